@@ -1,0 +1,69 @@
+//! The file system as the engine sees it, so that the same code runs on a real disk and on one that fails.
+//!
+//! Everything the log engine and snapshot files do to a directory goes through [`Disk`]. [`RealDisk`] is the operating
+//! system; [`SimDisk`] keeps files in memory, tells synced from pending bytes, and on `crash` loses, tears
+//! or keeps pending writes and renames as a seeded choice.
+
+mod real;
+mod sim;
+
+use std::io;
+use std::sync::Arc;
+
+pub use real::RealDisk;
+pub use sim::{Operation, SimDisk};
+
+/// One directory of files, flat: names have no separators. All methods may be called from any thread.
+pub trait Disk: Send + Sync + 'static {
+    /// Opens an existing file for reading and writing.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Creates a file that must not exist, for reading and writing. Durable in the directory after `sync_dir`.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Renames over whatever `to` was. Durable after `sync_dir`.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file. Durable after `sync_dir`.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// The names of all files, sorted.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Makes creations, renames and removals durable.
+    fn sync_dir(&self) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait DiskFile: Send + Sync + 'static {
+    /// Reads exactly `buf.len()` bytes at `offset`; `UnexpectedEof` past the end.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `data` at `offset`, extending the file as needed.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes the data written so far durable (fdatasync).
+    fn sync(&self) -> io::Result<()>;
+    /// The length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Cuts or extends (with zeros) to `len`.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Extends the file to `len` with real zeros, so that later writes below `len` change no metadata and a sync of them
+    /// commits none. Does nothing where the file is that long already. Advisory: an implementation may do less, and
+    /// the file may still be shorter than `len` afterwards.
+    fn prefill(&self, len: u64) -> io::Result<()> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut at = self.len()?;
+        while at < len {
+            let step = (len - at).min(ZEROS.len() as u64);
+            self.write_at(&ZEROS[..step as usize], at)?;
+            at += step;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a name that would leave the directory or means something to it.
+fn check_name(name: &str) -> io::Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name == real::LOCK_NAME || name.contains(['/', '\0']) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a file name: {name:?}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! The active file: where the next commit group goes, and the change to the next file.
+//!
+//! Change of file, in an order that leaves a whole log at every step: the old file's groups are synced; the next file is
+//! made durable under its name; the old file's index and footer are written and synced; only then is the next file
+//! written to. So a sealed file always has a successor, and an unsealed file before an empty one is still the active one.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use super::effects::FileEffects;
+use super::file::{LogFile, Seal};
+use super::format::{Codec, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align};
+use super::items::{BlockRef, encode, replay};
+use super::read::Shared;
+use super::writer::Draft;
+
+/// Why a group was not written.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The disk is full; nothing is left of the group.
+    NoSpace(String),
+    /// What is on disk is unknown.
+    Fatal(String),
+}
+
+/// The file that is appended to.
+pub(crate) struct Active {
+    pub(super) file: Arc<LogFile>,
+    /// What the file changes so far: its index when it is sealed.
+    pub(super) effects: FileEffects,
+    /// Where the next group goes.
+    pub(super) offset: u64,
+    /// Whether the file has a group.
+    pub(super) used: bool,
+    /// Position and checksum of the last group.
+    pub(super) lsn: u64,
+    pub(super) chain: u32,
+    /// The position up to which all is synced, and up to which a group on disk says so.
+    pub(super) synced: u64,
+    pub(super) vouched: u64,
+    /// The older files of the log.
+    pub(super) older: BTreeSet<u64>,
+}
+
+fn fatal(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| Failure::Fatal(format!("{what}: {error}"))
+}
+
+/// A full disk is survived where nothing is half done.
+fn survivable(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::NoSpace(format!("{what}: {error}")),
+        _ => Failure::Fatal(format!("{what}: {error}")),
+    }
+}
+
+impl Active {
+    /// The file's number.
+    pub(super) fn seq(&self) -> u64 {
+        self.file.place.seq
+    }
+
+    /// Position of the last group.
+    pub(super) fn last_lsn(&self) -> u64 {
+        self.lsn
+    }
+
+    /// Whether a group on disk says of every group with content that it is synced.
+    pub(super) fn is_vouched(&self) -> bool {
+        self.vouched >= self.lsn
+    }
+
+    /// Whether `file` is the oldest one left, or follows others that are being dropped, and holds nothing live.
+    pub(super) fn is_droppable(&self, shared: &Shared, file: u64) -> bool {
+        let dead = |file: u64| shared.index.usage(file).refs == 0;
+        self.older.contains(&file) && self.older.range(..=file).all(|older| dead(*older))
+    }
+
+    /// `file` was dropped.
+    pub(super) fn forget(&mut self, file: u64) {
+        self.older.remove(&file);
+    }
+
+    /// Makes everything written durable.
+    pub(super) fn sync(&mut self, shared: &Shared) -> Result<(), Failure> {
+        if self.synced == self.lsn {
+            return Ok(());
+        }
+        let timer = shared.metrics.as_ref().map(|metrics| metrics.sync_seconds.start_timer());
+        let outcome = self.file.file.sync().map_err(fatal("sync"));
+        drop(timer);
+        outcome?;
+        self.synced = self.lsn;
+        Ok(())
+    }
+
+    /// Writes a group, and syncs it where it asks for that; returns its position and where its blocks stand.
+    pub(super) fn write(&mut self, shared: &Shared, draft: &Draft) -> Result<(u64, Vec<BlockRef>), Failure> {
+        let body: u64 = draft.blocks.iter().map(|block| block.total()).sum();
+        let meta_most = encode(&[], &draft.items).len() as u64 + draft.blocks.len() as u64 * 16;
+        let most = GROUP_HEADER as u64 + body + meta_most + shared.options.align_bytes;
+        if body + meta_most > u64::from(u32::MAX) / 2 {
+            return Err(Failure::Fatal("commit group is too large".to_owned()));
+        }
+        if self.used && self.offset + most > shared.options.file_bytes {
+            self.rotate(shared)?;
+        }
+        let encoded = self.encode(shared, draft, body);
+        self.put(shared, &encoded.bytes)?;
+        if let Err(damage) = replay(&draft.items, &encoded.blocks, self.seq(), &mut self.effects) {
+            return Err(Failure::Fatal(format!("commit group does not fit its file: {}", damage.0)));
+        }
+        if let Some(metrics) = &shared.metrics {
+            metrics.bytes_stored.inc_by(encoded.bytes.len() as u64);
+        }
+        self.offset += encoded.bytes.len() as u64;
+        self.used = true;
+        self.lsn += 1;
+        self.chain = encoded.checksum;
+        // A marker of a clean stop vouches for all but itself, and nothing needs to vouch for it.
+        self.vouched = if draft.items.is_empty() { self.lsn } else { self.synced };
+        if draft.synced {
+            self.sync(shared)?;
+        }
+        Ok((self.lsn, encoded.blocks))
+    }
+
+    fn encode(&self, shared: &Shared, draft: &Draft, body: u64) -> Encoded {
+        let options = &shared.options;
+        let place = self.file.place;
+        let mut bytes = Vec::with_capacity(body as usize + 2 * GROUP_HEADER + options.align_bytes as usize);
+        bytes.resize(GROUP_HEADER, 0);
+        let mut blocks = Vec::with_capacity(draft.blocks.len());
+        for block in &draft.blocks {
+            let offset = self.offset + bytes.len() as u64;
+            blocks.push(block.write(&mut bytes, place, offset));
+        }
+        let raw = encode(&blocks, &draft.items);
+        let packed = if raw.len() >= options.compress_from { Codec::shrink(&raw) } else { None };
+        let meta_codec = if packed.is_some() { Codec::Lz4 } else { Codec::Raw };
+        let meta = packed.as_ref().unwrap_or(&raw);
+        bytes.extend_from_slice(meta);
+        let unit = if draft.synced { options.align_bytes } else { UNIT };
+        let end = align(self.offset + bytes.len() as u64, unit);
+        let pad = end - self.offset - bytes.len() as u64;
+        let header = GroupHeader {
+            lsn: self.lsn + 1,
+            synced: self.synced,
+            chain: self.chain,
+            pad: pad as u32,
+            meta_stored: meta.len() as u32,
+            meta_raw: raw.len() as u32,
+            body: body as u32,
+            blocks: blocks.len() as u32,
+            batches: draft.batches,
+            meta_codec,
+        };
+        let (head, checksum) = header.encode(place, self.offset, meta);
+        bytes.resize(bytes.len() + pad as usize, 0);
+        bytes[..GROUP_HEADER].copy_from_slice(&head);
+        Encoded { bytes, checksum, blocks }
+    }
+
+    /// Puts a group's bytes at the offset; on a full disk wipes out what got there.
+    fn put(&mut self, shared: &Shared, bytes: &[u8]) -> Result<(), Failure> {
+        let end = self.offset + bytes.len() as u64;
+        let options = &shared.options;
+        if end > self.file.len() && options.prefill_bytes > 0 {
+            let target = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
+            self.file.prefill(target).map_err(survivable("prefill"))?;
+        }
+        let Err(error) = self.file.write_at(bytes, self.offset) else { return Ok(()) };
+        let failure = survivable("write")(error);
+        if matches!(failure, Failure::NoSpace(_)) {
+            let there = self.file.len().saturating_sub(self.offset).min(bytes.len() as u64);
+            if there > 0 {
+                self.file.write_at(&vec![0; there as usize], self.offset).map_err(fatal("wipe"))?;
+                self.file.file.sync().map_err(fatal("sync"))?;
+            }
+        }
+        Err(failure)
+    }
+
+    /// Seals this file and goes on in the next.
+    fn rotate(&mut self, shared: &Shared) -> Result<(), Failure> {
+        self.sync(shared)?;
+        let seal = Seal::new(&self.file, self.offset, &self.effects, self.lsn, self.chain);
+        // With the space taken first, a full disk is noticed while nothing is half done.
+        self.file.prefill(seal.file_len()).map_err(survivable("prefill"))?;
+        self.older.insert(self.seq());
+        let next = create(shared, self.file.place, self.lsn, self.chain, &self.older);
+        let next = match next {
+            Ok(next) => Arc::new(next),
+            Err(failure) => {
+                self.older.remove(&self.seq());
+                return Err(failure);
+            }
+        };
+        seal.write(&self.file).map_err(fatal("seal"))?;
+        shared.files.insert(next.clone());
+        if let Some(metrics) = &shared.metrics {
+            metrics.rotations.inc();
+        }
+        self.offset = next.len();
+        self.used = false;
+        self.file = next;
+        self.effects = FileEffects::default();
+        Ok(())
+    }
+}
+
+/// A group as bytes.
+struct Encoded {
+    bytes: Vec<u8>,
+    checksum: u32,
+    blocks: Vec<BlockRef>,
+}
+
+/// Creates the file after `last`.
+fn create(shared: &Shared, last: Place, lsn: u64, chain: u32, older: &BTreeSet<u64>) -> Result<LogFile, Failure> {
+    let mut header = FileHeader {
+        place: Place { seq: last.seq + 1, ..last },
+        prev_seq: last.seq,
+        first_lsn: lsn + 1,
+        chain,
+        data_offset: 0,
+        flags: 0,
+        live: ranges(older),
+    };
+    LogFile::create(shared.disk.as_ref(), &mut header).map_err(|error| {
+        // Only before the new name exists is a full disk harmless: then there is but a temporary file.
+        let named = shared.disk.open(&super::format::file_name(header.place.seq)).is_ok();
+        if named { fatal("next file")(error) } else { survivable("next file")(error) }
+    })
+}
+
+/// Numbers as ranges.
+fn ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+    let mut out: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match out.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => out.push((*number, *number)),
+        }
+    }
+    out
+}

@@ -1,0 +1,255 @@
+//! The files of a log: handles, creation, sealing, and the table of what there is.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+use crate::disk::{Disk, DiskFile};
+
+use super::block::Block;
+use super::effects::FileEffects;
+use super::error::{Damage, LogError, Result};
+use super::format::{
+    BLOCK_HEADER, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, UNIT, VERSION,
+    align, file_name,
+};
+
+/// An open log file.
+pub(crate) struct LogFile {
+    pub(crate) place: Place,
+    pub(crate) name: String,
+    pub(crate) file: Arc<dyn DiskFile>,
+    /// The length, kept here to spare a system call per read.
+    len: AtomicU64,
+}
+
+/// What is read of a block before its length is known: most blocks end within.
+const FIRST_READ: u64 = 4096;
+
+impl LogFile {
+    /// Opens file `seq` and reads its header. `identity` is the log's, where it is known already.
+    pub(crate) fn load(disk: &dyn Disk, seq: u64, identity: Option<Identity>) -> Result<(LogFile, FileHeader)> {
+        let name = file_name(seq);
+        let file = disk.open(&name).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => LogError::Missing { file: name.clone() },
+            _ => error.into(),
+        })?;
+        let len = file.len()?;
+        let mut want = PAGE;
+        let header = loop {
+            let mut bytes = vec![0; want.min(len) as usize];
+            file.read_at(&mut bytes, 0)?;
+            match FileHeader::decode(&bytes) {
+                Ok(header) => break header,
+                Err(HeaderError::Short(needed)) if (needed as u64) <= len => want = needed as u64,
+                Err(HeaderError::Short(_)) => return Err(Damage("file header is cut off").at(&name, 0)),
+                Err(HeaderError::Version(found)) => {
+                    return Err(LogError::Version { file: name, found, supported: VERSION });
+                }
+                Err(HeaderError::Damage(damage)) => return Err(damage.at(&name, 0)),
+            }
+        };
+        if header.place.seq != seq {
+            return Err(LogError::Misplaced { what: format!("it is file {}", header.place.seq), file: name });
+        }
+        if identity.is_some_and(|identity| identity != header.place.identity) {
+            return Err(LogError::Misplaced { what: "it belongs to another log".to_owned(), file: name });
+        }
+        if len < u64::from(header.data_offset) {
+            return Err(Damage("file header is cut off").at(&name, 0));
+        }
+        Ok((LogFile { place: header.place, name, file, len: AtomicU64::new(len) }, header))
+    }
+
+    /// Creates the file of `header`: complete and durable under another name first, so that no crash leaves half a header.
+    pub(crate) fn create(disk: &dyn Disk, header: &mut FileHeader) -> io::Result<LogFile> {
+        let name = file_name(header.place.seq);
+        let temporary = temporary_name(header.place.seq);
+        let bytes = header.encode();
+        let file = match disk.create(&temporary) {
+            // An attempt before this one failed half way.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                disk.remove(&temporary)?;
+                disk.create(&temporary)?
+            }
+            outcome => outcome?,
+        };
+        file.write_at(&bytes, 0)?;
+        file.sync()?;
+        disk.rename(&temporary, &name)?;
+        disk.sync_dir()?;
+        Ok(LogFile { place: header.place, name, file, len: AtomicU64::new(bytes.len() as u64) })
+    }
+
+    /// The length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Writes, and keeps count of the length.
+    pub(crate) fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let outcome = self.file.write_at(data, offset);
+        match outcome {
+            Ok(()) => drop(self.len.fetch_max(offset + data.len() as u64, Ordering::AcqRel)),
+            Err(_) => self.look_up_len()?,
+        }
+        outcome
+    }
+
+    /// Prefills to `len`, and keeps count of it.
+    pub(crate) fn prefill(&self, len: u64) -> io::Result<()> {
+        if self.len() >= len {
+            return Ok(());
+        }
+        let outcome = self.file.prefill(len);
+        self.look_up_len()?;
+        outcome
+    }
+
+    /// What failed half way may have made the file longer all the same.
+    fn look_up_len(&self) -> io::Result<()> {
+        self.len.store(self.file.len()?, Ordering::Release);
+        Ok(())
+    }
+
+    /// Reads and verifies the block at `offset`.
+    pub(crate) fn read_block(&self, offset: u64) -> Result<Block> {
+        let room = self.len().saturating_sub(offset);
+        let mut bytes = vec![0; room.min(FIRST_READ) as usize];
+        self.read(&mut bytes, offset)?;
+        let Some(head) = bytes.first_chunk::<BLOCK_HEADER>() else {
+            return Err(Damage("block is cut off").at(&self.name, offset));
+        };
+        let header = BlockHeader::decode(head).map_err(|damage| damage.at(&self.name, offset))?;
+        let total = BLOCK_HEADER as u64 + u64::from(header.stored);
+        if total > room {
+            return Err(Damage("block is cut off").at(&self.name, offset));
+        }
+        let have = bytes.len();
+        if total as usize > have {
+            bytes.resize(total as usize, 0);
+            self.read(&mut bytes[have..], offset + have as u64)?;
+        }
+        Block::decode(&bytes, self.place, offset).map_err(|damage| damage.at(&self.name, offset))
+    }
+
+    /// Reads where the file is known to have bytes: an early end is damage.
+    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_at(buf, offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Damage("file is cut off").at(&self.name, offset),
+            _ => error.into(),
+        })
+    }
+
+    /// The footer, if the file is sealed.
+    pub(crate) fn footer(&self) -> Result<Option<Footer>> {
+        let len = self.len();
+        if len < PAGE + FOOTER as u64 {
+            return Ok(None);
+        }
+        let offset = len - FOOTER as u64;
+        let mut bytes = [0; FOOTER];
+        self.read(&mut bytes, offset)?;
+        let footer = Footer::decode(&bytes, self.place, offset);
+        let fits = |footer: &Footer| footer.index_offset.saturating_add(u64::from(footer.index_stored)) <= offset;
+        Ok(footer.filter(fits))
+    }
+
+    /// The stored index of a sealed file; `None` where it fails its checksum.
+    pub(crate) fn stored_index(&self, footer: &Footer) -> Result<Option<Vec<u8>>> {
+        let mut stored = vec![0; footer.index_stored as usize];
+        self.read(&mut stored, footer.index_offset)?;
+        let checksum = self.place.checksum(footer.index_offset, &[&stored]);
+        Ok((checksum == footer.index_checksum).then_some(stored))
+    }
+
+    /// The index of a sealed file, decoded from its stored form.
+    pub(crate) fn decode_index(&self, footer: &Footer, stored: &[u8]) -> Result<FileEffects> {
+        let damage = |damage: Damage| damage.at(&self.name, footer.index_offset);
+        let raw = footer.codec.expand(stored, footer.index_raw as usize).map_err(damage)?;
+        FileEffects::decode(&raw, self.place.seq).map_err(damage)
+    }
+}
+
+/// The name under which a file is prepared.
+fn temporary_name(seq: u64) -> String {
+    format!("{seq:016}.tmp")
+}
+
+/// Whether a name is one under which a file was being prepared.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.strip_suffix(".tmp").is_some_and(|seq| seq.len() == 16 && seq.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The end of a sealed file, ready to be written.
+pub(crate) struct Seal {
+    index: Vec<u8>,
+    index_offset: u64,
+    footer: [u8; FOOTER],
+    footer_offset: u64,
+}
+
+impl Seal {
+    /// The seal of `file`, whose groups end at `end`.
+    pub(crate) fn new(file: &LogFile, end: u64, effects: &FileEffects, last_lsn: u64, chain: u32) -> Seal {
+        let raw = effects.encode();
+        let (index, codec) = match Codec::shrink(&raw) {
+            Some(packed) => (packed, Codec::Lz4),
+            None => (raw.clone(), Codec::Raw),
+        };
+        let index_end = end + index.len() as u64;
+        let footer_offset = align(index_end, UNIT).max(file.len().saturating_sub(FOOTER as u64));
+        let footer = Footer {
+            index_checksum: file.place.checksum(end, &[&index]),
+            index_offset: end,
+            index_stored: index.len() as u32,
+            index_raw: raw.len() as u32,
+            last_lsn,
+            chain,
+            codec,
+        };
+        let footer = footer.encode(file.place, footer_offset);
+        Seal { index, index_offset: end, footer, footer_offset }
+    }
+
+    /// The length of the file when it is sealed.
+    pub(crate) fn file_len(&self) -> u64 {
+        self.footer_offset + FOOTER as u64
+    }
+
+    /// Writes and syncs it. All groups must be synced before: from now on they are believed without being read.
+    pub(crate) fn write(&self, file: &LogFile) -> io::Result<()> {
+        file.write_at(&self.index, self.index_offset)?;
+        file.write_at(&self.footer, self.footer_offset)?;
+        file.file.sync()
+    }
+}
+
+/// All files that the log consists of.
+#[derive(Default)]
+pub(crate) struct FileTable(RwLock<BTreeMap<u64, Arc<LogFile>>>);
+
+impl FileTable {
+    /// Adds a file.
+    pub(crate) fn insert(&self, file: Arc<LogFile>) {
+        self.0.write().insert(file.place.seq, file);
+    }
+
+    /// A file. It stays readable while the handle is held, also when it is deleted.
+    pub(crate) fn get(&self, seq: u64) -> Option<Arc<LogFile>> {
+        self.0.read().get(&seq).cloned()
+    }
+
+    /// Takes a file out.
+    pub(crate) fn remove(&self, seq: u64) -> Option<Arc<LogFile>> {
+        self.0.write().remove(&seq)
+    }
+
+    /// Number and length of each file, oldest first.
+    pub(crate) fn lengths(&self) -> Vec<(u64, u64)> {
+        self.0.read().iter().map(|(seq, file)| (*seq, file.len())).collect()
+    }
+}

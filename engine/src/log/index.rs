@@ -1,0 +1,154 @@
+//! The index of all groups, and how much of each file it refers to.
+//!
+//! One thread changes it (the writer, or recovery before there is one); any number read. A change locks the group's shard for
+//! one item at a time and never while doing I/O.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+
+use super::error::Damage;
+use super::group::Group;
+use super::items::Sink;
+use super::runs::{Span, Tally};
+use super::{GroupBounds, GroupId};
+
+const SHARDS: usize = 64;
+
+/// How much of a file is referred to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Runs, keys and floors whose record is in the file. At 0 the file holds nothing live.
+    pub(crate) refs: u64,
+    /// About how many bytes these take.
+    pub(crate) bytes: u64,
+}
+
+/// The index.
+pub(crate) struct Index {
+    shards: Vec<RwLock<HashMap<GroupId, Group>>>,
+    usage: Mutex<BTreeMap<u64, Usage>>,
+}
+
+impl Index {
+    pub(crate) fn new() -> Index {
+        Index { shards: (0..SHARDS).map(|_| RwLock::default()).collect(), usage: Mutex::default() }
+    }
+
+    fn shard(&self, group: GroupId) -> &RwLock<HashMap<GroupId, Group>> {
+        let mixed = group.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.shards[(mixed >> 58) as usize % SHARDS]
+    }
+
+    /// What `read` makes of a group; `None` if it does not exist.
+    pub(crate) fn with<T>(&self, group: GroupId, read: impl FnOnce(&Group) -> T) -> Option<T> {
+        self.shard(group).read().get(&group).map(read)
+    }
+
+    /// The bounds of a group.
+    pub(crate) fn bounds(&self, group: GroupId) -> Option<GroupBounds> {
+        self.with(group, Group::bounds)
+    }
+
+    /// All groups, sorted.
+    pub(crate) fn groups(&self) -> Vec<GroupId> {
+        let mut groups: Vec<GroupId> =
+            self.shards.iter().flat_map(|s| s.read().keys().copied().collect::<Vec<_>>()).collect();
+        groups.sort_unstable();
+        groups
+    }
+
+    /// How much of `file` is referred to.
+    pub(crate) fn usage(&self, file: u64) -> Usage {
+        self.usage.lock().get(&file).copied().unwrap_or_default()
+    }
+
+    /// Number of groups and of entries.
+    pub(crate) fn totals(&self) -> (usize, u64) {
+        let (mut groups, mut entries) = (0, 0);
+        for shard in &self.shards {
+            let shard = shard.read();
+            groups += shard.len();
+            let counts = shard.values().flat_map(|group| group.runs.iter().map(|span| u64::from(span.count)));
+            entries += counts.sum::<u64>();
+        }
+        (groups, entries)
+    }
+
+    /// How much of each file is referred to, counted anew: what `usage` must say.
+    #[cfg(test)]
+    pub(crate) fn audit(&self) -> BTreeMap<u64, Usage> {
+        let mut tally = Tally::default();
+        for shard in &self.shards {
+            shard.read().values().for_each(|group| group.count(&mut tally));
+        }
+        let counted = tally.drain().map(|(file, refs, bytes)| (file, Usage { refs: refs as u64, bytes: bytes as u64 }));
+        counted.collect()
+    }
+
+    /// The first group whose entries are not consecutive, with the index that is missing.
+    pub(crate) fn first_gap(&self) -> Option<(GroupId, u64)> {
+        self.groups().into_iter().find_map(|id| Some((id, self.with(id, |group| group.runs.gap())??)))
+    }
+
+    /// A handle for the one thread that changes the index.
+    pub(crate) fn editor(&self) -> Editor<'_> {
+        Editor { index: self, tally: Tally::default() }
+    }
+
+    /// Changes a group, creating it first, or leaving it out where it is void afterwards.
+    fn edit<T>(&self, group: GroupId, change: impl FnOnce(&mut Group) -> T) -> T {
+        let mut shard = self.shard(group).write();
+        let entry = shard.entry(group).or_default();
+        let out = change(entry);
+        if entry.is_void() {
+            shard.remove(&group);
+        }
+        out
+    }
+}
+
+/// Changes the index and, when dropped, the usage of files.
+pub(crate) struct Editor<'a> {
+    index: &'a Index,
+    tally: Tally,
+}
+
+impl Sink for Editor<'_> {
+    fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage> {
+        self.index.edit(group, |group| group.place(end, spans, &mut self.tally))
+    }
+
+    fn put(&mut self, group: GroupId, key: &Bytes, value: &Bytes, file: u64) {
+        self.index.edit(group, |group| group.put(key, value, file, &mut self.tally));
+    }
+
+    fn delete(&mut self, group: GroupId, key: &[u8]) {
+        self.index.edit(group, |group| group.delete(key, &mut self.tally));
+    }
+
+    fn compact(&mut self, group: GroupId, first_kept: u64, file: u64) {
+        self.index.edit(group, |group| group.compact(first_kept, file, &mut self.tally));
+    }
+
+    fn remove(&mut self, group: GroupId) {
+        self.index.edit(group, |group| group.forget(&mut self.tally));
+    }
+
+    fn drop_file(&mut self, _dropped: u64) {}
+}
+
+impl Drop for Editor<'_> {
+    fn drop(&mut self) {
+        let mut usage = self.index.usage.lock();
+        for (file, refs, bytes) in self.tally.drain() {
+            let entry = usage.entry(file).or_default();
+            entry.refs = entry.refs.saturating_add_signed(refs);
+            entry.bytes = entry.bytes.saturating_add_signed(bytes);
+            if entry.refs == 0 {
+                usage.remove(&file);
+            }
+        }
+    }
+}

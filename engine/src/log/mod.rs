@@ -1,0 +1,108 @@
+//! The multi-Raft log engine: the only write-ahead log of a node.
+//!
+//! Batches for many Raft groups are queued by [`LogEngine::submit`]; one writer thread takes all that is queued,
+//! compresses it as one commit group, writes it with one write and makes it durable with one fdatasync.
+//! An in-memory index per group finds entries.
+//!
+//! # The life of a batch
+//!
+//! 1. [`LogEngine::submit`] puts it into a bounded queue (`engine.rs`).
+//! 2. [`LogWriter::turn`] takes what is queued, about a megabyte at a time (`writer.rs`), and checks each batch against the
+//!    index and the batches before it (`validate.rs`).
+//! 3. The entries are cut into blocks and compressed (`block.rs`); what changes becomes the group's meta (`items.rs`).
+//! 4. The active file takes the group, or is sealed and followed by the next one (`active.rs`, `file.rs`). Every byte is
+//!    bound by checksums to its log, file and place (`format.rs`).
+//! 5. One write, and one fdatasync if a batch of the group asked for [`Durability::Synced`].
+//! 6. The index learns where the entries stand (`index.rs`, `group.rs`, `runs.rs`), and the batch is acknowledged.
+//!
+//! Readers find an entry's block through the index, in the cache or on disk (`read.rs`, `cache.rs`).
+//!
+//! # Files
+//!
+//! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`), and is believed by
+//! that at open; only the newest file is scanned (`scan.rs`, `recovery.rs`). Purge writes the live rest of the oldest
+//! file again and drops it (`purge.rs`). `docs/formats.md` describes the bytes.
+//!
+//! # What holds
+//!
+//! 1. A batch acknowledged as synced survives power loss.
+//! 2. A batch is recovered whole or not at all.
+//! 3. What is recovered is a prefix of the log's order that holds every synced batch.
+//! 4. What was compacted, overwritten or removed, durably, does not come back.
+//! 5. An entry that is returned is the entry that was written, or there is an error that names file and offset.
+//! 6. The entries of a group are consecutive.
+//! 7. After a failed write or sync nothing is acknowledged until the log is opened again. (A full disk is no such failure.)
+
+mod active;
+mod batch;
+mod block;
+mod cache;
+mod effects;
+mod engine;
+mod error;
+mod file;
+mod format;
+mod group;
+mod index;
+mod items;
+mod metrics;
+mod options;
+mod purge;
+mod read;
+mod recovery;
+mod runs;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod validate;
+mod writer;
+
+pub use batch::LogBatch;
+pub use engine::LogEngine;
+pub use error::{LogError, Result};
+pub use options::LogOptions;
+pub use writer::LogWriter;
+
+/// A Raft group, by its number; what it stands for is the caller's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u64);
+
+/// Position of a commit group in the log's history. Grows with every commit group; batches that share one share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+/// When a write may be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Once the operating system has it.
+    Buffered,
+    /// Once it survives power loss.
+    Synced,
+}
+
+/// What open found.
+#[derive(Clone, Debug, Default)]
+pub struct RecoveryReport {
+    /// Bytes of an unsynced, torn tail that were cut off; 0 after a clean stop.
+    pub truncated_bytes: u64,
+    /// The file and offset where they were cut off.
+    pub truncated_at: Option<(String, u64)>,
+    /// Files read.
+    pub files: usize,
+    /// Groups found.
+    pub groups: usize,
+    /// Live entries found.
+    pub entries: u64,
+}
+
+/// The first and last index a group holds; `last + 1 == first` when it holds none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupBounds {
+    /// Index of the first entry kept.
+    pub first: u64,
+    /// Index of the last entry.
+    pub last: u64,
+}
+
+/// Called once with the fate of a submitted batch, on the writer's thread; must not block.
+pub type OnDone = Box<dyn FnOnce(Result<Lsn>) + Send>;

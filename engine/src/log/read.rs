@@ -1,0 +1,141 @@
+//! Reads: what is shared between readers and the writer, and how an entry is found.
+//!
+//! A reader looks a place up under the group's lock, then reads without any lock. Purge may move the entry in between
+//! and take its old file away; the reader then finds no such file and looks again. A file that a reader holds stays
+//! readable when it is deleted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::disk::Disk;
+
+use super::block::Block;
+use super::cache::BlockCache;
+use super::error::{Damage, LogError, Result};
+use super::file::FileTable;
+use super::format::file_name;
+use super::group::Group;
+use super::index::Index;
+use super::metrics::LogMetrics;
+use super::runs::Span;
+use super::{GroupId, LogOptions};
+
+/// What readers, the writer and purge share.
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) options: LogOptions,
+    pub(crate) index: Index,
+    pub(crate) files: FileTable,
+    pub(crate) cache: BlockCache,
+    pub(crate) metrics: Option<LogMetrics>,
+    /// Why nothing is written any more.
+    pub(crate) poison: Mutex<Option<String>>,
+    /// Bytes of queued batches.
+    pub(crate) queued_bytes: AtomicUsize,
+    /// Files that are recorded as dropped and can be deleted.
+    pub(crate) released: Mutex<Vec<u64>>,
+    /// Whether work of purge is queued.
+    pub(crate) purging: AtomicBool,
+}
+
+/// How often a reader looks again for an entry that purge moved: each time needs another purge in between.
+const ATTEMPTS: usize = 8;
+
+impl Shared {
+    /// The error of a poisoned log.
+    pub(crate) fn poisoned(&self) -> Option<LogError> {
+        self.poison.lock().clone().map(LogError::Poisoned)
+    }
+
+    /// One entry.
+    pub(crate) fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
+        let mut lost = None;
+        for _ in 0..ATTEMPTS {
+            let located =
+                self.index.with(group, |group| locate(group, index)).unwrap_or(Err(LogError::NotFound { last: 0 }));
+            let span = located?;
+            if let Some(block) = self.block(&span)? {
+                return entry_of(&block, &span, index);
+            }
+            lost = Some(span);
+        }
+        Err(lost_file(lost))
+    }
+
+    /// Entries from `first` to before `end`; at least one, and no more than fit into `max_bytes`.
+    pub(crate) fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
+        let mut out = Vec::new();
+        let mut bytes = 0usize;
+        let mut next = first;
+        let mut moved = 0;
+        while next < end {
+            let spans = self.index.with(group, |group| {
+                locate(group, next)?;
+                let last = group.bounds().last;
+                if end > last + 1 {
+                    return Err(LogError::NotFound { last });
+                }
+                // One lock for many blocks, but not for a log of millions.
+                Ok(group.runs.iter_from(next).take(256).collect::<Vec<Span>>())
+            });
+            for span in spans.unwrap_or(Err(LogError::NotFound { last: 0 }))? {
+                let Some(block) = self.block(&span)? else {
+                    moved += 1;
+                    if moved == ATTEMPTS {
+                        return Err(lost_file(Some(span)));
+                    }
+                    break;
+                };
+                while next < span.end().min(end) {
+                    let entry = entry_of(&block, &span, next)?;
+                    bytes = bytes.saturating_add(entry.len());
+                    if bytes > max_bytes && !out.is_empty() {
+                        return Ok(out);
+                    }
+                    out.push(entry);
+                    next += 1;
+                }
+                if next >= end || bytes >= max_bytes {
+                    return Ok(out);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The block of a span, from the cache or the file; `None` where the file is gone.
+    pub(crate) fn block(&self, span: &Span) -> Result<Option<Arc<Block>>> {
+        let key = (span.file, span.offset);
+        if let Some(block) = self.cache.get(key) {
+            return Ok(Some(block));
+        }
+        let Some(file) = self.files.get(span.file) else { return Ok(None) };
+        let block = Arc::new(file.read_block(span.offset)?);
+        self.cache.insert(key, block.clone());
+        Ok(Some(block))
+    }
+}
+
+/// The place of an entry, or why there is none.
+fn locate(group: &Group, index: u64) -> Result<Span> {
+    let bounds = group.bounds();
+    if index < bounds.first {
+        return Err(LogError::Compacted { first: bounds.first });
+    }
+    group.runs.locate(index).ok_or(LogError::NotFound { last: bounds.last })
+}
+
+/// The index names a file that is not there, however often it is asked.
+fn lost_file(span: Option<Span>) -> LogError {
+    LogError::Missing { file: file_name(span.map_or(0, |span| span.file)) }
+}
+
+/// An entry of a block that was verified: an ordinal outside of it means that the index on disk is damaged.
+pub(crate) fn entry_of(block: &Block, span: &Span, index: u64) -> Result<Bytes> {
+    let ordinal = span.ordinal + (index - span.first) as u32;
+    let missing = || Damage("block has fewer entries than the index says").at(&file_name(span.file), span.offset);
+    block.entry(ordinal).ok_or_else(missing)
+}

@@ -1,0 +1,241 @@
+//! Tests that look inside: what the index counts, and that no bytes make a decoder panic.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::block::{Block, BlockBuilder};
+use super::effects::FileEffects;
+use super::format::{
+    BLOCK_HEADER, Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Place, parse_file_name,
+};
+use super::items::{self, Item};
+use super::*;
+use crate::disk::SimDisk;
+
+const PLACE: Place = Place { identity: Identity(42), seq: 3 };
+
+fn options() -> LogOptions {
+    LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, block_bytes: 1 << 10, ..LogOptions::default() }
+}
+
+/// One random change that is valid for what the engine holds.
+fn change(rng: &mut StdRng, engine: &LogEngine, batch: &mut LogBatch) {
+    let group = GroupId(rng.random_range(1..8));
+    let (first, last) = engine.bounds(group).map_or((1, 0), |bounds| (bounds.first, bounds.last));
+    match rng.random_range(0..10) {
+        0..5 => {
+            let at = if rng.random_bool(0.7) { last + 1 } else { rng.random_range(first..=last + 1) };
+            let entries = (0..rng.random_range(1..30)).map(|_| {
+                let len = rng.random_range(0..600);
+                (0..len).map(|_| rng.random::<u8>()).collect::<Bytes>()
+            });
+            batch.append(group, at, entries.collect());
+        }
+        5..7 => batch.compact(group, rng.random_range(first..=last + 2)),
+        7 => batch.put(group, &[rng.random_range(0..5)], &[rng.random(), 1]),
+        8 => batch.delete(group, &[rng.random_range(0..5)]),
+        _ if rng.random_bool(0.2) => batch.remove(group),
+        _ => {}
+    }
+}
+
+fn audit(engine_shared: &read::Shared) {
+    let counted = engine_shared.index.audit();
+    for (file, _) in engine_shared.files.lengths() {
+        assert_eq!(counted.get(&file).copied().unwrap_or_default(), engine_shared.index.usage(file), "file {file}");
+    }
+    let known: Vec<u64> = engine_shared.files.lengths().iter().map(|(file, _)| *file).collect();
+    assert!(counted.keys().all(|file| known.contains(file)), "an entry stands in a file that is gone");
+}
+
+/// What purge goes by is right: after each turn, and after reopening, whatever was rewritten and dropped.
+#[test]
+fn files_are_referred_to_as_the_index_counts() {
+    for seed in 0..20 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let disk = SimDisk::new();
+        let mut deleted = 0;
+        for _ in 0..4 {
+            let (engine, mut writer, _) = LogEngine::open(disk.session(), options()).unwrap();
+            audit(&writer.shared);
+            for _ in 0..60 {
+                let mut batch = LogBatch::new();
+                change(&mut rng, &engine, &mut batch);
+                engine.submit(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
+                deleted += engine.purge().unwrap();
+                writer.turn();
+                audit(&writer.shared);
+            }
+        }
+        assert!(deleted > 0, "seed {seed}: nothing was purged");
+    }
+}
+
+#[test]
+fn an_idle_group_takes_half_a_kilobyte_at_most() {
+    let disk = SimDisk::new();
+    let (engine, mut writer, _) = LogEngine::open(disk.session(), options()).unwrap();
+    for number in 0..5 {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), 1 + number, vec![Bytes::from_static(b"entry")]);
+        batch.put(GroupId(1), b"hard state", &[number as u8; 24]);
+        engine.submit(batch, Durability::Buffered, Box::new(|_| ())).unwrap();
+        writer.turn();
+    }
+    let memory = writer.shared.index.with(GroupId(1), group::Group::memory).unwrap();
+    assert!(memory <= 512, "{memory} bytes");
+}
+
+#[test]
+fn a_full_queue_is_busy_and_a_closed_one_closed() {
+    let disk = SimDisk::new();
+    let small = LogOptions { queue_batches: 2, queue_bytes: 1000, ..options() };
+    let (engine, mut writer, _) = LogEngine::open(disk, small).unwrap();
+    let submit = |bytes: usize| {
+        let mut batch = LogBatch::new();
+        batch.put(GroupId(1), b"k", &vec![0; bytes]);
+        engine.submit(batch, Durability::Buffered, Box::new(|_| ()))
+    };
+    submit(1).unwrap();
+    submit(1).unwrap();
+    assert!(matches!(submit(1), Err(LogError::Busy)), "by number");
+    assert_eq!(writer.turn(), 2);
+    submit(2000).unwrap();
+    assert!(matches!(submit(1), Err(LogError::Busy)), "by bytes");
+    assert_eq!(writer.turn(), 1);
+    submit(1).unwrap();
+    engine.close();
+    assert!(matches!(submit(1), Err(LogError::Closed)));
+    assert_eq!(writer.turn(), 1, "what was queued is still written");
+}
+
+#[test]
+fn a_batch_that_breaks_a_bound_is_invalid() {
+    let disk = SimDisk::new();
+    let (engine, mut writer, _) = LogEngine::open(disk, options()).unwrap();
+    let refused = |fill: &dyn Fn(&mut LogBatch), writer: &mut LogWriter| {
+        let mut batch = LogBatch::new();
+        fill(&mut batch);
+        let fate = Arc::new(parking_lot::Mutex::new(None));
+        let told = fate.clone();
+        engine.submit(batch, Durability::Buffered, Box::new(move |outcome| *told.lock() = Some(outcome))).unwrap();
+        writer.turn();
+        let fate = fate.lock().take();
+        matches!(fate, Some(Err(LogError::Invalid(_))))
+    };
+    assert!(refused(&|batch| batch.put(GroupId(1), &vec![0; 70 << 10], b""), &mut writer));
+    assert!(refused(&|batch| batch.append(GroupId(1), u64::MAX, vec![Bytes::new()]), &mut writer));
+    assert!(refused(&|batch| batch.compact(GroupId(1), u64::MAX), &mut writer));
+    assert!(engine.groups().is_empty());
+    let out_of_bounds = LogOptions { file_bytes: 1, ..options() };
+    assert!(matches!(LogEngine::open(SimDisk::new(), out_of_bounds), Err(LogError::Invalid(_))));
+}
+
+#[test]
+fn what_is_written_is_measured() {
+    let registry = prometheus::Registry::new();
+    let measured = LogOptions { registry: Some(registry.clone()), ..options() };
+    let (engine, mut writer, _) = LogEngine::open(SimDisk::new(), measured.clone()).unwrap();
+    for index in 1..=3 {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), index, vec![Bytes::from(vec![b'x'; 1000])]);
+        engine.submit(batch, Durability::Synced, Box::new(|_| ())).unwrap();
+    }
+    writer.turn();
+    let value = |name: &str| {
+        let family = registry.gather().into_iter().find(|family| family.name() == name).unwrap();
+        let metric = &family.get_metric()[0];
+        metric.get_counter().get_value().max(metric.get_histogram().get_sample_count() as f64) as u64
+    };
+    assert_eq!((value("cortado_log_groups_total"), value("cortado_log_batches_total")), (1, 3));
+    assert_eq!((value("cortado_log_sync_seconds"), value("cortado_log_batches_per_group")), (1, 1));
+    assert!(value("cortado_log_raw_bytes_total") > 3000);
+    assert_eq!(value("cortado_log_stored_bytes_total"), 4096, "compressed, and padded");
+    assert!(matches!(LogEngine::open(SimDisk::new(), measured), Err(LogError::Invalid(_))), "one registry, one engine");
+}
+
+fn item() -> impl Strategy<Value = Item> {
+    let group = any::<u64>().prop_map(GroupId);
+    let bytes = || prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from);
+    prop_oneof![
+        (group.clone(), any::<u64>(), any::<u64>()).prop_map(|(group, first, count)| Item::Append {
+            group,
+            first,
+            count
+        }),
+        (group.clone(), any::<[u64; 4]>()).prop_map(|(group, [floor, last, first, count])| Item::Rewrite {
+            group,
+            floor,
+            last,
+            first,
+            count
+        }),
+        (group.clone(), bytes(), bytes()).prop_map(|(group, key, value)| Item::Put { group, key, value }),
+        (group.clone(), bytes()).prop_map(|(group, key)| Item::Delete { group, key }),
+        (group.clone(), any::<u64>()).prop_map(|(group, first_kept)| Item::Compact { group, first_kept }),
+        group.prop_map(|group| Item::Remove { group }),
+        any::<u64>().prop_map(|file| Item::Drop { file }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_meta_is_decoded_as_it_was_encoded(items in prop::collection::vec(item(), 0..20)) {
+        let encoded = items::encode(&[], &items);
+        prop_assert_eq!(items::decode(&encoded, 0, 64).unwrap(), (Vec::new(), items));
+    }
+
+    #[test]
+    fn a_block_is_decoded_as_it_was_built(entries in prop::collection::vec(prop::collection::vec(0u8..4, 0..600), 1..40)) {
+        let entries: Vec<Bytes> = entries.into_iter().map(Bytes::from).collect();
+        let mut builder = BlockBuilder::new(1 << 10, 64);
+        entries.iter().for_each(|entry| builder.push(entry));
+        let mut out = Vec::new();
+        let mut decoded = Vec::new();
+        for draft in builder.finish() {
+            let at = out.len();
+            let place = draft.write(&mut out, PLACE, at as u64);
+            let block = Block::decode(&out[at..], PLACE, at as u64).unwrap();
+            decoded.extend((0..u32::from(place.entries)).map(|ordinal| block.entry(ordinal).unwrap()));
+            prop_assert!(Block::decode(&out[at..], PLACE, at as u64 + 8).is_err(), "not in another place");
+            prop_assert!(Block::decode(&out[at..], Place { seq: 4, ..PLACE }, at as u64).is_err(), "not in another file");
+        }
+        prop_assert_eq!(decoded, entries);
+    }
+
+    #[test]
+    fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..9], 0..400), blocks in 0u32..9) {
+        if let Ok((table, items)) = items::decode(&bytes, blocks, 64) {
+            let _ = items::replay(&items, &table, 3, &mut FileEffects::default());
+            let _ = items::replay(&items, &table, 3, &mut index::Index::new().editor());
+        }
+        if let Ok(effects) = FileEffects::decode(&bytes, 3) {
+            let again = FileEffects::decode(&effects.encode(), 3).unwrap();
+            prop_assert_eq!(again.encode(), effects.encode());
+            let _ = effects.apply(3, &mut index::Index::new().editor());
+        }
+        let _ = FileHeader::decode(&bytes);
+        let _ = Block::decode(&bytes, PLACE, 0);
+        let _ = Block::parse(Bytes::from(bytes.clone()), blocks as u16);
+        for codec in [Codec::Raw, Codec::Lz4] {
+            let _ = codec.expand(&bytes, bytes.len() * blocks as usize);
+        }
+        if let Some(head) = bytes.first_chunk::<GROUP_HEADER>() {
+            let _ = GroupHeader::decode(head, PLACE).map(|header| header.total());
+            let _ = Footer::decode(head.first_chunk::<FOOTER>().unwrap(), PLACE, 0);
+        }
+        prop_assert!(bytes.len() < BLOCK_HEADER || Block::decode(&bytes, PLACE, 8).is_err());
+    }
+
+    #[test]
+    fn a_name_is_a_number_or_nothing(name in "[0-9a-z.]{0,24}", seq in 1u64..1 << 35) {
+        prop_assert_eq!(parse_file_name(&format::file_name(seq)), Some(seq));
+        if let Some(seq) = parse_file_name(&name) {
+            prop_assert_eq!(format::file_name(seq), name);
+        }
+    }
+}

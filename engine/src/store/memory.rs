@@ -1,0 +1,374 @@
+//! An ordered in-memory store with the crash behaviour of the real one.
+//!
+//! Snapshots are O(1) (persistent maps). `flush` remembers the present state and `crash` returns to it, so a
+//! simulation sees exactly what RocksDB without a WAL and with atomic flush would leave. A simulator can order the
+//! nth write or flush to fail; like the real store, this one is then poisoned until it is reopened by `crash`.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use parking_lot::Mutex;
+
+use super::rows::RowCheck;
+use super::{Cursor, Reader, Result, Store, StoreError};
+use crate::batch::{Op, WriteBatch};
+use crate::cf::Cf;
+
+type Map = OrdMap<Arc<[u8]>, Arc<[u8]>>;
+/// An entry of a map.
+type Entry<'a> = (&'a Arc<[u8]>, &'a Arc<[u8]>);
+
+/// The four column families at one point.
+#[derive(Clone, Debug, Default)]
+struct Families {
+    default: Map,
+    lock: Map,
+    write: Map,
+    meta: Map,
+}
+
+impl Families {
+    fn map(&self, cf: Cf) -> &Map {
+        match cf {
+            Cf::Default => &self.default,
+            Cf::Lock => &self.lock,
+            Cf::Write => &self.write,
+            Cf::Meta => &self.meta,
+        }
+    }
+
+    fn map_mut(&mut self, cf: Cf) -> &mut Map {
+        match cf {
+            Cf::Default => &mut self.default,
+            Cf::Lock => &mut self.lock,
+            Cf::Write => &mut self.write,
+            Cf::Meta => &mut self.meta,
+        }
+    }
+
+    fn apply(&mut self, batch: &WriteBatch) {
+        for op in batch.iter() {
+            match op {
+                Op::Put { cf, key, value } => {
+                    self.map_mut(cf).insert(key.into(), value.into());
+                }
+                Op::Delete { cf, key } => {
+                    self.map_mut(cf).remove(key);
+                }
+                Op::DeleteRange { cf, start, end } => self.remove_range(cf, start, end),
+            }
+        }
+    }
+
+    fn remove_range(&mut self, cf: Cf, start: &[u8], end: &[u8]) {
+        let map = self.map_mut(cf);
+        let from = map.range::<_, [u8]>((Bound::Included(start), Bound::Unbounded)).map(|(key, _)| key);
+        let doomed: Vec<Arc<[u8]>> = from.take_while(|key| end.is_empty() || key.as_ref() < end).cloned().collect();
+        for key in doomed {
+            map.remove(&key);
+        }
+    }
+}
+
+/// What the handles share.
+///
+/// Invariant: `flushed` is a state that `live` had at some moment of the past or present, over all families.
+#[derive(Debug, Default)]
+struct State {
+    live: Arc<Families>,
+    flushed: Arc<Families>,
+    /// Successful writes left before one fails, if one is to fail.
+    writes_left: Option<u64>,
+    /// Successful flushes left before one fails, if one is to fail.
+    flushes_left: Option<u64>,
+    /// Set by the first failure.
+    poisoned: Option<String>,
+}
+
+impl State {
+    fn begin_write(&mut self) -> Result<()> {
+        self.check()?;
+        if spend(&mut self.writes_left) { Ok(()) } else { Err(self.poison("injected write failure")) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.check()?;
+        if !spend(&mut self.flushes_left) {
+            return Err(self.poison("injected flush failure"));
+        }
+        self.flushed = Arc::clone(&self.live);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.poisoned.as_ref().map_or(Ok(()), |cause| Err(StoreError::Poisoned(cause.clone())))
+    }
+
+    fn poison(&mut self, cause: &str) -> StoreError {
+        self.poisoned = Some(cause.to_owned());
+        StoreError::Backend(cause.to_owned())
+    }
+}
+
+/// Takes one from what is left; false when there was none.
+fn spend(left: &mut Option<u64>) -> bool {
+    match left {
+        None => true,
+        Some(0) => false,
+        Some(left) => {
+            *left -= 1;
+            true
+        }
+    }
+}
+
+/// See the module documentation. Cloning gives another handle.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+}
+
+/// A snapshot of a [`MemoryStore`].
+#[derive(Clone, Debug)]
+pub struct MemorySnapshot {
+    families: Arc<Families>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    /// Forgets everything that was not flushed, as a crash does, and is reopened by it: no longer poisoned, and no
+    /// failure is ordered any more. Snapshots taken before keep what they saw.
+    pub fn crash(&self) {
+        let mut state = self.state.lock();
+        let flushed = Arc::clone(&state.flushed);
+        *state = State { live: Arc::clone(&flushed), flushed, ..State::default() };
+    }
+
+    /// Orders the `nth` write from now to fail (1 is the next one; 0 counts as 1). A failed write changes nothing
+    /// and poisons the store. `replace_range` counts as one write, and then as one flush.
+    pub fn fail_write(&self, nth: u64) {
+        self.state.lock().writes_left = Some(nth.saturating_sub(1));
+    }
+
+    /// Orders the `nth` flush from now to fail (1 is the next one; 0 counts as 1). What was flushed before stays, and
+    /// the store is poisoned.
+    pub fn fail_flush(&self, nth: u64) {
+        self.state.lock().flushes_left = Some(nth.saturating_sub(1));
+    }
+}
+
+impl Reader for MemorySnapshot {
+    fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.families.map(cf).get(key).map(|value| value.to_vec()))
+    }
+
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor + '_>> {
+        let (lower, upper) = (lower.to_vec(), upper.to_vec());
+        Ok(Box::new(MemoryCursor { map: self.families.map(cf), lower, upper, at: None }))
+    }
+}
+
+impl Store for MemoryStore {
+    type Snapshot = MemorySnapshot;
+
+    fn snapshot(&self) -> MemorySnapshot {
+        MemorySnapshot { families: Arc::clone(&self.state.lock().live) }
+    }
+
+    fn write(&self, batch: &WriteBatch) -> Result<()> {
+        let mut state = self.state.lock();
+        state.begin_write()?;
+        Arc::make_mut(&mut state.live).apply(batch);
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.state.lock().flush()
+    }
+
+    fn get_flushed(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.state.lock().flushed.map(cf).get(key).map(|value| value.to_vec()))
+    }
+
+    /// On an error in the middle the range keeps the first half of the rows, flushed: the worst that the contract
+    /// allows, so that callers are tested against it.
+    fn replace_range(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
+        last: &WriteBatch,
+    ) -> Result<()> {
+        // The rows may come from this very store: they are read before its lock is taken.
+        let mut taken = Vec::new();
+        let read = read_rows(start, end, rows, &mut taken);
+        let mut state = self.state.lock();
+        state.check()?;
+        let outcome = read.and_then(|()| state.begin_write());
+        let kept = if outcome.is_ok() { taken.len() } else { taken.len() / 2 };
+        let families = Arc::make_mut(&mut state.live);
+        for cf in Cf::DATA {
+            families.remove_range(cf, start, end);
+        }
+        for (cf, key, value) in taken.into_iter().take(kept) {
+            families.map_mut(cf).insert(key.into(), value.into());
+        }
+        if outcome.is_err() {
+            state.flushed = Arc::clone(&state.live);
+            return outcome;
+        }
+        Arc::make_mut(&mut state.live).apply(last);
+        state.flush()
+    }
+}
+
+/// Moves rows into `taken` until the end or the first that fails.
+fn read_rows(
+    start: &[u8],
+    end: &[u8],
+    rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
+    taken: &mut Vec<(Cf, Vec<u8>, Vec<u8>)>,
+) -> Result<()> {
+    let mut check = RowCheck::new(start, end);
+    for row in rows {
+        let (cf, key, value) = row?;
+        check.accept(cf, &key)?;
+        taken.push((cf, key, value));
+    }
+    Ok(())
+}
+
+/// A cursor over one map. Every step is a search from the root, so that both directions cost the same.
+struct MemoryCursor<'a> {
+    map: &'a Map,
+    lower: Vec<u8>,
+    upper: Vec<u8>,
+    at: Option<(&'a [u8], &'a [u8])>,
+}
+
+impl<'a> MemoryCursor<'a> {
+    /// Stands on the first key from `from` on, if it is within the bounds.
+    fn forward(&mut self, from: Bound<&[u8]>) -> bool {
+        let found = self.map.range::<_, [u8]>((from, Bound::Unbounded)).next();
+        self.settle(found)
+    }
+
+    /// Stands on the last key up to `to`, if it is within the bounds.
+    fn backward(&mut self, to: Bound<&[u8]>) -> bool {
+        let found = self.map.range::<_, [u8]>((Bound::Unbounded, to)).next_back();
+        self.settle(found)
+    }
+
+    fn settle(&mut self, found: Option<Entry<'a>>) -> bool {
+        let within =
+            |key: &[u8]| key >= self.lower.as_slice() && (self.upper.is_empty() || key < self.upper.as_slice());
+        self.at = found.map(|(key, value)| (key.as_ref(), value.as_ref())).filter(|(key, _)| within(key));
+        self.at.is_some()
+    }
+}
+
+impl Cursor for MemoryCursor<'_> {
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let from = key.max(&self.lower).to_vec();
+        Ok(self.forward(Bound::Included(&from)))
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
+        if self.upper.is_empty() || key < self.upper.as_slice() {
+            Ok(self.backward(Bound::Included(key)))
+        } else {
+            self.seek_to_last()
+        }
+    }
+
+    fn seek_to_first(&mut self) -> Result<bool> {
+        self.seek(&[])
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        let upper = self.upper.clone();
+        Ok(self.backward(if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(&upper) }))
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        let Some((key, _)) = self.at else { return Ok(false) };
+        Ok(self.forward(Bound::Excluded(key)))
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        let Some((key, _)) = self.at else { return Ok(false) };
+        Ok(self.backward(Bound::Excluded(key)))
+    }
+
+    #[expect(clippy::expect_used, reason = "documented: only when standing on a key")]
+    fn key(&self) -> &[u8] {
+        self.at.expect("the cursor stands on a key").0
+    }
+
+    #[expect(clippy::expect_used, reason = "documented: only when standing on a key")]
+    fn value(&self) -> &[u8] {
+        self.at.expect("the cursor stands on a key").1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: &[u8]) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        batch.put(Cf::Default, key, b"v");
+        batch
+    }
+
+    fn keys(store: &MemoryStore) -> usize {
+        store.snapshot().families.default.len()
+    }
+
+    #[test]
+    fn a_failed_write_changes_nothing_and_poisons() {
+        let store = MemoryStore::new();
+        store.fail_write(2);
+        store.write(&put(b"a")).unwrap();
+        assert!(matches!(store.write(&put(b"b")), Err(StoreError::Backend(_))));
+        assert!(matches!(store.write(&put(b"b")), Err(StoreError::Poisoned(_))));
+        assert!(matches!(store.flush(), Err(StoreError::Poisoned(_))));
+        assert_eq!(keys(&store), 1);
+        store.crash();
+        assert_eq!(keys(&store), 0);
+        store.write(&put(b"b")).unwrap();
+    }
+
+    #[test]
+    fn a_failed_flush_keeps_the_old_state() {
+        let store = MemoryStore::new();
+        store.write(&put(b"a")).unwrap();
+        store.flush().unwrap();
+        store.write(&put(b"b")).unwrap();
+        store.fail_flush(1);
+        assert!(matches!(store.flush(), Err(StoreError::Backend(_))));
+        assert!(matches!(store.write(&put(b"c")), Err(StoreError::Poisoned(_))));
+        assert_eq!(keys(&store), 2);
+        store.crash();
+        assert_eq!(keys(&store), 1);
+        store.flush().unwrap();
+    }
+
+    #[test]
+    fn a_failed_replacement_leaves_half_of_it_for_good() {
+        let store = MemoryStore::new();
+        store.write(&put(b"old")).unwrap();
+        store.fail_write(1);
+        let rows = [b"a", b"b", b"c", b"d"].map(|key| Ok((Cf::Default, key.to_vec(), Vec::new())));
+        let failed = store.replace_range(b"", b"", &mut rows.into_iter(), &put(b"last"));
+        assert!(matches!(failed, Err(StoreError::Backend(_))));
+        store.crash();
+        assert_eq!(keys(&store), 2);
+        assert_eq!(store.get_flushed(Cf::Default, b"last").unwrap(), None);
+    }
+}

@@ -1,0 +1,311 @@
+//! Damage done to the files from outside: cut at every length, flipped at every byte, taken away, swapped, copied.
+//!
+//! What must hold: damage is an error that names the file, or it is harmless. Nothing but what was written is ever returned, and
+//! nothing that is provably synced is cut off.
+
+#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
+
+#[path = "log_model/mod.rs"]
+mod log_model;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::disk::SimDisk;
+use engine::log::{Durability, LogEngine, LogError, LogOptions, RecoveryReport};
+use log_model::{Change, Driver, Generator, Seen, observe, small_options};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+type Observed = BTreeMap<u64, Seen>;
+
+fn options() -> LogOptions {
+    LogOptions { prefill_bytes: 0, align_bytes: 8, ..small_options() }
+}
+
+fn entry(group: u64, index: u64, len: usize) -> Change {
+    let text = format!("{group}.{index} ").into_bytes();
+    Change::Append { group, first: index, entries: vec![text.iter().cycle().take(len).copied().collect()] }
+}
+
+/// A small log of one file, and what it showed after each batch, all of which are synced.
+fn small_log() -> (Arc<SimDisk>, Vec<Observed>) {
+    let mut driver = Driver::new(options());
+    let mut states = vec![observe(&driver.engine).unwrap()];
+    let batches = [
+        vec![entry(1, 1, 20), entry(2, 5, 300)],
+        vec![Change::Put { group: 1, key: b"hard".to_vec(), value: b"state".to_vec() }, entry(1, 2, 5)],
+        vec![entry(1, 2, 40), Change::Compact { group: 2, first_kept: 6 }],
+        vec![Change::Delete { group: 1, key: b"hard".to_vec() }, entry(2, 9, 7)],
+        vec![entry(1, 3, 2000)],
+    ];
+    for batch in batches {
+        driver.submit(batch, Durability::Synced);
+        driver.turn();
+        states.push(observe(&driver.engine).unwrap());
+    }
+    (driver.disk, states)
+}
+
+/// The same with files that are sealed; ends with the mark of a clean stop if asked for.
+fn sealed_log(finish: bool) -> (Arc<SimDisk>, Observed) {
+    let mut driver = Driver::new(options());
+    let mut rng = StdRng::seed_from_u64(5);
+    let generator = Generator { groups: 3, max_entry: 9000 };
+    for _ in 0..40 {
+        let changes = generator.batch(&mut rng, &driver.history[driver.history.len() - 1]);
+        driver.submit(changes, Durability::Synced);
+        driver.turn();
+    }
+    if finish {
+        driver.writer.finish();
+    }
+    let seen = observe(&driver.engine).unwrap();
+    assert!(driver.disk.content(&file(3)).is_some(), "three files at least");
+    (driver.disk, seen)
+}
+
+fn file(seq: u64) -> String {
+    format!("{seq:016}.log")
+}
+
+fn open(disk: &SimDisk) -> Result<(Observed, RecoveryReport), LogError> {
+    let (engine, _writer, report) = LogEngine::open(disk.session(), options())?;
+    Ok((observe(&engine)?, report))
+}
+
+/// The error names a file and where.
+fn names(error: &LogError, seq: u64) -> bool {
+    matches!(error, LogError::Corrupt { file: name, .. } | LogError::Version { file: name, .. }
+        | LogError::Misplaced { file: name, .. } | LogError::Missing { file: name } if *name == file(seq))
+}
+
+#[test]
+fn a_log_cut_at_any_length_is_a_prefix_or_an_error() {
+    let (disk, states) = small_log();
+    let whole = disk.content(&file(1)).unwrap();
+    let mut longest = 0;
+    for len in 0..whole.len() {
+        let cut = disk.fork();
+        cut.set_content(&file(1), whole[..len].to_vec());
+        match open(&cut) {
+            Ok((seen, _)) => {
+                let at =
+                    states.iter().rposition(|state| *state == seen).unwrap_or_else(|| panic!("cut at {len}: {seen:?}"));
+                assert!(at >= longest, "cut at {len}: less than with a shorter file");
+                longest = at;
+                // Again, now that the tail is cut: the same, and nothing to report.
+                let (again, report) = open(&cut).unwrap();
+                assert_eq!((again, report.truncated_bytes), (seen, 0));
+            }
+            Err(error) => assert!(len < 4096 && names(&error, 1), "cut at {len}: {error}"),
+        }
+    }
+    assert_eq!(longest, states.len() - 1, "only padding may be missing of the longest");
+}
+
+/// Two histories of one log that part after the first batch: a later group of the one does not continue the other.
+#[test]
+fn a_group_continues_its_own_history_only() {
+    let history = |first: &str| {
+        let mut driver = Driver::new(LogOptions { align_bytes: 512, ..options() });
+        for (index, text) in [(1, first), (2, "second")] {
+            let append = Change::Append { group: 1, first: index, entries: vec![text.as_bytes().to_vec().into()] };
+            driver.submit(vec![append], Durability::Synced);
+            driver.turn();
+        }
+        driver.disk.content(&file(1)).unwrap()
+    };
+    let (mut one, other) = (history("this"), history("that"));
+    one[4608..].copy_from_slice(&other[4608..]);
+    let disk = SimDisk::new();
+    disk.set_content(&file(1), one);
+    let (seen, report) = open(&disk).unwrap();
+    assert_eq!((seen[&1].last, report.truncated_bytes > 0), (1, true));
+}
+
+/// Of the sectors that were not synced any may be on the disk: what is recovered is a prefix all the same.
+#[test]
+fn any_subset_of_unsynced_sectors_is_a_prefix() {
+    let (disk, mut states) = small_log();
+    let raw = LogOptions { compress_from: usize::MAX, ..options() };
+    let mut driver = Driver::on(disk.fork(), raw);
+    let synced = disk.content(&file(1)).unwrap();
+    for batch in [vec![entry(1, 4, 700)], vec![entry(2, 10, 1500)], vec![entry(3, 1, 900), entry(1, 4, 1)]] {
+        driver.submit(batch, Durability::Buffered);
+        driver.writer.turn();
+        states.push(observe(&driver.engine).unwrap());
+    }
+    let written = driver.disk.content(&file(1)).unwrap();
+    let sectors: Vec<usize> = (synced.len() / 512..written.len().div_ceil(512)).collect();
+    assert!((6..14).contains(&sectors.len()), "{} sectors", sectors.len());
+    for subset in 0..1u32 << sectors.len() {
+        // The file has its new length, and zeros or the synced bytes where a sector was lost.
+        let mut content = synced.clone();
+        content.resize(written.len(), 0);
+        for (_, sector) in sectors.iter().enumerate().filter(|(bit, _)| subset & (1 << bit) != 0) {
+            let range = sector * 512..written.len().min((sector + 1) * 512);
+            content[range.clone()].copy_from_slice(&written[range]);
+        }
+        let torn = disk.fork();
+        torn.set_content(&file(1), content);
+        let (seen, report) = open(&torn).unwrap_or_else(|error| panic!("sectors {subset:b}: {error}"));
+        let at =
+            states.iter().rposition(|state| *state == seen).unwrap_or_else(|| panic!("sectors {subset:b}: {seen:?}"));
+        assert!(at >= states.len() - 4, "sectors {subset:b}: lost what was synced");
+        let all = subset + 1 == 1 << sectors.len();
+        assert_eq!(at == states.len() - 1, all, "sectors {subset:b}");
+        assert!(all || subset == 0 || report.truncated_bytes > 0 || at > states.len() - 4);
+    }
+}
+
+#[test]
+fn any_flipped_bit_of_a_log_is_found_or_harmless() {
+    for (name, finish) in [("after a crash", false), ("after a clean stop", true)] {
+        let (disk, states) = small_log();
+        if finish {
+            let (engine, mut writer, _) = LogEngine::open(disk.session(), options()).unwrap();
+            drop(engine);
+            // Something to vouch for: opening alone writes nothing.
+            writer.finish();
+        }
+        let latest = &states[states.len() - 1];
+        let whole = disk.content(&file(1)).unwrap();
+        let mut found = 0;
+        for at in 0..whole.len() {
+            for bit in [0, 3, 7] {
+                let flipped = disk.fork();
+                let mut content = whole.clone();
+                content[at] ^= 1 << bit;
+                flipped.set_content(&file(1), content);
+                match open(&flipped) {
+                    Ok((seen, report)) => {
+                        let state = states.iter().rposition(|state| *state == seen);
+                        let state = state.unwrap_or_else(|| panic!("{name}: bit {bit} of {at}: returned {seen:?}"));
+                        let lost = states.len() - 1 - state;
+                        // Nobody vouches for the last group of a log that was not stopped cleanly; it alone may be taken for
+                        // a torn tail, and then that is said.
+                        assert!(lost <= usize::from(!finish), "{name}: bit {bit} of {at}: lost {lost}");
+                        assert!(lost == 0 || report.truncated_bytes > 0, "{name}: bit {bit} of {at}: lost silently");
+                    }
+                    Err(error) => {
+                        assert!(names(&error, 1), "{name}: bit {bit} of {at}: {error}");
+                        found += 1;
+                    }
+                }
+            }
+        }
+        assert!(found > 0);
+        assert_eq!(open(&disk).unwrap().0, *latest, "{name}: undamaged");
+    }
+}
+
+#[test]
+fn any_flipped_byte_of_sealed_files_is_found_or_harmless() {
+    for finish in [false, true] {
+        let (disk, latest) = sealed_log(finish);
+        for seq in 1..=2 {
+            let whole = disk.content(&file(seq)).unwrap();
+            let mut found = 0;
+            // Every byte where the structure is, and a sample of the rest.
+            let interesting = |at: &usize| at.is_multiple_of(37) || *at < 80 || *at + 600 > whole.len();
+            for at in (0..whole.len()).filter(interesting) {
+                let flipped = disk.fork();
+                let mut content = whole.clone();
+                content[at] ^= 0x41;
+                flipped.set_content(&file(seq), content.clone());
+                match open(&flipped) {
+                    Ok((seen, _)) => assert_eq!(seen, latest, "byte {at} of file {seq}"),
+                    Err(error) => {
+                        assert!(names(&error, seq), "byte {at} of file {seq}: {error}");
+                        found += 1;
+                    }
+                }
+                // Asked to verify all, opening finds what reading would have found, and more.
+                flipped.set_content(&file(seq), content);
+                let verified = LogEngine::open(flipped.session(), LogOptions { verify: true, ..options() });
+                if let Err(error) = verified {
+                    assert!(names(&error, seq), "byte {at} of file {seq}: {error}");
+                }
+            }
+            assert!(found > 100, "{found} found in file {seq}");
+        }
+    }
+}
+
+#[test]
+fn files_missing_swapped_copied_or_empty_are_typed_errors() {
+    let (disk, _) = sealed_log(true);
+    let last = (1..).take_while(|seq| disk.content(&file(*seq)).is_some()).last().unwrap();
+    for seq in 1..=last {
+        let lost = disk.fork();
+        lost.lose(&file(seq));
+        let error = open(&lost).unwrap_err();
+        assert!(matches!(&error, LogError::Missing { file: name } if *name == file(seq)), "{error}");
+
+        let empty = disk.fork();
+        empty.set_content(&file(seq), Vec::new());
+        let error = open(&empty).unwrap_err();
+        assert!(matches!(&error, LogError::Corrupt { file: name, offset: 0, .. } if *name == file(seq)), "{error}");
+
+        let zeros = disk.fork();
+        zeros.set_content(&file(seq), vec![0; 64 << 10]);
+        assert!(names(&open(&zeros).unwrap_err(), seq));
+    }
+    let swapped = disk.fork();
+    swapped.set_content(&file(1), disk.content(&file(2)).unwrap());
+    swapped.set_content(&file(2), disk.content(&file(1)).unwrap());
+    assert!(matches!(open(&swapped).unwrap_err(), LogError::Misplaced { file: name, .. } if name == file(1)));
+
+    let copied = disk.fork();
+    copied.set_content(&file(last + 1), disk.content(&file(1)).unwrap());
+    assert!(matches!(open(&copied).unwrap_err(), LogError::Misplaced { file: name, .. } if name == file(last + 1)));
+
+    let stranger = disk.fork();
+    let mut other = Driver::new(LogOptions { identity: Some(8), ..options() });
+    other.submit(vec![entry(1, 1, 10)], Durability::Synced);
+    other.turn();
+    stranger.set_content(&file(1), other.disk.content(&file(1)).unwrap());
+    assert!(matches!(open(&stranger).unwrap_err(), LogError::Misplaced { file: name, .. } if name == file(1)));
+}
+
+#[test]
+fn a_newer_version_is_a_typed_error() {
+    let (disk, _) = small_log();
+    let mut content = disk.content(&file(1)).unwrap();
+    content[8] = 2;
+    disk.set_content(&file(1), content);
+    let error = open(&disk).unwrap_err();
+    assert!(matches!(error, LogError::Version { found: 2, supported: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_clean_stop_is_marked_once() {
+    let (disk, states) = small_log();
+    let len = || disk.content(&file(1)).unwrap().len();
+    let before = len();
+    let stop = || {
+        let (_engine, mut writer, report) = LogEngine::open(disk.session(), options()).unwrap();
+        writer.finish();
+        report
+    };
+    stop();
+    let marked = len();
+    assert!(marked > before);
+    assert_eq!(stop().truncated_bytes, 0);
+    assert_eq!(len(), marked, "nothing new to vouch for");
+    assert_eq!(open(&disk).unwrap().0, states[states.len() - 1]);
+}
+
+/// A file that was there before a name it could be confused with: other names are left alone.
+#[test]
+fn strangers_in_the_directory_are_left_alone() {
+    let (disk, states) = small_log();
+    for name in ["1.log", "snapshot.tmp", "0000000000000001.logx", "000000000000000x.log"] {
+        disk.set_content(name, b"mine".to_vec());
+    }
+    disk.set_content("0000000000000002.tmp", b"half a header".to_vec());
+    assert_eq!(open(&disk).unwrap().0, states[states.len() - 1]);
+    assert_eq!(disk.content("snapshot.tmp").unwrap(), b"mine");
+    assert!(disk.content("0000000000000002.tmp").is_none(), "what was being prepared is ours");
+}
