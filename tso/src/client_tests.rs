@@ -1,0 +1,263 @@
+//! Batching, ordering and failures of the client, over sources that the test holds back.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use futures::FutureExt;
+use futures::future::join_all;
+use tokio::sync::Semaphore;
+
+use super::*;
+use crate::counter::CounterSource;
+
+/// A counter whose answers wait for permits, and whose answers get lost as often as it is told.
+struct Gated {
+    counter: CounterSource,
+    permits: Semaphore,
+    requests: AtomicU32,
+    in_flight: AtomicU32,
+    lose: AtomicU32,
+    closed: AtomicBool,
+}
+
+impl Gated {
+    fn new(permits: usize) -> Arc<Gated> {
+        Arc::new(Gated {
+            counter: CounterSource::starting_at(1000),
+            permits: Semaphore::new(permits),
+            requests: AtomicU32::new(0),
+            in_flight: AtomicU32::new(0),
+            lose: AtomicU32::new(0),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Waits until `requests` have been made.
+    async fn wait_for(&self, requests: u32) {
+        for _ in 0..10_000 {
+            if self.requests.load(Ordering::SeqCst) >= requests {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("{} of {requests} requests", self.requests.load(Ordering::SeqCst));
+    }
+}
+
+/// Counts the requests in flight down, also when one is dropped.
+struct InFlight<'a>(&'a AtomicU32);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl TsoSource for Gated {
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+        async move {
+            assert_eq!(self.in_flight.fetch_add(1, Ordering::SeqCst), 0, "one request in flight");
+            let _in_flight = InFlight(&self.in_flight);
+            // Issued when the request arrives; the answer may be held back after that.
+            let range = self.counter.take(count);
+            self.requests.fetch_add(1, Ordering::SeqCst);
+            if self.closed.load(Ordering::SeqCst) {
+                return Err(TsoError::Closed);
+            }
+            self.permits.acquire().await.unwrap().forget();
+            if self.lose.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+                return Err(TsoError::Unavailable("lost".into()));
+            }
+            range
+        }
+        .boxed()
+    }
+}
+
+fn options() -> TsoClientOptions {
+    TsoClientOptions { backoff_min: Duration::from_millis(1), ..TsoClientOptions::default() }
+}
+
+#[tokio::test]
+async fn one_caller_after_another_needs_no_queue() {
+    let source = Gated::new(3);
+    let client = TsoClient::new(source.clone());
+    let mut last = Timestamp::ZERO;
+    for _ in 0..3 {
+        let next = client.timestamp().await.unwrap();
+        assert!(next > last);
+        last = next;
+    }
+    assert_eq!(source.requests.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn callers_during_a_flight_share_the_next_one() {
+    let source = Gated::new(0);
+    let client = TsoClient::new(source.clone());
+    let first = tokio::spawn({
+        let client = client.clone();
+        async move { client.timestamp().await }
+    });
+    source.wait_for(1).await;
+    let issued_before = source.counter.last();
+    let mut others: Vec<_> = (0..1000).map(|_| client.timestamp().boxed()).collect();
+    // Every caller has made its call, and queues.
+    for other in &mut others {
+        assert!(other.now_or_never().is_none());
+    }
+    source.permits.add_permits(2);
+    let first = first.await.unwrap().unwrap();
+    let others: Vec<Timestamp> = join_all(others).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(source.requests.load(Ordering::SeqCst), 2);
+    assert!(others.is_sorted() && others.iter().all(|timestamp| *timestamp > issued_before));
+    assert!(!others.contains(&first));
+    assert_eq!(others.iter().collect::<HashSet<_>>().len(), 1000);
+}
+
+/// Many callers on many threads: every timestamp is above all that were issued when its call began.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_issued_before_its_call() {
+    let source = Gated::new(1_000_000);
+    let client = TsoClient::new(source.clone());
+    let callers = (0..16).map(|_| {
+        let (client, source) = (client.clone(), source.clone());
+        tokio::spawn(async move {
+            let mut taken = Vec::new();
+            for _ in 0..500 {
+                let issued_before = source.counter.last();
+                let timestamp = client.timestamp().await.unwrap();
+                assert!(timestamp > issued_before, "{timestamp} after {issued_before}");
+                taken.push(timestamp);
+            }
+            taken
+        })
+    });
+    let taken: Vec<Timestamp> = join_all(callers).await.into_iter().flat_map(Result::unwrap).collect();
+    assert_eq!(taken.iter().collect::<HashSet<_>>().len(), 8000);
+    assert!(source.requests.load(Ordering::SeqCst) <= 8000);
+}
+
+#[tokio::test]
+async fn a_cancelled_caller_hands_the_flight_on() {
+    let source = Gated::new(0);
+    let client = TsoClient::new(source.clone());
+    let mut first = client.timestamp().boxed();
+    assert!((&mut first).now_or_never().is_none());
+    let mut gone = client.timestamp().boxed();
+    assert!((&mut gone).now_or_never().is_none());
+    let mut second = client.timestamp().boxed();
+    assert!((&mut second).now_or_never().is_none());
+    drop(gone);
+    drop(first);
+    source.permits.add_permits(1);
+    let last = second.await.unwrap();
+    // The second request was for the one caller left.
+    assert_eq!((source.requests.load(Ordering::SeqCst), source.counter.last()), (2, last));
+    // And the client is not stuck when nobody is left.
+    let mut alone = client.timestamp().boxed();
+    assert!((&mut alone).now_or_never().is_none());
+    drop(alone);
+    source.permits.add_permits(1);
+    client.timestamp().await.unwrap();
+}
+
+#[tokio::test]
+async fn lost_answers_are_asked_for_again() {
+    let source = Gated::new(1000);
+    source.lose.store(5, Ordering::SeqCst);
+    let client = TsoClient::with_options(source.clone(), options(), None);
+    let timestamp = client.timestamp().await.unwrap();
+    assert_eq!(source.requests.load(Ordering::SeqCst), 6);
+    assert_eq!(timestamp, source.counter.last());
+}
+
+#[tokio::test]
+async fn retries_end_at_the_deadline() {
+    let source = Gated::new(100_000);
+    source.lose.store(u32::MAX, Ordering::SeqCst);
+    let deadline = Duration::from_millis(50);
+    let registry = prometheus::Registry::new();
+    let metrics = ClientMetrics::new(&registry).unwrap();
+    let client =
+        TsoClient::with_options(source.clone(), TsoClientOptions { deadline, ..options() }, Some(metrics.clone()));
+    assert_eq!(client.timestamp().await, Err(TsoError::Unavailable("lost".into())));
+    assert_eq!(metrics.requests.get(), metrics.failures.get());
+    // A source that never answers.
+    let client = TsoClient::with_options(Gated::new(0), TsoClientOptions { deadline, ..options() }, None);
+    let (flying, queued) = tokio::join!(client.timestamp(), client.timestamp());
+    assert!(matches!((flying, queued), (Err(TsoError::Unavailable(_)), Err(TsoError::Unavailable(_)))));
+}
+
+#[tokio::test]
+async fn the_queue_is_bounded() {
+    let source = Gated::new(0);
+    let client = TsoClient::with_options(source.clone(), TsoClientOptions { queue: 2, ..options() }, None);
+    let mut callers: Vec<_> = (0..3).map(|_| client.timestamp().boxed()).collect();
+    for caller in &mut callers {
+        assert!(caller.now_or_never().is_none());
+    }
+    assert!(matches!(client.timestamp().await, Err(TsoError::Unavailable(_))));
+    source.permits.add_permits(2);
+    assert!(join_all(callers).await.iter().all(Result::is_ok));
+}
+
+#[tokio::test]
+async fn closing_refuses_the_queue_and_whoever_comes() {
+    let source = Gated::new(0);
+    let client = TsoClient::new(source.clone());
+    let mut flying = client.timestamp().boxed();
+    assert!((&mut flying).now_or_never().is_none());
+    let mut queued = client.timestamp().boxed();
+    assert!((&mut queued).now_or_never().is_none());
+    client.close();
+    assert_eq!(queued.await, Err(TsoError::Closed));
+    assert_eq!(client.timestamp().await, Err(TsoError::Closed));
+    source.permits.add_permits(1);
+    assert!(flying.await.is_ok());
+    // A source that is closed is not asked again.
+    let source = Gated::new(1);
+    source.closed.store(true, Ordering::SeqCst);
+    assert_eq!(TsoClient::new(source.clone()).timestamp().await, Err(TsoError::Closed));
+    assert_eq!(source.requests.load(Ordering::SeqCst), 1);
+}
+
+/// The check on what sources answer catches one that goes back in time.
+#[tokio::test]
+async fn a_source_that_repeats_itself_is_not_believed() {
+    struct Stuck;
+    impl TsoSource for Stuck {
+        fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+            std::future::ready(Ok(TsRange { last: Timestamp::new(7, 7), count })).boxed()
+        }
+    }
+    let deadline = Duration::from_millis(20);
+    let client = TsoClient::with_options(Arc::new(Stuck), TsoClientOptions { deadline, ..options() }, None);
+    assert_eq!(client.timestamp().await, Ok(Timestamp::new(7, 7)));
+    assert!(matches!(client.timestamp().await, Err(TsoError::Unavailable(_))));
+}
+
+#[test]
+fn a_runtime_that_ends_leaves_nobody_waiting() {
+    let source = Gated::new(0);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let client = runtime.block_on(async { TsoClient::new(source.clone()) });
+    let mut flying = client.timestamp().boxed();
+    let mut queued = client.timestamp().boxed();
+    runtime.block_on(async {
+        assert!((&mut flying).now_or_never().is_none());
+        assert!((&mut queued).now_or_never().is_none());
+    });
+    let _ = source.wait_for(1).now_or_never();
+    drop(runtime);
+    drop(flying);
+    assert_eq!(queued.now_or_never(), Some(Err(TsoError::Closed)));
+}
+
+#[test]
+fn ranges() {
+    let range = TsRange { last: Timestamp::new(5, 1), count: 3 };
+    assert_eq!(range.first(), Timestamp::new(4, (1 << 18) - 1));
+    assert_eq!(range.iter().last(), Some(range.last));
+    assert_eq!(range.iter().count(), 3);
+}

@@ -1,0 +1,147 @@
+//! The oracle over gRPC: the server's adapter and the client's source. Generated types stop here.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Response, Status};
+
+use crate::client::{TsRange, TsoError, TsoSource};
+use crate::oracle::MAX_COUNT;
+use crate::router::OracleNode;
+use crate::service::{AllocateError, TsoService};
+use crate::timestamp::Timestamp;
+use proto::allocate_response::Result as Outcome;
+use proto::tso_client::TsoClient as Stub;
+use proto::tso_server::{Tso, TsoServer};
+
+#[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated; documented in tso.proto")]
+mod proto {
+    tonic::include_proto!("cortado.tso.v1");
+}
+
+/// How long one request may take, and how long connecting may.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Finds out that the other side is gone although its machine never said so.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The gRPC service to add to the node's server.
+pub fn server(service: TsoService) -> TsoServer<impl Tso> {
+    TsoServer::new(Adapter { service })
+}
+
+struct Adapter {
+    service: TsoService,
+}
+
+#[tonic::async_trait]
+impl Tso for Adapter {
+    async fn allocate(
+        &self,
+        request: Request<proto::AllocateRequest>,
+    ) -> Result<Response<proto::AllocateResponse>, Status> {
+        let outcome = match self.service.allocate(request.into_inner().count).await {
+            Ok(range) => Outcome::Range(proto::Range { last: range.last.raw(), count: range.count }),
+            Err(AllocateError::NotLeader { hint }) => {
+                Outcome::NotLeader(proto::NotLeader { leader: hint.unwrap_or_default() })
+            }
+            Err(AllocateError::Unavailable(reason)) => Outcome::Unavailable(proto::Unavailable { reason }),
+            Err(error @ AllocateError::InvalidCount(_)) => return Err(Status::invalid_argument(error.to_string())),
+        };
+        Ok(Response::new(proto::AllocateResponse { result: Some(outcome) }))
+    }
+}
+
+/// The oracle of another node. Connects when first used, and again after a failure.
+#[derive(Clone, Debug)]
+pub struct RemoteSource {
+    channel: Channel,
+}
+
+impl RemoteSource {
+    /// The oracle at an address such as `10.0.0.1:7000` or `http://10.0.0.1:7000`. Fails if that is no address; does
+    /// not connect yet. Must be called within a tokio runtime.
+    pub fn new(address: &str) -> Result<RemoteSource, AllocateError> {
+        let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+        let endpoint = Endpoint::from_shared(uri)
+            .map_err(|error| AllocateError::Unavailable(format!("address {address}: {error}")))?
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(KEEP_ALIVE_EVERY)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .tcp_nodelay(true);
+        Ok(RemoteSource { channel: endpoint.connect_lazy() })
+    }
+
+    /// The oracle behind a channel that the node has already.
+    pub fn over(channel: Channel) -> RemoteSource {
+        RemoteSource { channel }
+    }
+
+    async fn request(&self, count: u32) -> Result<TsRange, AllocateError> {
+        let mut stub = Stub::new(self.channel.clone());
+        let response = tokio::time::timeout(REQUEST_TIMEOUT, stub.allocate(proto::AllocateRequest { count })).await;
+        let response = response.map_err(|_| AllocateError::Unavailable("no answer in time".to_owned()))?;
+        let response = response.map_err(|status| match status.code() {
+            Code::InvalidArgument => AllocateError::InvalidCount(count),
+            _ => AllocateError::Unavailable(status.to_string()),
+        })?;
+        match response.into_inner().result {
+            Some(Outcome::Range(range)) => validated(range, count),
+            Some(Outcome::NotLeader(proto::NotLeader { leader })) => {
+                Err(AllocateError::NotLeader { hint: Some(leader).filter(|leader| !leader.is_empty()) })
+            }
+            Some(Outcome::Unavailable(proto::Unavailable { reason })) => Err(AllocateError::Unavailable(reason)),
+            None => Err(AllocateError::Unavailable("an empty answer".to_owned())),
+        }
+    }
+}
+
+/// A range as it was asked for, none of it at zero or at the end of time.
+fn validated(range: proto::Range, asked: u32) -> Result<TsRange, AllocateError> {
+    let is_sound = range.count == asked && range.last > u64::from(MAX_COUNT) && range.last < u64::MAX;
+    if !is_sound {
+        return Err(AllocateError::Unavailable(format!("a malformed answer: {range:?}")));
+    }
+    Ok(TsRange { last: Timestamp::from_raw(range.last), count: range.count })
+}
+
+impl OracleNode for RemoteSource {
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, AllocateError>> {
+        self.request(count).boxed()
+    }
+}
+
+impl TsoSource for RemoteSource {
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+        self.request(count).map(|result| result.map_err(TsoError::from)).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+
+    /// Pins the messages on the wire.
+    #[test]
+    fn golden_bytes() {
+        let answer = |result| proto::AllocateResponse { result: Some(result) }.encode_to_vec();
+        assert_eq!(proto::AllocateRequest { count: 300 }.encode_to_vec(), b"\x08\xac\x02");
+        let range = proto::Range { last: 0x0102_0304_0506_0708, count: 2 };
+        assert_eq!(answer(Outcome::Range(range)), b"\x0a\x0b\x09\x08\x07\x06\x05\x04\x03\x02\x01\x10\x02");
+        assert_eq!(answer(Outcome::NotLeader(proto::NotLeader { leader: "a:1".into() })), b"\x12\x05\x0a\x03a:1");
+        assert_eq!(answer(Outcome::Unavailable(proto::Unavailable { reason: "x".into() })), b"\x1a\x03\x0a\x01x");
+    }
+
+    #[test]
+    fn malformed_ranges_are_refused() {
+        for (last, count) in [(1 << 40, 2), (0, 1), (u64::MAX, 1), (5, 1)] {
+            assert!(validated(proto::Range { last, count }, 1).is_err(), "{last} {count}");
+        }
+        assert!(validated(proto::Range { last: 1 << 40, count: 1 }, 1).is_ok());
+    }
+}

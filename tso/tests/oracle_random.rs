@@ -1,0 +1,136 @@
+//! Random lives of a cluster of oracles: strictly increasing timestamps over clock jumps and leader changes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tso::oracle::{MAX_COUNT, Oracle};
+use tso::{LeaderTerm, Timestamp};
+
+const NODES: usize = 3;
+const STEPS: usize = 5000;
+const SEEDS: u64 = 50;
+
+struct Cluster {
+    rng: StdRng,
+    oracles: Vec<Oracle>,
+    /// Each node has a clock of its own.
+    clocks: Vec<u64>,
+    /// Raises that a node has asked for and that are neither durable nor failed.
+    raising: Vec<Option<(LeaderTerm, Timestamp)>>,
+    /// What the system region holds.
+    mark: Timestamp,
+    term: LeaderTerm,
+    leader: usize,
+    newest: Timestamp,
+    issued: u64,
+    leader_changes: u64,
+}
+
+impl Cluster {
+    fn step(&mut self, check: &mut impl FnMut(Timestamp, Timestamp)) {
+        let node = self.rng.random_range(0..NODES);
+        match self.rng.random_range(0..100) {
+            0..50 => self.allocate(node, check),
+            50..65 => {
+                let asked = self.oracles[node].extend(self.clocks[node]);
+                if let Some((mark, term)) = asked.zip(self.oracles[node].term()) {
+                    self.raising[node] = Some((term, mark));
+                }
+            }
+            65..85 => self.answer_raise(node),
+            85..97 => {
+                let jump = match self.rng.random_range(0..20) {
+                    0 => 3_600_000,
+                    1 => -3_600_000,
+                    _ => self.rng.random_range(0..1000),
+                };
+                self.clocks[node] = self.clocks[node].saturating_add_signed(jump);
+            }
+            97..99 => self.oracles[node].stop(),
+            _ => {
+                // The old leader does not know; its lease is over, which is not the oracle's to see.
+                self.term = LeaderTerm(self.term.0 + 1);
+                self.leader = node;
+                self.leader_changes += 1;
+                self.oracles[node].start(self.term, self.mark);
+            }
+        }
+    }
+
+    fn allocate(&mut self, node: usize, check: &mut impl FnMut(Timestamp, Timestamp)) {
+        let count = if self.rng.random_ratio(1, 10) { MAX_COUNT } else { self.rng.random_range(1..100) };
+        let Ok(range) = self.oracles[node].allocate(self.clocks[node], count) else { return };
+        // The lease, looked at after the range was computed.
+        if node != self.leader || self.oracles[node].term() != Some(self.term) {
+            return;
+        }
+        check(self.newest, range.first());
+        assert!(range.last < self.mark, "{} is not below the durable mark {}", range.last, self.mark);
+        self.newest = range.last;
+        self.issued += u64::from(count);
+    }
+
+    /// A raise succeeds if its term is still the newest, fails, or fails although it became durable.
+    fn answer_raise(&mut self, node: usize) {
+        let Some((term, mark)) = self.raising[node].take() else { return };
+        let applied = term == self.term && self.rng.random_ratio(9, 10);
+        if applied {
+            self.mark = self.mark.max(mark);
+        }
+        if applied && self.rng.random_ratio(9, 10) {
+            self.oracles[node].raised(term, mark);
+        } else {
+            self.oracles[node].raise_failed(term);
+        }
+    }
+}
+
+fn live(seed: u64, mut check: impl FnMut(Timestamp, Timestamp)) -> Cluster {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let clocks = (0..NODES).map(|_| rng.random_range(10_000_000..20_000_000)).collect();
+    let mut cluster = Cluster {
+        rng,
+        oracles: vec![Oracle::new(); NODES],
+        clocks,
+        raising: vec![None; NODES],
+        mark: Timestamp::ZERO,
+        term: LeaderTerm(0),
+        leader: 0,
+        newest: Timestamp::ZERO,
+        issued: 0,
+        leader_changes: 0,
+    };
+    for _ in 0..STEPS {
+        cluster.step(&mut check);
+    }
+    cluster
+}
+
+#[test]
+fn timestamps_strictly_increase() {
+    let (mut issued, mut leader_changes) = (0, 0);
+    for seed in 0..SEEDS {
+        println!("seed {seed}");
+        let cluster = live(seed, |newest, first| assert!(first > newest, "seed {seed}: {first} after {newest}"));
+        issued += cluster.issued;
+        leader_changes += cluster.leader_changes;
+    }
+    println!("{issued} timestamps, {leader_changes} leader changes");
+    assert!(issued > 1_000_000 && leader_changes > 1000, "{issued} {leader_changes}");
+}
+
+/// The same check catches a leader that starts from a mark that was forgotten.
+#[test]
+fn a_lost_mark_is_noticed() {
+    let mut old = Oracle::new();
+    old.start(LeaderTerm(1), Timestamp::ZERO);
+    let mark = old.extend(10_000).unwrap();
+    old.raised(LeaderTerm(1), mark);
+    let newest = old.allocate(10_000, 10).unwrap().last;
+    let mut new = Oracle::new();
+    new.start(LeaderTerm(2), Timestamp::ZERO);
+    let mark = new.extend(9_000).unwrap();
+    new.raised(LeaderTerm(2), mark);
+    let first = new.allocate(9_000, 1).unwrap().first();
+    assert!(first <= newest, "the planted bug shows");
+}

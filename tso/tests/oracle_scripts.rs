@@ -1,0 +1,79 @@
+//! The oracle as golden scripts: every command prints what it came to and the state after it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::error::Error;
+
+use goldenscript::{Command, Context};
+use tso::oracle::Oracle;
+use tso::{LeaderTerm, Timestamp};
+
+#[derive(Default)]
+struct Runner {
+    oracle: Oracle,
+    /// The mark last asked for, for `raised` without a value.
+    asked: Option<Timestamp>,
+}
+
+impl goldenscript::Runner for Runner {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _context: &Context) -> Result<String, Box<dyn Error>> {
+        let mut args = command.consume_args();
+        let mut number = |key: &str| args.take_key(key).map(str::parse::<u64>).transpose();
+        let (term, now_ms, mark_ms) = (number("term")?, number("now")?, number("mark")?);
+        let count = number("count")?.unwrap_or(1);
+        args.reject_next()?;
+        let term = LeaderTerm(term.unwrap_or(1));
+        let mark = mark_ms.map(|ms| Timestamp::new(ms, 0));
+        let output = match command.name.as_str() {
+            "start" => {
+                self.oracle.start(term, mark.unwrap_or_default());
+                "started".to_owned()
+            }
+            "stop" => {
+                self.oracle.stop();
+                "stopped".to_owned()
+            }
+            "extend" => match self.oracle.extend(now_ms.ok_or("now?")?) {
+                Some(mark) => {
+                    self.asked = Some(mark);
+                    format!("raise the mark to {mark}")
+                }
+                None => "nothing to do".to_owned(),
+            },
+            "raised" => {
+                self.oracle.raised(term, mark.or(self.asked).ok_or("which mark?")?);
+                "raised".to_owned()
+            }
+            "raise_failed" => {
+                self.oracle.raise_failed(term);
+                "failed".to_owned()
+            }
+            "allocate" => match self.oracle.allocate(now_ms.ok_or("now?")?, u32::try_from(count)?) {
+                Ok(range) => format!("{} to {}", range.first(), range.last),
+                Err(refusal) => format!("refused: {refusal}"),
+            },
+            name => return Err(format!("unknown command {name}").into()),
+        };
+        Ok(output)
+    }
+}
+
+fn run(script: &str) {
+    goldenscript::run(&mut Runner::default(), format!("tests/scripts/oracle/{script}")).unwrap();
+}
+
+#[test]
+fn clock() {
+    run("clock");
+}
+
+#[test]
+fn leaders() {
+    run("leaders");
+}
+
+#[test]
+fn window() {
+    run("window");
+}

@@ -1,0 +1,445 @@
+//! The service, the router and the client over a system region that the test plays, and over real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use parking_lot::Mutex;
+use tokio_stream::wrappers::TcpListenerStream;
+use tso::oracle::{MAX_COUNT, WINDOW_MS};
+use tso::router::OracleNode;
+use tso::service::WallClock;
+use tso::{
+    AllocateError, Directory, LeaderTerm, RemoteSource, ServiceMetrics, Timestamp, TsoClient, TsoClientOptions,
+    TsoError, TsoRouter, TsoService, Window, WindowError,
+};
+
+/// The system region: one mark, one leadership at a time.
+struct Region {
+    mark: Mutex<Timestamp>,
+    /// The node that leads, and its term.
+    leader: Mutex<(usize, LeaderTerm)>,
+    /// Raises that fail before they do anything, and raises that fail although they did.
+    fail_raises: AtomicU32,
+    lose_raises: AtomicU32,
+}
+
+impl Default for Region {
+    fn default() -> Region {
+        Region {
+            mark: Mutex::default(),
+            leader: Mutex::new((usize::MAX, LeaderTerm(0))),
+            fail_raises: AtomicU32::new(0),
+            lose_raises: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Region {
+    fn check(&self, node: usize, term: LeaderTerm) -> Result<(), WindowError> {
+        if *self.leader.lock() == (node, term) { Ok(()) } else { Err(WindowError::NotLeader) }
+    }
+
+    /// Takes the leadership from whoever has it.
+    fn elect(&self, node: usize) -> LeaderTerm {
+        let mut leader = self.leader.lock();
+        *leader = (node, LeaderTerm(leader.1.0 + 1));
+        leader.1
+    }
+}
+
+fn spend(left: &AtomicU32) -> bool {
+    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+}
+
+struct NodeWindow {
+    region: Arc<Region>,
+    node: usize,
+}
+
+impl Window for NodeWindow {
+    fn load(&self, term: LeaderTerm) -> BoxFuture<'_, Result<Timestamp, WindowError>> {
+        async move {
+            self.region.check(self.node, term)?;
+            Ok(*self.region.mark.lock())
+        }
+        .boxed()
+    }
+
+    fn raise(&self, term: LeaderTerm, mark: Timestamp) -> BoxFuture<'_, Result<(), WindowError>> {
+        async move {
+            tokio::task::yield_now().await;
+            self.region.check(self.node, term)?;
+            if spend(&self.region.fail_raises) {
+                return Err(WindowError::Failed("dropped".into()));
+            }
+            {
+                let mut stored = self.region.mark.lock();
+                *stored = mark.max(*stored);
+            }
+            if spend(&self.region.lose_raises) {
+                return Err(WindowError::Failed("no answer".into()));
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn lease_holds(&self, term: LeaderTerm) -> bool {
+        self.region.check(self.node, term).is_ok()
+    }
+}
+
+/// A clock that the test sets.
+#[derive(Clone)]
+struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    fn at(now_ms: u64) -> Clock {
+        Clock(Arc::new(AtomicU64::new(now_ms)))
+    }
+
+    fn set(&self, now_ms: u64) {
+        self.0.store(now_ms, Ordering::SeqCst);
+    }
+
+    fn wall(&self) -> WallClock {
+        let now = Arc::clone(&self.0);
+        Arc::new(move || now.load(Ordering::SeqCst))
+    }
+}
+
+fn service(region: &Arc<Region>, node: usize, clock: WallClock) -> TsoService {
+    TsoService::new(Arc::new(NodeWindow { region: Arc::clone(region), node }), clock, None)
+}
+
+async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..5000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("never: {what}");
+}
+
+#[tokio::test]
+async fn serves_while_it_leads() {
+    let region = Arc::new(Region::default());
+    let registry = prometheus::Registry::new();
+    let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
+    let metrics = ServiceMetrics::new(&registry).unwrap();
+    let service = TsoService::new(window, Clock::at(50_000).wall(), Some(metrics));
+    service.set_leader_hint(Some("elsewhere".into()));
+    let not_leader = AllocateError::NotLeader { hint: Some("elsewhere".into()) };
+    assert_eq!(service.allocate(1).await, Err(not_leader.clone()));
+
+    // The first request waits for the first window.
+    service.on_leader(region.elect(1));
+    let first = service.allocate(3).await.unwrap();
+    assert_eq!((first.first(), first.count), (Timestamp::new(50_000, 0), 3));
+    assert_eq!(*region.mark.lock(), Timestamp::new(50_000 + WINDOW_MS, 0));
+    assert!(service.is_serving());
+    assert_eq!(service.allocate(1).await.unwrap().last, first.last.next());
+    assert_eq!(service.allocate(0).await, Err(AllocateError::InvalidCount(0)));
+    assert_eq!(service.allocate(MAX_COUNT + 1).await, Err(AllocateError::InvalidCount(MAX_COUNT + 1)));
+
+    service.on_step_down();
+    service.set_leader_hint(Some("elsewhere".into()));
+    assert!(!service.is_serving());
+    assert_eq!(service.allocate(1).await, Err(not_leader));
+    let text = format!("{:?}", registry.gather());
+    assert!(text.contains("tso_timestamps_total") && text.contains("tso_refused_total"), "{text}");
+}
+
+#[tokio::test]
+async fn failed_raises_are_tried_again() {
+    let region = Arc::new(Region::default());
+    region.fail_raises.store(2, Ordering::SeqCst);
+    region.lose_raises.store(2, Ordering::SeqCst);
+    let service = service(&region, 1, Clock::at(50_000).wall());
+    service.on_leader(region.elect(1));
+    let range = service.allocate(1).await.unwrap();
+    assert!(range.last < *region.mark.lock());
+}
+
+/// A request that is refused for its window gets an answer, not a hang.
+#[tokio::test]
+async fn a_window_that_cannot_be_raised_is_unavailable() {
+    let region = Arc::new(Region::default());
+    region.fail_raises.store(u32::MAX, Ordering::SeqCst);
+    let service = service(&region, 1, Clock::at(50_000).wall());
+    service.on_leader(region.elect(1));
+    let (raised, step_down) = (service.clone(), service.clone());
+    let waiting = tokio::spawn(async move { raised.allocate(1).await });
+    assert!(matches!(service.allocate(1).await, Err(AllocateError::Unavailable(_))));
+    assert!(matches!(waiting.await.unwrap(), Err(AllocateError::Unavailable(_))));
+    // Those who wait learn of the step-down at once.
+    let waiting = tokio::spawn(async move { service.allocate(1).await });
+    tokio::task::yield_now().await;
+    step_down.on_step_down();
+    assert!(matches!(waiting.await.unwrap(), Err(AllocateError::NotLeader { hint: None })));
+}
+
+#[tokio::test]
+async fn the_window_is_kept_ahead_of_the_clock() {
+    let region = Arc::new(Region::default());
+    let clock = Clock::at(50_000);
+    let service = service(&region, 1, clock.wall());
+    service.on_leader(region.elect(1));
+    let mut last = service.allocate(1).await.unwrap().last;
+    // Nobody asks, and the window moves on.
+    clock.set(52_000);
+    eventually("a raised window", || *region.mark.lock() == Timestamp::new(55_000, 0)).await;
+    // The clock jumps either way; a request meets it.
+    for now_ms in [52_000 + 3_600_000, 52_000, 52_000 + 7_200_000, 1] {
+        clock.set(now_ms);
+        let next = service.allocate(10).await.unwrap();
+        assert!(next.first() > last && next.last < *region.mark.lock());
+        last = next.last;
+    }
+}
+
+/// The lease is looked at after the range was computed: a node that is paused in between hands out nothing. Here the
+/// pause is in the clock, which the oracle reads before it computes.
+#[tokio::test]
+async fn a_paused_leader_hands_out_nothing() {
+    let region = Arc::new(Region::default());
+    let pause = Arc::new(AtomicBool::new(false));
+    let clock: WallClock = {
+        let (region, pause) = (Arc::clone(&region), Arc::clone(&pause));
+        Arc::new(move || {
+            if pause.load(Ordering::SeqCst) {
+                region.elect(2);
+            }
+            50_000
+        })
+    };
+    let service = service(&region, 1, clock);
+    service.on_leader(region.elect(1));
+    service.allocate(1).await.unwrap();
+    pause.store(true, Ordering::SeqCst);
+    assert_eq!(service.allocate(1).await, Err(AllocateError::NotLeader { hint: None }));
+}
+
+#[tokio::test]
+async fn a_new_leader_starts_above_the_old_one() {
+    let region = Arc::new(Region::default());
+    let (old_clock, new_clock) = (Clock::at(90_000), Clock::at(50_000));
+    let (old, new) = (service(&region, 1, old_clock.wall()), service(&region, 2, new_clock.wall()));
+    old.on_leader(region.elect(1));
+    let mut last = old.allocate(1).await.unwrap().last;
+    let stale = region.elect(2);
+    new.on_leader(stale);
+    let range = new.allocate(1).await.unwrap();
+    assert!(range.first() > last);
+    assert_eq!(range.first(), Timestamp::new(90_000 + WINDOW_MS, 0));
+    last = range.last;
+    // The old leader has not noticed; its lease has ended all the same.
+    assert!(old.is_serving());
+    assert_eq!(old.allocate(1).await, Err(AllocateError::NotLeader { hint: None }));
+    // It leads again; a late word of the term before is ignored.
+    old.on_leader(region.elect(1));
+    old.on_leader(stale);
+    assert!(old.allocate(1).await.unwrap().first() > last);
+}
+
+/// A node with its server on a loopback port, on a runtime of its own that can be ended like a process.
+struct Server {
+    address: String,
+    service: TsoService,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Server {
+    fn start(region: &Arc<Region>, node: usize, clock: &Clock) -> Server {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let service = service(region, node, clock.wall());
+        let server = tso::grpc::server(service.clone());
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.spawn(async move {
+            let incoming = TcpListenerStream::new(tokio::net::TcpListener::from_std(listener).unwrap());
+            tonic::transport::Server::builder().serve_with_incoming(server, incoming).await.unwrap();
+        });
+        Server { address, service, runtime: Some(runtime) }
+    }
+
+    /// Ends the server, its connections included.
+    fn kill(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Nodes by address, and a leader that may be out of date.
+struct Nodes {
+    nodes: Vec<String>,
+    leader: Mutex<Option<String>>,
+}
+
+impl Directory for Nodes {
+    fn leader(&self) -> Option<String> {
+        self.leader.lock().clone()
+    }
+    fn nodes(&self) -> Vec<String> {
+        self.nodes.clone()
+    }
+}
+
+#[tokio::test]
+async fn a_remote_oracle_over_a_socket() {
+    let region = Arc::new(Region::default());
+    let server = Server::start(&region, 1, &Clock::at(50_000));
+    let remote = RemoteSource::new(&server.address).unwrap();
+    assert_eq!(OracleNode::allocate(&remote, 1).await, Err(AllocateError::NotLeader { hint: None }));
+    server.service.set_leader_hint(Some("10.0.0.9:7000".into()));
+    let hint = Some("10.0.0.9:7000".to_owned());
+    assert_eq!(OracleNode::allocate(&remote, 1).await, Err(AllocateError::NotLeader { hint }));
+    server.service.on_leader(region.elect(1));
+    assert_eq!(OracleNode::allocate(&remote, 0).await, Err(AllocateError::InvalidCount(0)));
+    let range = OracleNode::allocate(&remote, 5).await.unwrap();
+    assert_eq!((range.first(), range.count), (Timestamp::new(50_000, 0), 5));
+    // A source for a client by itself, too.
+    let client = TsoClient::new(Arc::new(remote));
+    assert_eq!(client.timestamp().await, Ok(range.last.next()));
+    assert!(RemoteSource::new("no address").is_err());
+}
+
+#[tokio::test]
+async fn a_router_finds_the_leader() {
+    let region = Arc::new(Region::default());
+    let clock = Clock::at(50_000);
+    let mut servers = Vec::new();
+    for node in 0..3 {
+        servers.push(Server::start(&region, node, &clock));
+    }
+    let nodes: Vec<String> = servers.iter().map(|server| server.address.clone()).collect();
+    let directory = Arc::new(Nodes { nodes: nodes.clone(), leader: Mutex::new(None) });
+    let services: Vec<TsoService> = servers.iter().map(|server| server.service.clone()).collect();
+    let client = |local: usize| {
+        let local = Some((nodes[local].clone(), services[local].clone()));
+        TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone())))
+    };
+    let (first, second) = (client(0), client(1));
+    let stranger = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone())));
+
+    // Nobody knows who leads: found in turn.
+    servers[2].service.on_leader(region.elect(2));
+    let mut last = Timestamp::ZERO;
+    for client in [&first, &second, &stranger, &first] {
+        let next = client.timestamp().await.unwrap();
+        assert!(next > last);
+        last = next;
+    }
+    // Another leads; the one that did says so, then it does not answer at all.
+    servers[2].service.on_step_down();
+    servers[2].service.set_leader_hint(Some(nodes[1].clone()));
+    servers[1].service.on_leader(region.elect(1));
+    for client in [&first, &second, &stranger] {
+        assert!(client.timestamp().await.unwrap() > last);
+    }
+    servers[1].kill();
+    servers[1].service.on_step_down();
+    servers[0].service.on_leader(region.elect(0));
+    *directory.leader.lock() = Some(nodes[1].clone());
+    for client in [&first, &second, &stranger] {
+        assert!(client.timestamp().await.unwrap() > last);
+    }
+}
+
+/// A deposed leader that nobody told, with its window used up: its own callers find the new one, and nobody waits for
+/// a window that it cannot raise.
+#[tokio::test]
+async fn a_leader_that_was_never_told_does_not_keep_its_callers() {
+    let region = Arc::new(Region::default());
+    let old_clock = Clock::at(50_000);
+    let (old, new) = (Server::start(&region, 0, &old_clock), Server::start(&region, 1, &Clock::at(50_000)));
+    old.service.on_leader(region.elect(0));
+    let last = old.service.allocate(1).await.unwrap().last;
+    new.service.on_leader(region.elect(1));
+    old_clock.set(3_600_000);
+    assert!(old.service.is_serving());
+    assert_eq!(old.service.allocate(1).await, Err(AllocateError::NotLeader { hint: None }));
+    let nodes = vec![old.address.clone(), new.address.clone()];
+    let directory = Arc::new(Nodes { leader: Mutex::new(Some(old.address.clone())), nodes });
+    let local = Some((old.address.clone(), old.service.clone()));
+    let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory)));
+    for _ in 0..10 {
+        assert!(client.timestamp().await.unwrap() > last);
+    }
+}
+
+#[tokio::test]
+async fn a_router_without_nodes_is_unavailable() {
+    let directory = Arc::new(Nodes { nodes: Vec::new(), leader: Mutex::new(None) });
+    let options = TsoClientOptions { deadline: Duration::from_millis(20), ..TsoClientOptions::default() };
+    let client = TsoClient::with_options(Arc::new(TsoRouter::new(None, directory)), options, None);
+    assert!(matches!(client.timestamp().await, Err(TsoError::Unavailable(_))));
+}
+
+/// Callers on every node while the leadership moves and clocks jump: distinct timestamps, each above everything that
+/// any caller had when it called.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn leader_changes_under_load() {
+    let region = Arc::new(Region::default());
+    let mut servers = Vec::new();
+    let clocks: Vec<Clock> = [50_000, 40_000, 3_000_000].map(Clock::at).into();
+    for (node, clock) in clocks.iter().enumerate() {
+        servers.push(Server::start(&region, node, clock));
+    }
+    let nodes: Vec<String> = servers.iter().map(|server| server.address.clone()).collect();
+    let directory = Arc::new(Nodes { nodes: nodes.clone(), leader: Mutex::new(None) });
+    let newest = Arc::new(AtomicU64::new(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut callers = Vec::new();
+    for server in &servers {
+        let local = Some((server.address.clone(), server.service.clone()));
+        let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone())));
+        for _ in 0..8 {
+            let (client, newest, stop) = (client.clone(), Arc::clone(&newest), Arc::clone(&stop));
+            callers.push(tokio::spawn(async move {
+                let mut taken = Vec::new();
+                while !stop.load(Ordering::SeqCst) {
+                    let before = newest.load(Ordering::SeqCst);
+                    let timestamp = client.timestamp().await.unwrap();
+                    assert!(timestamp.raw() > before, "{timestamp} after {}", Timestamp::from_raw(before));
+                    newest.fetch_max(timestamp.raw(), Ordering::SeqCst);
+                    taken.push(timestamp);
+                }
+                taken
+            }));
+        }
+    }
+    for round in 0..12 {
+        let node = round % 3;
+        let term = region.elect(node);
+        if round % 2 == 0 {
+            // Sometimes the old leader is never told.
+            servers[(round + 2) % 3].service.on_step_down();
+        }
+        clocks[node].set(50_000 + (round as u64 % 4) * 1_000_000);
+        servers[node].service.on_leader(term);
+        let before = newest.load(Ordering::SeqCst);
+        let far = before + 1000;
+        eventually("timestamps of the new leader", || newest.load(Ordering::SeqCst) > far).await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    let mut taken: Vec<Timestamp> = join_all(callers).await.into_iter().flat_map(Result::unwrap).collect();
+    let all = taken.len();
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), all);
+    println!("{all} timestamps");
+}
