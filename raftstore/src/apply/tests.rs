@@ -1,0 +1,150 @@
+//! Apply against an in-memory store: what is written, what is refused, what stops the store.
+
+use engine::disk::SimDisk;
+use engine::store::Reader;
+use engine::store::memory::MemoryStore;
+
+use super::*;
+use crate::command::encode_write;
+use crate::peer::effects::position;
+use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, StoreId};
+use crate::reply::testing::probe;
+
+const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
+const ID: RegionId = RegionId::new(2);
+
+struct Fixture {
+    store: MemoryStore,
+    apply: ApplyLoop<MemoryStore>,
+    delegate: Arc<Delegate>,
+    inbox: Arc<Inbox>,
+    health: Arc<Health>,
+}
+
+/// Region 2, `[a, m)`, applied up to (5, term 2).
+fn fixture() -> Fixture {
+    let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
+    let region = Region { id: ID, start: b"a".to_vec(), end: b"m".to_vec(), epoch: EPOCH, peers: vec![peer] };
+    let region = Arc::new(region);
+    let (store, inbox, health) = (MemoryStore::new(), Arc::<Inbox>::default(), Arc::<Health>::default());
+    let delegate = Arc::new(Delegate::new(Arc::clone(&region), position(5, 2)));
+    let mut apply = ApplyLoop::new(ApplyParts {
+        store: store.clone(),
+        snapshots: SnapshotFiles::open(SimDisk::new()).unwrap(),
+        shared: Arc::new(ApplyShared { mailbox: Mailbox::new(16), backlog: AtomicUsize::new(0) }),
+        inbox: Arc::clone(&inbox),
+        wake: Box::new(|| {}),
+        health: Arc::clone(&health),
+        metrics: Metrics::new(&prometheus::Registry::new()).unwrap(),
+        batch_bytes: 1 << 20,
+    });
+    apply.add_region(region, Arc::clone(&delegate), position(5, 2));
+    Fixture { store, apply, delegate, inbox, health }
+}
+
+fn write(index: u64, term: u64, key: &[u8]) -> Entry {
+    let mut batch = WriteBatch::new();
+    batch.put(Cf::Default, key, b"v");
+    Entry { index, term, data: encode_write(Term::new(term), EPOCH, &batch), ..Entry::default() }
+}
+
+impl Fixture {
+    /// Hands over entries with a reply for each, and applies them.
+    fn run(&mut self, entries: Vec<Entry>, commit: u64) -> Vec<Option<Result<LogIndex, ProposeError>>> {
+        let mut replies = std::collections::VecDeque::new();
+        let mut outcomes = Vec::new();
+        for entry in &entries {
+            let (reply, outcome) = probe();
+            outcomes.push(outcome);
+            replies.push_back((entry.index, reply));
+        }
+        let committed = Committed { entries, replies, commit: LogIndex::new(commit) };
+        let task = ApplyTask::Entries(ID, committed);
+        self.apply.shared.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
+        self.apply.shared.mailbox.push(task).unwrap();
+        assert!(self.apply.turn());
+        assert_eq!(self.apply.shared.backlog.load(Ordering::SeqCst), 0);
+        outcomes.iter().map(|o| o.look()).collect()
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.store.snapshot().get(Cf::Default, key).unwrap()
+    }
+
+    fn applied(&self) -> Option<LogPosition> {
+        let bytes = self.store.snapshot().get(Cf::Meta, &records::applied_key(ID)).unwrap()?;
+        Some(records::decode_position(&bytes).unwrap())
+    }
+}
+
+fn poisoned(outcome: &Option<Result<LogIndex, ProposeError>>) -> bool {
+    matches!(outcome, Some(Err(ProposeError::Poisoned(_))))
+}
+
+#[test]
+fn data_and_applied_position_are_one_write() {
+    let mut fixture = fixture();
+    let outcomes = fixture.run(vec![write(6, 2, b"b"), Entry { index: 7, term: 3, ..Entry::default() }], 7);
+    assert_eq!(outcomes, [Some(Ok(LogIndex::new(6))), Some(Ok(LogIndex::new(7)))]);
+    assert_eq!((fixture.get(b"b").is_some(), fixture.applied()), (true, Some(position(7, 3))));
+    assert_eq!(fixture.delegate.applied_index(), LogIndex::new(7));
+    assert_eq!(fixture.inbox.take().applied.get(&ID), Some(&position(7, 3)));
+}
+
+#[test]
+fn a_write_of_another_term_or_epoch_has_no_effect_but_is_applied() {
+    let mut fixture = fixture();
+    let mut stale = write(6, 2, b"b");
+    stale.term = 3;
+    let batch = WriteBatch::new();
+    let old = Epoch { conf_ver: 1, version: 0 };
+    let data = encode_write(Term::new(3), old, &batch);
+    let outcomes = fixture.run(vec![stale, Entry { index: 7, term: 3, data, ..Entry::default() }], 7);
+    assert!(matches!(outcomes[0], Some(Err(ProposeError::Region(RegionError::StaleCommand { .. })))));
+    assert!(matches!(outcomes[1], Some(Err(ProposeError::Region(RegionError::EpochNotMatch { .. })))));
+    assert_eq!((fixture.get(b"b"), fixture.applied()), (None, Some(position(7, 3))));
+}
+
+#[test]
+fn a_gap_stops_the_store() {
+    let mut fixture = fixture();
+    let outcomes = fixture.run(vec![write(7, 2, b"b")], 7);
+    assert!(poisoned(&outcomes[0]) && fixture.health.poisoned().is_some());
+    assert_eq!(fixture.applied(), None);
+}
+
+#[test]
+fn an_entry_above_the_commit_index_stops_the_store() {
+    let mut fixture = fixture();
+    let outcomes = fixture.run(vec![write(6, 2, b"b")], 5);
+    assert!(poisoned(&outcomes[0]) && fixture.health.poisoned().is_some());
+    assert_eq!(fixture.get(b"b"), None);
+}
+
+#[test]
+fn a_malformed_committed_entry_stops_the_store() {
+    let conf_change = || {
+        let mut entry = Entry { index: 6, term: 2, ..Entry::default() };
+        entry.set_entry_type(EntryType::EntryConfChange);
+        entry
+    };
+    let garbage = Entry { index: 6, term: 2, data: b"garbage".to_vec(), ..Entry::default() };
+    for entry in [garbage, write(6, 2, b"z"), conf_change()] {
+        let mut fixture = fixture();
+        let outcomes = fixture.run(vec![entry, write(7, 2, b"b")], 7);
+        assert!(outcomes.iter().all(poisoned), "{outcomes:?}");
+        assert!(fixture.health.poisoned().is_some());
+        assert_eq!(fixture.get(b"b"), None);
+        // Nothing is acknowledged afterwards either.
+        assert!(poisoned(&fixture.run(vec![write(6, 2, b"b")], 7)[0]));
+    }
+}
+
+#[test]
+fn a_failed_write_acknowledges_nothing() {
+    let mut fixture = fixture();
+    fixture.store.fail_write(1);
+    let outcomes = fixture.run(vec![write(6, 2, b"b")], 6);
+    assert!(poisoned(&outcomes[0]) && fixture.health.poisoned().is_some());
+    assert_eq!(fixture.delegate.applied_index(), LogIndex::new(5));
+}

@@ -1,0 +1,315 @@
+//! The read delegate of a region: what a reader on any thread needs to prove that it may read here, without asking the store's thread.
+//!
+//! The store's thread publishes role, term and lease, the apply thread publishes what is applied. The proofs are in [`Delegate::lease_read`] and
+//! [`Delegate::evaluate`]; the order of their steps is what makes them proofs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use arc_swap::ArcSwap;
+
+use crate::error::RegionError;
+use crate::peer::effects::PeerView;
+use crate::records::LogPosition;
+use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, Region, Term};
+use crate::time::{Clock, MonoTime};
+
+/// See the module documentation.
+///
+/// Invariants:
+/// 1. `generation` is odd while term, role, descriptor or serving change, and differs before and after.
+/// 2. `lease` is zero unless this replica leads `term`; it is cleared before any of those change.
+/// 3. `applied_term` and `applied_index` are stored after the write they speak of.
+pub(crate) struct Delegate {
+    region: ArcSwap<Region>,
+    generation: AtomicU64,
+    term: AtomicU64,
+    leader: AtomicU64,
+    is_leader: AtomicBool,
+    serving: AtomicBool,
+    /// End of the lease in nanoseconds, exclusive; 0 for none.
+    lease: AtomicU64,
+    applied_index: AtomicU64,
+    applied_term: AtomicU64,
+}
+
+/// What a reader found under one generation.
+pub(crate) struct Permit {
+    pub(crate) region: Arc<Region>,
+    pub(crate) term: Term,
+    generation: u64,
+}
+
+impl Delegate {
+    /// For a replica that does not serve yet.
+    pub(crate) fn new(region: Arc<Region>, applied: LogPosition) -> Delegate {
+        Delegate {
+            region: ArcSwap::new(region),
+            generation: AtomicU64::new(0),
+            term: AtomicU64::new(0),
+            leader: AtomicU64::new(0),
+            is_leader: AtomicBool::new(false),
+            serving: AtomicBool::new(false),
+            lease: AtomicU64::new(0),
+            applied_index: AtomicU64::new(applied.index.get()),
+            applied_term: AtomicU64::new(applied.term.get()),
+        }
+    }
+
+    /// Publishes what the peer became. On the store's thread only. Returns whether the descriptor changed.
+    pub(crate) fn publish(&self, region: &Arc<Region>, view: &PeerView) -> bool {
+        let leader = view.leader.map_or(0, |p| p.id.get());
+        let moved = !Arc::ptr_eq(&self.region.load(), region);
+        let same = !moved
+            && self.term.load(SeqCst) == view.term.get()
+            && self.leader.load(SeqCst) == leader
+            && self.is_leader.load(SeqCst) == view.is_leader
+            && self.serving.load(SeqCst) == view.serving;
+        if !same {
+            self.lease.store(0, SeqCst);
+            self.generation.fetch_add(1, SeqCst);
+            self.term.store(view.term.get(), SeqCst);
+            self.leader.store(leader, SeqCst);
+            self.is_leader.store(view.is_leader, SeqCst);
+            self.serving.store(view.serving, SeqCst);
+            if moved {
+                self.region.store(Arc::clone(region));
+            }
+            self.generation.fetch_add(1, SeqCst);
+        }
+        let bound = view.lease.filter(|_| view.is_leader && view.serving).map_or(0, MonoTime::nanos);
+        if self.lease.load(SeqCst) != bound {
+            self.lease.store(bound, SeqCst);
+        }
+        moved
+    }
+
+    /// Nobody reads here any more.
+    pub(crate) fn close(&self) {
+        self.lease.store(0, SeqCst);
+        self.generation.fetch_add(1, SeqCst);
+        self.is_leader.store(false, SeqCst);
+        self.serving.store(false, SeqCst);
+        self.generation.fetch_add(1, SeqCst);
+    }
+
+    /// Publishes what apply has written. On the apply thread only.
+    pub(crate) fn publish_applied(&self, applied: LogPosition) {
+        self.applied_index.store(applied.index.get(), SeqCst);
+        self.applied_term.store(applied.term.get(), SeqCst);
+    }
+
+    pub(crate) fn region(&self) -> Arc<Region> {
+        self.region.load_full()
+    }
+
+    pub(crate) fn term(&self) -> Term {
+        Term::new(self.term.load(SeqCst))
+    }
+
+    pub(crate) fn is_leader(&self) -> bool {
+        self.is_leader.load(SeqCst)
+    }
+
+    pub(crate) fn leader(&self) -> Option<PeerMeta> {
+        self.region.load().peer(PeerId::new(self.leader.load(SeqCst)))
+    }
+
+    pub(crate) fn applied_index(&self) -> LogIndex {
+        LogIndex::new(self.applied_index.load(SeqCst))
+    }
+
+    /// A snapshot for a linearizable read under the lease; `Ok(None)` if the lease does not cover it.
+    ///
+    /// The order is the proof. *Before* the snapshot: this replica leads and has applied an entry of its term, so the snapshot holds everything that was
+    /// acknowledged before the read began by earlier leaders. *After* the snapshot: the clock, then the lease at that moment, so nobody else
+    /// led while the snapshot was taken (tikv#13553). *Last*: nothing changed in between (tikv#9517).
+    pub(crate) fn lease_read<R>(
+        &self,
+        epoch: Epoch,
+        clock: &dyn Clock,
+        take_snapshot: impl FnOnce() -> R,
+    ) -> Result<Option<(R, Permit)>, RegionError> {
+        let permit = self.permit(epoch)?;
+        if !self.has_applied_own_term() || self.lease.load(SeqCst) == 0 {
+            return Ok(None);
+        }
+        let snapshot = take_snapshot();
+        let now = clock.now();
+        let covered = now.nanos() < self.lease.load(SeqCst);
+        Ok((covered && self.is_current(&permit)).then_some((snapshot, permit)))
+    }
+
+    /// A snapshot to evaluate a write on: it holds everything committed in earlier terms, because an entry of the present one was applied
+    /// *before* it was taken.
+    pub(crate) fn evaluate<R>(
+        &self,
+        epoch: Epoch,
+        take_snapshot: impl FnOnce() -> R,
+    ) -> Result<(R, Permit), RegionError> {
+        let permit = self.permit(epoch)?;
+        if !self.has_applied_own_term() {
+            return Err(self.not_ready("the leader has not applied an entry of its term"));
+        }
+        let snapshot = take_snapshot();
+        if !self.is_current(&permit) {
+            return Err(RegionError::StaleCommand { region: permit.region.id });
+        }
+        Ok((snapshot, permit))
+    }
+
+    /// A snapshot after a read index was confirmed and applied. Who leads does not matter any more; that the data is whole does.
+    pub(crate) fn confirmed_read<R>(
+        &self,
+        epoch: Epoch,
+        take_snapshot: impl FnOnce() -> R,
+    ) -> Result<(R, Arc<Region>), RegionError> {
+        let before = self.generation.load(SeqCst);
+        let region = self.region.load_full();
+        check_epoch(&region, epoch)?;
+        if !self.serving.load(SeqCst) {
+            return Err(self.not_ready("a snapshot is being installed"));
+        }
+        let snapshot = take_snapshot();
+        if before % 2 == 1 || self.generation.load(SeqCst) != before {
+            return Err(self.not_ready("the replica changed under the read"));
+        }
+        Ok((snapshot, region))
+    }
+
+    fn permit(&self, epoch: Epoch) -> Result<Permit, RegionError> {
+        let generation = self.generation.load(SeqCst);
+        let region = self.region.load_full();
+        let term = self.term();
+        if !self.is_leader() {
+            let me = self.leader();
+            return Err(RegionError::NotLeader { region: region.id, leader: me });
+        }
+        check_epoch(&region, epoch)?;
+        if !self.serving.load(SeqCst) || generation % 2 == 1 {
+            return Err(self.not_ready("the replica is changing"));
+        }
+        Ok(Permit { region, term, generation })
+    }
+
+    fn is_current(&self, permit: &Permit) -> bool {
+        self.generation.load(SeqCst) == permit.generation
+    }
+
+    fn has_applied_own_term(&self) -> bool {
+        self.applied_term.load(SeqCst) == self.term.load(SeqCst)
+    }
+
+    fn not_ready(&self, why: &str) -> RegionError {
+        RegionError::NotReady { region: self.region.load().id, why: why.to_string() }
+    }
+}
+
+fn check_epoch(region: &Region, epoch: Epoch) -> Result<(), RegionError> {
+    if region.epoch == epoch {
+        return Ok(());
+    }
+    Err(RegionError::EpochNotMatch { current: Box::new(region.clone()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::{PeerRole, RegionId, StoreId};
+
+    const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
+
+    struct ManualClock(AtomicU64);
+
+    impl Clock for ManualClock {
+        fn now(&self) -> MonoTime {
+            MonoTime::from_nanos(self.0.load(SeqCst))
+        }
+    }
+
+    fn region() -> Arc<Region> {
+        let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
+        Arc::new(Region { id: RegionId::new(2), start: Vec::new(), end: Vec::new(), epoch: EPOCH, peers: vec![peer] })
+    }
+
+    fn view(region: &Region, lease: u64) -> PeerView {
+        let lease = Some(MonoTime::from_nanos(lease)).filter(|l| *l > MonoTime::ZERO);
+        PeerView { term: Term::new(5), leader: Some(region.peers[0]), is_leader: true, lease, serving: true }
+    }
+
+    fn applied(term: u64) -> LogPosition {
+        LogPosition { index: LogIndex::new(9), term: Term::new(term) }
+    }
+
+    /// A leader of term 5 with a lease until 100.
+    fn leader() -> (Delegate, Arc<Region>, ManualClock) {
+        let region = region();
+        let delegate = Delegate::new(Arc::clone(&region), applied(5));
+        delegate.publish(&region, &view(&region, 100));
+        (delegate, region, ManualClock(AtomicU64::new(50)))
+    }
+
+    #[test]
+    fn lease_covers_until_its_bound() {
+        let (delegate, _, clock) = leader();
+        assert!(delegate.lease_read(EPOCH, &clock, || ()).unwrap().is_some());
+        clock.0.store(100, SeqCst);
+        assert!(delegate.lease_read(EPOCH, &clock, || ()).unwrap().is_none());
+    }
+
+    /// tikv#13553: with the lease checked before the snapshot, a snapshot that takes its time sees less than a newer leader acknowledged.
+    #[test]
+    fn clock_is_read_after_the_snapshot() {
+        let (delegate, _, clock) = leader();
+        let slow_snapshot = || clock.0.store(100, SeqCst);
+        assert!(delegate.lease_read(EPOCH, &clock, slow_snapshot).unwrap().is_none());
+    }
+
+    #[test]
+    fn lease_is_looked_at_after_the_snapshot() {
+        let (delegate, region, clock) = leader();
+        let suspected = || {
+            delegate.publish(&region, &view(&region, 0));
+        };
+        assert!(delegate.lease_read(EPOCH, &clock, suspected).unwrap().is_none());
+    }
+
+    /// A snapshot from before the own-term entry was applied may lack what the previous leader acknowledged, however good the lease is afterwards.
+    #[test]
+    fn own_term_must_be_applied_before_the_snapshot() {
+        let (delegate, _, clock) = leader();
+        delegate.publish_applied(applied(4));
+        let apply_late = || delegate.publish_applied(applied(5));
+        assert!(delegate.lease_read(EPOCH, &clock, apply_late).unwrap().is_none());
+        delegate.publish_applied(applied(4));
+        assert!(matches!(delegate.evaluate(EPOCH, apply_late), Err(RegionError::NotReady { .. })));
+        apply_late();
+        assert!(delegate.evaluate(EPOCH, || ()).is_ok());
+    }
+
+    /// tikv#9517: a replica that was replaced or re-elected between two looks is not the one whose permit was checked.
+    #[test]
+    fn a_change_between_permit_and_snapshot_is_seen() {
+        let (delegate, region, clock) = leader();
+        let away_and_back = || {
+            delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });
+            delegate.publish(&region, &view(&region, 100));
+        };
+        assert!(delegate.lease_read(EPOCH, &clock, away_and_back).unwrap().is_none());
+        assert!(matches!(delegate.evaluate(EPOCH, away_and_back), Err(RegionError::StaleCommand { .. })));
+        assert!(delegate.confirmed_read(EPOCH, away_and_back).is_err());
+    }
+
+    #[test]
+    fn wrong_epoch_role_and_installing_are_refused() {
+        let (delegate, region, clock) = leader();
+        let newer = Epoch { conf_ver: 1, version: 2 };
+        assert!(matches!(delegate.lease_read(newer, &clock, || ()), Err(RegionError::EpochNotMatch { .. })));
+        delegate.publish(&region, &PeerView { serving: false, ..view(&region, 100) });
+        assert!(delegate.confirmed_read(EPOCH, || ()).is_err());
+        assert!(matches!(delegate.evaluate(EPOCH, || ()), Err(RegionError::NotReady { .. })));
+        delegate.close();
+        assert!(matches!(delegate.lease_read(EPOCH, &clock, || ()), Err(RegionError::NotLeader { .. })));
+    }
+}

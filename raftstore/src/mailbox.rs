@@ -1,0 +1,162 @@
+//! Bounded mailboxes, and the inbox of completions.
+//!
+//! A mailbox takes requests from anybody and refuses them when it is full. Its owner takes all that is there in one go, so that a turn costs one lock
+//! whatever the load. Completions (a log batch became durable, entries were applied) must never be refused: the [`Inbox`] keeps them
+//! merged, one slot for each thing that can be in flight, so it is bounded by that.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::background::JobDone;
+use crate::records::LogPosition;
+use crate::region::{PeerId, RegionId};
+use crate::snapshot::SnapshotKey;
+
+/// A bounded queue with one owner.
+pub(crate) struct Mailbox<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    capacity: usize,
+}
+
+struct State<T> {
+    queue: VecDeque<T>,
+    /// Something happened since the owner looked last.
+    woken: bool,
+    closed: bool,
+}
+
+/// A message that the mailbox did not take: it is full or closed.
+#[derive(Debug)]
+pub(crate) struct Refused<T>(pub(crate) T);
+
+impl<T> Mailbox<T> {
+    pub(crate) fn new(capacity: usize) -> Mailbox<T> {
+        let state = State { queue: VecDeque::new(), woken: false, closed: false };
+        Mailbox { state: Mutex::new(state), changed: Condvar::new(), capacity }
+    }
+
+    /// Queues a message and wakes the owner.
+    pub(crate) fn push(&self, message: T) -> Result<(), Refused<T>> {
+        let mut state = self.state.lock();
+        if state.closed || state.queue.len() >= self.capacity {
+            return Err(Refused(message));
+        }
+        state.queue.push_back(message);
+        self.notify(state);
+        Ok(())
+    }
+
+    /// Wakes the owner.
+    pub(crate) fn wake(&self) {
+        self.notify(self.state.lock());
+    }
+
+    fn notify(&self, mut state: parking_lot::MutexGuard<'_, State<T>>) {
+        let first = !state.woken;
+        state.woken = true;
+        drop(state);
+        if first {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes the oldest messages, at most `max`; returns whether any was there.
+    pub(crate) fn take(&self, max: usize, into: &mut Vec<T>) -> bool {
+        let mut state = self.state.lock();
+        let count = state.queue.len().min(max);
+        into.extend(state.queue.drain(..count));
+        count > 0
+    }
+
+    /// Waits until something happened since the last wait ended, or the time is over. What happens during a turn ends the next wait at once.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        let mut state = self.state.lock();
+        if !state.woken && !state.closed && state.queue.is_empty() {
+            self.changed.wait_for(&mut state, at_most);
+        }
+        state.woken = false;
+    }
+
+    /// Refuses messages from now on and gives back those that are queued.
+    pub(crate) fn close(&self) -> Vec<T> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let left = state.queue.drain(..).collect();
+        self.notify(state);
+        left
+    }
+}
+
+/// What was completed for the store loop since it looked last.
+#[derive(Debug, Default)]
+pub(crate) struct Completions {
+    /// Highest number of a log batch that is durable.
+    pub(crate) durable: u64,
+    pub(crate) log_failure: Option<String>,
+    pub(crate) applied: BTreeMap<RegionId, LogPosition>,
+    pub(crate) installed: Vec<SnapshotKey>,
+    pub(crate) jobs: Vec<JobDone>,
+    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId), bool>,
+}
+
+/// Completions for the store loop.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    state: Mutex<Completions>,
+    /// Whether the store loop wants to be woken when entries were applied; otherwise it learns of it at its next turn.
+    wants_applied: AtomicBool,
+}
+
+impl Inbox {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Completions)) {
+        change(&mut self.state.lock());
+    }
+
+    pub(crate) fn take(&self) -> Completions {
+        let mut state = self.state.lock();
+        let durable = state.durable;
+        std::mem::replace(&mut *state, Completions { durable, ..Completions::default() })
+    }
+
+    /// Whether entries were applied since the last `take`.
+    pub(crate) fn has_applied(&self) -> bool {
+        !self.state.lock().applied.is_empty()
+    }
+
+    pub(crate) fn want_applied(&self, wanted: bool) {
+        self.wants_applied.store(wanted, Ordering::SeqCst);
+    }
+
+    pub(crate) fn wants_applied(&self) -> bool {
+        self.wants_applied.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_or_closed_mailbox_refuses() {
+        let mailbox = Mailbox::new(2);
+        mailbox.push(1).unwrap();
+        mailbox.push(2).unwrap();
+        assert_eq!(mailbox.push(3).unwrap_err().0, 3);
+        let mut taken = Vec::new();
+        assert!(mailbox.take(1, &mut taken));
+        mailbox.push(4).unwrap();
+        assert_eq!((taken, mailbox.close()), (vec![1], vec![2, 4]));
+        assert!(mailbox.push(5).is_err());
+    }
+
+    #[test]
+    fn a_wake_before_the_wait_is_not_lost() {
+        let mailbox: Mailbox<u8> = Mailbox::new(1);
+        mailbox.wake();
+        mailbox.wait(Duration::from_secs(3600));
+    }
+}

@@ -1,0 +1,77 @@
+//! Metrics of the multi-Raft layer, built from the registry that the node passes in.
+
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+/// What a store counts. Two stores of one process need two registries, or the second one's are not exported.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    /// Reads proved by the lease.
+    pub(crate) lease_reads: IntCounter,
+    /// Reads proved by a read index.
+    pub(crate) index_reads: IntCounter,
+    /// Proposals taken by peers.
+    pub(crate) proposals: IntCounter,
+    /// Requests refused because a queue was full, by queue.
+    pub(crate) busy: IntCounterVec,
+    /// Raft messages dropped on arrival, by reason.
+    pub(crate) dropped_messages: IntCounterVec,
+    /// Raft messages that the transport did not take.
+    pub(crate) unsent_messages: IntCounter,
+    /// Log batches submitted.
+    pub(crate) log_batches: IntCounter,
+    /// Entries in each write of apply.
+    pub(crate) applied_per_write: Histogram,
+    /// Bytes of committed entries that wait for apply.
+    pub(crate) apply_backlog: IntGauge,
+    /// Regions led.
+    pub(crate) leaders: IntGauge,
+    /// Snapshots, by what was done: `built`, `installed`.
+    pub(crate) snapshots: IntCounterVec,
+}
+
+impl Metrics {
+    pub(crate) fn new(registry: &Registry) -> Result<Metrics, prometheus::Error> {
+        let entries = prometheus::exponential_buckets(1.0, 2.0, 12)?;
+        let histogram = HistogramOpts::new("raftstore_applied_per_write", "Entries in each write of apply.");
+        let metrics = Metrics {
+            lease_reads: IntCounter::new("raftstore_lease_reads_total", "Reads proved by the leader's lease.")?,
+            index_reads: IntCounter::new("raftstore_index_reads_total", "Reads proved by a read index.")?,
+            proposals: IntCounter::new("raftstore_proposals_total", "Proposals taken.")?,
+            busy: vector("raftstore_busy_total", "Requests refused because a queue was full.", "queue")?,
+            dropped_messages: vector(
+                "raftstore_dropped_messages_total",
+                "Raft messages dropped on arrival.",
+                "reason",
+            )?,
+            unsent_messages: IntCounter::new(
+                "raftstore_unsent_messages_total",
+                "Raft messages not taken for sending.",
+            )?,
+            log_batches: IntCounter::new("raftstore_log_batches_total", "Log batches submitted.")?,
+            applied_per_write: Histogram::with_opts(histogram.buckets(entries))?,
+            apply_backlog: IntGauge::new("raftstore_apply_backlog_bytes", "Committed bytes waiting for apply.")?,
+            leaders: IntGauge::new("raftstore_leaders", "Regions led by this store.")?,
+            snapshots: vector("raftstore_snapshots_total", "Snapshots built and installed.", "what")?,
+        };
+        metrics.register(registry)?;
+        Ok(metrics)
+    }
+
+    fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        registry.register(Box::new(self.lease_reads.clone()))?;
+        registry.register(Box::new(self.index_reads.clone()))?;
+        registry.register(Box::new(self.proposals.clone()))?;
+        registry.register(Box::new(self.busy.clone()))?;
+        registry.register(Box::new(self.dropped_messages.clone()))?;
+        registry.register(Box::new(self.unsent_messages.clone()))?;
+        registry.register(Box::new(self.log_batches.clone()))?;
+        registry.register(Box::new(self.applied_per_write.clone()))?;
+        registry.register(Box::new(self.apply_backlog.clone()))?;
+        registry.register(Box::new(self.leaders.clone()))?;
+        registry.register(Box::new(self.snapshots.clone()))
+    }
+}
+
+fn vector(name: &str, help: &str, label: &str) -> Result<IntCounterVec, prometheus::Error> {
+    IntCounterVec::new(Opts::new(name, help), &[label])
+}

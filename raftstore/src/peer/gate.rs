@@ -1,0 +1,207 @@
+//! Which messages from outside a peer listens to.
+//!
+//! raft-rs trusts its input; this is where it is checked. Besides malformed messages three kinds are turned away:
+//!
+//! - **Votes right after a start.** A voter that restarted has forgotten that it promised a leader one election timeout of peace, and the leader's
+//!   lease is built on that (tikv#15035). It votes for nobody until the timeout has passed since it started; a campaign on a leader's
+//!   own request is let through, because that leader gave up its lease first.
+//! - **Late `MsgTimeoutNow`.** It makes its receiver campaign at once and voters ignore the lease, so a delayed one could elect a second leader long after
+//!   the first has its lease back (raft-rs#234). The leader stamps it with its last log position; the receiver obeys only while that is its
+//!   own last position too.
+//! - **Appends while a snapshot is installed.** They would be written to a log that is about to be replaced.
+
+use raft::eraftpb::{Message, MessageType};
+
+use crate::ports::RaftMessage;
+use crate::records;
+use crate::region::{PeerMeta, Region};
+use crate::time::MonoTime;
+
+/// The context by which raft-rs marks votes of a leadership transfer.
+const CAMPAIGN_TRANSFER: &[u8] = b"CampaignTransfer";
+
+/// Why a message was dropped; for tests, metrics and the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Of another region, for or from a replica the region does not have.
+    Misaddressed,
+    /// Contradicts itself.
+    Malformed,
+    /// Of a kind that is never sent between stores.
+    Foreign,
+    /// A vote too soon after the start.
+    VoteAfterStart,
+    /// A request to campaign that this replica's log has outgrown.
+    LateTimeoutNow,
+    /// A snapshot is being installed.
+    Installing,
+}
+
+/// What the gate needs to know of the peer.
+pub(crate) struct Situation<'a> {
+    pub(crate) region: &'a Region,
+    pub(crate) me: PeerMeta,
+    pub(crate) installing: bool,
+    /// Index and term of the last entry.
+    pub(crate) last: (u64, u64),
+    /// Votes are given from this moment on.
+    pub(crate) votes_from: MonoTime,
+    pub(crate) now: MonoTime,
+}
+
+/// Whether the peer listens to `message`.
+pub(crate) fn admit(message: &RaftMessage, at: &Situation<'_>) -> Result<(), Refusal> {
+    let raft = &message.message;
+    let from_known = at.region.peer(message.from.id).is_some_and(|p| p.store == message.from.store);
+    let addressed = message.region == at.region.id
+        && (message.to.id, message.to.store) == (at.me.id, at.me.store)
+        && raft.from == message.from.id.get()
+        && raft.to == message.to.id.get();
+    if !addressed || !from_known {
+        return Err(Refusal::Misaddressed);
+    }
+    let kind = MessageType::from_i32(raft.msg_type).ok_or(Refusal::Malformed)?;
+    if raft.term == 0 {
+        return Err(Refusal::Malformed);
+    }
+    match kind {
+        MessageType::MsgAppend => {
+            check_append(raft)?;
+            refuse_if(at.installing, Refusal::Installing)
+        }
+        MessageType::MsgSnapshot => {
+            check_snapshot(message)?;
+            refuse_if(at.installing, Refusal::Installing)
+        }
+        MessageType::MsgTimeoutNow => {
+            refuse_if(at.installing, Refusal::Installing)?;
+            refuse_if((raft.index, raft.log_term) != at.last, Refusal::LateTimeoutNow)
+        }
+        MessageType::MsgRequestVote | MessageType::MsgRequestPreVote => {
+            let transfer = raft.context == CAMPAIGN_TRANSFER;
+            refuse_if(at.now < at.votes_from && !transfer, Refusal::VoteAfterStart)
+        }
+        MessageType::MsgAppendResponse
+        | MessageType::MsgRequestVoteResponse
+        | MessageType::MsgRequestPreVoteResponse
+        | MessageType::MsgHeartbeat
+        | MessageType::MsgHeartbeatResponse => Ok(()),
+        _ => Err(Refusal::Foreign),
+    }
+}
+
+fn refuse_if(refuse: bool, why: Refusal) -> Result<(), Refusal> {
+    if refuse { Err(why) } else { Ok(()) }
+}
+
+/// Entries follow the position they claim to follow, and none is newer than the leader.
+fn check_append(raft: &Message) -> Result<(), Refusal> {
+    let mut index = raft.index;
+    let mut term = raft.log_term;
+    for entry in &raft.entries {
+        let known_type = (0..=2).contains(&entry.entry_type);
+        if Some(entry.index) != index.checked_add(1) || entry.term < term || entry.term > raft.term || !known_type {
+            return Err(Refusal::Malformed);
+        }
+        (index, term) = (entry.index, entry.term);
+    }
+    refuse_if(index == u64::MAX || raft.log_term > raft.term, Refusal::Malformed)
+}
+
+/// The snapshot names a position and members, and carries a descriptor that agrees with both.
+fn check_snapshot(message: &RaftMessage) -> Result<(), Refusal> {
+    let snapshot = message.message.snapshot.as_ref().ok_or(Refusal::Malformed)?;
+    let metadata = snapshot.metadata.as_ref().ok_or(Refusal::Malformed)?;
+    let region = records::decode_region(&snapshot.data).map_err(|_| Refusal::Malformed)?;
+    let agrees = region.id == message.region
+        && metadata.conf_state.as_ref() == Some(&records::conf_state(&region))
+        && metadata.index > 0
+        && metadata.term > 0
+        && metadata.term <= message.message.term;
+    refuse_if(!agrees, Refusal::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use raft::eraftpb::Entry;
+
+    use super::*;
+    use crate::region::{Epoch, PeerId, PeerRole, RegionId, StoreId};
+
+    fn peer(id: u64) -> PeerMeta {
+        PeerMeta { id: PeerId::new(id), store: StoreId::new(id), role: PeerRole::Voter }
+    }
+
+    fn region() -> Region {
+        let peers = vec![peer(1), peer(2), peer(3)];
+        Region { id: RegionId::new(2), start: Vec::new(), end: Vec::new(), epoch: Epoch::default(), peers }
+    }
+
+    fn message(kind: MessageType) -> RaftMessage {
+        let mut message = Message { from: 2, to: 1, term: 5, ..Message::default() };
+        message.set_msg_type(kind);
+        RaftMessage { region: RegionId::new(2), epoch: Epoch::default(), from: peer(2), to: peer(1), message }
+    }
+
+    fn verdict(message: &RaftMessage, now: u64, installing: bool) -> Result<(), Refusal> {
+        let votes_from = MonoTime::from_millis(1000);
+        let now = MonoTime::from_millis(now);
+        admit(message, &Situation { region: &region(), me: peer(1), installing, last: (7, 4), votes_from, now })
+    }
+
+    /// tikv#15035: a restarted voter must not forget the promise behind the lease.
+    #[test]
+    fn restarted_voter_keeps_quiet_for_an_election_timeout() {
+        for kind in [MessageType::MsgRequestVote, MessageType::MsgRequestPreVote] {
+            let mut vote = message(kind);
+            assert_eq!(verdict(&vote, 999, false), Err(Refusal::VoteAfterStart));
+            assert_eq!(verdict(&vote, 1000, false), Ok(()));
+            vote.message.context = CAMPAIGN_TRANSFER.to_vec();
+            assert_eq!(verdict(&vote, 0, false), Ok(()));
+        }
+    }
+
+    /// raft-rs#234: a late request to campaign.
+    #[test]
+    fn timeout_now_is_obeyed_only_at_the_position_it_was_sent_for() {
+        let mut now = message(MessageType::MsgTimeoutNow);
+        (now.message.index, now.message.log_term) = (7, 4);
+        assert_eq!(verdict(&now, 0, false), Ok(()));
+        now.message.index = 6;
+        assert_eq!(verdict(&now, 0, false), Err(Refusal::LateTimeoutNow));
+        assert_eq!(verdict(&message(MessageType::MsgTimeoutNow), 0, false), Err(Refusal::LateTimeoutNow));
+    }
+
+    #[test]
+    fn malformed_appends_are_dropped() {
+        let entry = |index, term| Entry { index, term, ..Entry::default() };
+        let append = |entries: Vec<Entry>| {
+            let mut append = message(MessageType::MsgAppend);
+            (append.message.index, append.message.log_term, append.message.entries) = (7, 4, entries);
+            append
+        };
+        assert_eq!(verdict(&append(vec![entry(8, 4), entry(9, 5)]), 0, false), Ok(()));
+        assert_eq!(verdict(&append(vec![entry(8, 4)]), 0, true), Err(Refusal::Installing));
+        for bad in [vec![entry(9, 5)], vec![entry(8, 5), entry(10, 5)], vec![entry(8, 6)], vec![entry(8, 3)]] {
+            assert_eq!(verdict(&append(bad), 0, false), Err(Refusal::Malformed));
+        }
+        let snapshot = message(MessageType::MsgSnapshot);
+        assert_eq!(verdict(&snapshot, 0, false), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn only_what_stores_send_each_other_is_heard() {
+        for kind in
+            [MessageType::MsgPropose, MessageType::MsgReadIndex, MessageType::MsgReadIndexResp, MessageType::MsgHup]
+        {
+            assert_eq!(verdict(&message(kind), 0, false), Err(Refusal::Foreign));
+        }
+        let mut other = message(MessageType::MsgHeartbeat);
+        other.from = peer(9);
+        other.message.from = 9;
+        assert_eq!(verdict(&other, 0, false), Err(Refusal::Misaddressed));
+        let mut other = message(MessageType::MsgHeartbeat);
+        other.message.to = 3;
+        assert_eq!(verdict(&other, 0, false), Err(Refusal::Misaddressed));
+    }
+}

@@ -1,0 +1,124 @@
+//! Leader-lease arithmetic.
+//!
+//! A follower that hears from a leader votes for nobody else for one election timeout. So once a quorum is known to have heard something that the
+//! leader *sent* at time `t`, no other leader can exist before `t` plus the election timeout, and this one may answer reads alone until
+//! `t + max_lease`, where `max_lease` is short of that by at least one tick. The time of an acknowledgement never counts.
+//!
+//! ```text
+//!   sent t          acknowledged by a quorum                    t + max_lease   t + election timeout
+//!   |---------------------------|------- lease valid -------------------|---- safety ----|--- others may lead
+//! ```
+//!
+//! A leadership transfer breaks the promise: the target campaigns at once and its voters do not wait. From the moment before the message that
+//! starts it is sent the lease is suspect, and stays so until an entry that was *proposed later* is committed: whoever wins an
+//! election must hold that entry, and the target of a late message does not campaign once its log has grown (see `gate`). A confirmed
+//! read index does not end suspicion, because it leaves no trace in the log.
+
+use std::time::Duration;
+
+use crate::time::MonoTime;
+
+/// What confirms that a quorum has heard the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// A heartbeat round sent at that time was answered by a quorum.
+    Heartbeat,
+    /// An entry of the leader's term, proposed at that time, was committed.
+    Entry,
+}
+
+/// The lease of one leader. Invariant: a valid bound never moves back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lease {
+    /// There is none.
+    Expired,
+    /// Until the bound, exclusive.
+    Valid(MonoTime),
+    /// Leadership was offered to another replica at that time.
+    Suspect(MonoTime),
+}
+
+impl Lease {
+    /// Takes in that a quorum has heard what was sent at `sent`.
+    pub(crate) fn renew(&mut self, sent: MonoTime, evidence: Evidence, max_lease: Duration) {
+        let bound = sent.plus(max_lease);
+        *self = match *self {
+            Lease::Expired => Lease::Valid(bound),
+            Lease::Valid(known) => Lease::Valid(known.max(bound)),
+            Lease::Suspect(since) if evidence == Evidence::Entry && sent > since => Lease::Valid(bound),
+            suspect @ Lease::Suspect(_) => suspect,
+        };
+    }
+
+    /// Leadership is about to be offered to another replica.
+    pub(crate) fn suspect(&mut self, now: MonoTime) {
+        *self = Lease::Suspect(now);
+    }
+
+    /// Leadership ended.
+    pub(crate) fn expire(&mut self) {
+        *self = Lease::Expired;
+    }
+
+    /// The end of the lease, exclusive, if there is one.
+    pub(crate) fn bound(self) -> Option<MonoTime> {
+        match self {
+            Lease::Valid(bound) => Some(bound),
+            Lease::Expired | Lease::Suspect(_) => None,
+        }
+    }
+
+    /// Whether it covers `now`.
+    pub(crate) fn covers(self, now: MonoTime) -> bool {
+        self.bound().is_some_and(|bound| now < bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: Duration = Duration::from_millis(800);
+
+    fn at(millis: u64) -> MonoTime {
+        MonoTime::from_millis(millis)
+    }
+
+    #[test]
+    fn counts_from_the_time_of_sending() {
+        let mut lease = Lease::Expired;
+        assert!(!lease.covers(at(0)));
+        lease.renew(at(100), Evidence::Heartbeat, MAX);
+        assert!(lease.covers(at(899)));
+        assert!(!lease.covers(at(900)));
+    }
+
+    #[test]
+    fn a_bound_never_moves_back() {
+        let mut lease = Lease::Expired;
+        lease.renew(at(500), Evidence::Entry, MAX);
+        lease.renew(at(100), Evidence::Heartbeat, MAX);
+        assert_eq!(lease.bound(), Some(at(1300)));
+    }
+
+    /// tikv#1593, etcd#12704, openraft#1749: a transfer lets another replica lead before the lease ends.
+    #[test]
+    fn suspicion_ends_only_with_an_entry_proposed_later() {
+        let mut lease = Lease::Valid(at(5000));
+        lease.suspect(at(1000));
+        assert!(!lease.covers(at(1000)));
+        lease.renew(at(2000), Evidence::Heartbeat, MAX);
+        assert!(!lease.covers(at(2000)), "a read index leaves no trace in the log");
+        lease.renew(at(1000), Evidence::Entry, MAX);
+        assert!(!lease.covers(at(1001)), "proposed before the suspicion");
+        lease.renew(at(1001), Evidence::Entry, MAX);
+        assert!(lease.covers(at(1002)));
+    }
+
+    #[test]
+    fn expiry_is_at_once() {
+        let mut lease = Lease::Valid(at(5000));
+        lease.expire();
+        assert!(!lease.covers(at(1)));
+    }
+}

@@ -1,0 +1,594 @@
+//! A region's replica on this store: a pure state machine around raft-rs.
+//!
+//! Inputs are messages, ticks, requests and completions, each with the present time; what is to be written, sent, applied and announced leaves it
+//! as [`Effects`]. It reads its log through [`PeerStorage`], and has no clock, channel, thread or ambient randomness.
+//!
+//! The life of a write: [`Peer::propose`] checks term and epoch and appends; [`Peer::effects`] hands the entry to the log and, at once, the
+//! appends to the network; [`Peer::on_durable`] counts this replica's own vote for it; a quorum's answers come in through
+//! [`Peer::step`]; the committed entry leaves in the next effects with its reply; [`Peer::on_applied`] ends it.
+
+pub(crate) mod effects;
+mod gate;
+mod lease;
+pub(crate) mod proposal;
+pub(crate) mod read;
+mod ready;
+mod truncate;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use raft::eraftpb::MessageType;
+use raft::{ProgressState, RawNode, SnapshotStatus, StateRole};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::config::StoreConfig;
+use crate::error::RegionError;
+use crate::ports::RaftMessage;
+use crate::records::LogPosition;
+use crate::region::{Epoch, LogIndex, PeerMeta, PeerRole, Region, StoreId, Term};
+use crate::snapshot::SnapshotKey;
+use crate::storage::{PeerStorage, Recovered};
+use crate::time::MonoTime;
+use effects::{Effects, PeerView, RoleEvent, WriteNumber, position};
+use gate::{Refusal, Situation};
+use lease::{Evidence, Lease};
+use proposal::{Proposal, Proposals};
+use read::{ReadQueue, ReadReply};
+use ready::{Installing, Record};
+
+/// Why a peer cannot go on; the store stops serving.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PeerFault {
+    /// Its log cannot be read.
+    #[error("log of region {0} failed: {1}")]
+    Log(crate::region::RegionId, String),
+    /// A leader knows this replica to hold entries that it does not have: its disk has lost what it acknowledged.
+    #[error("replica of region {0} has lost entries that it acknowledged: {1}")]
+    LostEntries(crate::region::RegionId, String),
+    /// raft-rs refused to start on the recovered state.
+    #[error("replica of region {0} cannot start: {1}")]
+    Start(crate::region::RegionId, String),
+}
+
+/// A replica.
+///
+/// Invariants:
+/// 1. `applied <= commit`, and never above what the log has acknowledged.
+/// 2. `inflight` holds, in order, every ready that raft-rs does not know to be persisted.
+/// 3. While the lease is valid, `was_leader` is the present term.
+/// 4. A message that depends on a durable write leaves only after `on_durable` of that write.
+pub(crate) struct Peer {
+    node: RawNode<PeerStorage>,
+    region: Arc<Region>,
+    me: PeerMeta,
+    config: Arc<StoreConfig>,
+    rng: StdRng,
+    /// The randomized election timeout in force, in ticks.
+    timeout: usize,
+    /// Role and term after the last call into raft-rs.
+    known: (StateRole, u64),
+    /// The term this replica leads in.
+    was_leader: Option<u64>,
+    /// The term announced to the listener.
+    announced: Option<Term>,
+    lease: Lease,
+    /// Own-term entries not known to be committed: (last index, time of proposing), ascending.
+    proposed: VecDeque<(u64, MonoTime)>,
+    proposals: Proposals,
+    reads: ReadQueue,
+    applied: LogPosition,
+    votes_from: MonoTime,
+    /// When each other replica was heard last.
+    heard: BTreeMap<u64, MonoTime>,
+    inflight: VecDeque<Record>,
+    next_write: WriteNumber,
+    durable: WriteNumber,
+    /// The hard state as it was last written to the log.
+    written: raft::eraftpb::HardState,
+    installing: Option<Installing>,
+    /// Highest index that the `ApplyAboveCommit` bug has handed out.
+    #[cfg(feature = "planted-bugs")]
+    leaked: u64,
+    out: Effects,
+    fault: Option<PeerFault>,
+}
+
+/// What a peer starts from.
+pub(crate) struct PeerStart {
+    pub(crate) region: Arc<Region>,
+    pub(crate) me: PeerMeta,
+    pub(crate) config: Arc<StoreConfig>,
+    pub(crate) log: engine::log::LogEngine,
+    pub(crate) recovered: Recovered,
+    pub(crate) applied: LogPosition,
+    pub(crate) seed: u64,
+}
+
+impl Peer {
+    /// A replica as its disk has it. A replica that is its region's only voter campaigns at once: nobody else could hold a lease.
+    pub(crate) fn new(start: PeerStart, now: MonoTime) -> Result<Peer, PeerFault> {
+        let PeerStart { region, me, config, log, recovered, applied, seed } = start;
+        let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes);
+        let fault = |error: raft::Error| PeerFault::Start(region.id, error.to_string());
+        let logger = slog::Logger::root(slog::Discard, slog::o!());
+        let node = RawNode::new(&raft_config(&config, me, applied), storage, &logger).map_err(fault)?;
+        let known = (node.raft.state, node.raft.term);
+        let mut votes_from = now.plus(config.election_timeout());
+        if forgets_votes(&config) {
+            votes_from = now;
+        }
+        let mut peer = Peer {
+            proposals: Proposals::new(region.id, config.pending_proposals),
+            reads: ReadQueue::new(config.pending_reads),
+            node,
+            me,
+            rng: StdRng::seed_from_u64(seed),
+            timeout: 0,
+            known,
+            was_leader: None,
+            announced: None,
+            lease: Lease::Expired,
+            proposed: VecDeque::new(),
+            applied,
+            votes_from,
+            heard: BTreeMap::new(),
+            inflight: VecDeque::new(),
+            next_write: 1,
+            durable: 0,
+            written: recovered.hard_state,
+            installing: None,
+            #[cfg(feature = "planted-bugs")]
+            leaked: 0,
+            out: Effects::default(),
+            fault: None,
+            region,
+            config,
+        };
+        peer.draw_timeout();
+        if peer.is_only_voter() {
+            peer.campaign(now);
+        }
+        Ok(peer)
+    }
+
+    pub(crate) fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    pub(crate) fn is_leader(&self) -> bool {
+        self.node.raft.state == StateRole::Leader
+    }
+
+    pub(crate) fn term(&self) -> Term {
+        Term::new(self.node.raft.term)
+    }
+
+    pub(crate) fn applied(&self) -> LogPosition {
+        self.applied
+    }
+
+    pub(crate) fn pending_proposals(&self) -> usize {
+        self.proposals.len()
+    }
+
+    /// Why this replica cannot go on.
+    pub(crate) fn fault(&self) -> Option<PeerFault> {
+        let log = || self.node.store().failure().map(|what| PeerFault::Log(self.region.id, what));
+        self.fault.clone().or_else(log)
+    }
+
+    /// Whether somebody waits to hear that entries were applied.
+    pub(crate) fn waits_for_apply(&self) -> bool {
+        self.reads.waits_for_apply() || (self.is_leader() && self.announced != Some(self.term()))
+    }
+
+    /// What readers on other threads may know.
+    pub(crate) fn view(&self) -> PeerView {
+        let leader = self.node.raft.leader_id;
+        PeerView {
+            term: self.term(),
+            leader: self.region.peers.iter().copied().find(|p| p.id.get() == leader),
+            is_leader: self.is_leader(),
+            lease: self.lease.bound(),
+            serving: self.installing.is_none(),
+        }
+    }
+
+    /// A message from another replica. A refused one is dropped, as a network may.
+    pub(crate) fn step(&mut self, message: RaftMessage, now: MonoTime) -> Result<(), Refusal> {
+        let last = self.node.raft.raft_log.last_index();
+        let situation = Situation {
+            region: &self.region,
+            me: self.me,
+            installing: self.is_installing(),
+            last: (last, self.node.raft.raft_log.last_term()),
+            votes_from: self.votes_from,
+            now,
+        };
+        gate::admit(&message, &situation)?;
+        let raft = message.message;
+        self.heard.insert(raft.from, now);
+        if raft.get_msg_type() == MessageType::MsgHeartbeat && raft.term >= self.node.raft.term && raft.commit > last {
+            let what = format!("last is {last}, the leader saw {}", raft.commit);
+            self.fault = Some(PeerFault::LostEntries(self.region.id, what));
+            return Ok(());
+        }
+        // An error says that the message was ignored.
+        let _ = self.node.step(raft);
+        self.after_raft(now);
+        Ok(())
+    }
+
+    /// One tick of the Raft clock. Ticks that were missed are not made up for: a lease counts on them taking their time.
+    pub(crate) fn tick(&mut self, now: MonoTime) {
+        self.reads.expire(now, self.region.id);
+        let patience = now.since(MonoTime::ZERO).saturating_sub(self.config.read_timeout);
+        self.proposals.give_up_orphans(MonoTime::ZERO.plus(patience), self.was_leader);
+        // A log that is being replaced must not campaign, nor one whose end is not durable where no other voter's reply waits for it.
+        let unpersisted = self.node.raft.raft_log.persisted < self.node.raft.raft_log.last_index();
+        if self.is_installing() || (self.is_only_voter() && !self.is_leader() && unpersisted) {
+            return;
+        }
+        self.node.tick();
+        self.after_raft(now);
+        self.keep_lease(now);
+    }
+
+    /// Appends a write, if this replica leads in the term and at the epoch it was evaluated in. The answer comes through the reply.
+    pub(crate) fn propose(&mut self, proposal: Proposal, now: MonoTime) {
+        let Proposal { term, epoch, data, reply } = proposal;
+        if let Err(refused) = self.check_proposal(term, epoch) {
+            return reply.send(Err(refused.into()));
+        }
+        if self.node.propose(Vec::new(), data).is_err() {
+            return reply.send(Err(self.busy("uncommitted entries").into()));
+        }
+        let index = self.node.raft.raft_log.last_index();
+        self.proposals.push(index, term.get(), reply);
+        self.note_proposed(now);
+        self.after_raft(now);
+    }
+
+    fn check_proposal(&self, term: Term, epoch: Epoch) -> Result<(), RegionError> {
+        if !self.is_leader() {
+            return Err(self.not_leader());
+        }
+        if self.term() != term {
+            return Err(RegionError::StaleCommand { region: self.region.id });
+        }
+        self.check_epoch(epoch)?;
+        if self.node.raft.lead_transferee.is_some() {
+            return Err(self.not_ready("leadership is being transferred"));
+        }
+        if self.proposals.is_full() {
+            return Err(self.busy("pending proposals"));
+        }
+        Ok(())
+    }
+
+    /// Asks for a read index: answered at once under the lease, else after a round of heartbeats, and in either case not before it is applied.
+    pub(crate) fn read_index(&mut self, epoch: Epoch, reply: ReadReply, now: MonoTime) {
+        if let Err(refused) = self.check_read(epoch) {
+            return reply.send(Err(refused));
+        }
+        let deadline = now.plus(self.config.read_timeout);
+        if self.lease.covers(now) && self.node.raft.commit_to_current_term() {
+            let index = LogIndex::new(self.node.raft.raft_log.committed);
+            self.reads.confirm_now(reply, deadline, index);
+            self.reads.applied(self.applied.index, self.term());
+        } else {
+            self.reads.arrive(reply, deadline);
+        }
+    }
+
+    fn check_read(&self, epoch: Epoch) -> Result<(), RegionError> {
+        if !self.is_leader() {
+            return Err(self.not_leader());
+        }
+        self.check_epoch(epoch)?;
+        if self.reads.is_full() {
+            return Err(self.busy("pending reads"));
+        }
+        Ok(())
+    }
+
+    /// Offers leadership to the replica on `to`. Nothing happens if this one does not lead or `to` holds no voter.
+    pub(crate) fn transfer_leader(&mut self, to: StoreId, now: MonoTime) {
+        let target = self.region.peer_on(to).filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
+        let Some(target) = target.filter(|_| self.is_leader()) else { return };
+        self.node.transfer_leader(target.id.get());
+        self.after_raft(now);
+    }
+
+    /// The voter that lags least, live and not this one: where a graceful stop sends leadership.
+    pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
+        let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
+        let live = voters.filter(|p| self.is_live(p.id.get(), now));
+        let best = live.filter_map(|p| self.node.raft.prs().get(p.id.get()).map(|pr| (pr.matched, p.store)));
+        best.max_by_key(|(matched, store)| (*matched, std::cmp::Reverse(*store))).map(|(_, store)| store)
+    }
+
+    /// Apply has got to `applied`.
+    pub(crate) fn on_applied(&mut self, applied: LogPosition, now: MonoTime) {
+        assert!(applied.index >= self.applied.index, "applied index never goes back");
+        self.applied = applied;
+        if self.installing.is_none() {
+            let log = &self.node.raft.raft_log;
+            let bound = applied.index.get().min(log.committed).min(log.persisted);
+            if bound > log.applied {
+                self.node.advance_apply_to(bound);
+                self.after_raft(now);
+            }
+        }
+        self.reads.applied(applied.index, Term::new(self.node.raft.term));
+        self.announce();
+    }
+
+    /// A message to that peer was not taken by the network.
+    pub(crate) fn on_unreachable(&mut self, peer: u64, now: MonoTime) {
+        self.node.report_unreachable(peer);
+        self.after_raft(now);
+    }
+
+    /// A snapshot was delivered to that peer, or could not be.
+    pub(crate) fn on_snapshot_sent(&mut self, peer: u64, delivered: bool, now: MonoTime) {
+        let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
+        self.node.report_snapshot(peer, status);
+        self.after_raft(now);
+    }
+
+    /// A snapshot asked for by `Effects::build_snapshot` is there, or failed.
+    pub(crate) fn on_snapshot_built(&mut self, built: Option<(SnapshotKey, Region)>) {
+        self.node.store().snapshot_built(built);
+    }
+
+    /// The snapshot files that must stay: the one kept for followers, forgotten if none is being sent one; and the one being installed, which a
+    /// crash needs until the new start of the log is durable, long after its index counts as applied.
+    pub(crate) fn snapshots_in_use(&mut self, now: MonoTime) -> Vec<SnapshotKey> {
+        let start = self.node.store().start().index.get();
+        let needs = |(id, pr): (&u64, &raft::Progress)| {
+            pr.state == ProgressState::Snapshot || (self.is_live(*id, now) && pr.matched < start)
+        };
+        if !self.is_leader() || !self.node.raft.prs().iter().any(needs) {
+            self.node.store().drop_snapshot();
+        }
+        let installing = self.installing.as_ref().map(|installing| installing.intent.key);
+        self.node.store().snapshot_kept().into_iter().chain(installing).collect()
+    }
+
+    /// Drops what nobody needs of the log, given that a crash would not lose effects up to `flushed`.
+    pub(crate) fn truncate_log(&mut self, flushed: LogIndex, now: MonoTime) {
+        if self.is_installing() {
+            return;
+        }
+        let storage = self.node.store();
+        let per_entry = storage.estimate_bytes(1).max(1);
+        let lag = self.config.log_lag_entries.min(self.config.log_lag_bytes / per_entry);
+        let mut followers = Vec::new();
+        if self.is_leader() {
+            let others = self.node.raft.prs().iter().filter(|(id, _)| self.is_live(**id, now));
+            // One that is being sent a snapshot goes on from there.
+            followers.extend(others.map(|(_, pr)| LogIndex::new(pr.matched.max(pr.pending_snapshot))));
+        }
+        let flushed = flushed.min(self.applied.index);
+        let log = truncate::LogUse { start: storage.start().index, last: storage.last(), flushed, followers };
+        let keep = truncate::KeepBounds { tail: self.config.log_tail_entries, lag };
+        let Some(bound) = truncate::truncation_bound(&log, keep) else { return };
+        match raft::Storage::term(storage, bound.get()) {
+            Ok(term) => self.truncate_to(position(bound.get(), term)),
+            Err(error) => self.fault = Some(PeerFault::Log(self.region.id, error.to_string())),
+        }
+    }
+
+    /// Fails everything that waits: the store stopped serving.
+    pub(crate) fn poison(&mut self, why: &str) {
+        self.lease.expire();
+        self.proposals.poison(why);
+        self.reads.fail_all(&RegionError::NotReady { region: self.region.id, why: why.to_string() });
+    }
+
+    /// Answers everything that waits: the store stops.
+    pub(crate) fn stop(&mut self) {
+        self.lease.expire();
+        self.proposals.abandon();
+        self.reads.fail_all(&self.not_ready("the store stops"));
+    }
+
+    /// The store ends: the term that was announced to the listener, if this replica leads.
+    pub(crate) fn end_leadership(&mut self) -> Option<Term> {
+        self.announced.take()
+    }
+
+    /// Whether another replica was heard lately. raft-rs' own mark is reset with each check of the quorum, so it says nothing right after one.
+    fn is_live(&self, peer: u64, now: MonoTime) -> bool {
+        self.heard.get(&peer).is_some_and(|at| now.since(*at) < self.config.election_timeout() * 2)
+    }
+
+    fn is_installing(&self) -> bool {
+        self.installing.is_some() || self.node.snap().is_some()
+    }
+
+    fn is_only_voter(&self) -> bool {
+        let mut voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter);
+        voters.next().is_some_and(|p| p.id == self.me.id) && voters.next().is_none()
+    }
+
+    fn campaign(&mut self, now: MonoTime) {
+        // An error says that there is nothing to campaign for.
+        let _ = self.node.campaign();
+        self.after_raft(now);
+    }
+
+    /// Brings everything that hangs on raft-rs' state up to date. After every call that may change it.
+    fn after_raft(&mut self, now: MonoTime) {
+        let present = (self.node.raft.state, self.node.raft.term);
+        if present != self.known {
+            self.known = present;
+            self.draw_timeout();
+            self.role_changed(now);
+        } else {
+            // raft-rs draws a new one from the thread's generator whenever it resets.
+            self.node.raft.set_randomized_election_timeout(self.timeout);
+        }
+        self.offer_leadership(now);
+        self.renew_by_commit();
+    }
+
+    fn draw_timeout(&mut self) {
+        let ticks = self.config.election_ticks as usize;
+        self.timeout = self.rng.random_range(ticks..2 * ticks);
+        self.node.raft.set_randomized_election_timeout(self.timeout);
+    }
+
+    fn role_changed(&mut self, now: MonoTime) {
+        let leads = self.is_leader().then_some(self.node.raft.term);
+        if leads == self.was_leader {
+            return;
+        }
+        self.lease.expire();
+        self.proposed.clear();
+        if self.was_leader.is_some() {
+            self.proposals.stepped_down(now);
+            self.reads.fail_all(&self.not_leader());
+            if let Some(term) = self.announced.take() {
+                self.out.events.push(RoleEvent::SteppedDown(term));
+            }
+        }
+        self.was_leader = leads;
+        if leads.is_some() {
+            // raft-rs has appended the empty entry of the new term.
+            self.note_proposed(now);
+        }
+    }
+
+    fn announce(&mut self) {
+        let term = self.term();
+        if self.is_leader() && self.applied.term == term && self.announced.is_none() {
+            self.announced = Some(term);
+            self.out.events.push(RoleEvent::Leader(term));
+        }
+    }
+
+    /// Before a request to campaign leaves: the lease is suspect from now on, and the request names the log it was meant for.
+    fn offer_leadership(&mut self, now: MonoTime) {
+        let log = &self.node.raft.raft_log;
+        let last = (log.last_index(), log.last_term());
+        let unstamped =
+            |m: &&mut raft::eraftpb::Message| m.get_msg_type() == MessageType::MsgTimeoutNow && m.index == 0;
+        for message in self.node.raft.msgs.iter_mut().filter(unstamped) {
+            (message.index, message.log_term) = last;
+            self.lease.suspect(now);
+        }
+    }
+
+    /// Remembers when the newest entry was proposed.
+    fn note_proposed(&mut self, now: MonoTime) {
+        let index = self.node.raft.raft_log.last_index();
+        match self.proposed.back_mut() {
+            Some(last) if last.1 == now => last.0 = index,
+            _ => self.proposed.push_back((index, now)),
+        }
+    }
+
+    /// A committed entry of this leader's term renews the lease from the moment it was proposed.
+    fn renew_by_commit(&mut self) {
+        let committed = self.node.raft.raft_log.committed;
+        let max_lease = self.max_lease();
+        while let Some((index, at)) = self.proposed.front().copied().filter(|(index, _)| *index <= committed) {
+            assert!(index <= committed, "only what is committed renews");
+            self.lease.renew(at, Evidence::Entry, max_lease);
+            self.proposed.pop_front();
+        }
+    }
+
+    /// Starts what renews a lease that runs out: a heartbeat round, or an empty entry while it is suspect.
+    fn keep_lease(&mut self, now: MonoTime) {
+        if !self.is_leader() || !self.node.raft.commit_to_current_term() {
+            return;
+        }
+        match self.lease {
+            Lease::Suspect(_) => {
+                let idle = self.node.raft.lead_transferee.is_none() && self.proposed.is_empty();
+                if idle && self.node.propose(Vec::new(), Vec::new()).is_ok() {
+                    self.note_proposed(now);
+                    self.after_raft(now);
+                }
+            }
+            Lease::Valid(bound) if bound.since(now) > self.config.max_lease / 2 => {}
+            Lease::Valid(_) | Lease::Expired => {
+                if !self.reads.has_open_round() {
+                    self.open_round(now, true);
+                }
+            }
+        }
+    }
+
+    /// Sends a heartbeat round for the reads that arrived, if the commit index may be trusted yet.
+    fn open_round(&mut self, now: MonoTime, renew: bool) {
+        // A new leader's commit index may be behind what its predecessor acknowledged, until an entry of its own term is committed.
+        if !self.is_leader() || !self.node.raft.commit_to_current_term() {
+            return;
+        }
+        if let Some(context) = self.reads.open_round(now, renew) {
+            self.node.read_index(context.to_vec());
+            self.after_raft(now);
+        }
+    }
+
+    fn check_epoch(&self, epoch: Epoch) -> Result<(), RegionError> {
+        if epoch == self.region.epoch {
+            return Ok(());
+        }
+        Err(RegionError::EpochNotMatch { current: Box::new((*self.region).clone()) })
+    }
+
+    fn not_leader(&self) -> RegionError {
+        RegionError::NotLeader { region: self.region.id, leader: self.view().leader.filter(|p| p.id != self.me.id) }
+    }
+
+    fn not_ready(&self, why: &str) -> RegionError {
+        RegionError::NotReady { region: self.region.id, why: why.to_string() }
+    }
+
+    fn busy(&self, what: &str) -> RegionError {
+        RegionError::ServerBusy { store: self.me.store, what: what.to_string() }
+    }
+
+    fn max_lease(&self) -> Duration {
+        #[cfg(feature = "planted-bugs")]
+        if self.config.planted(crate::planted::PlantedBug::LeaseReadAfterNewerLeader) {
+            return Duration::from_secs(1 << 20);
+        }
+        self.config.max_lease
+    }
+}
+
+fn forgets_votes(_config: &StoreConfig) -> bool {
+    #[cfg(feature = "planted-bugs")]
+    return _config.planted(crate::planted::PlantedBug::VoteForgottenOnRestart);
+    #[cfg(not(feature = "planted-bugs"))]
+    false
+}
+
+fn raft_config(config: &StoreConfig, me: PeerMeta, applied: LogPosition) -> raft::Config {
+    raft::Config {
+        id: me.id.get(),
+        election_tick: config.election_ticks as usize,
+        heartbeat_tick: config.heartbeat_ticks as usize,
+        applied: applied.index.get(),
+        max_size_per_msg: config.max_append_bytes,
+        max_inflight_msgs: config.max_inflight_appends,
+        check_quorum: true,
+        pre_vote: true,
+        batch_append: true,
+        max_uncommitted_size: config.apply_backlog_bytes as u64,
+        max_committed_size_per_ready: config.apply_batch_bytes as u64,
+        ..raft::Config::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

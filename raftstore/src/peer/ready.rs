@@ -1,0 +1,302 @@
+//! The peer's side of raft-rs' ready: what to write, what to send when, what to apply, and the stages of installing a snapshot.
+//!
+//! raft-rs is run with asynchronous readies: entries count as stable as soon as they are handed over, and as persisted once the write they went out in
+//! is durable. Writes are numbered; a ready waits in `inflight` for the write that holds it, and so do its messages, unless this replica
+//! leads. A ready without anything to write waits for the newest write before it, because its messages may speak of that.
+//!
+//! The commit index alone is never worth a write: it goes along with entries once it has moved far, and recovery makes up for the rest (see
+//! `storage::recover`).
+//!
+//! A snapshot goes through three stages, each durable before the next, so that a crash between any two redoes it from its file:
+//! 1. its intent is written to the log group; log, term and vote stay as they were;
+//! 2. apply replaces the region's data, with the descriptor and the applied position as its last write, and flushes;
+//! 3. the log starts anew behind it, and the intent is gone.
+//!
+//! Only then is the snapshot acknowledged to the leader.
+
+use raft::Ready;
+#[cfg(feature = "planted-bugs")]
+use raft::Storage;
+use raft::eraftpb::{Entry, Message, MessageType};
+
+use super::effects::{Committed, Effects, WriteNumber, position};
+use super::{Evidence, Peer, PeerFault};
+use crate::ports::RaftMessage;
+use crate::records::{self, LogPosition, SnapshotIntent};
+use crate::region::{LogIndex, PeerId, RegionId, Term};
+use crate::snapshot::SnapshotKey;
+use crate::storage::LogOp;
+use crate::time::MonoTime;
+
+/// Readies handled in one go; the rest waits for the next turn.
+const MAX_READIES: usize = 16;
+
+/// How far the commit index moves before entries take it along to the log.
+const COMMIT_STEP: u64 = 256;
+
+/// A ready that raft-rs does not know to be persisted.
+#[derive(Debug)]
+pub(super) struct Record {
+    /// The write it waits for.
+    write: WriteNumber,
+    /// raft-rs' number of it.
+    number: u64,
+    /// Leave when it is persisted.
+    messages: Vec<RaftMessage>,
+    /// Whether it also waits for the snapshot being installed.
+    snapshot: bool,
+}
+
+/// A snapshot on its way in.
+#[derive(Debug)]
+pub(super) struct Installing {
+    pub(super) intent: SnapshotIntent,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The intent is being written.
+    Intended,
+    /// Apply replaces the data.
+    Replacing,
+    /// The new log start is being written.
+    Finishing(WriteNumber),
+}
+
+impl Peer {
+    /// Everything the peer wants done since the last call. To be called once a turn, and not before the previous effects were carried out.
+    pub(crate) fn effects(&mut self, now: MonoTime) -> Effects {
+        self.open_round(now, false);
+        for _ in 0..MAX_READIES {
+            if !self.node.has_ready() || self.fault().is_some() {
+                break;
+            }
+            self.handle_ready(now);
+        }
+        if self.node.store().take_snapshot_wish() {
+            self.out.build_snapshot = true;
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether `effects` would have more to do than an idle peer.
+    pub(crate) fn has_effects(&self) -> bool {
+        self.node.has_ready()
+            || self.out.write.is_some()
+            || !self.out.messages.is_empty()
+            || !self.out.events.is_empty()
+            || self.out.install.is_some()
+            || self.out.installed.is_some()
+    }
+
+    /// All writes up to and including `write` are durable.
+    pub(crate) fn on_durable(&mut self, write: WriteNumber, now: MonoTime) {
+        assert!(write < self.next_write, "only what was written becomes durable");
+        self.durable = self.durable.max(write);
+        self.node.mut_store().acknowledged(write);
+        self.settle(now);
+    }
+
+    /// Apply has replaced the data by the snapshot's and flushed it.
+    pub(crate) fn on_installed(&mut self, key: SnapshotKey, now: MonoTime) {
+        let Some(installing) = self.installing.as_mut().filter(|i| i.intent.key == key) else { return };
+        assert_eq!(installing.stage, Stage::Replacing, "the data is replaced once its intent is durable");
+        installing.stage = Stage::Finishing(self.next_write);
+        let start = LogPosition { index: key.index, term: key.term };
+        let region = installing.intent.region.clone();
+        self.applied = start;
+        self.region = std::sync::Arc::new(region);
+        let hard_state = self.node.store().hard_state().clone();
+        self.written = hard_state.clone();
+        self.write(LogOp::Restart { start, hard_state });
+        self.settle(now);
+    }
+
+    /// Drops entries up to and including `start`.
+    pub(super) fn truncate_to(&mut self, start: LogPosition) {
+        self.node.mut_store().truncate(start);
+        self.write(LogOp::Truncate { start });
+        // Nothing depends on it: a crash leaves a longer log.
+        self.out.must_sync = self.out.log.iter().any(|op| !matches!(op, LogOp::Truncate { .. }));
+    }
+
+    /// Adds a change to the next write, and says that it has to be durable.
+    fn write(&mut self, op: LogOp) -> WriteNumber {
+        let number = *self.out.write.get_or_insert(self.next_write);
+        self.next_write = number + 1;
+        self.out.log.push(op);
+        self.out.must_sync = true;
+        number
+    }
+
+    fn handle_ready(&mut self, now: MonoTime) {
+        let mut ready = self.node.ready();
+        let number = ready.number();
+        for state in ready.take_read_states() {
+            if let Some(sent) = self.reads.confirm(&state.request_ctx, LogIndex::new(state.index)) {
+                let max_lease = self.max_lease();
+                self.lease.renew(sent, Evidence::Heartbeat, max_lease);
+            }
+        }
+        let messages = ready.take_messages();
+        self.send(messages);
+        let snapshot = !ready.snapshot().is_empty();
+        if snapshot {
+            self.begin_install(&ready);
+        }
+        let entries = ready.take_entries();
+        self.write_ready(&ready, entries, snapshot);
+        let committed = ready.take_committed_entries();
+        let mut messages = ready.take_persisted_messages();
+        self.node.advance_append_async(ready);
+        let messages = messages.drain(..).filter_map(|m| self.envelope(m)).collect();
+        let write = self.out.write.unwrap_or(self.next_write - 1);
+        self.inflight.push_back(Record { write, number, messages, snapshot });
+        self.hand_over(committed);
+        #[cfg(feature = "planted-bugs")]
+        self.plant();
+        self.settle(now);
+        self.reads.applied(self.applied.index, Term::new(self.node.raft.term));
+    }
+
+    fn write_ready(&mut self, ready: &Ready, entries: Vec<Entry>, snapshot: bool) {
+        if let Some(state) = ready.hs() {
+            self.node.mut_store().set_hard_state(state.clone());
+        }
+        let state = self.node.store().hard_state();
+        let voted = (state.term, state.vote) != (self.written.term, self.written.vote);
+        let far = !entries.is_empty() && state.commit >= self.written.commit + COMMIT_STEP;
+        if voted || far || snapshot {
+            let state = state.clone();
+            self.written = state.clone();
+            self.write(LogOp::HardState(state));
+        }
+        if !entries.is_empty() {
+            let number = *self.out.write.get_or_insert(self.next_write);
+            self.node.mut_store().append(&entries, number);
+            self.write(LogOp::Append(entries));
+        }
+    }
+
+    /// Hands committed entries to apply. They are durable here: raft-rs gives out nothing above its persisted index.
+    fn hand_over(&mut self, entries: Vec<Entry>) {
+        #[cfg(feature = "planted-bugs")]
+        let entries: Vec<Entry> = entries.into_iter().filter(|e| e.index > self.leaked).collect();
+        if entries.is_empty() {
+            return;
+        }
+        let commit = self.node.raft.raft_log.committed;
+        assert!(entries.last().is_some_and(|e| e.index <= commit), "nothing above the commit index is applied");
+        let replies = self.proposals.committed(&entries);
+        self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(commit) });
+    }
+
+    /// Lets go what waited for writes that are durable by now, and moves the snapshot on.
+    fn settle(&mut self, now: MonoTime) {
+        #[cfg(feature = "planted-bugs")]
+        if self.config.planted(crate::planted::PlantedBug::AckBeforeFsync) {
+            self.durable = self.next_write - 1;
+        }
+        while self.inflight.front().is_some_and(|r| r.write <= self.durable) {
+            if self.inflight.front().is_some_and(|r| r.snapshot) && !self.advance_install() {
+                break;
+            }
+            let Some(record) = self.inflight.pop_front() else { break };
+            self.node.on_persist_ready(record.number);
+            self.out.messages.extend(record.messages);
+            if record.snapshot {
+                self.finish_install();
+            }
+            self.after_raft(now);
+        }
+        // What waits behind a snapshot only because of the order may leave, except for acknowledgements of log positions.
+        let durable = self.durable;
+        for record in self.inflight.iter_mut().filter(|r| r.write <= durable) {
+            let acknowledges = |m: &mut RaftMessage| m.message.get_msg_type() != MessageType::MsgAppendResponse;
+            self.out.messages.extend(record.messages.extract_if(.., acknowledges));
+        }
+    }
+
+    /// Stage 1. From here on raft-rs counts the log as replaced.
+    fn begin_install(&mut self, ready: &Ready) {
+        let snapshot = ready.snapshot();
+        let metadata = snapshot.get_metadata();
+        let region = match records::decode_region(&snapshot.data) {
+            Ok(region) => region,
+            Err(error) => {
+                // The gate has read it before; this is a defect, not the network's doing.
+                self.fault = Some(PeerFault::Log(self.region.id, error.to_string()));
+                return;
+            }
+        };
+        let key = SnapshotKey {
+            region: self.region.id,
+            term: Term::new(metadata.term),
+            index: LogIndex::new(metadata.index),
+        };
+        let intent = SnapshotIntent { key, region };
+        self.proposals.abandon();
+        self.proposed.clear();
+        let conf_state = metadata.get_conf_state().clone();
+        self.node.mut_store().restart(position(metadata.index, metadata.term), conf_state);
+        self.write(LogOp::Intent(intent.clone()));
+        self.installing = Some(Installing { intent, stage: Stage::Intended });
+    }
+
+    /// Whether the snapshot is installed; asks for stage 2 when stage 1 is durable.
+    fn advance_install(&mut self) -> bool {
+        let Some(installing) = self.installing.as_mut() else { return true };
+        match installing.stage {
+            Stage::Intended => {
+                installing.stage = Stage::Replacing;
+                self.out.install = Some(installing.intent.clone());
+                false
+            }
+            Stage::Replacing => false,
+            Stage::Finishing(write) => write <= self.durable,
+        }
+    }
+
+    fn finish_install(&mut self) {
+        let Some(Installing { intent, .. }) = self.installing.take() else { return };
+        self.node.advance_apply_to(intent.key.index.get());
+        self.out.installed = Some(intent);
+    }
+
+    fn send(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            if let Some(message) = self.envelope(message) {
+                self.out.messages.push(message);
+            }
+        }
+    }
+
+    fn envelope(&self, message: Message) -> Option<RaftMessage> {
+        // A replica that left the region meanwhile is not written to.
+        let to = self.region.peer(PeerId::new(message.to))?;
+        Some(RaftMessage { region: self.region.id, epoch: self.region.epoch, from: self.me, to, message })
+    }
+
+    /// The region, for whoever carries out effects.
+    pub(crate) fn region_id(&self) -> RegionId {
+        self.region.id
+    }
+
+    /// `ApplyAboveCommit`: a leader hands out its entries as soon as it has them.
+    #[cfg(feature = "planted-bugs")]
+    fn plant(&mut self) {
+        if !self.config.planted(crate::planted::PlantedBug::ApplyAboveCommit) || !self.is_leader() {
+            return;
+        }
+        let log = &self.node.raft.raft_log;
+        self.leaked = self.leaked.max(log.committed);
+        let last = log.last_index();
+        let context = raft::GetEntriesContext::empty(false);
+        let Ok(entries) = self.node.store().entries(self.leaked + 1, last + 1, None, context) else { return };
+        let Some(entries) = Some(entries).filter(|e| !e.is_empty()) else { return };
+        self.leaked = last;
+        let replies = self.proposals.committed(&entries);
+        self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(last) });
+    }
+}

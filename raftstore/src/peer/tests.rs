@@ -1,0 +1,397 @@
+//! Golden scripts of the pure peer, in `tests/scripts/peer/`: three replicas, each over a log of its own, a network and a disk that move only when told to.
+//!
+//! Every line that a command prints is an effect. Run with `UPDATE_GOLDENFILES=1` to rewrite the scripts after a change, and read the difference.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::error::Error;
+use std::fmt::Write as _;
+
+use engine::disk::SimDisk;
+use engine::log::{Durability, LogBatch, LogEngine, LogOptions, LogWriter};
+use goldenscript::{Command, Context, Runner};
+use raft::eraftpb::{Entry, HardState};
+
+use super::*;
+use crate::command::encode_write;
+use crate::region::{PeerId, RegionId};
+use crate::reply::testing::{Probe, probe};
+use crate::storage::{self, LogOp};
+
+const ID: RegionId = RegionId::new(7);
+const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
+
+/// What a caller waits for.
+enum Waiting {
+    Write(Probe<Result<LogIndex, crate::ProposeError>>),
+    Read(Probe<Result<read::ReadReady, RegionError>>),
+}
+
+struct Node {
+    peer: Peer,
+    log: LogEngine,
+    writer: LogWriter,
+    /// Writes that the log has not been let do.
+    unwritten: VecDeque<(LogBatch, Option<u64>)>,
+    /// Positions that apply has not been let reach.
+    unapplied: VecDeque<LogPosition>,
+}
+
+struct Script {
+    disks: BTreeMap<u64, Arc<SimDisk>>,
+    nodes: BTreeMap<u64, Node>,
+    network: VecDeque<RaftMessage>,
+    now: MonoTime,
+    /// Labels and what they wait for, in the order of asking.
+    waiting: Vec<(String, Waiting)>,
+    out: String,
+}
+
+fn config() -> StoreConfig {
+    StoreConfig::default()
+}
+
+fn region() -> Arc<Region> {
+    let peer = |id| PeerMeta { id: PeerId::new(id), store: StoreId::new(id), role: PeerRole::Voter };
+    let peers = (1..=3).map(peer).collect();
+    Arc::new(Region { id: ID, start: Vec::new(), end: Vec::new(), epoch: EPOCH, peers })
+}
+
+impl Node {
+    /// On what the disk holds; a fresh disk is bootstrapped. Nothing is taken as applied.
+    fn open(id: u64, disk: &SimDisk, now: MonoTime) -> Node {
+        let options = LogOptions { identity: Some(id.into()), ..LogOptions::default() };
+        let (log, mut writer, _) = LogEngine::open(disk.session(), options).unwrap();
+        let start = crate::records::BOOTSTRAP_POSITION;
+        if log.bounds(storage::group(ID)).is_none() {
+            let mut batch = LogBatch::new();
+            storage::restart(storage::group(ID), start, &HardState { term: 1, vote: 0, commit: 1 }, &mut batch);
+            log.submit(batch, Durability::Synced, Box::new(|_| {})).unwrap();
+            writer.turn();
+        }
+        let recovered = storage::recover(&log, ID).unwrap().unwrap();
+        let start = PeerStart {
+            region: region(),
+            me: region().peers[id as usize - 1],
+            config: Arc::new(config()),
+            log: log.clone(),
+            recovered,
+            applied: start,
+            seed: id,
+        };
+        let peer = Peer::new(start, now).unwrap();
+        Node { peer, log, writer, unwritten: VecDeque::new(), unapplied: VecDeque::new() }
+    }
+
+    /// Lets the log do what it was handed.
+    fn write(&mut self, now: MonoTime) -> bool {
+        let mut last = None;
+        for (batch, number) in self.unwritten.drain(..) {
+            self.log.submit(batch, Durability::Synced, Box::new(|_| {})).unwrap();
+            last = last.max(number);
+        }
+        self.writer.turn();
+        if let Some(number) = last {
+            self.peer.on_durable(number, now);
+        }
+        last.is_some()
+    }
+
+    fn apply(&mut self, now: MonoTime) -> bool {
+        let last = self.unapplied.drain(..).next_back();
+        if let Some(position) = last {
+            self.peer.on_applied(position, now);
+        }
+        last.is_some()
+    }
+}
+
+impl Script {
+    fn new() -> Script {
+        let now = MonoTime::from_millis(10_000);
+        let disks: BTreeMap<u64, Arc<SimDisk>> = (1..=3).map(|id| (id, SimDisk::new())).collect();
+        let nodes = disks.iter().map(|(id, disk)| (*id, Node::open(*id, disk, now))).collect();
+        Script { disks, nodes, network: VecDeque::new(), now, waiting: Vec::new(), out: String::new() }
+    }
+
+    fn node(&mut self, id: u64) -> Result<&mut Node, Box<dyn Error>> {
+        self.nodes.get_mut(&id).ok_or_else(|| "no such replica".into())
+    }
+
+    /// Takes the effects of a replica: prints them, queues writes, messages and applies.
+    fn effects(&mut self, id: u64) -> bool {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        let effects = node.peer.effects(now);
+        let mut lines = Vec::new();
+        let mut batch = LogBatch::new();
+        for op in effects.log {
+            lines.push(format!("{id} writes {}", show_op(&op)));
+            op.add_to(ID, &mut batch);
+        }
+        if effects.write.is_some() {
+            node.unwritten.push_back((batch, effects.write));
+        }
+        for event in effects.events {
+            lines.push(format!("{id} announces {event:?}"));
+        }
+        for message in effects.messages {
+            lines.push(show_message(&message));
+            self.network.push_back(message);
+        }
+        if let Some(committed) = effects.committed {
+            lines.push(format!("{id} applies {}", show_entries(&committed.entries)));
+            let last = committed.entries.last().unwrap();
+            node.unapplied.push_back(position(last.index, last.term));
+            for (index, reply) in committed.replies {
+                reply.send(Ok(LogIndex::new(index)));
+            }
+        }
+        for line in &lines {
+            writeln!(self.out, "{line}").unwrap();
+        }
+        self.print_answers();
+        !lines.is_empty()
+    }
+
+    fn print_answers(&mut self) {
+        let out = &mut self.out;
+        self.waiting.retain(|(label, waiting)| {
+            let answer = match waiting {
+                Waiting::Write(probe) => probe
+                    .look()
+                    .map(|fate| fate.map_or_else(|e| e.to_string(), |index| format!("committed at {index}"))),
+                Waiting::Read(probe) => probe.look().map(|answer| {
+                    answer.map_or_else(|e| e.to_string(), |ready| format!("may read at {}", ready.index))
+                }),
+            };
+            answer.as_ref().is_none_or(|answer| writeln!(out, "{label}: {answer}").is_err())
+        });
+    }
+
+    fn deliver(&mut self, only: Option<u64>) -> bool {
+        let due: Vec<RaftMessage> = self.network.drain(..).collect();
+        let (now, mut any) = (self.now, false);
+        for message in due {
+            let to = message.to.id.get();
+            if only.is_some_and(|only| only != to) {
+                self.network.push_back(message);
+                continue;
+            }
+            any = true;
+            let shown = show_message(&message);
+            if let Some(node) = self.nodes.get_mut(&to)
+                && let Err(refusal) = node.peer.step(message, now)
+            {
+                writeln!(self.out, "{to} refuses {shown}: {refusal:?}").unwrap();
+            }
+        }
+        any
+    }
+
+    /// Everything that can happen without time passing.
+    fn settle(&mut self) {
+        let ids: Vec<u64> = self.nodes.keys().copied().collect();
+        for _ in 0..100 {
+            let mut busy = self.deliver(None);
+            let now = self.now;
+            for id in &ids {
+                if let Some(node) = self.nodes.get_mut(id) {
+                    busy |= node.write(now);
+                    busy |= node.apply(now);
+                }
+                busy |= self.effects(*id);
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    fn tick(&mut self, id: u64) {
+        let now = self.now;
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.peer.tick(now);
+        }
+    }
+
+    fn propose(&mut self, id: u64, term: Option<u64>, label: &str) -> Result<(), Box<dyn Error>> {
+        let (now, (reply, outcome)) = (self.now, probe());
+        self.waiting.push((label.to_string(), Waiting::Write(outcome)));
+        let node = self.node(id)?;
+        let term = term.map_or(node.peer.term(), Term::new);
+        let data = encode_write(term, EPOCH, &engine::WriteBatch::new());
+        node.peer.propose(Proposal { term, epoch: EPOCH, data, reply }, now);
+        Ok(())
+    }
+
+    fn read(&mut self, id: u64, label: &str) -> Result<(), Box<dyn Error>> {
+        let (now, (reply, outcome)) = (self.now, probe());
+        self.waiting.push((label.to_string(), Waiting::Read(outcome)));
+        self.node(id)?.peer.read_index(EPOCH, reply, now);
+        Ok(())
+    }
+
+    fn status(&mut self) {
+        let now = self.now;
+        for (id, node) in &self.nodes {
+            let view = node.peer.view();
+            let role = if view.is_leader { "leader" } else { "follower" };
+            let lease = match node.peer.lease {
+                Lease::Valid(bound) if now < bound => format!("lease for {:?}", bound.since(now)),
+                Lease::Valid(_) => "lease over".to_string(),
+                Lease::Suspect(_) => "lease suspect".to_string(),
+                Lease::Expired => "no lease".to_string(),
+            };
+            let log = &node.peer.node.raft.raft_log;
+            let (last, commit) = (log.last_index(), log.committed);
+            let applied = node.peer.applied().index;
+            let line = format!("{id} {role} term={} last={last} commit={commit} applied={applied} {lease}", view.term);
+            writeln!(self.out, "{line}").unwrap();
+        }
+    }
+}
+
+fn show_op(op: &LogOp) -> String {
+    match op {
+        LogOp::Append(entries) => format!("entries {}", show_entries(entries)),
+        LogOp::HardState(state) => format!("term={} vote={} commit={}", state.term, state.vote, state.commit),
+        LogOp::Intent(intent) => format!("intent {}", intent.key),
+        LogOp::Restart { start, .. } => format!("log start {}@{}", start.index, start.term),
+        LogOp::Truncate { start } => format!("truncation to {}@{}", start.index, start.term),
+    }
+}
+
+fn show_entries(entries: &[Entry]) -> String {
+    let show = |e: &Entry| format!("{}@{}{}", e.index, e.term, if e.data.is_empty() { " noop" } else { "" });
+    entries.iter().map(show).collect::<Vec<_>>().join(", ")
+}
+
+fn show_message(message: &RaftMessage) -> String {
+    let m = &message.message;
+    let kind = format!("{:?}", m.get_msg_type());
+    let kind = kind.trim_start_matches("Msg");
+    let mut out = format!("{}->{} {kind} term={}", m.from, m.to, m.term);
+    let numbers = [("index", m.index), ("log_term", m.log_term), ("commit", m.commit)];
+    for (name, value) in numbers.into_iter().filter(|(_, value)| *value != 0) {
+        write!(out, " {name}={value}").unwrap();
+    }
+    if m.reject {
+        out.push_str(" rejected");
+    }
+    if !m.context.is_empty() && m.context.len() == 8 {
+        write!(out, " round={}", u64::from_be_bytes(m.context[..].try_into().unwrap())).unwrap();
+    }
+    if !m.entries.is_empty() {
+        write!(out, " [{}]", show_entries(&m.entries)).unwrap();
+    }
+    out
+}
+
+impl Runner for Script {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _context: &Context) -> Result<String, Box<dyn Error>> {
+        self.out.clear();
+        let mut args = command.consume_args();
+        let mut number = || args.next_pos().map(str::parse::<u64>).transpose();
+        match command.name.as_str() {
+            // Time passes for everybody; only the replicas named tick, once for each whole tick.
+            "ticks" => {
+                let count = number()?.ok_or("how many")?;
+                let mut ids = Vec::new();
+                while let Some(id) = number()? {
+                    ids.push(id);
+                }
+                for _ in 0..count {
+                    self.now = self.now.plus(config().tick_interval);
+                    ids.iter().for_each(|id| self.tick(*id));
+                }
+            }
+            "sleep" => self.now = self.now.plus(Duration::from_millis(number()?.ok_or("how long")?)),
+            "effects" => {
+                let id = number()?.ok_or("which")?;
+                self.effects(id);
+            }
+            "durable" => {
+                let (id, now) = (number()?.ok_or("which")?, self.now);
+                self.node(id)?.write(now);
+            }
+            "apply" => {
+                let (id, now) = (number()?.ok_or("which")?, self.now);
+                self.node(id)?.apply(now);
+            }
+            "deliver" => {
+                let only = number()?;
+                self.deliver(only);
+            }
+            // Loses everything on the network, or what is on its way to a replica.
+            "lose" => match number()? {
+                None => self.network.clear(),
+                Some(to) => self.network.retain(|m| m.to.id.get() != to),
+            },
+            // Power loss: what was not durable is gone, and memory with it.
+            "restart" => {
+                let id = number()?.ok_or("which")?;
+                self.nodes.remove(&id);
+                let disk = &self.disks[&id];
+                disk.crash(id);
+                self.nodes.insert(id, Node::open(id, disk, self.now));
+            }
+            "settle" => self.settle(),
+            "status" => self.status(),
+            "propose" => {
+                let id = number()?.ok_or("which")?;
+                let label = args.next_pos().ok_or("a label")?.to_string();
+                let term = args.take_key("term").map(str::parse).transpose()?;
+                self.propose(id, term, &label)?;
+            }
+            "read" => {
+                let id = number()?.ok_or("which")?;
+                let label = args.next_pos().ok_or("a label")?.to_string();
+                self.read(id, &label)?;
+            }
+            "transfer" => {
+                let (from, to, now) = (number()?.ok_or("from")?, number()?.ok_or("to")?, self.now);
+                self.node(from)?.peer.transfer_leader(StoreId::new(to), now);
+            }
+            name => return Err(format!("unknown command {name}").into()),
+        }
+        self.print_answers();
+        Ok(std::mem::take(&mut self.out))
+    }
+}
+
+fn script(name: &str) {
+    let path = format!("{}/tests/scripts/peer/{name}", env!("CARGO_MANIFEST_DIR"));
+    goldenscript::run(&mut Script::new(), path).expect("golden script");
+}
+
+#[test]
+fn election() {
+    script("election");
+}
+
+#[test]
+fn propose() {
+    script("propose");
+}
+
+#[test]
+fn lease() {
+    script("lease");
+}
+
+#[test]
+fn read_index() {
+    script("read_index");
+}
+
+#[test]
+fn transfer() {
+    script("transfer");
+}
+
+#[test]
+fn suspect() {
+    script("suspect");
+}

@@ -1,0 +1,165 @@
+//! From disk to regions: bootstrap of a fresh store, and recovery of one that ran before.
+//!
+//! A region is here if the key-value store has its descriptor. Its data and applied position there are what the last flush left, so they may be
+//! behind the log, never ahead of it. A log group without a descriptor is left alone: it waits for the parent's log to bring the
+//! region back.
+
+use std::sync::Arc;
+
+use engine::log::{Durability, LogBatch, LogEngine, LogError};
+use engine::store::{Reader, Store};
+use engine::{Cf, WriteBatch};
+use parking_lot::Mutex;
+use raft::eraftpb::HardState;
+
+use crate::apply::install_snapshot;
+use crate::error::OpenError;
+use crate::records::{self, BOOTSTRAP_POSITION, LogPosition};
+use crate::region::{PeerRole, Region, RegionId};
+use crate::snapshot::SnapshotFiles;
+use crate::storage::{self, Recovered};
+
+/// Calls of `drive_log` before a write that is not acknowledged counts as lost.
+const MAX_DRIVES: usize = 1_000_000;
+
+/// A region as it was found.
+pub(crate) struct RecoveredRegion {
+    pub(crate) region: Region,
+    pub(crate) applied: LogPosition,
+    pub(crate) raft: Recovered,
+}
+
+/// Writes `regions`, none of which holds data yet, to a fresh store: descriptor, applied index and log start, durable on return. A region that
+/// is there already is left alone, so it may be called at each start and again after a crash in the middle. `drive_log` is called
+/// until the log has acknowledged: run `LogWriter::turn` in it.
+pub fn bootstrap<S: Store>(
+    store: &S,
+    log: &LogEngine,
+    regions: &[Region],
+    drive_log: &mut dyn FnMut(),
+) -> Result<(), OpenError> {
+    let snapshot = store.snapshot();
+    let mut descriptors = WriteBatch::new();
+    let mut starts = LogBatch::new();
+    for region in regions {
+        check_region(region)?;
+        if storage::recover(log, region.id)?.is_none() {
+            let hard_state = HardState {
+                term: BOOTSTRAP_POSITION.term.get(),
+                commit: BOOTSTRAP_POSITION.index.get(),
+                ..HardState::default()
+            };
+            storage::restart(storage::group(region.id), BOOTSTRAP_POSITION, &hard_state, &mut starts);
+        }
+        if snapshot.get(Cf::Meta, &records::descriptor_key(region.id))?.is_none() {
+            descriptors.put(Cf::Meta, &records::descriptor_key(region.id), &records::encode_region(region));
+            let position = records::encode_position(BOOTSTRAP_POSITION);
+            descriptors.put(Cf::Meta, &records::applied_key(region.id), &position);
+        }
+    }
+    // The log first: a group without a descriptor is not started, a descriptor without a group would be damage.
+    write_log(log, starts, drive_log)?;
+    if !descriptors.is_empty() {
+        store.write(&descriptors)?;
+        store.flush()?;
+    }
+    Ok(())
+}
+
+/// Refuses descriptors that no replica could run.
+fn check_region(region: &Region) -> Result<(), OpenError> {
+    let distinct = |mut ids: Vec<u64>| {
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.len() == count && ids.first() != Some(&0)
+    };
+    let sound = region.id.get() != 0
+        && region.peers.iter().any(|p| p.role == PeerRole::Voter)
+        && distinct(region.peers.iter().map(|p| p.id.get()).collect())
+        && distinct(region.peers.iter().map(|p| p.store.get()).collect())
+        && (region.end.is_empty() || region.start < region.end);
+    if sound {
+        return Ok(());
+    }
+    Err(OpenError::Damaged { region: region.id, what: "its descriptor is not sound".to_string() })
+}
+
+/// Finds every region and what its log says, finishing snapshots that were being installed.
+pub(crate) fn recover_all<S: Store>(
+    store: &S,
+    log: &LogEngine,
+    snapshots: &SnapshotFiles,
+    drive_log: &mut dyn FnMut(),
+) -> Result<Vec<RecoveredRegion>, OpenError> {
+    redo_installs(store, log, snapshots, drive_log)?;
+    let snapshot = store.snapshot();
+    let (lower, upper) = records::descriptor_range();
+    let mut descriptors = Vec::new();
+    let mut cursor = snapshot.cursor(Cf::Meta, &lower, &upper)?;
+    let mut found = cursor.seek_to_first()?;
+    while found {
+        let damaged = |what: String| OpenError::Damaged { region: RegionId::default(), what };
+        let region = records::decode_region(cursor.value()).map_err(|e| damaged(e.to_string()))?;
+        if cursor.key() != records::descriptor_key(region.id) {
+            return Err(damaged(format!("descriptor of region {} stands under another key", region.id)));
+        }
+        check_region(&region)?;
+        descriptors.push(region);
+        found = cursor.next()?;
+    }
+    let mut regions = Vec::new();
+    for region in descriptors {
+        let damaged = |what: &str| OpenError::Damaged { region: region.id, what: what.to_string() };
+        let applied = snapshot.get(Cf::Meta, &records::applied_key(region.id))?;
+        let applied = applied.ok_or_else(|| damaged("it has no applied position"))?;
+        let applied = records::decode_position(&applied).map_err(|e| damaged(&e.to_string()))?;
+        let mut raft = storage::recover(log, region.id)?.ok_or_else(|| damaged("it has no log"))?;
+        raft.fit(region.id, applied)?;
+        regions.push(RecoveredRegion { region, applied, raft });
+    }
+    Ok(regions)
+}
+
+/// Carries out every snapshot whose intent is in the log: replacing the data again does no harm, starting half-replaced would.
+fn redo_installs<S: Store>(
+    store: &S,
+    log: &LogEngine,
+    snapshots: &SnapshotFiles,
+    drive_log: &mut dyn FnMut(),
+) -> Result<(), OpenError> {
+    for group in log.groups() {
+        let region = RegionId::new(group.0);
+        let Some(Recovered { intent: Some(intent), mut hard_state, .. }) = storage::recover(log, region)? else {
+            continue;
+        };
+        if !snapshots.contains(intent.key) {
+            let what = format!("snapshot {} was being installed, but its file is gone", intent.key);
+            return Err(OpenError::Damaged { region, what });
+        }
+        let start = install_snapshot(store, snapshots, &intent)?;
+        hard_state.commit = start.index.get();
+        let mut batch = LogBatch::new();
+        storage::restart(group, start, &hard_state, &mut batch);
+        write_log(log, batch, drive_log)?;
+        snapshots.remove(intent.key)?;
+    }
+    Ok(())
+}
+
+/// Writes a batch and waits until it is durable.
+fn write_log(log: &LogEngine, batch: LogBatch, drive_log: &mut dyn FnMut()) -> Result<(), LogError> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let fate = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&fate);
+    log.submit(batch, Durability::Synced, Box::new(move |result| *slot.lock() = Some(result)))?;
+    for _ in 0..MAX_DRIVES {
+        if let Some(result) = fate.lock().take() {
+            return result.map(|_| ());
+        }
+        drive_log();
+    }
+    Err(LogError::Closed)
+}

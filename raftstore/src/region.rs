@@ -1,0 +1,122 @@
+//! Identities of the multi-Raft layer, and the region descriptor.
+
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// From its number.
+            pub const fn new(raw: u64) -> $name {
+                $name(raw)
+            }
+            /// Its number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// A region: one range of keys and the Raft group that replicates it. 0 is never used.
+    RegionId
+);
+id!(
+    /// A replica of one region, unique over the cluster's life. 0 is never used.
+    PeerId
+);
+id!(
+    /// A node's store. 0 is never used.
+    StoreId
+);
+id!(
+    /// A Raft term.
+    Term
+);
+id!(
+    /// An index of a region's Raft log. 0 is before the first entry.
+    LogIndex
+);
+
+impl RegionId {
+    /// The system region: store registry, id counters, the oracle's mark, the SQL catalog. It never splits.
+    pub const SYSTEM: RegionId = RegionId(1);
+    /// The first data region: all that is not the system's.
+    pub const FIRST_DATA: RegionId = RegionId(2);
+}
+
+/// The version of a region's descriptor. A request made under another epoch is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Epoch {
+    /// Grows with every membership change.
+    pub conf_ver: u64,
+    /// Grows with every change of the range (split, merge).
+    pub version: u64,
+}
+
+/// What a replica may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PeerRole {
+    /// Counts in quorums and may lead.
+    Voter,
+    /// Receives the log only.
+    Learner,
+}
+
+/// A replica of a region and where it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PeerMeta {
+    /// The replica.
+    pub id: PeerId,
+    /// The store it lives on.
+    pub store: StoreId,
+    /// Voter or learner.
+    pub role: PeerRole,
+}
+
+/// A region's descriptor: its range of storage keys, its epoch and its replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The region.
+    pub id: RegionId,
+    /// First key of the range; empty is before every key.
+    pub start: Vec<u8>,
+    /// First key after the range; empty is after every key.
+    pub end: Vec<u8>,
+    /// Version of this descriptor.
+    pub epoch: Epoch,
+    /// The replicas.
+    pub peers: Vec<PeerMeta>,
+}
+
+impl Region {
+    /// Whether `key` lies in the range.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key >= self.start.as_slice() && (self.end.is_empty() || key < self.end.as_slice())
+    }
+
+    /// Whether the whole of `[start, end)` lies in the range; an empty `end` is after every key.
+    pub fn contains_range(&self, start: &[u8], end: &[u8]) -> bool {
+        start >= self.start.as_slice() && (self.end.is_empty() || (!end.is_empty() && end <= self.end.as_slice()))
+    }
+
+    /// The replica on `store`, if there is one.
+    pub fn peer_on(&self, store: StoreId) -> Option<PeerMeta> {
+        self.peers.iter().copied().find(|p| p.store == store)
+    }
+
+    /// The replica of that id, if there is one.
+    pub fn peer(&self, id: PeerId) -> Option<PeerMeta> {
+        self.peers.iter().copied().find(|p| p.id == id)
+    }
+}

@@ -1,0 +1,201 @@
+//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background`, and the log's own.
+//!
+//! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A part that panics (raft-rs does when its
+//! storage fails or a safety property is broken) poisons the store and ends its thread; the others answer what waits and refuse the rest.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engine::log::{LogEngine, LogWriter};
+use engine::store::Store;
+
+use crate::apply::{ApplyLoop, ApplyShared};
+use crate::assembly::{StoreCore, StoreParts};
+use crate::background::{Background, Job};
+use crate::error::{OpenError, StopError};
+use crate::handle::StoreHandle;
+use crate::mailbox::Mailbox;
+use crate::store::StoreLoop;
+use crate::time::{Clock, MonoTime};
+
+const STORE_THREAD: &str = "cortado-store";
+const APPLY_THREAD: &str = "cortado-apply";
+
+/// How far a stop has got; threads look at it after each turn.
+const RUNNING: u8 = 0;
+/// The store loop gives leadership away and ends.
+const DRAINING: u8 = 1;
+/// The store loop has ended; apply and background finish what is queued and end.
+const ENDING: u8 = 2;
+
+/// How long a thread sleeps at most when nothing wakes it.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// A running store. Dropping it without [`StoreRuntime::stop`] stops it too, without giving leadership away first.
+pub struct StoreRuntime<S: Store> {
+    handle: StoreHandle<S>,
+    store: S,
+    log: LogEngine,
+    phase: Arc<AtomicU8>,
+    apply: Arc<ApplyShared>,
+    jobs: Arc<Mailbox<Job>>,
+    store_thread: Option<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
+    log_thread: Option<JoinHandle<()>>,
+}
+
+impl<S: Store> StoreRuntime<S> {
+    /// Recovers a store from disk and starts its threads, the log's writer among them. Call [`crate::bootstrap`] before, on a
+    /// store that may be fresh.
+    pub fn start(parts: StoreParts<S>, mut writer: LogWriter) -> Result<StoreRuntime<S>, OpenError> {
+        let clock = Arc::clone(&parts.clock);
+        let (store, log) = (parts.store.clone(), parts.log.clone());
+        let tick = parts.config.tick_interval;
+        let patience = parts.config.stop_timeout;
+        let core = StoreCore::open(parts, clock.now(), &mut || {
+            writer.turn();
+        })?;
+        let StoreCore { store_loop, apply, background, apply_shared, handle } = core;
+        let jobs = Arc::clone(&background.mailbox);
+        let mut runtime = StoreRuntime {
+            handle,
+            store,
+            log,
+            phase: Arc::new(AtomicU8::new(RUNNING)),
+            apply: apply_shared,
+            jobs,
+            store_thread: None,
+            workers: Vec::new(),
+            log_thread: Some(writer.spawn()?),
+        };
+        runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
+        runtime.workers.push(runtime.spawn("cortado-background", runtime.run_background(background))?);
+        let run = runtime.run_store(store_loop, clock, tick, patience);
+        runtime.store_thread = Some(runtime.spawn(STORE_THREAD, run)?);
+        Ok(runtime)
+    }
+
+    /// A handle for requests and for delivering messages.
+    pub fn handle(&self) -> StoreHandle<S> {
+        self.handle.clone()
+    }
+
+    /// Stops gracefully: refuses new requests, offers leadership to other stores for a while, answers what still waits, applies what is
+    /// committed, flushes the key-value store and closes the log. Blocks until all threads have ended.
+    pub fn stop(mut self) -> Result<(), StopError> {
+        self.shut_down()
+    }
+
+    fn shut_down(&mut self) -> Result<(), StopError> {
+        self.handle.shared.health.stop();
+        self.phase.fetch_max(DRAINING, Ordering::SeqCst);
+        self.handle.shared.mailbox.wake();
+        let mut clean = self.store_thread.take().is_none_or(|t| t.join().is_ok());
+        self.phase.fetch_max(ENDING, Ordering::SeqCst);
+        self.apply.mailbox.wake();
+        self.jobs.wake();
+        for worker in self.workers.drain(..) {
+            clean &= worker.join().is_ok();
+        }
+        let poisoned = self.handle.poisoned();
+        let flushed = if poisoned.is_none() { self.store.flush() } else { Ok(()) };
+        self.log.close();
+        clean &= self.log_thread.take().is_none_or(|t| t.join().is_ok());
+        match poisoned {
+            Some(why) => Err(StopError::Poisoned(why)),
+            None if !clean => Err(StopError::Poisoned("a thread ended in a panic".to_string())),
+            None => Ok(flushed?),
+        }
+    }
+
+    /// Starts a thread whose panic poisons the store. Its mailbox is closed then: dropping the requests tells whoever waits for them.
+    fn spawn(&self, name: &'static str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+        let (shared, apply) = (Arc::clone(&self.handle.shared), Arc::clone(&self.apply));
+        std::thread::Builder::new().name(name.to_string()).spawn(move || {
+            // What the body owns is dropped with it, so nobody sees it half-changed.
+            if std::panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
+                shared.health.poison(&format!("thread {name} panicked"));
+                match name {
+                    STORE_THREAD => drop(shared.mailbox.close()),
+                    APPLY_THREAD => drop(apply.mailbox.close()),
+                    _ => {}
+                }
+                shared.mailbox.wake();
+                apply.mailbox.wake();
+            }
+        })
+    }
+
+    fn run_store(
+        &self,
+        mut store: StoreLoop,
+        clock: Arc<dyn Clock>,
+        tick: Duration,
+        patience: Duration,
+    ) -> impl FnOnce() + Send + 'static + use<S> {
+        let phase = Arc::clone(&self.phase);
+        let mailbox = Arc::clone(&self.handle.shared.mailbox);
+        let health = Arc::clone(&self.handle.shared.health);
+        move || {
+            let mut give_up: Option<MonoTime> = None;
+            loop {
+                let now = clock.now();
+                if phase.load(Ordering::SeqCst) >= DRAINING && give_up.is_none() {
+                    give_up = Some(now.plus(patience));
+                    store.begin_stop(now);
+                }
+                let busy = store.turn(now);
+                if let Some(deadline) = give_up
+                    && (store.is_drained(now) || now >= deadline || health.poisoned().is_some())
+                {
+                    return store.finish_stop();
+                }
+                if !busy {
+                    mailbox.wait(store.until_tick(clock.now()).min(tick));
+                }
+            }
+        }
+    }
+
+    fn run_apply(&self, mut apply: ApplyLoop<S>) -> impl FnOnce() + Send + 'static + use<S> {
+        let phase = Arc::clone(&self.phase);
+        let shared = Arc::clone(&self.apply);
+        move || {
+            loop {
+                let ending = phase.load(Ordering::SeqCst) >= ENDING;
+                if !apply.turn() {
+                    if ending {
+                        return;
+                    }
+                    shared.mailbox.wait(IDLE);
+                }
+            }
+        }
+    }
+
+    fn run_background(&self, mut background: Background<S>) -> impl FnOnce() + Send + 'static + use<S> {
+        let phase = Arc::clone(&self.phase);
+        move || {
+            let mailbox = Arc::clone(&background.mailbox);
+            while phase.load(Ordering::SeqCst) < ENDING {
+                if !background.turn() {
+                    mailbox.wait(IDLE);
+                }
+            }
+        }
+    }
+}
+
+impl<S: Store> Drop for StoreRuntime<S> {
+    fn drop(&mut self) {
+        if self.store_thread.is_none() && self.log_thread.is_none() {
+            return;
+        }
+        if let Err(error) = self.shut_down() {
+            tracing::warn!(%error, "store did not stop cleanly");
+        }
+    }
+}

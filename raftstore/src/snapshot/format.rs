@@ -1,0 +1,288 @@
+//! The bytes of a snapshot file: header, blocks, footer. Pure: no file is touched here.
+//!
+//! ```text
+//! header | block | block | ... | footer
+//! ```
+//!
+//! `docs/formats.md` describes the layout field by field and `tests.rs` pins its bytes. All integers are little-endian.
+//! What a checksum does not cover alone is covered by the total in the footer: it runs over every byte before it, so
+//! that swapped, missing and repeated blocks are found as well as damaged ones.
+
+use engine::Cf;
+
+use super::SnapshotKey;
+use crate::region::{LogIndex, RegionId, Term};
+
+/// First bytes of a file.
+const MAGIC: [u8; 8] = *b"CTDOSNAP";
+/// Last bytes of a file.
+const END_MAGIC: [u8; 8] = *b"CTDOSEND";
+/// The version of the layout that this code writes and reads.
+const VERSION: u32 = 1;
+
+/// Bytes of the header before the range: magic, version, region, term, index, length of start, length of end.
+pub(super) const HEADER_FIXED: usize = 8 + 4 + 8 * 3 + 4 * 2;
+/// Bytes of a block's header: codec, stored length, raw length, checksum.
+pub(super) const BLOCK_HEADER: usize = 1 + 4 + 4 + 4;
+/// Bytes of the footer: rows, blocks, total checksum, own checksum, magic.
+pub(super) const FOOTER: usize = 8 + 8 + 4 + 4 + 8;
+
+/// Raw bytes at which a block is closed.
+pub(super) const BLOCK_TARGET: usize = 64 << 10;
+/// Most raw bytes of a block, hence of a row; above it a length is damage, not data.
+pub(super) const BLOCK_MAX: usize = 256 << 20;
+/// Longest bound of a region's range.
+const BOUND_MAX: usize = 1 << 20;
+
+/// Why bytes are not a snapshot file. The text says what was expected where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Damage(pub(super) String);
+
+type Result<T> = std::result::Result<T, Damage>;
+
+fn damage<T>(what: impl Into<String>) -> Result<T> {
+    Err(Damage(what.into()))
+}
+
+/// What the header says: whose data this is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) key: SnapshotKey,
+    /// First key of the region's range.
+    pub(super) start: Vec<u8>,
+    /// First key after it; empty is after every key.
+    pub(super) end: Vec<u8>,
+}
+
+impl Header {
+    /// The encoded header.
+    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+        if self.start.len() > BOUND_MAX || self.end.len() > BOUND_MAX {
+            return damage("a bound of the region's range is too long");
+        }
+        let mut out = Vec::with_capacity(HEADER_FIXED + self.start.len() + self.end.len() + 4);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        for number in [self.key.region.get(), self.key.term.get(), self.key.index.get()] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for bound in [&self.start, &self.end] {
+            out.extend_from_slice(&(bound.len() as u32).to_le_bytes());
+        }
+        out.extend_from_slice(&self.start);
+        out.extend_from_slice(&self.end);
+        out.extend_from_slice(&crc32fast::hash(&out).to_le_bytes());
+        Ok(out)
+    }
+
+    /// Length of the whole header, from its first [`HEADER_FIXED`] bytes.
+    pub(super) fn length(fixed: &[u8; HEADER_FIXED]) -> Result<usize> {
+        let mut input = Input(fixed);
+        if input.array::<8>()? != MAGIC {
+            return damage("this is not a snapshot file");
+        }
+        let version = input.u32()?;
+        if version != VERSION {
+            return damage(format!("format version {version}, this build reads {VERSION}"));
+        }
+        input.take(8 * 3)?;
+        let (start, end) = (input.u32()? as usize, input.u32()? as usize);
+        if start > BOUND_MAX || end > BOUND_MAX {
+            return damage("a bound of the range is too long");
+        }
+        Ok(HEADER_FIXED + start + end + 4)
+    }
+
+    /// The header from all of its bytes.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Header> {
+        let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return damage("header is cut off") };
+        if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
+            return damage("header checksum does not match");
+        }
+        let mut input = Input(body);
+        input.take(8 + 4)?;
+        let (region, term, index) = (input.u64()?, input.u64()?, input.u64()?);
+        let (start, end) = (input.u32()? as usize, input.u32()? as usize);
+        let key = SnapshotKey { region: RegionId::new(region), term: Term::new(term), index: LogIndex::new(index) };
+        let header = Header { key, start: input.take(start)?.to_vec(), end: input.take(end)?.to_vec() };
+        if input.0.is_empty() { Ok(header) } else { damage("header has bytes after its end") }
+    }
+
+    /// Whether `key` lies in the range.
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        key >= self.start.as_slice() && (self.end.is_empty() || key < self.end.as_slice())
+    }
+}
+
+/// How a block's rows are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codec {
+    Raw = 0,
+    Lz4 = 1,
+}
+
+/// The header of one block. Its checksum covers codec, lengths, and the stored bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockHeader {
+    codec: Codec,
+    /// Bytes that follow in the file.
+    pub(super) stored: usize,
+    raw: usize,
+    crc: u32,
+}
+
+impl BlockHeader {
+    /// Parses it; lengths that no writer produces are refused before anything is allocated for them.
+    pub(super) fn decode(bytes: &[u8; BLOCK_HEADER]) -> Result<BlockHeader> {
+        let mut input = Input(bytes);
+        let codec = match input.array::<1>()? {
+            [0] => Codec::Raw,
+            [1] => Codec::Lz4,
+            [other] => return damage(format!("unknown block codec {other}")),
+        };
+        let (stored, raw, crc) = (input.u32()? as usize, input.u32()? as usize, input.u32()?);
+        if raw == 0 || raw > BLOCK_MAX || stored > raw || (codec == Codec::Raw && stored != raw) {
+            return damage(format!("impossible block lengths, stored {stored}, raw {raw}"));
+        }
+        Ok(BlockHeader { codec, stored, raw, crc })
+    }
+
+    fn encode_unsummed(self) -> [u8; BLOCK_HEADER - 4] {
+        let mut out = [0; BLOCK_HEADER - 4];
+        out[0] = self.codec as u8;
+        out[1..5].copy_from_slice(&(self.stored as u32).to_le_bytes());
+        out[5..9].copy_from_slice(&(self.raw as u32).to_le_bytes());
+        out
+    }
+
+    fn sum(self, stored: &[u8]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&self.encode_unsummed());
+        hasher.update(stored);
+        hasher.finalize()
+    }
+
+    /// The raw rows of the block whose stored bytes these are.
+    pub(super) fn open(self, stored: Vec<u8>) -> Result<Vec<u8>> {
+        if self.sum(&stored) != self.crc {
+            return damage("block checksum does not match");
+        }
+        match self.codec {
+            Codec::Raw => Ok(stored),
+            Codec::Lz4 => match lz4_flex::block::decompress(&stored, self.raw) {
+                Ok(raw) if raw.len() == self.raw => Ok(raw),
+                Ok(raw) => damage(format!("block holds {} bytes, {} were announced", raw.len(), self.raw)),
+                Err(error) => damage(format!("block does not decompress: {error}")),
+            },
+        }
+    }
+}
+
+/// Appends one block to `out`: compressed where that saves at least one part in twenty. `raw` is neither empty nor
+/// longer than [`BLOCK_MAX`].
+pub(super) fn encode_block(raw: &[u8], out: &mut Vec<u8>) {
+    assert!(!raw.is_empty() && raw.len() <= BLOCK_MAX, "a block of {} bytes", raw.len());
+    let packed = lz4_flex::block::compress(raw);
+    let (codec, stored) =
+        if packed.len() <= raw.len() - raw.len() / 20 { (Codec::Lz4, packed.as_slice()) } else { (Codec::Raw, raw) };
+    let mut header = BlockHeader { codec, stored: stored.len(), raw: raw.len(), crc: 0 };
+    header.crc = header.sum(stored);
+    out.extend_from_slice(&header.encode_unsummed());
+    out.extend_from_slice(&header.crc.to_le_bytes());
+    out.extend_from_slice(stored);
+}
+
+/// Bytes that a row takes in a block.
+pub(super) fn row_len(key: &[u8], value: &[u8]) -> usize {
+    1 + 4 + 4 + key.len() + value.len()
+}
+
+/// Appends one row to a block's raw bytes.
+pub(super) fn encode_row(cf: Cf, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.push(cf.code());
+    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    out.extend_from_slice(key);
+    out.extend_from_slice(value);
+}
+
+/// One row, borrowed from its block.
+pub(super) struct Row<'a> {
+    pub(super) cf: Cf,
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+}
+
+/// The row at the start of `bytes`, and how long it is.
+pub(super) fn decode_row(bytes: &[u8]) -> Result<(Row<'_>, usize)> {
+    let mut input = Input(bytes);
+    let [code] = input.array::<1>()?;
+    let Some(cf) = Cf::from_code(code).filter(|cf| Cf::DATA.contains(cf)) else {
+        return damage(format!("row of an unexpected column family {code}"));
+    };
+    let (key, value) = (input.u32()? as usize, input.u32()? as usize);
+    let row = Row { cf, key: input.take(key)?, value: input.take(value)? };
+    Ok((row, bytes.len() - input.0.len()))
+}
+
+/// What the footer says of the file before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    pub(super) rows: u64,
+    pub(super) blocks: u64,
+    /// CRC-32 of every byte before the footer.
+    pub(super) total: u32,
+}
+
+impl Footer {
+    /// The encoded footer.
+    pub(super) fn encode(&self) -> [u8; FOOTER] {
+        let mut out = [0; FOOTER];
+        out[..8].copy_from_slice(&self.rows.to_le_bytes());
+        out[8..16].copy_from_slice(&self.blocks.to_le_bytes());
+        out[16..20].copy_from_slice(&self.total.to_le_bytes());
+        let crc = crc32fast::hash(&out[..20]);
+        out[20..24].copy_from_slice(&crc.to_le_bytes());
+        out[24..].copy_from_slice(&END_MAGIC);
+        out
+    }
+
+    /// Parses the last [`FOOTER`] bytes of a file.
+    pub(super) fn decode(bytes: &[u8; FOOTER]) -> Result<Footer> {
+        let mut input = Input(bytes);
+        let (rows, blocks, total) = (input.u64()?, input.u64()?, input.u32()?);
+        if input.u32()? != crc32fast::hash(&bytes[..20]) || input.array::<8>()? != END_MAGIC {
+            return damage("footer is damaged or the file is cut off");
+        }
+        Ok(Footer { rows, blocks, total })
+    }
+}
+
+/// Reads fixed-size pieces off the front of a slice.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        let Some((taken, rest)) = self.0.split_at_checked(len) else {
+            return damage(format!("{len} bytes expected, {} left", self.0.len()));
+        };
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let Some((taken, rest)) = self.0.split_first_chunk::<N>() else {
+            return damage(format!("{N} bytes expected, {} left", self.0.len()));
+        };
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}

@@ -1,0 +1,389 @@
+//! `raft::Storage` of one region over its group in the log engine.
+//!
+//! raft-rs treats entries as stable once they were handed over, long before the log has acknowledged them; until then the log cannot read them
+//! either. So the storage answers from memory for everything not acknowledged yet, and for a bounded tail of what is, which is what followers
+//! that keep up ask for. It never writes: what is to be written leaves the peer as [`LogOp`]s.
+
+pub(crate) mod cache;
+mod recover;
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use engine::log::{GroupId, LogBatch, LogEngine, LogError};
+use raft::eraftpb::{ConfState, Entry, EntryType, HardState, Snapshot, SnapshotMetadata};
+use raft::{GetEntriesContext, RaftState, Storage, StorageError};
+
+use crate::codec::{Fields, Malformed};
+use crate::records::{self, LogPosition, SnapshotIntent};
+use crate::region::{LogIndex, Region, RegionId, Term};
+use crate::snapshot::SnapshotKey;
+use cache::EntryCache;
+
+pub(crate) use recover::{Recovered, recover};
+
+/// One change to a region's group in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum LogOp {
+    /// Replaces everything from the first entry's index on.
+    Append(Vec<Entry>),
+    /// Sets the hard state.
+    HardState(HardState),
+    /// Notes a snapshot that is going to be installed.
+    Intent(SnapshotIntent),
+    /// Forgets the whole log and starts it anew after a snapshot.
+    Restart { start: LogPosition, hard_state: HardState },
+    /// Drops entries up to and including `start`.
+    Truncate { start: LogPosition },
+}
+
+impl LogOp {
+    /// Adds the change to a batch.
+    pub(crate) fn add_to(self, region: RegionId, batch: &mut LogBatch) {
+        let group = group(region);
+        match self {
+            LogOp::Append(entries) => {
+                let Some(first) = entries.first().map(|e| e.index) else { return };
+                batch.append(group, first, entries.iter().map(encode_entry).collect());
+            }
+            LogOp::HardState(state) => {
+                batch.put(group, records::HARD_STATE_KEY, &records::encode_hard_state(&state));
+            }
+            LogOp::Intent(intent) => batch.put(group, records::INTENT_KEY, &records::encode_intent(&intent)),
+            LogOp::Restart { start, hard_state } => restart(group, start, &hard_state, batch),
+            LogOp::Truncate { start } => {
+                batch.put(group, records::LOG_START_KEY, &records::encode_position(start));
+                batch.compact(group, start.index.get() + 1);
+            }
+        }
+    }
+
+    /// About how many bytes of log it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            LogOp::Append(entries) => entries.iter().map(|e| (e.data.len() + 16) as u64).sum(),
+            _ => 64,
+        }
+    }
+}
+
+/// Starts a group anew: nothing of what it held is left but what is given.
+pub(crate) fn restart(group: GroupId, start: LogPosition, hard_state: &HardState, batch: &mut LogBatch) {
+    batch.remove(group);
+    batch.put(group, records::HARD_STATE_KEY, &records::encode_hard_state(hard_state));
+    batch.put(group, records::LOG_START_KEY, &records::encode_position(start));
+    batch.compact(group, start.index.get() + 1);
+}
+
+/// The log group of a region.
+pub(crate) fn group(region: RegionId) -> GroupId {
+    GroupId(region.get())
+}
+
+const ENTRY_VERSION: u8 = 0x10;
+const ENTRY_HAS_CONTEXT: u8 = 0x80;
+
+/// An entry as it stands in the log; its index is its place there.
+pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
+    let mut out = Vec::with_capacity(13 + entry.context.len() + entry.data.len());
+    let kind = match entry.get_entry_type() {
+        EntryType::EntryNormal => 0,
+        EntryType::EntryConfChange => 1,
+        EntryType::EntryConfChangeV2 => 2,
+    };
+    let context = if entry.context.is_empty() { 0 } else { ENTRY_HAS_CONTEXT };
+    out.push(ENTRY_VERSION | kind | context);
+    out.extend_from_slice(&entry.term.to_le_bytes());
+    if context != 0 {
+        crate::codec::put_bytes(&mut out, &entry.context);
+    }
+    out.extend_from_slice(&entry.data);
+    Bytes::from(out)
+}
+
+/// Reads what [`encode_entry`] wrote.
+pub(crate) fn decode_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
+    let mut fields = Fields::new("log entry", bytes);
+    let malformed = fields.malformed();
+    let head = fields.u8()?;
+    let entry_type = match head & !ENTRY_HAS_CONTEXT {
+        0x10 => EntryType::EntryNormal,
+        0x11 => EntryType::EntryConfChange,
+        0x12 => EntryType::EntryConfChangeV2,
+        _ => return Err(malformed),
+    };
+    let term = fields.u64()?;
+    let context = if head & ENTRY_HAS_CONTEXT != 0 { fields.bytes()?.to_vec() } else { Vec::new() };
+    let mut entry = Entry { index, term, context, data: fields.rest().to_vec(), ..Entry::default() };
+    entry.set_entry_type(entry_type);
+    Ok(entry)
+}
+
+/// Whether there is a snapshot for followers that are too far behind.
+#[derive(Debug, Default)]
+enum SnapshotSlot {
+    #[default]
+    None,
+    /// raft-rs asked for one; nobody is building it.
+    Wanted,
+    Building,
+    Ready(Box<Snapshot>),
+}
+
+/// See the module documentation.
+///
+/// Invariants:
+/// 1. `start.index <= last`; entries `start.index + 1 ..= last` exist, in the cache or in the log.
+/// 2. Every entry that the log has not acknowledged is in the cache.
+pub(crate) struct PeerStorage {
+    log: LogEngine,
+    region: RegionId,
+    conf_state: ConfState,
+    /// As handed over last.
+    hard_state: HardState,
+    /// The entry before the first one.
+    start: LogPosition,
+    last: u64,
+    cache: EntryCache,
+    slot: RefCell<SnapshotSlot>,
+    /// The first failure of the log met while reading; the peer stops at the next occasion.
+    failure: RefCell<Option<String>>,
+    appended: Mean,
+}
+
+/// Mean size of what was appended since start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    bytes: u64,
+    entries: u64,
+}
+
+impl PeerStorage {
+    pub(crate) fn new(log: LogEngine, region: &Region, recovered: &Recovered, cache_bytes: usize) -> PeerStorage {
+        PeerStorage {
+            log,
+            region: region.id,
+            conf_state: records::conf_state(region),
+            hard_state: recovered.hard_state.clone(),
+            start: recovered.start,
+            last: recovered.last.get(),
+            cache: EntryCache::new(recovered.last.get(), cache_bytes),
+            slot: RefCell::default(),
+            failure: RefCell::default(),
+            appended: Mean::default(),
+        }
+    }
+
+    pub(crate) fn start(&self) -> LogPosition {
+        self.start
+    }
+
+    pub(crate) fn last(&self) -> LogIndex {
+        LogIndex::new(self.last)
+    }
+
+    pub(crate) fn hard_state(&self) -> &HardState {
+        &self.hard_state
+    }
+
+    pub(crate) fn set_hard_state(&mut self, state: HardState) {
+        self.hard_state = state;
+    }
+
+    /// Takes over entries that are being handed to the log under write number `write`.
+    pub(crate) fn append(&mut self, entries: &[Entry], write: u64) {
+        let Some(last) = entries.last() else { return };
+        self.last = last.index;
+        self.appended.entries += entries.len() as u64;
+        self.appended.bytes += entries.iter().map(|e| e.data.len() as u64 + 16).sum::<u64>();
+        self.cache.append(entries, write);
+    }
+
+    /// The log has acknowledged all writes up to and including `write`.
+    pub(crate) fn acknowledged(&mut self, write: u64) {
+        self.cache.acknowledged(write);
+    }
+
+    /// The log starts anew after a snapshot.
+    pub(crate) fn restart(&mut self, start: LogPosition, conf_state: ConfState) {
+        self.start = start;
+        self.last = start.index.get();
+        self.conf_state = conf_state;
+        self.cache.restart(self.last);
+        *self.slot.borrow_mut() = SnapshotSlot::None;
+    }
+
+    /// Drops entries up to and including `start`.
+    pub(crate) fn truncate(&mut self, start: LogPosition) {
+        assert!(self.start.index <= start.index && start.index.get() <= self.last, "truncation within the log");
+        self.start = start;
+        self.cache.truncate(start.index.get());
+    }
+
+    /// Estimated bytes of `entries` entries.
+    pub(crate) fn estimate_bytes(&self, entries: u64) -> u64 {
+        let mean = self.appended.bytes / self.appended.entries.max(1);
+        entries.saturating_mul(mean.max(16))
+    }
+
+    /// Whether raft-rs waits for a snapshot that nobody builds; marks it as being built.
+    pub(crate) fn take_snapshot_wish(&self) -> bool {
+        let mut slot = self.slot.borrow_mut();
+        let wanted = matches!(*slot, SnapshotSlot::Wanted);
+        if wanted {
+            *slot = SnapshotSlot::Building;
+        }
+        wanted
+    }
+
+    /// A snapshot is there, or building it failed.
+    pub(crate) fn snapshot_built(&self, built: Option<(SnapshotKey, Region)>) {
+        *self.slot.borrow_mut() = match built {
+            None => SnapshotSlot::None,
+            Some((key, region)) => SnapshotSlot::Ready(Box::new(snapshot_message(key, &region))),
+        };
+    }
+
+    /// The snapshot kept for followers.
+    pub(crate) fn snapshot_kept(&self) -> Option<SnapshotKey> {
+        match &*self.slot.borrow() {
+            SnapshotSlot::Ready(snapshot) => {
+                let meta = snapshot.get_metadata();
+                let (term, index) = (Term::new(meta.term), LogIndex::new(meta.index));
+                Some(SnapshotKey { region: self.region, term, index })
+            }
+            _ => None,
+        }
+    }
+
+    /// Nobody needs the snapshot any more.
+    pub(crate) fn drop_snapshot(&self) {
+        let mut slot = self.slot.borrow_mut();
+        if matches!(*slot, SnapshotSlot::Ready(_)) {
+            *slot = SnapshotSlot::None;
+        }
+    }
+
+    /// The first failure met while reading the log.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+
+    fn fail<T>(&self, what: String, can_wait: bool) -> raft::Result<T> {
+        self.failure.borrow_mut().get_or_insert_with(|| what.clone());
+        if can_wait {
+            return Err(StorageError::LogTemporarilyUnavailable.into());
+        }
+        Err(StorageError::Other(what.into()).into())
+    }
+
+    /// Entries `low..high` from the log, at least one, about `max` bytes.
+    fn read_log(&self, low: u64, high: u64, max: u64, can_wait: bool) -> raft::Result<Vec<Entry>> {
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let raw = match self.log.entries(group(self.region), low, high, max) {
+            Ok(raw) => raw,
+            Err(LogError::Compacted { .. }) => return Err(StorageError::Compacted.into()),
+            Err(error) => return self.fail(format!("cannot read entries {low} to {high}: {error}"), can_wait),
+        };
+        let mut entries = Vec::with_capacity(raw.len());
+        for (index, bytes) in (low..).zip(&raw) {
+            match decode_entry(index, bytes) {
+                Ok(entry) => entries.push(entry),
+                Err(error) => return self.fail(format!("entry {index}: {error}"), can_wait),
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// The message that carries a snapshot: its position and members, and the region's descriptor. The rows travel as a file.
+pub(crate) fn snapshot_message(key: SnapshotKey, region: &Region) -> Snapshot {
+    let metadata = SnapshotMetadata {
+        conf_state: Some(records::conf_state(region)),
+        index: key.index.get(),
+        term: key.term.get(),
+    };
+    Snapshot { data: records::encode_region(region), metadata: Some(metadata) }
+}
+
+impl Storage for PeerStorage {
+    fn initial_state(&self) -> raft::Result<RaftState> {
+        Ok(RaftState::new(self.hard_state.clone(), self.conf_state.clone()))
+    }
+
+    fn entries(
+        &self,
+        low: u64,
+        high: u64,
+        max_size: impl Into<Option<u64>>,
+        context: GetEntriesContext,
+    ) -> raft::Result<Vec<Entry>> {
+        if low <= self.start.index.get() {
+            return Err(StorageError::Compacted.into());
+        }
+        let max = max_size.into().unwrap_or(u64::MAX);
+        let cached_from = self.cache.first();
+        if low >= cached_from {
+            return Ok(self.cache.slice(low, high, max));
+        }
+        let mut entries = self.read_log(low, high.min(cached_from), max, context.can_async())?;
+        let next = low + entries.len() as u64;
+        let used: u64 = entries.iter().map(cache::size).sum();
+        if next == cached_from && next < high && used < max {
+            let more = self.cache.slice(next, high, max - used);
+            // A slice holds at least one entry, even one that is too large.
+            if more.iter().map(cache::size).sum::<u64>() <= max - used {
+                entries.extend(more);
+            }
+        }
+        Ok(entries)
+    }
+
+    fn term(&self, index: u64) -> raft::Result<u64> {
+        if index == self.start.index.get() {
+            return Ok(self.start.term.get());
+        }
+        if index < self.start.index.get() {
+            return Err(StorageError::Compacted.into());
+        }
+        if index > self.last {
+            return Err(StorageError::Unavailable.into());
+        }
+        if let Some(term) = self.cache.term(index) {
+            return Ok(term);
+        }
+        let entries = self.read_log(index, index + 1, u64::MAX, false)?;
+        match entries.first() {
+            Some(entry) => Ok(entry.term),
+            None => Err(StorageError::Unavailable.into()),
+        }
+    }
+
+    fn first_index(&self) -> raft::Result<u64> {
+        Ok(self.start.index.get() + 1)
+    }
+
+    fn last_index(&self) -> raft::Result<u64> {
+        Ok(self.last)
+    }
+
+    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        let mut slot = self.slot.borrow_mut();
+        match &*slot {
+            SnapshotSlot::Ready(snapshot) => {
+                let index = snapshot.get_metadata().index;
+                // One from before the log's start would leave the follower with a gap again.
+                if index >= request_index && index >= self.start.index.get() {
+                    return Ok((**snapshot).clone());
+                }
+                *slot = SnapshotSlot::Wanted;
+            }
+            SnapshotSlot::None => *slot = SnapshotSlot::Wanted,
+            SnapshotSlot::Wanted | SnapshotSlot::Building => {}
+        }
+        Err(StorageError::SnapshotTemporarilyUnavailable.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! What a region's group in the log and its applied position say after a restart, checked against each other.
+
+use engine::log::LogEngine;
+use raft::eraftpb::HardState;
+
+use crate::error::OpenError;
+use crate::records::{self, LogPosition, SnapshotIntent};
+use crate::region::{LogIndex, RegionId};
+
+/// The durable Raft state of a region.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Recovered {
+    pub(crate) hard_state: HardState,
+    pub(crate) start: LogPosition,
+    pub(crate) last: LogIndex,
+    /// A snapshot whose installation was not finished. The log is the one from before it.
+    pub(crate) intent: Option<SnapshotIntent>,
+}
+
+/// Reads a group; `None` if it does not exist or was not given a start yet (a bootstrap cut short).
+pub(crate) fn recover(log: &LogEngine, region: RegionId) -> Result<Option<Recovered>, OpenError> {
+    let group = super::group(region);
+    let damaged = |what: String| OpenError::Damaged { region, what };
+    let Some(bounds) = log.bounds(group) else { return Ok(None) };
+    let read = |key: &[u8]| log.get(group, key);
+    let (Some(hard_state), Some(start)) = (read(records::HARD_STATE_KEY)?, read(records::LOG_START_KEY)?) else {
+        return Ok(None);
+    };
+    let hard_state = records::decode_hard_state(&hard_state).map_err(|e| damaged(e.to_string()))?;
+    let start = records::decode_position(&start).map_err(|e| damaged(e.to_string()))?;
+    let intent = match read(records::INTENT_KEY)? {
+        None => None,
+        Some(bytes) => Some(records::decode_intent(&bytes).map_err(|e| damaged(e.to_string()))?),
+    };
+    let empty = bounds.last < bounds.first;
+    if !empty && bounds.first > start.index.get() + 1 {
+        return Err(damaged(format!("its log starts at {} instead of after {}", bounds.first, start.index)));
+    }
+    let last = if empty { start.index.get() } else { bounds.last.max(start.index.get()) };
+    Ok(Some(Recovered { hard_state, start, last: LogIndex::new(last), intent }))
+}
+
+impl Recovered {
+    /// Fits the state to what the key-value store has applied. The applied position may be ahead of the durable commit index, which is written
+    /// only along with something else: what was applied had been committed. It may never be ahead of the log, nor behind its start.
+    pub(crate) fn fit(&mut self, region: RegionId, applied: LogPosition) -> Result<(), OpenError> {
+        let damaged = |what: String| Err(OpenError::Damaged { region, what });
+        let last = self.last.get();
+        if applied.index < self.start.index {
+            return damaged(format!(
+                "applied index {} is before the start of its log, {}",
+                applied.index, self.start.index
+            ));
+        }
+        if applied.index > self.last {
+            return damaged(format!("applied index {} is after the end of its log, {last}", applied.index));
+        }
+        if self.hard_state.commit > last {
+            return damaged(format!("commit index {} is after the end of its log, {last}", self.hard_state.commit));
+        }
+        if applied.term.get() > self.hard_state.term {
+            return damaged(format!(
+                "applied term {} is after the term voted in, {}",
+                applied.term, self.hard_state.term
+            ));
+        }
+        self.hard_state.commit = self.hard_state.commit.max(applied.index.get());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Term;
+
+    fn state(start: u64, commit: u64, last: u64) -> Recovered {
+        Recovered {
+            hard_state: HardState { term: 4, vote: 1, commit },
+            start: LogPosition { index: LogIndex::new(start), term: Term::new(2) },
+            last: LogIndex::new(last),
+            intent: None,
+        }
+    }
+
+    fn fit(mut state: Recovered, applied: u64) -> Result<u64, OpenError> {
+        state.fit(RegionId::new(1), LogPosition { index: LogIndex::new(applied), term: Term::new(3) })?;
+        Ok(state.hard_state.commit)
+    }
+
+    /// tikv#4560, #11885: the applied index survived a crash that the newest commit index did not.
+    #[test]
+    fn applied_ahead_of_durable_commit_raises_the_commit_index() {
+        assert_eq!(fit(state(1, 5, 10), 8).unwrap(), 8);
+        assert_eq!(fit(state(1, 9, 10), 8).unwrap(), 9);
+    }
+
+    #[test]
+    fn state_that_contradicts_itself_is_refused() {
+        assert!(fit(state(5, 6, 10), 4).is_err());
+        assert!(fit(state(5, 6, 10), 11).is_err());
+        assert!(fit(state(5, 11, 10), 6).is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! The task that empties the queue to one store: connect, say Hello, send frames, and after a failure start again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message as _;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::Context;
+use super::backoff::Backoff;
+use super::metrics::DropReason;
+use super::proto::{encode_message, wire};
+use super::queue::Queue;
+use crate::region::StoreId;
+
+/// Frames between the queue and the stream: one being sent, one ready.
+const FRAMES_AHEAD: usize = 2;
+/// Bytes of a frame that are not messages, at most.
+const FRAME_OVERHEAD: usize = 64;
+
+/// The present, for durations only.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the transport is an edge; this is the only place where it reads a clock"
+)]
+pub(super) fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
+/// Runs until the transport is dropped.
+pub(super) async fn run(context: Arc<Context>, queue: Arc<Queue>, store: StoreId, mut stop: watch::Receiver<()>) {
+    tokio::select! {
+        _ = stop.changed() => {}
+        () = drive(&context, &queue, store) => {}
+    }
+    queue.close();
+}
+
+/// Connects whenever something is queued. While a failure is waited out the queue is closed: what comes is refused, and the
+/// sender learns that the store is unreachable.
+async fn drive(context: &Context, queue: &Queue, store: StoreId) {
+    let options = &context.options;
+    let seed = options.jitter_seed ^ store.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut backoff = Backoff::new(options.backoff_floor, options.backoff_cap, seed);
+    loop {
+        queue.wait().await;
+        let began = now();
+        let failure = connection(context, queue, store).await;
+        let dropped = queue.close();
+        context.metrics.connection_failures.inc();
+        context.metrics.drop_messages(DropReason::Disconnected, dropped);
+        // A connection that held for a while was a good one; one that is refused at once is not, even though it came up.
+        if began.elapsed() > options.backoff_cap {
+            backoff.reset();
+        }
+        let pause = backoff.next();
+        tracing::info!(%store, %failure, dropped, ?pause, "connection to a store ended");
+        tokio::time::sleep(pause).await;
+        queue.reopen();
+    }
+}
+
+/// One connection from start to end; says why it ended.
+async fn connection(context: &Context, queue: &Queue, store: StoreId) -> String {
+    let channel = match context.endpoint(store) {
+        Ok(endpoint) => endpoint.connect().await,
+        Err(failure) => return failure,
+    };
+    let channel = match channel {
+        Ok(channel) => channel,
+        Err(error) => return describe(&error),
+    };
+    let mut client = wire::raft_transport_client::RaftTransportClient::new(channel)
+        .max_encoding_message_size(context.options.max_frame_bytes);
+    let (frames, outgoing) = mpsc::channel(FRAMES_AHEAD);
+    let call = client.messages(ReceiverStream::new(outgoing));
+    tokio::pin!(call);
+    let pump = pump(context, queue, store, frames);
+    tokio::pin!(pump);
+    // The pump ends when the call has dropped its half, so the call's result is there or at hand.
+    let ended = tokio::select! {
+        ended = &mut call => Some(ended),
+        () = &mut pump => tokio::time::timeout(Duration::from_secs(1), call).await.ok(),
+    };
+    match ended {
+        Some(Ok(_)) => "closed by the store".to_owned(),
+        Some(Err(status)) => describe_status(&status),
+        None => "stream broke".to_owned(),
+    }
+}
+
+/// Moves what is queued into frames, as fast as the stream takes them.
+async fn pump(context: &Context, queue: &Queue, store: StoreId, frames: mpsc::Sender<wire::MessageFrame>) {
+    let hello = wire::MessageFrame { hello: Some(context.options.hello(store)), messages: Vec::new() };
+    if frames.send(hello).await.is_err() {
+        return;
+    }
+    let limit = context.options.max_frame_bytes.saturating_sub(FRAME_OVERHEAD);
+    loop {
+        queue.wait().await;
+        // A place first, the messages after: while the stream is blocked they stay in the bounded queue.
+        let Ok(place) = frames.reserve().await else { return };
+        let mut messages: Vec<wire::RaftMessage> =
+            queue.take(context.options.frame_bytes.min(limit)).iter().map(encode_message).collect();
+        let before = messages.len();
+        messages.retain(|message| message.encoded_len() <= limit);
+        if messages.len() < before {
+            let dropped = before - messages.len();
+            context.metrics.drop_messages(DropReason::TooLarge, dropped);
+            tracing::error!(%store, dropped, limit, "dropped messages that are larger than a frame may be");
+        }
+        if !messages.is_empty() {
+            context.metrics.sent_frames.inc();
+            context.metrics.sent_messages.inc_by(messages.len() as u64);
+            place.send(wire::MessageFrame { hello: None, messages });
+        }
+    }
+}
+
+/// An error with its causes, which tonic keeps out of the text.
+pub(super) fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// A refusal as the other side worded it.
+pub(super) fn describe_status(status: &tonic::Status) -> String {
+    format!("{:?}: {}", status.code(), status.message())
+}

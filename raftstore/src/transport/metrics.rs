@@ -1,0 +1,96 @@
+//! Counters of the transport, in a registry that is passed in.
+
+use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+
+/// Why a message was dropped on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The bounded queue to the store is full.
+    QueueFull,
+    /// The connection to the store is down.
+    Disconnected,
+    /// It is larger than a frame may be.
+    TooLarge,
+    /// The receiving store's mailbox did not take it.
+    NotTaken,
+}
+
+impl DropReason {
+    const ALL: [DropReason; 4] =
+        [DropReason::QueueFull, DropReason::Disconnected, DropReason::TooLarge, DropReason::NotTaken];
+
+    const fn label(self) -> &'static str {
+        match self {
+            DropReason::QueueFull => "queue_full",
+            DropReason::Disconnected => "disconnected",
+            DropReason::TooLarge => "too_large",
+            DropReason::NotTaken => "not_taken",
+        }
+    }
+}
+
+/// Counters of one store's transport, both directions. Clones share them.
+#[derive(Clone)]
+pub struct TransportMetrics {
+    /// Frames sent.
+    pub sent_frames: IntCounter,
+    /// Messages sent, in frames.
+    pub sent_messages: IntCounter,
+    /// Frames received.
+    pub received_frames: IntCounter,
+    /// Messages received and handed over.
+    pub received_messages: IntCounter,
+    /// Attempts to connect that failed, and connections that broke.
+    pub connection_failures: IntCounter,
+    /// Incoming streams that ended in an error: refused, malformed, oversized, cut off.
+    pub refused_streams: IntCounter,
+    /// Snapshot files delivered.
+    pub snapshots_sent: IntCounter,
+    /// Snapshot files that could not be delivered.
+    pub snapshots_failed: IntCounter,
+    /// Snapshot files received and handed over.
+    pub snapshots_received: IntCounter,
+    /// Bytes of snapshot files sent.
+    pub snapshot_bytes: IntCounter,
+    dropped: IntCounterVec,
+}
+
+impl TransportMetrics {
+    /// Registers them; fails if the registry has them already.
+    pub fn new(registry: &Registry) -> prometheus::Result<TransportMetrics> {
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(format!("cortado_transport_{name}"), help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        let opts = Opts::new("cortado_transport_dropped_messages_total", "Raft messages dropped on their way.");
+        let dropped = IntCounterVec::new(opts, &["reason"])?;
+        registry.register(Box::new(dropped.clone()))?;
+        for reason in DropReason::ALL {
+            dropped.with_label_values(&[reason.label()]).reset();
+        }
+        Ok(TransportMetrics {
+            sent_frames: counter("sent_frames_total", "Frames of Raft messages sent.")?,
+            sent_messages: counter("sent_messages_total", "Raft messages sent.")?,
+            received_frames: counter("received_frames_total", "Frames of Raft messages received.")?,
+            received_messages: counter("received_messages_total", "Raft messages received.")?,
+            connection_failures: counter("connection_failures_total", "Failed and broken connections to stores.")?,
+            refused_streams: counter("refused_streams_total", "Incoming streams that ended in an error.")?,
+            snapshots_sent: counter("snapshots_sent_total", "Snapshot files delivered.")?,
+            snapshots_failed: counter("snapshots_failed_total", "Snapshot files not delivered.")?,
+            snapshots_received: counter("snapshots_received_total", "Snapshot files received.")?,
+            snapshot_bytes: counter("snapshot_bytes_total", "Bytes of snapshot files sent.")?,
+            dropped,
+        })
+    }
+
+    /// Counts `messages` dropped for one reason.
+    pub(super) fn drop_messages(&self, reason: DropReason, messages: usize) {
+        self.dropped.with_label_values(&[reason.label()]).inc_by(messages as u64);
+    }
+
+    /// How many messages were dropped for one reason.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped.with_label_values(&[reason.label()]).get()
+    }
+}

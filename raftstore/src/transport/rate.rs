@@ -1,0 +1,48 @@
+//! A bound on bytes per second, as a token bucket. Pure: the clock is an argument.
+
+use std::time::Duration;
+
+/// Lets one second's worth of bytes through at once, then the rate.
+///
+/// Debt is allowed: a piece is never split, whoever takes more than is there waits until the debt is paid.
+pub(super) struct RateLimiter {
+    bytes_per_second: f64,
+    /// Bytes that may pass now; negative is debt.
+    tokens: f64,
+    /// When `tokens` was right, since the caller's epoch.
+    at: Duration,
+}
+
+impl RateLimiter {
+    /// A full bucket at `now`. A rate of 0 counts as 1.
+    pub(super) fn new(bytes_per_second: u64, now: Duration) -> RateLimiter {
+        let rate = bytes_per_second.max(1) as f64;
+        RateLimiter { bytes_per_second: rate, tokens: rate, at: now }
+    }
+
+    /// Takes `bytes` and says how long to wait before they may be sent. `now` never runs backwards.
+    pub(super) fn take(&mut self, bytes: usize, now: Duration) -> Duration {
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        self.tokens = (self.tokens + passed * self.bytes_per_second).min(self.bytes_per_second) - bytes as f64;
+        Duration::from_secs_f64((-self.tokens / self.bytes_per_second).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_then_the_rate() {
+        let second = Duration::from_secs(1);
+        let mut limiter = RateLimiter::new(1000, Duration::ZERO);
+        assert_eq!(limiter.take(600, Duration::ZERO), Duration::ZERO);
+        assert_eq!(limiter.take(400, Duration::ZERO), Duration::ZERO);
+        assert_eq!(limiter.take(500, Duration::ZERO), second / 2);
+        assert_eq!(limiter.take(500, second), second / 2 - second / 2);
+        assert_eq!(limiter.take(1000, second), second);
+        // An idle hour is worth one second.
+        assert_eq!(limiter.take(3000, Duration::from_secs(3600)), second * 2);
+    }
+}

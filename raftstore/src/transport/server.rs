@@ -1,0 +1,226 @@
+//! The receiving side: the gRPC service of a store.
+//!
+//! Every stream stands alone. It starts with a Hello of this cluster, for this store; afterwards a message that cannot be
+//! decoded, is for another store, or exceeds a limit ends the stream with a status that says so, and the sender connects again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::store::StoreError;
+use tokio::sync::{Semaphore, watch};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::metrics::DropReason;
+use super::proto::wire::raft_transport_server::{RaftTransport, RaftTransportServer};
+use super::proto::{Malformed, PROTOCOL, SnapshotStart, decode_message, wire};
+use super::{Inbox, TransportMetrics, TransportOptions};
+use crate::ports::RaftMessage;
+use crate::region::StoreId;
+use crate::snapshot::{SnapshotFiles, SnapshotWriter};
+
+/// The service as the node's gRPC router takes it.
+pub type TransportService = RaftTransportServer<TransportServer>;
+
+/// Bytes in flight per stream before the receiver has taken them: a few frames on a link with latency.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// The same for a connection.
+const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// See the module documentation. Clones serve the same store.
+#[derive(Clone)]
+pub struct TransportServer {
+    options: Arc<TransportOptions>,
+    inbox: Arc<dyn Inbox>,
+    files: SnapshotFiles,
+    metrics: TransportMetrics,
+    receiving: Arc<Semaphore>,
+    stop: Arc<watch::Sender<bool>>,
+}
+
+impl TransportServer {
+    /// Hands messages to `inbox` and puts snapshots into `files`.
+    pub fn new(
+        options: TransportOptions,
+        inbox: Arc<dyn Inbox>,
+        files: SnapshotFiles,
+        metrics: TransportMetrics,
+    ) -> TransportServer {
+        let receiving = Arc::new(Semaphore::new(options.snapshots_receiving.max(1)));
+        let stop = Arc::new(watch::channel(false).0);
+        TransportServer { options: Arc::new(options), inbox, files, metrics, receiving, stop }
+    }
+
+    /// A gRPC server with the windows and probes that long streams need; the node adds its services to it.
+    pub fn builder(options: &TransportOptions) -> tonic::transport::Server {
+        tonic::transport::Server::builder()
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_keepalive_interval(Some(options.keep_alive))
+            .http2_keepalive_timeout(Some(options.keep_alive))
+            .tcp_nodelay(true)
+    }
+
+    /// The service, with its decode limit.
+    pub fn service(&self) -> TransportService {
+        RaftTransportServer::new(self.clone()).max_decoding_message_size(self.options.max_frame_bytes)
+    }
+
+    /// Ends every stream, now and later: a graceful stop of the gRPC server waits for them.
+    pub fn close(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Runs one stream until it ends or the server closes, and counts a bad end.
+    async fn guard<T>(&self, serve: impl Future<Output = Result<T, Status>>) -> Result<Response<T>, Status> {
+        let mut stop = self.stop.subscribe();
+        let result = tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return Err(Status::unavailable("the store is stopping")),
+            result = serve => result,
+        };
+        if let Err(status) = &result {
+            self.metrics.refused_streams.inc();
+            tracing::warn!(code = ?status.code(), message = status.message(), "incoming stream ended");
+        }
+        result.map(Response::new)
+    }
+
+    /// Who sends: checks that the stream belongs to this cluster and means this store.
+    fn check_hello(&self, hello: Option<wire::Hello>) -> Result<StoreId, Status> {
+        let Some(hello) = hello else { return Err(Status::invalid_argument("stream begins without a Hello")) };
+        if hello.protocol != PROTOCOL {
+            let text = format!("protocol {} is not spoken here, {PROTOCOL} is", hello.protocol);
+            return Err(Status::failed_precondition(text));
+        }
+        if hello.cluster_id != self.options.cluster.get() {
+            let text = format!(
+                "store {} belongs to cluster {:016x}, store {} to cluster {:016x}",
+                hello.from_store,
+                hello.cluster_id,
+                self.options.store,
+                self.options.cluster.get()
+            );
+            return Err(Status::permission_denied(text));
+        }
+        if hello.to_store != self.options.store.get() {
+            let text = format!("this is store {}, not store {}", self.options.store, hello.to_store);
+            return Err(Status::failed_precondition(text));
+        }
+        Ok(StoreId::new(hello.from_store))
+    }
+
+    /// A message of `from` for this store, or a reason to end the stream.
+    fn check_message(&self, message: &RaftMessage, from: StoreId) -> Result<(), Status> {
+        if message.from.store != from || message.to.store != self.options.store {
+            let text = format!("message of store {} to store {}", message.from.store, message.to.store);
+            return Err(Status::invalid_argument(text));
+        }
+        Ok(())
+    }
+
+    async fn serve_messages(&self, mut stream: Streaming<wire::MessageFrame>) -> Result<wire::MessagesDone, Status> {
+        let first = within(self.options.connect_timeout, stream.message()).await?;
+        let Some(mut frame) = first else { return Ok(wire::MessagesDone {}) };
+        let from = self.check_hello(frame.hello.take())?;
+        loop {
+            if frame.hello.is_some() {
+                return Err(Status::invalid_argument("a second Hello"));
+            }
+            self.metrics.received_frames.inc();
+            for message in frame.messages {
+                let message = decode_message(message)?;
+                self.check_message(&message, from)?;
+                match self.inbox.deliver(message) {
+                    Ok(()) => self.metrics.received_messages.inc(),
+                    Err(_) => self.metrics.drop_messages(DropReason::NotTaken, 1),
+                }
+            }
+            match stream.message().await? {
+                Some(next) => frame = next,
+                None => return Ok(wire::MessagesDone {}),
+            }
+        }
+    }
+
+    async fn serve_snapshot(&self, mut stream: Streaming<wire::SnapshotChunk>) -> Result<wire::SnapshotDone, Status> {
+        let first = within(self.options.connect_timeout, stream.message()).await?;
+        let start = first.and_then(|chunk| chunk.start);
+        let Some(mut start) = start else { return Err(Status::invalid_argument("no snapshot announced")) };
+        let from = self.check_hello(start.hello.take())?;
+        let start = SnapshotStart::decode(start)?;
+        self.check_message(&start.message, from)?;
+        if start.size > self.options.max_snapshot_bytes {
+            return Err(Status::invalid_argument(format!("a snapshot of {} bytes is too large", start.size)));
+        }
+        let Ok(_receiving) = self.receiving.try_acquire() else {
+            return Err(Status::resource_exhausted("this store receives as many snapshots as it may"));
+        };
+        let files = self.files.clone();
+        let mut writer = blocking(move || files.receive(start.key)).await?;
+        let mut received = 0;
+        while let Some(chunk) = within(self.options.snapshot_stall, stream.message()).await? {
+            received += chunk.data.len() as u64;
+            if chunk.start.is_some() || received > start.size {
+                return Err(Status::invalid_argument("the snapshot is not what was announced"));
+            }
+            writer = blocking(move || append(writer, &chunk.data)).await?;
+        }
+        if received != start.size {
+            return Err(Status::data_loss(format!("{received} of {} bytes of the snapshot came", start.size)));
+        }
+        blocking(move || writer.finish()).await?;
+        if self.inbox.deliver(start.message).is_err() {
+            self.metrics.drop_messages(DropReason::NotTaken, 1);
+            return Err(Status::unavailable("the store did not take the message"));
+        }
+        self.metrics.snapshots_received.inc();
+        Ok(wire::SnapshotDone {})
+    }
+}
+
+#[tonic::async_trait]
+impl RaftTransport for TransportServer {
+    async fn messages(
+        &self,
+        request: Request<Streaming<wire::MessageFrame>>,
+    ) -> Result<Response<wire::MessagesDone>, Status> {
+        self.guard(self.serve_messages(request.into_inner())).await
+    }
+
+    async fn snapshot(
+        &self,
+        request: Request<Streaming<wire::SnapshotChunk>>,
+    ) -> Result<Response<wire::SnapshotDone>, Status> {
+        self.guard(self.serve_snapshot(request.into_inner())).await
+    }
+}
+
+impl From<Malformed> for Status {
+    fn from(malformed: Malformed) -> Status {
+        Status::invalid_argument(malformed.to_string())
+    }
+}
+
+/// What a stream gives next, if it does so in time.
+async fn within<T>(limit: Duration, next: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    match tokio::time::timeout(limit, next).await {
+        Ok(result) => result,
+        Err(_) => Err(Status::deadline_exceeded("the stream made no progress in time")),
+    }
+}
+
+fn append(mut writer: SnapshotWriter, bytes: &[u8]) -> Result<SnapshotWriter, StoreError> {
+    writer.write(bytes)?;
+    Ok(writer)
+}
+
+/// Runs file work where it may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Status> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(StoreError::Corrupt(what))) => Err(Status::data_loss(what)),
+        Ok(Err(error)) => Err(Status::internal(error.to_string())),
+        Err(error) => Err(Status::internal(error.to_string())),
+    }
+}

@@ -1,0 +1,399 @@
+//! Two endpoints in one process, over loopback.
+
+use std::time::Duration;
+
+use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::TcpListenerStream;
+
+use super::proto::{decode_message, encode_message, wire};
+use super::*;
+use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, RegionId};
+use crate::snapshot::tests::{key, region, store};
+use engine::disk::SimDisk;
+use engine::store::Store as _;
+
+const CLUSTER: ClusterId = ClusterId::new(0xc0ffee);
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn peer(store: u64) -> PeerMeta {
+    PeerMeta { id: PeerId::new(store * 10), store: StoreId::new(store), role: PeerRole::Voter }
+}
+
+/// A message with one entry of `size` bytes; its commit index numbers it.
+pub(super) fn message(from: u64, to: u64, size: usize) -> RaftMessage {
+    let entry = Entry { data: vec![7; size], ..Entry::default() };
+    let message = Message { from: from * 10, to: to * 10, entries: vec![entry], ..Message::default() };
+    let epoch = Epoch { conf_ver: 3, version: 4 };
+    RaftMessage { region: RegionId::new(5), epoch, from: peer(from), to: peer(to), message }
+}
+
+fn numbered(number: u64, size: usize) -> RaftMessage {
+    let mut message = message(1, 2, size);
+    message.message.commit = number;
+    message
+}
+
+/// Addresses that a test can change.
+#[derive(Default)]
+struct Addresses(Mutex<BTreeMap<StoreId, String>>);
+
+impl AddressBook for Addresses {
+    fn address(&self, store: StoreId) -> Option<String> {
+        self.0.lock().get(&store).cloned()
+    }
+}
+
+struct ChannelInbox(mpsc::Sender<RaftMessage>);
+
+impl Inbox for ChannelInbox {
+    fn deliver(&self, message: RaftMessage) -> Result<(), NotTaken> {
+        self.0.try_send(message).map_err(|_| NotTaken)
+    }
+}
+
+/// A store's receiving side on a runtime of its own, so that dropping it cuts its connections as a crash does.
+struct Endpoint {
+    runtime: Option<Runtime>,
+    inbox: mpsc::Receiver<RaftMessage>,
+    files: SnapshotFiles,
+    metrics: TransportMetrics,
+    server: TransportServer,
+}
+
+fn options(store: u64) -> TransportOptions {
+    let mut options = TransportOptions::new(CLUSTER, StoreId::new(store), store);
+    options.backoff_floor = Duration::from_millis(5);
+    options.backoff_cap = Duration::from_millis(20);
+    options
+}
+
+fn files() -> SnapshotFiles {
+    SnapshotFiles::open(SimDisk::new()).unwrap()
+}
+
+fn metrics() -> TransportMetrics {
+    TransportMetrics::new(&prometheus::Registry::new()).unwrap()
+}
+
+impl Endpoint {
+    fn start(options: TransportOptions, inbox_size: usize, addresses: &Addresses) -> Endpoint {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (sender, inbox) = mpsc::channel(inbox_size);
+        let (files, metrics) = (files(), metrics());
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        addresses.0.lock().insert(options.store, listener.local_addr().unwrap().to_string());
+        let inbox_handle = Arc::new(ChannelInbox(sender));
+        let server = TransportServer::new(options.clone(), inbox_handle, files.clone(), metrics.clone());
+        let (builder, service) = (TransportServer::builder(&options), server.service());
+        runtime.spawn(async move { builder.serve_with_incoming(service, TcpListenerStream::new(listener)).await });
+        Endpoint { runtime: Some(runtime), inbox, files, metrics, server }
+    }
+
+    fn receive(&mut self) -> RaftMessage {
+        let runtime = self.runtime.as_ref().unwrap();
+        runtime.block_on(async { tokio::time::timeout(LIMIT, self.inbox.recv()).await }).unwrap().unwrap()
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The sending side of store 1.
+struct Sender {
+    runtime: Runtime,
+    transport: GrpcTransport,
+    addresses: Arc<Addresses>,
+    files: SnapshotFiles,
+    metrics: TransportMetrics,
+}
+
+impl Sender {
+    fn new(options: TransportOptions) -> Sender {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let addresses = Arc::new(Addresses::default());
+        let (files, metrics) = (files(), metrics());
+        let transport =
+            GrpcTransport::new(options, addresses.clone(), files.clone(), metrics.clone(), runtime.handle().clone());
+        Sender { runtime, transport, addresses, files, metrics }
+    }
+
+    /// Polls until `check` holds.
+    fn until(&self, what: &str, mut check: impl FnMut() -> bool) {
+        let poll = async {
+            while !check() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let polled = self.runtime.block_on(async { tokio::time::timeout(LIMIT, poll).await });
+        assert!(polled.is_ok(), "waited for: {what}");
+    }
+
+    /// Sends a snapshot of store 1 to store 2 and waits for the report.
+    fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey) -> bool {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.transport.send_snapshot(message, key, Box::new(move |delivered| sender.send(delivered).unwrap()));
+        self.runtime.block_on(async { tokio::time::timeout(LIMIT, receiver).await }).unwrap().unwrap()
+    }
+
+    /// A gRPC client to a store, to speak wrongly.
+    fn raw(&self, store: u64) -> wire::raft_transport_client::RaftTransportClient<tonic::transport::Channel> {
+        let address = self.addresses.address(StoreId::new(store)).unwrap();
+        let connect = wire::raft_transport_client::RaftTransportClient::connect(format!("http://{address}"));
+        self.runtime.block_on(connect).unwrap()
+    }
+}
+
+#[test]
+fn messages_survive_the_wire() {
+    let message = numbered(7, 1000);
+    assert_eq!(decode_message(encode_message(&message)).unwrap(), message);
+}
+
+#[test]
+fn golden_bytes() {
+    use prost::Message as _;
+    let frame = wire::MessageFrame {
+        hello: Some(options(1).hello(StoreId::new(2))),
+        messages: vec![encode_message(&numbered(7, 3))],
+    };
+    let hex: String = frame.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    let golden = concat!(
+        "0a0b080110eeff830618012002", // hello: protocol 1, cluster, from 1, to 2
+        "12270805",
+        "120408031004", // message: region 5, epoch
+        "1a06080a10011801",
+        "2206081410021801",               // from, to
+        "2a0d1014180a3a0522030707074007"  // the message of raft-rs
+    );
+    assert_eq!(hex, golden, "the protocol changed");
+}
+
+#[test]
+fn malformed_messages_are_refused() {
+    let good = encode_message(&numbered(1, 1));
+    type Change = Box<dyn Fn(&mut wire::RaftMessage)>;
+    let bad: Vec<(&str, Change)> = vec![
+        ("region 0", Box::new(|message| message.region_id = 0)),
+        ("no epoch", Box::new(|message| message.epoch = None)),
+        ("no sender", Box::new(|message| message.from = None)),
+        ("peer 0", Box::new(|message| message.to.as_mut().unwrap().id = 0)),
+        ("store 0", Box::new(|message| message.to.as_mut().unwrap().store = 0)),
+        ("role", Box::new(|message| message.to.as_mut().unwrap().role = 9)),
+        ("another peer", Box::new(|message| message.to.as_mut().unwrap().id = 77)),
+        ("inner bytes", Box::new(|message| message.message = vec![0xff; 5].into())),
+    ];
+    for (what, change) in bad {
+        let mut message = good.clone();
+        change(&mut message);
+        assert!(decode_message(message).is_err(), "{what}");
+    }
+}
+
+#[test]
+fn messages_arrive_in_order_and_in_few_frames() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 4096, &sender.addresses);
+    for number in 0..2000 {
+        sender.transport.send(numbered(number, 10)).unwrap();
+    }
+    for number in 0..2000 {
+        assert_eq!(endpoint.receive(), numbered(number, 10));
+    }
+    assert_eq!(sender.metrics.sent_messages.get(), 2000);
+    assert!(sender.metrics.sent_frames.get() < 2000, "{} frames", sender.metrics.sent_frames.get());
+    sender.until("the server has counted", || endpoint.metrics.received_messages.get() == 2000);
+}
+
+#[test]
+fn an_unknown_store_is_said_to_be_unknown() {
+    let sender = Sender::new(options(1));
+    assert_eq!(sender.transport.send(message(1, 2, 1)), Err(SendError::UnknownStore));
+}
+
+#[test]
+fn reconnects_after_the_server_restarts() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.transport.send(numbered(1, 1)).unwrap();
+    assert_eq!(endpoint.receive().message.commit, 1);
+    drop(endpoint);
+    sender.until("the store is unreachable", || sender.transport.send(numbered(2, 1)) == Err(SendError::Unreachable));
+    assert!(sender.metrics.dropped(DropReason::Disconnected) > 0);
+    // It comes back at another address.
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.until("a message is through", || {
+        let _ = sender.transport.send(numbered(3, 1));
+        !endpoint.inbox.is_empty()
+    });
+    assert!(endpoint.receive().message.commit >= 2);
+    assert!(sender.metrics.connection_failures.get() > 0);
+}
+
+#[test]
+fn a_stopping_server_ends_its_streams() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.transport.send(numbered(1, 1)).unwrap();
+    endpoint.receive();
+    endpoint.server.close();
+    sender.until("the stream ended", || sender.metrics.connection_failures.get() > 0);
+}
+
+#[test]
+fn back_pressure_refuses_instead_of_growing() {
+    let mut small = options(1);
+    small.queue_messages = 50;
+    let sender = Sender::new(small);
+    // A server that accepts connections and says nothing: the queue is all there is.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
+    let results: Vec<_> = (0..500).map(|number| sender.transport.send(numbered(number, 100_000))).collect();
+    assert!(results.contains(&Err(SendError::Unreachable)));
+    let taken = results.iter().filter(|result| result.is_ok()).count();
+    assert!((50..150).contains(&taken), "{taken} messages were taken");
+    assert!(sender.metrics.dropped(DropReason::QueueFull) > 0);
+}
+
+#[test]
+fn a_full_inbox_drops_and_does_not_block() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 4, &sender.addresses);
+    for number in 0..100 {
+        sender.transport.send(numbered(number, 1)).unwrap();
+    }
+    sender.until("all are accounted for", || {
+        endpoint.metrics.received_messages.get() + endpoint.metrics.dropped(DropReason::NotTaken) == 100
+    });
+    assert!(endpoint.metrics.dropped(DropReason::NotTaken) >= 96 - 1);
+    assert_eq!(endpoint.receive().message.commit, 0);
+}
+
+#[test]
+fn another_cluster_is_refused_in_words() {
+    let mut foreign = options(1);
+    foreign.cluster = ClusterId::new(0xdead);
+    let sender = Sender::new(foreign.clone());
+    let endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    let hello = wire::MessageFrame { hello: Some(foreign.hello(StoreId::new(2))), messages: Vec::new() };
+    let status = sender.runtime.block_on(sender.raw(2).messages(tokio_stream::once(hello))).unwrap_err();
+    assert_eq!(status.code(), tonic::Code::PermissionDenied);
+    assert_eq!(status.message(), "store 1 belongs to cluster 000000000000dead, store 2 to cluster 0000000000c0ffee");
+    sender.transport.send(numbered(1, 1)).unwrap();
+    sender.until("unreachable", || sender.transport.send(numbered(2, 1)) == Err(SendError::Unreachable));
+    assert!(endpoint.inbox.is_empty());
+    assert_eq!(endpoint.metrics.received_messages.get(), 0);
+}
+
+#[test]
+fn bad_streams_end_and_harm_no_other() {
+    let sender = Sender::new(options(1));
+    let mut small = options(2);
+    small.max_frame_bytes = 100_000;
+    let mut endpoint = Endpoint::start(small, 16, &sender.addresses);
+    sender.transport.send(numbered(1, 1)).unwrap();
+    assert_eq!(endpoint.receive().message.commit, 1);
+    let hello = options(1).hello(StoreId::new(2));
+    let frame = |hello: Option<wire::Hello>, messages| wire::MessageFrame { hello, messages };
+    let bad = encode_message(&message(3, 2, 1));
+    let other_store = wire::Hello { to_store: 9, ..hello };
+    let other_protocol = wire::Hello { protocol: 2, ..hello };
+    let cases = [
+        ("no hello", vec![frame(None, vec![encode_message(&numbered(1, 1))])], tonic::Code::InvalidArgument),
+        ("another store", vec![frame(Some(other_store), vec![])], tonic::Code::FailedPrecondition),
+        ("another protocol", vec![frame(Some(other_protocol), vec![])], tonic::Code::FailedPrecondition),
+        ("a sender that lies", vec![frame(Some(hello), vec![bad])], tonic::Code::InvalidArgument),
+        ("two hellos", vec![frame(Some(hello), vec![]), frame(Some(hello), vec![])], tonic::Code::InvalidArgument),
+        (
+            "an oversized frame",
+            vec![frame(Some(hello), vec![encode_message(&numbered(1, 200_000))])],
+            tonic::Code::OutOfRange,
+        ),
+    ];
+    for (what, frames, code) in cases {
+        let status = sender.runtime.block_on(sender.raw(2).messages(tokio_stream::iter(frames))).unwrap_err();
+        assert_eq!(status.code(), code, "{what}: {status}");
+    }
+    assert_eq!(endpoint.metrics.refused_streams.get(), 6);
+    sender.transport.send(numbered(2, 1)).unwrap();
+    assert_eq!(endpoint.receive().message.commit, 2);
+    assert_eq!(sender.metrics.connection_failures.get(), 0);
+}
+
+#[test]
+fn a_message_above_the_frame_limit_is_dropped_by_the_sender() {
+    let mut small = options(1);
+    small.max_frame_bytes = 100_000;
+    let sender = Sender::new(small);
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.transport.send(numbered(1, 200_000)).unwrap();
+    sender.transport.send(numbered(2, 1)).unwrap();
+    assert_eq!(endpoint.receive().message.commit, 2);
+    assert_eq!(sender.metrics.dropped(DropReason::TooLarge), 1);
+    assert_eq!(sender.metrics.connection_failures.get(), 0);
+}
+
+/// A `MsgSnapshot` for `7-2-9`.
+fn announcement() -> RaftMessage {
+    let mut snapshot = Snapshot::default();
+    snapshot.mut_metadata().term = 2;
+    snapshot.mut_metadata().index = 9;
+    let mut message = Message { from: 10, to: 20, ..Message::default() };
+    message.set_msg_type(MessageType::MsgSnapshot);
+    message.set_snapshot(snapshot);
+    let epoch = Epoch { conf_ver: 3, version: 4 };
+    RaftMessage { region: RegionId::new(7), epoch, from: peer(1), to: peer(2), message }
+}
+
+#[test]
+fn a_snapshot_is_durable_before_its_message() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot()).unwrap();
+    assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+    assert_eq!(endpoint.receive(), announcement());
+    let sent: Vec<_> = sender.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
+    let received: Vec<_> = endpoint.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(sent.len(), 60_000);
+    assert!(sent == received);
+    assert_eq!(sender.metrics.snapshot_bytes.get(), sender.files.size(key(7, 2, 9)).unwrap());
+    assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (1, 1));
+}
+
+#[test]
+fn a_snapshot_that_cannot_arrive_is_reported() {
+    let sender = Sender::new(options(1));
+    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no file");
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no address");
+    let mut endpoint = Endpoint::start(options(2), 1, &sender.addresses);
+    let mut wrong = announcement();
+    wrong.message.mut_snapshot().mut_metadata().index = 10;
+    assert!(!sender.send_snapshot(wrong, key(7, 2, 9)), "not what the message announces");
+    assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "the inbox is full");
+    assert_eq!(endpoint.receive(), announcement());
+    drop(endpoint);
+    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "the store is down");
+    assert_eq!((sender.metrics.snapshots_sent.get(), sender.metrics.snapshots_failed.get()), (1, 5));
+}
+
+#[test]
+fn dropping_the_transport_reports_snapshots_as_failed() {
+    let sender = Sender::new(options(1));
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
+    let (report, reported) = tokio::sync::oneshot::channel();
+    let done = Box::new(move |delivered| report.send(delivered).unwrap());
+    sender.transport.send_snapshot(announcement(), key(7, 2, 9), done);
+    let Sender { runtime, transport, .. } = sender;
+    drop(transport);
+    assert!(!runtime.block_on(async { tokio::time::timeout(LIMIT, reported).await }).unwrap().unwrap());
+}

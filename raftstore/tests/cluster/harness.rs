@@ -1,0 +1,393 @@
+//! A cluster of [`StoreCore`]s on one thread.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use engine::disk::SimDisk;
+use engine::log::{LogEngine, LogOptions, LogWriter};
+use engine::store::memory::MemoryStore;
+use engine::store::{Reader, Store};
+use engine::{Cf, WriteBatch};
+use parking_lot::Mutex;
+use raft::eraftpb::MessageType;
+use raftstore::ports::{NoListener, RaftMessage, SendError, Transport};
+use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
+use raftstore::{
+    Clock, Epoch, LogIndex, MonoTime, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionId,
+    StoreConfig, StoreCore, StoreHandle, StoreId, StoreParts,
+};
+
+pub(crate) type Handle = StoreHandle<MemoryStore>;
+
+/// Virtual time, shared by everything.
+pub(crate) struct VirtualClock(AtomicU64);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> MonoTime {
+        MonoTime::from_nanos(self.0.load(Ordering::SeqCst))
+    }
+}
+
+type Done = Box<dyn FnOnce(bool) + Send>;
+
+/// What stores sent.
+#[derive(Default)]
+pub(crate) struct Wire {
+    pub(crate) messages: Mutex<VecDeque<RaftMessage>>,
+    snapshots: Mutex<VecDeque<(RaftMessage, SnapshotKey, Done)>>,
+}
+
+struct WireTransport(Arc<Wire>);
+
+impl Transport for WireTransport {
+    fn send(&self, message: RaftMessage) -> Result<(), SendError> {
+        self.0.messages.lock().push_back(message);
+        Ok(())
+    }
+
+    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Done) {
+        self.0.snapshots.lock().push_back((message, snapshot, done));
+    }
+}
+
+/// One node: what survives a crash, and the store while it runs.
+pub(crate) struct Node {
+    id: u64,
+    pub(crate) disk: Arc<SimDisk>,
+    pub(crate) files: Arc<SimDisk>,
+    pub(crate) store: MemoryStore,
+    pub(crate) writer: Option<LogWriter>,
+    pub(crate) core: Option<StoreCore<MemoryStore>>,
+}
+
+pub(crate) struct Cluster {
+    pub(crate) clock: Arc<VirtualClock>,
+    pub(crate) wire: Arc<Wire>,
+    pub(crate) nodes: BTreeMap<u64, Node>,
+    pub(crate) config: StoreConfig,
+    pub(crate) regions: Vec<Region>,
+    /// Stores that neither send nor receive.
+    pub(crate) isolated: BTreeSet<u64>,
+    /// Messages held back while this says so.
+    pub(crate) hold: fn(&RaftMessage) -> bool,
+    pub(crate) held: Vec<RaftMessage>,
+    /// Stores whose apply does not run.
+    pub(crate) apply_paused: BTreeSet<u64>,
+    lives: u64,
+}
+
+pub(crate) const KEY: &[u8] = b"k";
+
+/// Regions 1 (`[, m)`) and 2 (`[m, )`) with a voter on each of `stores` stores.
+pub(crate) fn regions(stores: u64) -> Vec<Region> {
+    let region = |id: u64, start: &[u8], end: &[u8]| {
+        let peer =
+            |store| PeerMeta { id: PeerId::new(id * 10 + store), store: StoreId::new(store), role: PeerRole::Voter };
+        let epoch = Epoch { conf_ver: 1, version: 1 };
+        let peers = (1..=stores).map(peer).collect();
+        Region { id: RegionId::new(id), start: start.to_vec(), end: end.to_vec(), epoch, peers }
+    };
+    vec![region(1, b"", b"m"), region(2, b"m", b"")]
+}
+
+pub(crate) fn put(key: &[u8], value: &[u8]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(Cf::Default, key, value);
+    batch
+}
+
+impl Cluster {
+    pub(crate) fn new(stores: u64) -> Cluster {
+        Cluster::with_config(stores, StoreConfig::default())
+    }
+
+    pub(crate) fn with_config(stores: u64, config: StoreConfig) -> Cluster {
+        let mut cluster = Cluster {
+            clock: Arc::new(VirtualClock(AtomicU64::new(1_000_000_000))),
+            wire: Arc::default(),
+            nodes: BTreeMap::new(),
+            config,
+            regions: regions(stores),
+            isolated: BTreeSet::new(),
+            hold: |_| false,
+            held: Vec::new(),
+            apply_paused: BTreeSet::new(),
+            lives: 0,
+        };
+        for id in 1..=stores {
+            let (disk, files, store) = (SimDisk::new(), SimDisk::new(), MemoryStore::new());
+            cluster.nodes.insert(id, Node { id, disk, files, store, writer: None, core: None });
+            cluster.start(id);
+        }
+        cluster
+    }
+
+    /// Opens a node on what its disks hold.
+    pub(crate) fn start(&mut self, id: u64) {
+        self.try_start(id).unwrap();
+    }
+
+    pub(crate) fn try_start(&mut self, id: u64) -> Result<(), raftstore::OpenError> {
+        self.lives += 1;
+        let seed = id * 1000 + self.lives;
+        let node = self.nodes.get_mut(&id).unwrap();
+        let options = LogOptions { identity: Some(id.into()), ..LogOptions::default() };
+        let (log, mut writer, _) = LogEngine::open(node.disk.session(), options).unwrap();
+        let mut drive = || {
+            writer.turn();
+        };
+        raftstore::bootstrap(&node.store, &log, &self.regions, &mut drive)?;
+        let parts = StoreParts {
+            store_id: StoreId::new(id),
+            config: self.config.clone(),
+            store: node.store.clone(),
+            log,
+            snapshots: SnapshotFiles::open(node.files.session()).unwrap(),
+            transport: Arc::new(WireTransport(Arc::clone(&self.wire))),
+            listener: Arc::new(NoListener),
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            seed,
+            registry: prometheus::Registry::new(),
+        };
+        node.core = Some(StoreCore::open(parts, self.clock.now(), &mut drive)?);
+        node.writer = Some(writer);
+        Ok(())
+    }
+
+    /// Power loss: everything not durable is gone.
+    pub(crate) fn crash(&mut self, id: u64, seed: u64) {
+        let node = self.nodes.get_mut(&id).unwrap();
+        (node.core, node.writer) = (None, None);
+        node.disk.crash(seed);
+        node.files.crash(seed);
+        node.store.crash();
+    }
+
+    pub(crate) fn now(&self) -> MonoTime {
+        self.clock.now()
+    }
+
+    pub(crate) fn handle(&self, id: u64) -> Handle {
+        self.nodes[&id].core.as_ref().unwrap().handle()
+    }
+
+    /// Runs every part of every node, and the network, until nothing happens any more.
+    pub(crate) fn settle(&mut self) {
+        for round in 0..10_000 {
+            let mut busy = self.deliver();
+            let now = self.now();
+            for node in self.nodes.values_mut() {
+                let paused = self.apply_paused.contains(&node.id);
+                busy |= node.turn(now, paused);
+            }
+            if !busy {
+                return;
+            }
+            assert!(round < 9_999, "the cluster does not come to rest");
+        }
+    }
+
+    /// Hands every message on the wire to its receiver.
+    pub(crate) fn deliver(&mut self) -> bool {
+        let messages: Vec<_> = self.wire.messages.lock().drain(..).collect();
+        let snapshots: Vec<_> = self.wire.snapshots.lock().drain(..).collect();
+        let busy = !messages.is_empty() || !snapshots.is_empty();
+        for message in messages {
+            if (self.hold)(&message) {
+                self.held.push(message);
+            } else {
+                self.deliver_one(message);
+            }
+        }
+        for (message, key, done) in snapshots {
+            let (from, to) = (message.from.store.get(), message.to.store.get());
+            let cut = self.isolated.contains(&from) || self.isolated.contains(&to);
+            let copied = !cut && self.copy_snapshot(from, to, key);
+            if copied && (self.hold)(&message) {
+                self.held.push(message);
+            } else if copied {
+                self.deliver_one(message);
+            }
+            done(copied);
+        }
+        busy
+    }
+
+    pub(crate) fn deliver_one(&mut self, message: RaftMessage) {
+        let (from, to) = (message.from.store.get(), message.to.store.get());
+        if self.isolated.contains(&from) || self.isolated.contains(&to) {
+            return;
+        }
+        if let Some(core) = self.nodes.get(&to).and_then(|n| n.core.as_ref()) {
+            let _ = core.handle().deliver(message);
+        }
+    }
+
+    fn copy_snapshot(&self, from: u64, to: u64, key: SnapshotKey) -> bool {
+        let files = |id: u64| SnapshotFiles::open(self.nodes[&id].files.session()).unwrap();
+        let (source, target) = (files(from), files(to));
+        if self.nodes[&to].core.is_none() || target.contains(key) {
+            return self.nodes[&to].core.is_some();
+        }
+        let mut writer = target.receive(key).unwrap();
+        let mut offset = 0;
+        loop {
+            let bytes = source.read(key, offset, 1000).unwrap();
+            if bytes.is_empty() {
+                break;
+            }
+            offset += bytes.len() as u64;
+            writer.write(&bytes).unwrap();
+        }
+        writer.finish().unwrap();
+        true
+    }
+
+    /// Lets time pass in steps of a fifth of a tick, with everything running.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let end = self.now().plus(time);
+        let step = self.config.tick_interval / 5;
+        while self.now() < end {
+            self.advance(step);
+            self.settle();
+        }
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.clock.0.fetch_add(u64::try_from(by.as_nanos()).unwrap(), Ordering::SeqCst);
+    }
+
+    /// Runs until `condition` holds, at most a minute of virtual time.
+    pub(crate) fn run_until(&mut self, what: &str, mut condition: impl FnMut(&Cluster) -> bool) {
+        for _ in 0..3000 {
+            if condition(self) {
+                return;
+            }
+            self.run_for(self.config.tick_interval / 5);
+        }
+        panic!("did not come to pass: {what}");
+    }
+
+    /// The store that leads a region and may evaluate, once there is one.
+    pub(crate) fn leader(&mut self, region: u64) -> u64 {
+        let mut leader = 0;
+        self.run_until("a leader", |cluster| {
+            let ctx = cluster.ctx(region);
+            let leads = |n: &&Node| n.core.as_ref().is_some_and(|c| c.handle().evaluate(ctx).is_ok());
+            let live = cluster.nodes.values().filter(|n| !cluster.isolated.contains(&n.id));
+            leader = live.into_iter().find(leads).map_or(0, |n| n.id);
+            leader != 0
+        });
+        leader
+    }
+
+    /// Moves leadership of a region to a store.
+    pub(crate) fn lead(&mut self, region: u64, store: u64) {
+        let leader = self.leader(region);
+        if leader != store {
+            self.handle(leader).transfer_leader(RegionId::new(region), StoreId::new(store)).unwrap();
+        }
+        let ctx = self.ctx(region);
+        self.run_until("leadership to move", |cluster| cluster.handle(store).evaluate(ctx).is_ok());
+        self.run_until("a lease", |cluster| matches!(cluster.handle(store).try_read(ctx), Ok(Some(_))));
+    }
+
+    pub(crate) fn ctx(&self, region: u64) -> RegionContext {
+        let region = self.regions.iter().find(|r| r.id.get() == region).unwrap();
+        RegionContext { region: region.id, epoch: region.epoch }
+    }
+
+    /// Starts a write at a store; poll it with [`poll`].
+    pub(crate) fn start_write(
+        &self,
+        store: u64,
+        region: u64,
+        batch: WriteBatch,
+    ) -> Task<Result<LogIndex, ProposeError>> {
+        let handle = self.handle(store);
+        let ctx = self.ctx(region);
+        let mut task = Task::new(async move {
+            let basis = handle.evaluate(ctx)?;
+            handle.propose(&basis, batch).await
+        });
+        task.start();
+        task
+    }
+
+    /// Writes through whoever leads, until it is acknowledged.
+    pub(crate) fn write(&mut self, region: u64, key: &[u8], value: &[u8]) {
+        let leader = self.leader(region);
+        let mut task = self.start_write(leader, region, put(key, value));
+        self.finish(&mut task).unwrap();
+    }
+
+    /// Runs until a task is done.
+    pub(crate) fn finish<T>(&mut self, task: &mut Task<T>) -> T {
+        for _ in 0..3000 {
+            if let Some(result) = task.poll() {
+                return result;
+            }
+            self.run_for(self.config.tick_interval / 5);
+        }
+        panic!("task does not end");
+    }
+
+    /// What a store's own data says, whoever leads.
+    pub(crate) fn stored(&self, store: u64, key: &[u8]) -> Option<Vec<u8>> {
+        self.nodes[&store].store.snapshot().get(Cf::Default, key).unwrap()
+    }
+
+    /// Waits until all running stores hold a value.
+    pub(crate) fn wait_stored(&mut self, key: &[u8], value: &[u8]) {
+        self.run_until("the value on every store", |cluster| {
+            let running = cluster.nodes.values().filter(|n| n.core.is_some() && !cluster.isolated.contains(&n.id));
+            running.into_iter().all(|n| cluster.stored(n.id, key).as_deref() == Some(value))
+        });
+    }
+}
+
+impl Node {
+    pub(crate) fn turn(&mut self, now: MonoTime, apply_paused: bool) -> bool {
+        let Some(core) = self.core.as_mut() else { return false };
+        let mut busy = core.store_turn(now);
+        busy |= self.writer.as_mut().is_some_and(|w| w.turn() > 0);
+        busy |= !apply_paused && core.apply_turn();
+        busy | core.background_turn()
+    }
+}
+
+/// A future polled by hand.
+pub(crate) struct Task<T> {
+    future: Option<Pin<Box<dyn Future<Output = T>>>>,
+    result: Option<T>,
+}
+
+impl<T> Task<T> {
+    pub(crate) fn new(future: impl Future<Output = T> + 'static) -> Task<T> {
+        Task { future: Some(Box::pin(future)), result: None }
+    }
+
+    /// Goes on as far as it can.
+    pub(crate) fn start(&mut self) {
+        let Some(future) = self.future.as_mut() else { return };
+        if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            (self.future, self.result) = (None, Some(result));
+        }
+    }
+
+    /// The result, the first time it is asked for after the task ended.
+    pub(crate) fn poll(&mut self) -> Option<T> {
+        self.start();
+        self.result.take()
+    }
+}
+
+/// Whether a message is of a kind.
+pub(crate) fn is(message: &RaftMessage, kind: MessageType) -> bool {
+    message.message.get_msg_type() == kind
+}

@@ -1,0 +1,202 @@
+//! Elections, writes, restarts, failures.
+
+use std::time::Duration;
+
+use engine::disk::Operation;
+use raft::eraftpb::MessageType;
+use raftstore::{ProposeError, RegionError, StoreConfig};
+
+use crate::harness::{Cluster, KEY, is, put};
+
+#[test]
+fn a_single_store_leads_at_once() {
+    let mut cluster = Cluster::new(1);
+    cluster.settle();
+    assert_eq!(cluster.leader(1), 1);
+    cluster.write(1, KEY, b"v");
+    assert_eq!(cluster.stored(1, KEY).as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn three_stores_elect_and_replicate() {
+    let mut cluster = Cluster::new(3);
+    cluster.write(1, KEY, b"v");
+    cluster.write(2, b"z", b"w");
+    cluster.wait_stored(KEY, b"v");
+    cluster.wait_stored(b"z", b"w");
+}
+
+#[test]
+fn writes_outside_the_region_are_refused() {
+    let mut cluster = Cluster::new(1);
+    let leader = cluster.leader(1);
+    let mut task = cluster.start_write(leader, 1, put(b"z", b"v"));
+    assert!(matches!(cluster.finish(&mut task), Err(ProposeError::Region(RegionError::KeyNotInRegion { .. }))));
+}
+
+#[test]
+fn everything_acknowledged_survives_a_crash_of_all_stores() {
+    for seed in 0..10 {
+        let mut cluster = Cluster::new(3);
+        for value in 0..5u8 {
+            cluster.write(1, &[value], &[seed as u8, value]);
+        }
+        for id in 1..=3 {
+            cluster.crash(id, seed + id);
+        }
+        for id in 1..=3 {
+            cluster.start(id);
+        }
+        cluster.leader(1);
+        for value in 0..5u8 {
+            cluster.wait_stored(&[value], &[seed as u8, value]);
+        }
+    }
+}
+
+#[test]
+fn a_minority_that_lags_catches_up_from_the_log() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    cluster.isolated.insert(3);
+    cluster.write(1, KEY, b"1");
+    cluster.write(1, KEY, b"2");
+    assert_eq!(cluster.stored(3, KEY), None);
+    cluster.isolated.clear();
+    cluster.wait_stored(KEY, b"2");
+}
+
+#[test]
+fn evaluation_of_another_term_is_refused() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    let basis = cluster.handle(1).evaluate(cluster.ctx(1)).unwrap();
+    cluster.lead(1, 2);
+    cluster.lead(1, 1);
+    let handle = cluster.handle(1);
+    let mut task = crate::harness::Task::new(async move { handle.propose(&basis, put(KEY, b"v")).await });
+    assert!(matches!(cluster.finish(&mut task), Err(ProposeError::Region(RegionError::StaleCommand { .. }))));
+}
+
+/// An isolated leader's write may still be committed by its successor, so nothing is said until that is known or patience ends.
+#[test]
+fn fate_of_a_deposed_leaders_write_is_told_once_known() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    cluster.isolated.insert(1);
+    let mut lost = cluster.start_write(1, 1, put(KEY, b"lost"));
+    cluster.run_for(Duration::from_millis(100));
+    assert!(lost.poll().is_none());
+    cluster.write(1, KEY, b"kept");
+    cluster.isolated.clear();
+    let fate = cluster.finish(&mut lost);
+    assert!(matches!(fate, Err(ProposeError::Region(RegionError::StaleCommand { .. }))), "{fate:?}");
+    cluster.wait_stored(KEY, b"kept");
+}
+
+#[test]
+fn fate_that_stays_unknown_is_undetermined() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    cluster.isolated.insert(1);
+    let mut lost = cluster.start_write(1, 1, put(KEY, b"lost"));
+    let fate = cluster.finish(&mut lost);
+    assert!(matches!(fate, Err(ProposeError::Undetermined { .. })), "{fate:?}");
+}
+
+/// The leader's appends leave before its own fsync, and a quorum of the others commits without it.
+#[test]
+fn appends_leave_before_the_leaders_own_fsync() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    let task = cluster.start_write(1, 1, put(KEY, b"v"));
+    let now = cluster.now();
+    cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().store_turn(now);
+    let sent = cluster.wire.messages.lock().iter().filter(|m| is(m, MessageType::MsgAppend)).count();
+    assert_eq!(sent, 2);
+    drop(task);
+}
+
+/// A follower acknowledges an entry only once its own log is durable.
+#[test]
+fn followers_acknowledge_after_their_fsync() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    let task = cluster.start_write(1, 1, put(KEY, b"v"));
+    let now = cluster.now();
+    cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().store_turn(now);
+    cluster.deliver();
+    let follower = cluster.nodes.get_mut(&2).unwrap();
+    follower.core.as_mut().unwrap().store_turn(now);
+    let acknowledged = |cluster: &Cluster| {
+        let acks =
+            |m: &&raftstore::ports::RaftMessage| is(m, MessageType::MsgAppendResponse) && m.from.store.get() == 2;
+        cluster.wire.messages.lock().iter().filter(acks).count()
+    };
+    assert_eq!(acknowledged(&cluster), 0);
+    let follower = cluster.nodes.get_mut(&2).unwrap();
+    follower.writer.as_mut().unwrap().turn();
+    follower.core.as_mut().unwrap().store_turn(now);
+    assert_eq!(acknowledged(&cluster), 1);
+    drop(task);
+}
+
+#[test]
+fn after_a_failed_fsync_nothing_is_acknowledged() {
+    let mut cluster = Cluster::new(1);
+    cluster.write(1, KEY, b"1");
+    cluster.nodes[&1].disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
+    let mut task = cluster.start_write(1, 1, put(KEY, b"2"));
+    let fate = cluster.finish(&mut task);
+    assert!(matches!(fate, Err(ProposeError::Poisoned(_))), "{fate:?}");
+    let mut next = cluster.start_write(1, 1, put(KEY, b"3"));
+    assert!(cluster.finish(&mut next).is_err());
+    assert!(cluster.handle(1).try_read(cluster.ctx(1)).is_err());
+    assert_eq!(cluster.stored(1, KEY).as_deref(), Some(&b"1"[..]));
+    cluster.crash(1, 7);
+    cluster.start(1);
+    cluster.write(1, KEY, b"4");
+}
+
+#[test]
+fn a_failed_write_of_apply_poisons_the_store() {
+    let mut cluster = Cluster::new(1);
+    cluster.write(1, KEY, b"1");
+    cluster.nodes[&1].store.fail_write(1);
+    let mut task = cluster.start_write(1, 1, put(KEY, b"2"));
+    assert!(matches!(cluster.finish(&mut task), Err(ProposeError::Poisoned(_))));
+    assert!(cluster.nodes[&1].core.as_ref().unwrap().poisoned().is_some());
+}
+
+/// tikv#4560, #11885: the key-value store was flushed after the last durable commit index.
+#[test]
+fn applied_index_may_be_ahead_of_the_durable_commit_index() {
+    let mut cluster = Cluster::new(3);
+    cluster.write(1, KEY, b"1");
+    cluster.wait_stored(KEY, b"1");
+    for id in 1..=3 {
+        engine::store::Store::flush(&cluster.nodes[&id].store).unwrap();
+        cluster.crash(id, id);
+        cluster.start(id);
+    }
+    cluster.write(1, KEY, b"2");
+    cluster.wait_stored(KEY, b"2");
+}
+
+#[test]
+fn the_log_is_truncated_to_what_is_flushed() {
+    let config = StoreConfig { log_gc_ticks: 2, log_tail_entries: 3, flush_log_bytes: 2000, ..StoreConfig::default() };
+    let mut cluster = Cluster::with_config(3, config);
+    for value in 0..100u8 {
+        cluster.write(1, KEY, &[value; 100]);
+    }
+    cluster.run_for(Duration::from_secs(5));
+    for id in 1..=3 {
+        cluster.crash(id, id);
+        cluster.start(id);
+    }
+    cluster.leader(1);
+    cluster.wait_stored(KEY, &[99; 100]);
+    cluster.write(1, KEY, b"after");
+    cluster.wait_stored(KEY, b"after");
+}

@@ -1,0 +1,254 @@
+//! Stores on threads, on real files, talking through a switch in memory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::disk::RealDisk;
+use engine::log::{LogEngine, LogOptions};
+use engine::store::memory::MemoryStore;
+use engine::store::{Reader, Store};
+use engine::{Cf, WriteBatch};
+use parking_lot::{Condvar, Mutex};
+use raftstore::ports::{RaftMessage, RoleListener, SendError, Transport};
+use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
+use raftstore::{
+    ProposeError, RealClock, RegionContext, RegionId, StoreConfig, StoreHandle, StoreId, StoreParts, StoreRuntime, Term,
+};
+
+use crate::harness::{put, regions};
+
+type Handle = StoreHandle<MemoryStore>;
+
+/// Delivers straight into the receiver's mailbox.
+#[derive(Default)]
+struct Switch {
+    handles: Mutex<BTreeMap<StoreId, Handle>>,
+}
+
+struct Port(Arc<Switch>);
+
+impl Transport for Port {
+    fn send(&self, message: RaftMessage) -> Result<(), SendError> {
+        let handle = self.0.handles.lock().get(&message.to.store).cloned().ok_or(SendError::UnknownStore)?;
+        handle.deliver(message).map_err(|_| SendError::Unreachable)
+    }
+
+    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
+        done(false);
+    }
+}
+
+/// Remembers who leads.
+#[derive(Default)]
+struct Leaders {
+    led: Mutex<BTreeMap<RegionId, Term>>,
+    changed: Condvar,
+}
+
+impl RoleListener for Leaders {
+    fn on_leader(&self, region: RegionId, term: Term) {
+        self.led.lock().insert(region, term);
+        self.changed.notify_all();
+    }
+
+    fn on_step_down(&self, region: RegionId, _term: Term) {
+        self.led.lock().remove(&region);
+        self.changed.notify_all();
+    }
+}
+
+/// A transport with a defect.
+struct Broken;
+
+impl Transport for Broken {
+    fn send(&self, _message: RaftMessage) -> Result<(), SendError> {
+        panic!("planted: the transport panics");
+    }
+
+    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
+        done(false);
+    }
+}
+
+struct Cluster {
+    switch: Arc<Switch>,
+    leaders: Arc<Leaders>,
+    stores: u64,
+}
+
+impl Cluster {
+    fn start(&self, id: u64, dir: &Path, store: &MemoryStore) -> StoreRuntime<MemoryStore> {
+        self.start_with(id, dir, store, Arc::new(Port(Arc::clone(&self.switch))))
+    }
+
+    fn start_with(
+        &self,
+        id: u64,
+        dir: &Path,
+        store: &MemoryStore,
+        transport: Arc<dyn Transport>,
+    ) -> StoreRuntime<MemoryStore> {
+        let log_dir = dir.join(format!("log-{id}"));
+        let snap_dir = dir.join(format!("snap-{id}"));
+        std::fs::create_dir_all(&log_dir).unwrap();
+        std::fs::create_dir_all(&snap_dir).unwrap();
+        let (log, mut writer, _) = LogEngine::open(RealDisk::open(&log_dir).unwrap(), LogOptions::default()).unwrap();
+        let drive = &mut || {
+            writer.turn();
+        };
+        raftstore::bootstrap(store, &log, &regions(self.stores), drive).unwrap();
+        let config = StoreConfig {
+            tick_interval: Duration::from_millis(20),
+            max_lease: Duration::from_millis(160),
+            ..StoreConfig::default()
+        };
+        let parts = StoreParts {
+            store_id: StoreId::new(id),
+            config,
+            store: store.clone(),
+            log,
+            snapshots: SnapshotFiles::open(RealDisk::open(&snap_dir).unwrap()).unwrap(),
+            transport,
+            listener: Arc::clone(&self.leaders) as Arc<dyn RoleListener>,
+            clock: Arc::new(RealClock::new()),
+            seed: id,
+            registry: prometheus::Registry::new(),
+        };
+        let runtime = StoreRuntime::start(parts, writer).unwrap();
+        self.switch.handles.lock().insert(StoreId::new(id), runtime.handle());
+        runtime
+    }
+
+    fn new(stores: u64) -> Cluster {
+        Cluster { switch: Arc::default(), leaders: Arc::default(), stores }
+    }
+
+    /// A handle of the store that serves region 1.
+    fn leader(&self) -> Handle {
+        for _ in 0..3000 {
+            let handles: Vec<Handle> = self.switch.handles.lock().values().cloned().collect();
+            if let Some(leader) = handles.into_iter().find(|h| h.evaluate(ctx()).is_ok()) {
+                return leader;
+            }
+            let mut led = self.leaders.led.lock();
+            self.leaders.changed.wait_for(&mut led, Duration::from_millis(10));
+        }
+        panic!("no leader within the bound");
+    }
+
+    async fn write(&self, batch: WriteBatch) {
+        for _ in 0..100 {
+            let leader = self.leader();
+            let Ok(basis) = leader.evaluate(ctx()) else { continue };
+            match leader.propose(&basis, batch.clone()).await {
+                Ok(_) => return,
+                Err(ProposeError::Poisoned(why)) => panic!("{why}"),
+                Err(_) => {}
+            }
+        }
+        panic!("no write within the bound");
+    }
+}
+
+fn ctx() -> RegionContext {
+    RegionContext { region: RegionId::new(1), epoch: regions(1)[0].epoch }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+#[test]
+fn one_store_on_threads_keeps_what_it_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = Cluster::new(1);
+    let store = MemoryStore::new();
+    let runtime = cluster.start(1, dir.path(), &store);
+    block_on(async {
+        for value in 0..50u8 {
+            cluster.write(put(&[value], &[value])).await;
+        }
+        let read = cluster.leader().read(ctx()).await.unwrap();
+        assert_eq!(read.get(Cf::Default, &[49]).unwrap(), Some(vec![49]));
+    });
+    runtime.stop().unwrap();
+    // The key-value store is lost but for its flushes; a graceful stop has flushed everything.
+    store.crash();
+    assert_eq!(store.snapshot().get(Cf::Default, &[49]).unwrap(), Some(vec![49]));
+    let runtime = cluster.start(1, dir.path(), &store);
+    block_on(cluster.write(put(&[50], b"x")));
+    runtime.stop().unwrap();
+}
+
+#[test]
+fn a_stopping_leader_gives_leadership_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = Cluster::new(3);
+    let stores: Vec<MemoryStore> = (0..3).map(|_| MemoryStore::new()).collect();
+    let mut runtimes: BTreeMap<u64, _> =
+        (1..=3u64).zip(&stores).map(|(id, store)| (id, cluster.start(id, dir.path(), store))).collect();
+    block_on(async {
+        for value in 0..20u8 {
+            cluster.write(put(&[value], &[value])).await;
+        }
+        let leader = cluster.leader().store_id();
+        let leading = runtimes.remove(&leader.get()).unwrap();
+        leading.stop().unwrap();
+        cluster.switch.handles.lock().remove(&leader);
+        cluster.write(put(b"after", b"x")).await;
+        let read = cluster.leader().read(ctx()).await.unwrap();
+        assert_eq!(read.get(Cf::Default, &[19]).unwrap(), Some(vec![19]));
+    });
+    for (_, runtime) in runtimes {
+        runtime.stop().unwrap();
+    }
+}
+
+#[test]
+fn concurrent_writers_and_readers_agree() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = Cluster::new(3);
+    let stores: Vec<MemoryStore> = (0..3).map(|_| MemoryStore::new()).collect();
+    let runtimes: Vec<_> = (1..=3u64).zip(&stores).map(|(id, store)| cluster.start(id, dir.path(), store)).collect();
+    std::thread::scope(|scope| {
+        for writer in 0..4u8 {
+            let cluster = &cluster;
+            scope.spawn(move || {
+                block_on(async {
+                    for value in 0..50u8 {
+                        cluster.write(put(&[writer], &[value])).await;
+                        // What was acknowledged is seen by every linearizable read that starts later.
+                        let Ok(read) = cluster.leader().read(ctx()).await else { continue };
+                        assert_eq!(read.get(Cf::Default, &[writer]).unwrap(), Some(vec![value]));
+                    }
+                });
+            });
+        }
+    });
+    for runtime in runtimes {
+        runtime.stop().unwrap();
+    }
+}
+
+/// A defect in one thread stops the store and nobody is left waiting.
+#[test]
+fn a_panic_poisons_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = Cluster::new(3);
+    let store = MemoryStore::new();
+    // It sends for the first time when it campaigns.
+    let runtime = cluster.start_with(1, dir.path(), &store, Arc::new(Broken));
+    let handle = runtime.handle();
+    let mut led = cluster.leaders.led.lock();
+    for _ in 0..3000 {
+        if handle.poisoned().is_some() {
+            break;
+        }
+        cluster.leaders.changed.wait_for(&mut led, Duration::from_millis(10));
+    }
+    assert!(handle.poisoned().is_some());
+    assert!(block_on(handle.read(ctx())).is_err());
+    assert!(runtime.stop().is_err());
+}

@@ -1,0 +1,139 @@
+//! Followers too far behind: snapshots, and a crash between any two steps of installing one.
+
+use std::time::Duration;
+
+use raft::eraftpb::MessageType;
+use raftstore::snapshot::SnapshotFiles;
+use raftstore::{RegionError, RegionId, StoreConfig};
+
+use crate::harness::{Cluster, KEY, is};
+
+fn config() -> StoreConfig {
+    StoreConfig {
+        log_gc_ticks: 2,
+        log_tail_entries: 2,
+        log_lag_entries: 5,
+        flush_log_bytes: 1,
+        ..StoreConfig::default()
+    }
+}
+
+/// A cluster whose store 3 has missed more than the log still holds. It had written something of its own that must go.
+fn lagging() -> Cluster {
+    let mut cluster = Cluster::with_config(3, config());
+    cluster.lead(1, 1);
+    cluster.write(1, b"gone", b"x");
+    cluster.wait_stored(b"gone", b"x");
+    cluster.isolated.insert(3);
+    let mut delete = engine::WriteBatch::new();
+    delete.delete(engine::Cf::Default, b"gone");
+    let leader = cluster.leader(1);
+    let mut task = cluster.start_write(leader, 1, delete);
+    cluster.finish(&mut task).unwrap();
+    for value in 0..60u8 {
+        cluster.write(1, KEY, &[value]);
+    }
+    cluster.run_for(Duration::from_secs(3));
+    cluster
+}
+
+fn caught_up(cluster: &mut Cluster) {
+    cluster.write(1, KEY, b"last");
+    cluster.wait_stored(KEY, b"last");
+    assert_eq!(cluster.stored(3, b"gone"), None);
+    // And it takes part: with another store gone, its vote is needed.
+    cluster.isolated.insert(2);
+    cluster.write(1, KEY, b"needs 3");
+    cluster.isolated.clear();
+    cluster.wait_stored(KEY, b"needs 3");
+}
+
+fn snapshot_files(cluster: &Cluster, store: u64) -> usize {
+    SnapshotFiles::open(cluster.nodes[&store].files.session()).unwrap().list().unwrap().len()
+}
+
+#[test]
+fn a_follower_beyond_the_log_gets_a_snapshot() {
+    let mut cluster = lagging();
+    cluster.isolated.clear();
+    caught_up(&mut cluster);
+    cluster.run_for(Duration::from_secs(5));
+    assert_eq!((snapshot_files(&cluster, 1), snapshot_files(&cluster, 3)), (0, 0), "files are removed after use");
+}
+
+/// PR tikv#5919: a read in the middle of a snapshot sees an empty region.
+#[test]
+fn nothing_is_served_while_a_snapshot_is_installed() {
+    let mut cluster = lagging();
+    cluster.apply_paused.insert(3);
+    cluster.isolated.clear();
+    cluster.run_for(Duration::from_secs(2));
+    let error = cluster.handle(3).evaluate(cluster.ctx(1)).err();
+    assert!(matches!(error, Some(RegionError::NotLeader { .. } | RegionError::NotReady { .. })), "{error:?}");
+    assert_eq!(cluster.stored(3, KEY), None);
+    cluster.apply_paused.clear();
+    caught_up(&mut cluster);
+}
+
+/// tikv#12618: data and Raft state live in separate engines. The follower loses power after each of the first so many
+/// changes to its disk that follow the arrival of the snapshot, which covers every point between the steps of installing it.
+#[test]
+fn a_crash_between_any_two_steps_of_installing_is_redone() {
+    for changes in 0..12 {
+        for apply_runs in [false, true] {
+            let mut cluster = lagging();
+            cluster.isolated.clear();
+            cluster.hold = |m| is(m, MessageType::MsgSnapshot);
+            if !apply_runs {
+                cluster.apply_paused.insert(3);
+            }
+            // The file is on the follower, the message in its mailbox.
+            cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+            cluster.hold = |_| false;
+            let message = cluster.held.remove(0);
+            cluster.nodes[&3].disk.halt_after(changes);
+            cluster.deliver_one(message);
+            cluster.run_for(Duration::from_millis(40));
+            cluster.crash(3, changes);
+            cluster.apply_paused.clear();
+            cluster.start(3);
+            caught_up(&mut cluster);
+        }
+    }
+}
+
+/// The same with the key-value store failing in the middle of replacing the data, the worst its contract allows.
+#[test]
+fn a_store_that_fails_while_replacing_the_data_starts_over() {
+    for flush in [false, true] {
+        let mut cluster = lagging();
+        if flush {
+            cluster.nodes[&3].store.fail_flush(1);
+        } else {
+            cluster.nodes[&3].store.fail_write(1);
+        }
+        cluster.isolated.clear();
+        cluster.run_until("the store to fail", |c| c.nodes[&3].core.as_ref().unwrap().poisoned().is_some());
+        cluster.crash(3, 1);
+        cluster.start(3);
+        caught_up(&mut cluster);
+    }
+}
+
+/// Term and vote are kept through an installation, whenever it is cut short.
+#[test]
+fn term_is_kept_through_an_installation() {
+    let mut cluster = lagging();
+    cluster.apply_paused.insert(3);
+    cluster.isolated.clear();
+    cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+    cluster.run_for(Duration::from_millis(100));
+    let term = cluster.handle(3).region(RegionId::new(1)).unwrap().term;
+    cluster.isolated.insert(3);
+    cluster.crash(3, 5);
+    cluster.apply_paused.clear();
+    cluster.start(3);
+    assert!(cluster.handle(3).region(RegionId::new(1)).unwrap().term >= term);
+    cluster.isolated.clear();
+    caught_up(&mut cluster);
+}

@@ -1,0 +1,416 @@
+//! The faults of a run: when one begins, what it does, how it ends, and how everything is healed.
+//!
+//! Every fault leaves the cluster recoverable: disks lose only what was not synced, partitions and pauses end, full disks are
+//! cleared, poisoned stores are restarted.
+
+use std::io;
+
+use engine::disk::Operation;
+use rand::Rng;
+
+use raftstore::StoreId;
+
+use crate::checkers::Checked;
+use crate::node::Scheduled;
+use crate::options::FaultKind;
+use crate::world::{Event, Part, World};
+
+/// A fault in force, as its end needs to know it.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The store is poisoned.
+    Poisoned(StoreId),
+    /// The store was to lose power within its writes, but made none.
+    Torn(StoreId),
+    /// The store stands still.
+    Paused(StoreId),
+    /// These directions are cut.
+    Cut(Vec<(StoreId, StoreId)>),
+    /// The first store is cut off the second from now on.
+    CutOff(StoreId, StoreId),
+    /// These followers of the store restart at once, and do not hear it again.
+    RestartAway(StoreId, Vec<StoreId>),
+    /// The store hears nobody from now on, and whether it still believes to lead is to be seen.
+    Strand(StoreId),
+    /// Clients begin nothing for a while.
+    Quiet,
+    /// The held requests to take over arrive, and the store that sent them is stranded.
+    Release(StoreId),
+    /// Whether that store still believes to lead is to be seen.
+    Doubt(StoreId),
+    /// The store's log has no space.
+    Full(StoreId),
+    /// The store's log is slow.
+    Slow(StoreId),
+}
+
+impl World {
+    /// How long until the next fault, in nanoseconds.
+    pub(crate) fn next_fault_delay(&mut self) -> u64 {
+        let mean = self.options.faults.interval.as_nanos() as u64;
+        self.fault_rng.random_range(mean / 4..=mean * 2)
+    }
+
+    /// Whether the store's disk is full.
+    pub(crate) fn is_full(&self, store: StoreId) -> bool {
+        self.nodes.get(&store).is_some_and(|node| node.full)
+    }
+
+    /// Begins a fault and schedules its end and the next one.
+    pub(crate) fn begin_fault(&mut self) -> Checked {
+        if !self.faults_on {
+            return Ok(());
+        }
+        let next = self.next_fault_delay();
+        self.schedule(next, Event::Fault);
+        let Some(kind) = self.draw_kind() else { return Ok(()) };
+        let store = StoreId::new(self.fault_rng.random_range(1..=self.options.stores));
+        let longest = self.options.faults.longest.as_nanos() as u64;
+        let duration = self.fault_rng.random_range(longest / 20..=longest);
+        self.trace.line(self.now, format_args!("fault: {kind:?} (store {store}, up to {} ms)", duration / 1_000_000));
+        match kind {
+            FaultKind::Crash => self.crash(store)?,
+            FaultKind::CrashAll => {
+                for store in (1..=self.options.stores).map(StoreId::new) {
+                    self.crash(store)?;
+                }
+            }
+            FaultKind::TornCrash => self.arm_power(store),
+            FaultKind::Pause => self.pause(store),
+            FaultKind::Partition | FaultKind::OneWay => self.partition(kind, duration),
+            FaultKind::FailedSync | FaultKind::FailedStore => self.arm_failure(kind, store),
+            FaultKind::DiskFull => self.fill_disk(store),
+            FaultKind::SlowDisk => self.slow_disk(store),
+            FaultKind::Transfer => self.transfer(store)?,
+            FaultKind::IsolateLeader => self.isolate_leader(duration),
+            FaultKind::RestartVoters => self.restart_voters(),
+            FaultKind::TransferAway => self.transfer_away()?,
+            FaultKind::LateOffer => self.late_offer()?,
+        }
+        let end = match kind {
+            FaultKind::TornCrash => Fault::Torn(store),
+            FaultKind::Pause => Fault::Paused(store),
+            FaultKind::DiskFull => Fault::Full(store),
+            FaultKind::SlowDisk => Fault::Slow(store),
+            _ => return Ok(()),
+        };
+        self.schedule(duration, Event::EndFault(end));
+        Ok(())
+    }
+
+    fn draw_kind(&mut self) -> Option<FaultKind> {
+        let weights = &self.options.faults.weights;
+        let total: u32 = weights.iter().map(|(_, weight)| weight).sum();
+        if total == 0 {
+            return None;
+        }
+        let mut left = self.fault_rng.random_range(0..total);
+        weights.iter().find_map(|(kind, weight)| {
+            if left < *weight {
+                return Some(*kind);
+            }
+            left -= weight;
+            None
+        })
+    }
+
+    fn arm_power(&mut self, store: StoreId) {
+        let changes = self.fault_rng.random_range(0..6);
+        let Some(node) = self.up(store) else { return };
+        node.log_disk.halt_after(changes);
+        node.snapshot_disk.halt_after(changes);
+        node.power = Some((node.log_disk.changes() + changes, node.snapshot_disk.changes() + changes));
+    }
+
+    fn pause(&mut self, store: StoreId) {
+        self.stats.pauses += 1;
+        if let Some(node) = self.up(store) {
+            node.paused = true;
+        }
+    }
+
+    fn partition(&mut self, kind: FaultKind, duration: u64) {
+        self.stats.partitions += 1;
+        let stores: Vec<StoreId> = (1..=self.options.stores).map(StoreId::new).collect();
+        let cut: Vec<(StoreId, StoreId)> = if kind == FaultKind::OneWay {
+            let from = self.fault_rng.random_range(0..stores.len());
+            let to = (from + self.fault_rng.random_range(1..stores.len())) % stores.len();
+            vec![(stores[from], stores[to])]
+        } else {
+            let side: Vec<bool> = stores.iter().map(|_| self.fault_rng.random_bool(0.5)).collect();
+            let pairs = (0..stores.len()).flat_map(|from| (0..stores.len()).map(move |to| (from, to)));
+            pairs.filter(|(from, to)| side[*from] != side[*to]).map(|(from, to)| (stores[from], stores[to])).collect()
+        };
+        self.cut(cut, duration);
+    }
+
+    fn cut(&mut self, cut: Vec<(StoreId, StoreId)>, duration: u64) {
+        self.trace.line(self.now, format_args!("cut: {cut:?}"));
+        for (from, to) in &cut {
+            self.network.cut(*from, *to);
+        }
+        self.schedule(duration, Event::EndFault(Fault::Cut(cut)));
+    }
+
+    /// Both directions between a store and some others.
+    fn cut_off(&mut self, store: StoreId, others: &[StoreId], duration: u64) {
+        let cut = others.iter().flat_map(|other| [(store, *other), (*other, store)]).collect();
+        self.cut(cut, duration);
+    }
+
+    /// A store that leads a region, and the other stores.
+    fn some_leader(&mut self) -> Option<(StoreId, Vec<StoreId>)> {
+        let stores: Vec<StoreId> = (1..=self.options.stores).map(StoreId::new).collect();
+        let leads = |store: &StoreId| {
+            let live = self.nodes.get(store).and_then(|node| node.live.as_ref());
+            live.is_some_and(|live| live.handle.regions().iter().any(|status| status.is_leader))
+        };
+        let leaders: Vec<StoreId> = stores.iter().copied().filter(leads).collect();
+        if leaders.is_empty() {
+            return None;
+        }
+        let leader = leaders[self.fault_rng.random_range(0..leaders.len())];
+        Some((leader, stores.into_iter().filter(|store| *store != leader).collect()))
+    }
+
+    fn isolate_leader(&mut self, duration: u64) {
+        self.stats.partitions += 1;
+        if let Some((leader, others)) = self.some_leader() {
+            self.cut_off(leader, &others, duration);
+        }
+    }
+
+    /// What a lease must survive: a candidate that the leader cannot reach, whose log is as long as anybody's because nothing is
+    /// written, and voters that forgot when they last heard the leader.
+    fn restart_voters(&mut self) {
+        let Some((leader, mut others)) = self.some_leader() else { return };
+        let candidate = others.swap_remove(self.fault_rng.random_range(0..others.len()));
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        others.truncate(self.options.stores as usize / 2);
+        let delay = self.fault_rng.random_range(election..election * 2);
+        self.quiet_until = self.now + delay + election / 4;
+        self.schedule(election / 4, Event::EndFault(Fault::CutOff(candidate, leader)));
+        self.schedule(delay, Event::EndFault(Fault::RestartAway(leader, others)));
+    }
+
+    fn part(&mut self, candidate: StoreId, leader: StoreId) {
+        if self.faults_on {
+            let election = self.options.config.election_timeout().as_nanos() as u64;
+            self.cut_off(leader, &[candidate], 3 * election);
+        }
+    }
+
+    fn restart_away(&mut self, leader: StoreId, voters: &[StoreId]) -> Checked {
+        if !self.faults_on {
+            return Ok(());
+        }
+        self.strand(leader);
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        for store in voters {
+            let away = self.fault_rng.random_range(election / 50..election / 8);
+            self.crash_for(*store, away)?;
+        }
+        Ok(())
+    }
+
+    /// What a lease must survive: a leader that offered its place, and does not learn that the offer was taken.
+    fn transfer_away(&mut self) -> Checked {
+        let Some((leader, others)) = self.some_leader() else { return Ok(()) };
+        let to = others[self.fault_rng.random_range(0..others.len())];
+        self.transfer(to)?;
+        // About as long as a message takes: before, it stays; after, the vote of the new leader may reach the old one.
+        let (low, high) = self.options.network.latency_us;
+        let delay = self.fault_rng.random_range(low * 1000..=high * 3000);
+        self.schedule(delay, Event::EndFault(Fault::Strand(leader)));
+        Ok(())
+    }
+
+    /// What a lease must survive: an offer that was given up, was outlived by the lease, and is taken in the end.
+    fn late_offer(&mut self) -> Checked {
+        let Some((leader, others)) = self.some_leader() else { return Ok(()) };
+        if self.held.is_some() {
+            return Ok(());
+        }
+        self.held = Some(Vec::new());
+        let to = others[self.fault_rng.random_range(0..others.len())];
+        self.transfer(to)?;
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        let quiet = self.fault_rng.random_range(election * 3 / 2..election * 2);
+        self.schedule(quiet, Event::EndFault(Fault::Quiet));
+        self.schedule(quiet + election / 3, Event::EndFault(Fault::Release(leader)));
+        Ok(())
+    }
+
+    fn release(&mut self, leader: StoreId) {
+        let held = self.held.take().unwrap_or_default();
+        if held.is_empty() {
+            return;
+        }
+        self.strand(leader);
+        for message in held {
+            self.trace.line(self.now, format_args!("late: region {} to {}", message.region, message.to.store));
+            self.schedule_past_cut(message);
+        }
+    }
+
+    fn strand(&mut self, leader: StoreId) {
+        if !self.faults_on {
+            return;
+        }
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        let others: Vec<StoreId> =
+            (1..=self.options.stores).map(StoreId::new).filter(|store| *store != leader).collect();
+        self.cut_off(leader, &others, 2 * election);
+        for tenth in 1..12 {
+            self.schedule(election * tenth / 10, Event::EndFault(Fault::Doubt(leader)));
+        }
+    }
+
+    /// Clients write wherever they can, and read at the store in doubt.
+    fn doubt(&mut self, store: StoreId) -> Checked {
+        if !self.faults_on {
+            return Ok(());
+        }
+        for client in self.clients.idle() {
+            let operation = match client % 2 {
+                0 => self.clients.begin_probe(client, store),
+                _ => self.clients.begin_write(client),
+            };
+            self.send_operation(client, operation)?;
+        }
+        Ok(())
+    }
+
+    fn arm_failure(&mut self, kind: FaultKind, store: StoreId) {
+        let nth = self.fault_rng.random_range(1..6);
+        let flush = self.fault_rng.random_bool(0.5);
+        let Some(node) = self.up(store) else { return };
+        node.armed = true;
+        match kind {
+            FaultKind::FailedSync => node.log_disk.fail_nth(Operation::Sync, nth, io::ErrorKind::Other),
+            _ if flush => node.store.fail_flush(nth),
+            _ => node.store.fail_write(nth * 5),
+        }
+    }
+
+    fn fill_disk(&mut self, store: StoreId) {
+        let left = self.fault_rng.random_range(0..100_000);
+        let Some(node) = self.up(store) else { return };
+        node.full = true;
+        node.log_disk.set_capacity(Some(node.log_disk.used() + left));
+    }
+
+    fn slow_disk(&mut self, store: StoreId) {
+        let slowness = self.fault_rng.random_range(5..100);
+        if let Some(node) = self.nodes.get_mut(&store) {
+            node.slowness = slowness;
+        }
+    }
+
+    /// Asks whoever leads a region to hand it to `to`.
+    fn transfer(&mut self, to: StoreId) -> Checked {
+        for from in (1..=self.options.stores).map(StoreId::new) {
+            let Some(node) = self.up(from) else { continue };
+            let Some(live) = &node.live else { continue };
+            let leads = live.handle.regions().into_iter().find(|status| status.is_leader);
+            if let Some(status) = leads {
+                let asked = live.handle.transfer_leader(status.region.id, to);
+                let region = status.region.id;
+                self.trace.line(self.now, format_args!("{from} is asked to hand region {region} to {to}: {asked:?}"));
+                self.wake(from, Part::Store);
+                self.after_call(from, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends one fault.
+    pub(crate) fn end_fault(&mut self, fault: Fault) -> Checked {
+        match fault {
+            Fault::Poisoned(store) => {
+                if self.nodes.get(&store).is_some_and(|node| node.poisoned) {
+                    self.crash(store)?;
+                }
+            }
+            Fault::Torn(store) => {
+                if self.nodes.get(&store).is_some_and(|node| node.power.is_some()) {
+                    self.crash(store)?;
+                }
+            }
+            Fault::Paused(store) => self.resume(store)?,
+            Fault::RestartAway(leader, voters) => self.restart_away(leader, &voters)?,
+            Fault::Cut(cut) => {
+                self.trace.line(self.now, format_args!("mended: {cut:?}"));
+                for (from, to) in cut {
+                    self.network.mend(from, to);
+                }
+            }
+            Fault::CutOff(candidate, leader) => self.part(candidate, leader),
+            Fault::Strand(leader) => self.strand(leader),
+            Fault::Quiet => {
+                let election = self.options.config.election_timeout().as_nanos() as u64;
+                self.quiet_until = self.now + election;
+            }
+            Fault::Release(leader) => self.release(leader),
+            Fault::Doubt(store) => self.doubt(store)?,
+            Fault::Full(store) => self.clear_disk(store),
+            Fault::Slow(store) => {
+                if let Some(node) = self.nodes.get_mut(&store) {
+                    node.slowness = 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clear_disk(&mut self, store: StoreId) {
+        let Some(node) = self.nodes.get_mut(&store) else { return };
+        node.full = false;
+        node.log_disk.set_capacity(None);
+        self.trace.line(self.now, format_args!("{store} has space again"));
+        for part in [Part::Store, Part::Log, Part::Background] {
+            self.wake(store, part);
+        }
+    }
+
+    /// A store goes on. What waited for it runs first, before it has looked at its mailbox: that is when a lease it
+    /// held before must not be believed.
+    fn resume(&mut self, store: StoreId) -> Checked {
+        let Some(node) = self.nodes.get_mut(&store).filter(|node| node.paused) else { return Ok(()) };
+        node.paused = false;
+        node.scheduled = Scheduled::default();
+        let stalled = std::mem::take(&mut node.stalled);
+        self.trace.line(self.now, format_args!("{store} goes on"));
+        for client in stalled {
+            if let Some(operation) = self.clients.unstall(client, store) {
+                self.send_operation(client, operation)?;
+            }
+        }
+        for client in self.clients.idle() {
+            let operation = self.clients.begin_probe(client, store);
+            self.send_operation(client, operation)?;
+        }
+        for part in [Part::Store, Part::Log, Part::Apply, Part::Background] {
+            self.wake(store, part);
+        }
+        Ok(())
+    }
+
+    /// Ends all faults for good: what is left must recover by itself.
+    pub(crate) fn heal(&mut self) -> Checked {
+        self.trace.line(self.now, format_args!("healing"));
+        self.faults_on = false;
+        self.network.heal();
+        for store in (1..=self.options.stores).map(StoreId::new) {
+            self.clear_disk(store);
+            self.end_fault(Fault::Slow(store))?;
+            self.resume(store)?;
+            let Some(node) = self.nodes.get(&store) else { continue };
+            if node.armed || node.poisoned || node.power.is_some() {
+                self.crash(store)?;
+            }
+            self.restart(store)?;
+        }
+        Ok(())
+    }
+}

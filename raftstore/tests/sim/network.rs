@@ -1,0 +1,130 @@
+//! The simulated network: which messages arrive, when, how often; and the transport that hands it what a store sends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rand::Rng;
+use rand::rngs::StdRng;
+
+use raftstore::StoreId;
+use raftstore::ports::{RaftMessage, SendError, Transport};
+use raftstore::snapshot::SnapshotKey;
+
+use crate::options::NetworkOptions;
+
+/// Directed links that carry nothing, with the number of faults that want it so. Shared with the transports, which report a cut link where the options say so.
+pub(crate) type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
+
+/// Decides the fate of each message.
+pub(crate) struct Network {
+    options: NetworkOptions,
+    cuts: Cuts,
+    rng: StdRng,
+}
+
+impl Network {
+    /// A network without cuts.
+    pub(crate) fn new(options: NetworkOptions, rng: StdRng) -> Network {
+        Network { options, cuts: Cuts::default(), rng }
+    }
+
+    /// The cuts, to be shared.
+    pub(crate) fn cuts(&self) -> Cuts {
+        Arc::clone(&self.cuts)
+    }
+
+    /// Whether the link carries nothing.
+    pub(crate) fn is_cut(&self, from: StoreId, to: StoreId) -> bool {
+        self.cuts.lock().contains_key(&(from, to))
+    }
+
+    /// Cuts a direction.
+    pub(crate) fn cut(&mut self, from: StoreId, to: StoreId) {
+        *self.cuts.lock().entry((from, to)).or_default() += 1;
+    }
+
+    /// Restores a direction, once for each time it was cut.
+    pub(crate) fn mend(&mut self, from: StoreId, to: StoreId) {
+        let mut cuts = self.cuts.lock();
+        if let Some(count) = cuts.get_mut(&(from, to)) {
+            *count -= 1;
+            if *count == 0 {
+                cuts.remove(&(from, to));
+            }
+        }
+    }
+
+    /// No cuts, no losses, no stragglers from now on.
+    pub(crate) fn heal(&mut self) {
+        self.cuts.lock().clear();
+        self.options.drop = 0.0;
+        self.options.duplicate = 0.0;
+        self.options.straggle = 0.0;
+    }
+
+    /// After how many nanoseconds the copies of a message arrive; none if it is lost.
+    pub(crate) fn fate(&mut self, from: StoreId, to: StoreId) -> Vec<u64> {
+        if self.is_cut(from, to) || self.rng.random_bool(self.options.drop) {
+            return Vec::new();
+        }
+        let copies = if self.rng.random_bool(self.options.duplicate) { 2 } else { 1 };
+        (0..copies).map(|_| self.delay()).collect()
+    }
+
+    /// How long a snapshot of so many bytes is under way, in nanoseconds: 20 MB/s and the delay of a message.
+    pub(crate) fn snapshot_delay(&mut self, bytes: u64) -> u64 {
+        self.delay() + bytes * 50
+    }
+
+    fn delay(&mut self) -> u64 {
+        let (low, high) = self.options.latency_us;
+        let mut micros = self.rng.random_range(low..=high);
+        if self.rng.random_bool(self.options.straggle) {
+            micros += self.rng.random_range(0..=self.options.straggle_us);
+        }
+        micros * 1000 + self.rng.random_range(0..1000)
+    }
+}
+
+/// Something a store sent during a turn.
+pub(crate) enum Outgoing {
+    /// A message.
+    Message(RaftMessage),
+    /// A message with a snapshot file.
+    Snapshot(RaftMessage, SnapshotKey, Box<dyn FnOnce(bool) + Send>),
+}
+
+/// A store's transport: gathers what a turn sends, for the world to take.
+pub(crate) struct Outbox {
+    store: StoreId,
+    sent: Mutex<Vec<Outgoing>>,
+    cuts: Cuts,
+    reports: bool,
+}
+
+impl Outbox {
+    /// The outbox of one life of a store.
+    pub(crate) fn new(store: StoreId, cuts: Cuts, reports: bool) -> Arc<Outbox> {
+        Arc::new(Outbox { store, sent: Mutex::default(), cuts, reports })
+    }
+
+    /// Takes what was sent since the last call.
+    pub(crate) fn take(&self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.sent.lock())
+    }
+}
+
+impl Transport for Outbox {
+    fn send(&self, message: RaftMessage) -> Result<(), SendError> {
+        if self.reports && self.cuts.lock().contains_key(&(self.store, message.to.store)) {
+            return Err(SendError::Unreachable);
+        }
+        self.sent.lock().push(Outgoing::Message(message));
+        Ok(())
+    }
+
+    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
+        self.sent.lock().push(Outgoing::Snapshot(message, snapshot, done));
+    }
+}

@@ -1,0 +1,242 @@
+//! What a seed decides before the run begins: the cluster, its settings, its faults.
+//!
+//! Swarm style: every kind of fault is switched on or off by itself and its strength is drawn, so that some runs see one
+//! kind alone and much of it. Everything derived is in [`Options`], and a failure prints it.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreConfig, StoreId};
+
+/// Everything that a run does is a function of this.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The seed all other choices of the run come from.
+    pub(crate) seed: u64,
+    /// How many stores, numbered from 1.
+    pub(crate) stores: u64,
+    /// The regions, with a replica on each store or on all but some.
+    pub(crate) regions: Vec<Region>,
+    /// Clients, each with one operation at a time.
+    pub(crate) clients: usize,
+    /// Registers per region that all clients share.
+    pub(crate) registers: u64,
+    /// How long a client waits for an answer, unless it holds a latch.
+    pub(crate) patience: Duration,
+    /// Mean pause of a client between two operations.
+    pub(crate) think: Duration,
+    /// Whether a client that was sent away asks again at once.
+    pub(crate) impatient: bool,
+    /// Longest padding of a value in bytes.
+    pub(crate) padding: usize,
+    /// Virtual time with faults.
+    pub(crate) safety: Duration,
+    /// Virtual time after healing within which the cluster must have recovered.
+    pub(crate) liveness: Duration,
+    pub(crate) network: NetworkOptions,
+    pub(crate) disk: DiskOptions,
+    pub(crate) faults: FaultOptions,
+    /// Settings of every store.
+    pub(crate) config: StoreConfig,
+    /// Size of a log file in bytes.
+    pub(crate) log_file_bytes: u64,
+    /// How much faster or slower than the virtual clock a store's clock may run, in parts per million.
+    pub(crate) clock_drift_ppm: u64,
+}
+
+/// The network when no partition is in force.
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkOptions {
+    /// Delay of most messages.
+    pub(crate) latency_us: (u64, u64),
+    /// Share of messages that are delayed much longer, and up to how long.
+    pub(crate) straggle: f64,
+    pub(crate) straggle_us: u64,
+    /// Share of messages lost, and of messages that arrive twice.
+    pub(crate) drop: f64,
+    pub(crate) duplicate: f64,
+    /// Whether a sender is told that a link is cut, as it is when a connection breaks.
+    pub(crate) reports_unreachable: bool,
+}
+
+/// How long a write to the log takes.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskOptions {
+    pub(crate) sync_us: (u64, u64),
+    /// Whether syncs do nothing and say they did. Never drawn: no database survives it.
+    pub(crate) lies: bool,
+}
+
+/// Kinds of faults, their weights (0 is off) and their pace.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultOptions {
+    /// Mean virtual time between two faults.
+    pub(crate) interval: Duration,
+    /// Longest duration of a fault.
+    pub(crate) longest: Duration,
+    pub(crate) weights: Vec<(FaultKind, u32)>,
+}
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FaultKind {
+    /// A store loses power at once, and comes back.
+    Crash,
+    /// A store loses power in the middle of its next disk writes, and comes back.
+    TornCrash,
+    /// All stores lose power at once.
+    CrashAll,
+    /// A store stands still and goes on.
+    Pause,
+    /// The stores fall into two groups that do not hear each other.
+    Partition,
+    /// One direction between two stores is cut.
+    OneWay,
+    /// A sync of the log fails; the store is poisoned and restarted.
+    FailedSync,
+    /// The log's disk is full for a while.
+    DiskFull,
+    /// The log's disk is slow for a while.
+    SlowDisk,
+    /// A write or flush of the key-value store fails; the store is poisoned and restarted.
+    FailedStore,
+    /// A leader is asked to hand over.
+    Transfer,
+    /// A leader hears nobody and nobody hears it.
+    IsolateLeader,
+    /// A follower is cut off its leader; when it wants to be elected, other voters restart and meet it without the leader.
+    RestartVoters,
+    /// A leader is asked to hand over and then hears nobody, not even that it was replaced.
+    TransferAway,
+    /// A leader's request to take over arrives long after the leader gave it up, and when nobody hears the leader.
+    LateOffer,
+}
+
+const KINDS: [FaultKind; 15] = [
+    FaultKind::Crash,
+    FaultKind::TornCrash,
+    FaultKind::CrashAll,
+    FaultKind::Pause,
+    FaultKind::Partition,
+    FaultKind::OneWay,
+    FaultKind::FailedSync,
+    FaultKind::DiskFull,
+    FaultKind::SlowDisk,
+    FaultKind::FailedStore,
+    FaultKind::Transfer,
+    FaultKind::IsolateLeader,
+    FaultKind::RestartVoters,
+    FaultKind::TransferAway,
+    FaultKind::LateOffer,
+];
+
+impl Options {
+    /// Draws everything.
+    pub(crate) fn from_seed(seed: u64) -> Options {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let stores = if rng.random_bool(0.75) { 3 } else { 5 };
+        let config = config(&mut rng);
+        let election = config.election_timeout();
+        Options {
+            seed,
+            stores,
+            regions: regions(&mut rng, stores),
+            clients: rng.random_range(4..=8),
+            registers: rng.random_range(1..=3),
+            think: election.mul_f64(rng.random_range(0.02..0.2)),
+            patience: election.mul_f64(rng.random_range(0.3..1.5)),
+            impatient: rng.random_bool(0.4),
+            padding: if rng.random_bool(0.3) { 4000 } else { 60 },
+            safety: election * rng.random_range(30..60),
+            liveness: election * 60 + Duration::from_secs(5),
+            network: network(&mut rng, election),
+            disk: DiskOptions { sync_us: if rng.random_bool(0.7) { (50, 1500) } else { (1000, 15_000) }, lies: false },
+            faults: faults(&mut rng, election),
+            log_file_bytes: if rng.random_bool(0.7) { 64 << 10 } else { 1 << 20 },
+            clock_drift_ppm: if rng.random_bool(0.5) { 0 } else { 10_000 },
+            config,
+        }
+    }
+
+    /// The region, by its number.
+    pub(crate) fn region(&self, id: RegionId) -> Option<&Region> {
+        self.regions.iter().find(|region| region.id == id)
+    }
+}
+
+/// Small limits, so that batching, compaction, snapshots and back-pressure all happen within seconds.
+fn config(rng: &mut StdRng) -> StoreConfig {
+    let tick = Duration::from_millis(rng.random_range(10..=40));
+    let election_ticks = rng.random_range(8..=12);
+    let narrow = rng.random_bool(0.2);
+    StoreConfig {
+        tick_interval: tick,
+        election_ticks,
+        heartbeat_ticks: rng.random_range(1..=2),
+        max_lease: tick * (election_ticks - 2),
+        read_timeout: tick * election_ticks * 2,
+        mailbox_capacity: if rng.random_bool(0.2) { 16 } else { 16_384 },
+        turn_messages: if rng.random_bool(0.3) { 4 } else { 4096 },
+        inflight_log_batches: rng.random_range(1..=8),
+        apply_backlog_bytes: if narrow { 64 << 10 } else { 64 << 20 },
+        pending_proposals: if rng.random_bool(0.2) { 1 } else { 8192 },
+        pending_reads: if rng.random_bool(0.2) { 1 } else { 8192 },
+        apply_batch_bytes: if rng.random_bool(0.3) { 4 << 10 } else { 4 << 20 },
+        max_append_bytes: if narrow || rng.random_bool(0.3) { 1 << 10 } else { 1 << 20 },
+        max_inflight_appends: if rng.random_bool(0.3) { 2 } else { 256 },
+        entry_cache_bytes: if rng.random_bool(0.5) { 0 } else { 1 << 20 },
+        log_gc_ticks: rng.random_range(2..=20),
+        log_tail_entries: rng.random_range(0..=20),
+        log_lag_entries: if rng.random_bool(0.6) { rng.random_range(5..=40) } else { 65_536 },
+        flush_log_bytes: 1 << rng.random_range(9..=17),
+        ..StoreConfig::default()
+    }
+}
+
+/// One region or two; each has a voter on every store, or on all but one, or a learner among them.
+fn regions(rng: &mut StdRng, stores: u64) -> Vec<Region> {
+    let bounds: &[(&[u8], &[u8])] = if rng.random_bool(0.5) { &[(b"", b"")] } else { &[(b"", b"m"), (b"m", b"")] };
+    let mut regions = Vec::new();
+    for (at, (start, end)) in bounds.iter().enumerate() {
+        let id = RegionId::new(at as u64 + 1);
+        let learner = (rng.random_bool(0.2) && stores > 3).then(|| rng.random_range(1..=stores));
+        let peers = (1..=stores).map(|store| PeerMeta {
+            id: PeerId::new(id.get() * 100 + store),
+            store: StoreId::new(store),
+            role: if learner == Some(store) { PeerRole::Learner } else { PeerRole::Voter },
+        });
+        let epoch = Epoch { conf_ver: 1, version: 1 };
+        regions.push(Region { id, start: start.to_vec(), end: end.to_vec(), epoch, peers: peers.collect() });
+    }
+    regions
+}
+
+fn network(rng: &mut StdRng, election: Duration) -> NetworkOptions {
+    let base = rng.random_range(50..1000);
+    let calm = rng.random_bool(0.3);
+    let election_us = election.as_micros() as u64;
+    let latest = if rng.random_bool(0.2) { 12 } else { 2 };
+    NetworkOptions {
+        latency_us: (base, base * rng.random_range(2..10)),
+        straggle: if calm { 0.0 } else { rng.random_range(0.0..0.05) },
+        straggle_us: rng.random_range(election_us / 4..election_us * latest),
+        drop: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
+        duplicate: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
+        reports_unreachable: rng.random_bool(0.5),
+    }
+}
+
+fn faults(rng: &mut StdRng, election: Duration) -> FaultOptions {
+    let mut weights = Vec::new();
+    for kind in KINDS {
+        let weight = if rng.random_bool(0.5) { rng.random_range(1..=4) } else { 0 };
+        weights.push((kind, if kind == FaultKind::CrashAll { weight.min(1) } else { weight }));
+    }
+    FaultOptions {
+        interval: election.mul_f64(rng.random_range(0.7..4.0)),
+        longest: election.mul_f64(rng.random_range(1.5..6.0)),
+        weights,
+    }
+}

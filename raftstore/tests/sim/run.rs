@@ -1,0 +1,178 @@
+//! One run: safety under faults, then healing and liveness, then the last checks.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::checkers::{Checked, Violation, violated};
+use crate::client::ClientStats;
+use crate::options::Options;
+use crate::world::{Stats, World};
+use engine::store::Store;
+
+/// What a run that found nothing did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Hash and number of the lines of its trace.
+    pub(crate) hash: u64,
+    pub(crate) lines: u64,
+    pub(crate) elections: u64,
+    pub(crate) stats: Stats,
+    pub(crate) clients: ClientStats,
+}
+
+/// What a run found.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    options: Options,
+    violation: String,
+    tail: Vec<String>,
+}
+
+impl Failure {
+    /// What was found.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn violation(&self) -> &str {
+        &self.violation
+    }
+
+    /// For a reader who has the whole trace.
+    pub(crate) fn without_tail(mut self: Box<Failure>) -> Box<Failure> {
+        self.tail.clear();
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.tail.is_empty() {
+            writeln!(f, "last steps:")?;
+            for line in &self.tail {
+                writeln!(f, "{line}")?;
+            }
+            writeln!(f, "{:#?}", self.options)?;
+        }
+        let seed = self.options.seed;
+        writeln!(f, "seed {seed}: {}", self.violation)?;
+        write!(f, "replay: CORTADO_SIM_SEED={seed} cargo test -p raftstore --test sim seeds -- --nocapture")
+    }
+}
+
+/// Runs a cluster through everything. A panic of the code under test is a finding like any other.
+pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>> {
+    let failed = |violation: String, tail| Box::new(Failure { options: options.clone(), violation, tail });
+    let started = catch_unwind(AssertUnwindSafe(|| World::start(options.clone(), print)));
+    let mut world = match started {
+        Ok(Ok(world)) => world,
+        Ok(Err(Violation(what))) => return Err(failed(what, Vec::new())),
+        Err(panic) => return Err(failed(panic_text(&*panic), Vec::new())),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| drive(&mut world)));
+    let at = format!("at {:.6} s", world.now as f64 / 1e9);
+    match result {
+        Ok(Ok(())) => Ok(Outcome {
+            hash: world.trace.hash(),
+            lines: world.trace.lines(),
+            elections: world.raft.elections() as u64,
+            stats: world.stats,
+            clients: world.clients.stats,
+        }),
+        Ok(Err(Violation(what))) => Err(failed(format!("{at}: {what}"), world.trace.tail())),
+        Err(panic) => Err(failed(format!("{at}: {}", panic_text(&*panic)), world.trace.tail())),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("panic: {}", text.unwrap_or("without a message"))
+}
+
+fn drive(world: &mut World) -> Checked {
+    let safety = world.options.safety.as_nanos() as u64;
+    world.run_until(safety)?;
+    world.clients.check_registers()?;
+    world.heal()?;
+    let deadline = safety + world.options.liveness.as_nanos() as u64;
+    let since = world.clients.moment();
+    until(world, deadline, "a write to every region is confirmed", |world| Ok(world.regions_written_since(since)))?;
+    world.clients_on = false;
+    until(world, deadline, "every client has its answer", |world| Ok(world.clients.all_idle()))?;
+    let mut difference = None;
+    let converged = until(world, deadline, "all replicas are the same", |world| {
+        difference = world.difference()?;
+        Ok(difference.is_none())
+    });
+    if let (Err(Violation(what)), Some(difference)) = (&converged, &difference) {
+        return violated(format!("{what}: {difference}"));
+    }
+    converged?;
+    for region in world.options.regions.clone() {
+        let Some(store) = region.peers.first().and_then(|peer| world.nodes.get(&peer.store)) else { continue };
+        let snapshot = store.store.snapshot();
+        world.clients.final_reads(&region, &snapshot)?;
+    }
+    world.clients.check_registers()
+}
+
+/// Runs on until `done`, a tick at a time.
+fn until(
+    world: &mut World,
+    deadline: u64,
+    what: &str,
+    mut done: impl FnMut(&mut World) -> Result<bool, Violation>,
+) -> Checked {
+    while !done(world)? {
+        if world.now >= deadline {
+            return violated(format!("not recovered in time; waited until {what}"));
+        }
+        let next = world.now + world.options.config.tick_interval.as_nanos() as u64;
+        world.run_until(next)?;
+    }
+    Ok(())
+}
+
+impl Outcome {
+    /// The counts of many runs.
+    pub(crate) fn sum<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Outcome {
+        outcomes.fold(Outcome::default(), |mut sum, one| {
+            sum.lines += one.lines;
+            sum.elections += one.elections;
+            let (to, from) = (&mut sum.stats, &one.stats);
+            to.events += from.events;
+            to.messages += from.messages;
+            to.lost += from.lost;
+            to.snapshots += from.snapshots;
+            to.crashes += from.crashes;
+            to.poisoned += from.poisoned;
+            to.partitions += from.partitions;
+            to.pauses += from.pauses;
+            let (to, from) = (&mut sum.clients, &one.clients);
+            to.writes += from.writes;
+            to.refused += from.refused;
+            to.unknown += from.unknown;
+            to.lease_reads += from.lease_reads;
+            to.index_reads += from.index_reads;
+            to.failed_reads += from.failed_reads;
+            sum
+        })
+    }
+
+    /// That the seeds together saw enough of everything to mean something.
+    pub(crate) fn assert_covers(&self) {
+        let (stats, clients) = (&self.stats, &self.clients);
+        let counts = [
+            ("elections", self.elections, 1000),
+            ("snapshots", stats.snapshots, 100),
+            ("crashes", stats.crashes, 500),
+            ("poisoned stores", stats.poisoned, 100),
+            ("partitions", stats.partitions, 200),
+            ("pauses", stats.pauses, 100),
+            ("confirmed writes", clients.writes, 10_000),
+            ("writes of unknown fate", clients.unknown, 100),
+            ("lease reads", clients.lease_reads, 5_000),
+            ("index reads", clients.index_reads, 2_000),
+        ];
+        for (what, count, least) in counts {
+            assert!(count >= least, "only {count} {what}: the seeds do not test what they should");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The record of a run: every step as one line, its hash, and the last lines for a report.
+//!
+//! The hash runs over exactly what the lines say, so two runs of a seed that differ anywhere visible differ in it.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+
+/// Lines kept for the report of a failure.
+const KEPT: usize = 80;
+
+/// See the module documentation.
+pub(crate) struct Trace {
+    hash: u64,
+    lines: u64,
+    print: bool,
+    kept: VecDeque<String>,
+    buffer: String,
+}
+
+impl Trace {
+    /// An empty record; `print` writes each line to standard output as it comes.
+    pub(crate) fn new(print: bool) -> Trace {
+        // The offset basis of FNV-1a.
+        Trace { hash: 0xcbf2_9ce4_8422_2325, lines: 0, print, kept: VecDeque::new(), buffer: String::new() }
+    }
+
+    /// Adds a line: the virtual time in nanoseconds, and what happened.
+    pub(crate) fn line(&mut self, now: u64, what: fmt::Arguments<'_>) {
+        let mut line = std::mem::take(&mut self.buffer);
+        line.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(line, "{:>12.6} {what}", now as f64 / 1e9);
+        for byte in line.bytes() {
+            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        self.lines += 1;
+        if self.print {
+            println!("{line}");
+        }
+        if self.kept.len() == KEPT {
+            self.buffer = self.kept.pop_front().unwrap_or_default();
+        }
+        self.kept.push_back(line);
+    }
+
+    /// FNV-1a over all lines.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// How many lines there were.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// The last lines.
+    pub(crate) fn tail(&self) -> Vec<String> {
+        self.kept.iter().cloned().collect()
+    }
+}

@@ -1,0 +1,600 @@
+//! The world of a run: virtual time, one heap of events, the stores, the network, the clients, the checkers.
+//!
+//! Each event is one plain call into production code or one fault. After each call the world takes what the store sent,
+//! shows its state to the checkers, and gives waiting clients their answers. Nothing happens outside an event, time moves only from
+//! one event to the next, and every choice comes from a generator derived from the seed: so a seed replays exactly.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use raft::eraftpb::MessageType;
+use raftstore::StoreId;
+use raftstore::ports::RaftMessage;
+use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
+
+use crate::checkers::raft::RaftChecker;
+use crate::checkers::replicas::ReplicaChecker;
+use crate::checkers::{Checked, Violation, violated};
+use crate::client::{Clients, Operation, Step};
+use crate::faults::Fault;
+use crate::network::{Network, Outgoing};
+use crate::node::{Node, Scheduled};
+use crate::options::Options;
+use crate::trace::Trace;
+
+/// What happens next somewhere.
+pub(crate) enum Event {
+    /// A message arrives.
+    Deliver(Box<RaftMessage>),
+    /// A message arrives that was on the other side of a cut before it was made.
+    DeliverPast(Box<RaftMessage>),
+    /// A snapshot file and its message arrive; the sender's life, to find the file.
+    Snapshot { message: Box<RaftMessage>, key: SnapshotKey, life: u64, done: Box<dyn FnOnce(bool) + Send> },
+    /// The store's tick.
+    Tick { store: StoreId, life: u64 },
+    /// A turn of a store's loop.
+    Turn { store: StoreId, life: u64, part: Part },
+    /// A client begins an operation or proposes what it holds.
+    Client { client: usize, ticket: u64 },
+    /// A client has waited long enough for the answer to the operation with that value.
+    GiveUp { client: usize, value: u64 },
+    /// A fault begins.
+    Fault,
+    /// A fault ends.
+    EndFault(Fault),
+    /// A store starts again.
+    Restart(StoreId),
+}
+
+/// A loop of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Store,
+    Log,
+    Apply,
+    Background,
+}
+
+struct Entry {
+    at: u64,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// Counts of what happened, for a look at whether the seeds cover what they should.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stats {
+    pub(crate) events: u64,
+    pub(crate) messages: u64,
+    pub(crate) lost: u64,
+    pub(crate) snapshots: u64,
+    pub(crate) crashes: u64,
+    pub(crate) poisoned: u64,
+    pub(crate) partitions: u64,
+    pub(crate) pauses: u64,
+}
+
+/// See the module documentation.
+pub(crate) struct World {
+    pub(crate) options: Options,
+    /// Virtual nanoseconds since the start.
+    pub(crate) now: u64,
+    number: u64,
+    heap: BinaryHeap<Reverse<Entry>>,
+    pub(crate) nodes: BTreeMap<StoreId, Node>,
+    pub(crate) network: Network,
+    pub(crate) clients: Clients,
+    pub(crate) raft: RaftChecker,
+    replicas: ReplicaChecker,
+    pub(crate) trace: Trace,
+    /// Timing of turns, seeds of crashes.
+    rng: StdRng,
+    /// Faults alone draw from this.
+    pub(crate) fault_rng: StdRng,
+    pub(crate) stats: Stats,
+    /// Whether faults still begin.
+    pub(crate) faults_on: bool,
+    /// Requests to take over that the network holds back, while it does.
+    pub(crate) held: Option<Vec<RaftMessage>>,
+    /// Until when clients begin nothing.
+    pub(crate) quiet_until: u64,
+    /// Whether idle clients still begin operations.
+    pub(crate) clients_on: bool,
+}
+
+impl World {
+    /// A cluster that was just bootstrapped, with its first events.
+    pub(crate) fn start(options: Options, print: bool) -> Result<World, Violation> {
+        let stream = |number: u64| StdRng::seed_from_u64(options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+        let mut rng = stream(1);
+        let mut nodes = BTreeMap::new();
+        for store in (1..=options.stores).map(StoreId::new) {
+            let drift = options.clock_drift_ppm as i64;
+            nodes.insert(store, Node::new(store, rng.random_range(-drift..=drift)));
+        }
+        let mut world = World {
+            now: 0,
+            number: 0,
+            heap: BinaryHeap::new(),
+            nodes,
+            network: Network::new(options.network.clone(), stream(2)),
+            clients: Clients::new(&options, stream(3)),
+            raft: RaftChecker::default(),
+            replicas: ReplicaChecker::default(),
+            trace: Trace::new(print),
+            rng,
+            fault_rng: stream(4),
+            stats: Stats::default(),
+            faults_on: true,
+            held: None,
+            quiet_until: 0,
+            clients_on: true,
+            options,
+        };
+        for store in (1..=world.options.stores).map(StoreId::new) {
+            world.restart(store)?;
+        }
+        for client in 0..world.options.clients {
+            world.schedule_client(client);
+        }
+        let first = world.next_fault_delay();
+        world.schedule(first, Event::Fault);
+        Ok(world)
+    }
+
+    /// Adds an event `delay` nanoseconds from now.
+    pub(crate) fn schedule(&mut self, delay: u64, event: Event) {
+        self.number += 1;
+        self.heap.push(Reverse(Entry { at: self.now + delay, number: self.number, event }));
+    }
+
+    /// Runs all events up to a moment of virtual time.
+    pub(crate) fn run_until(&mut self, end: u64) -> Checked {
+        while self.heap.peek().is_some_and(|Reverse(entry)| entry.at <= end) {
+            let Some(Reverse(entry)) = self.heap.pop() else { break };
+            self.now = entry.at;
+            self.stats.events += 1;
+            self.step(entry.event)?;
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn step(&mut self, event: Event) -> Checked {
+        match event {
+            Event::Deliver(message) => self.deliver(*message, false),
+            Event::DeliverPast(message) => self.deliver(*message, true),
+            Event::Snapshot { message, key, life, done } => self.deliver_snapshot(*message, key, life, done),
+            Event::Tick { store, life } => self.tick(store, life),
+            Event::Turn { store, life, part } => self.turn(store, life, part),
+            Event::Client { client, ticket } if self.clients.is_current(client, ticket) => self.client(client),
+            Event::Client { .. } => Ok(()),
+            Event::GiveUp { client, value } => {
+                if let Some(step) = self.clients.give_up(client, value) {
+                    self.client_stepped(client, step);
+                }
+                Ok(())
+            }
+            Event::Fault => self.begin_fault(),
+            Event::EndFault(fault) => self.end_fault(fault),
+            Event::Restart(store) => self.restart(store),
+        }
+    }
+
+    /// A running store whose clock shows the present.
+    pub(crate) fn up(&mut self, store: StoreId) -> Option<&mut Node> {
+        let now = self.now;
+        let node = self.nodes.get_mut(&store).filter(|node| node.is_up())?;
+        node.set_time(now);
+        Some(node)
+    }
+
+    fn tick(&mut self, store: StoreId, life: u64) -> Checked {
+        if self.nodes.get(&store).is_none_or(|node| node.life != life || node.live.is_none()) {
+            return Ok(());
+        }
+        let interval = self.options.config.tick_interval.as_nanos() as u64;
+        self.schedule(interval, Event::Tick { store, life });
+        self.wake(store, Part::Store);
+        Ok(())
+    }
+
+    /// Schedules a turn unless one is under way.
+    pub(crate) fn wake(&mut self, store: StoreId, part: Part) {
+        let (low, high) = self.options.disk.sync_us;
+        let Some(node) = self.nodes.get_mut(&store).filter(|node| node.is_up()) else { return };
+        let scheduled = flag(&mut node.scheduled, part);
+        if std::mem::replace(scheduled, true) {
+            return;
+        }
+        let (life, slowness) = (node.life, node.slowness);
+        let delay = match part {
+            Part::Store | Part::Apply => self.rng.random_range(1_000..100_000),
+            Part::Log => self.rng.random_range(low..=high) * 1000 * slowness,
+            Part::Background => self.rng.random_range(100_000..5_000_000),
+        };
+        self.schedule(delay, Event::Turn { store, life, part });
+    }
+
+    fn turn(&mut self, store: StoreId, life: u64, part: Part) -> Checked {
+        let Some(node) = self.up(store).filter(|node| node.life == life) else { return Ok(()) };
+        *flag(&mut node.scheduled, part) = false;
+        let now = raftstore::Clock::now(&*node.clock);
+        let Some(live) = &mut node.live else { return Ok(()) };
+        let busy = match part {
+            Part::Store => live.core.store_turn(now),
+            Part::Log => live.writer.turn() > 0,
+            Part::Apply => live.core.apply_turn(),
+            Part::Background => live.core.background_turn(),
+        };
+        if busy {
+            self.trace.line(self.now, format_args!("{store} {part:?} turn"));
+            for next in [Part::Store, Part::Log, Part::Apply, Part::Background] {
+                self.wake(store, next);
+            }
+        }
+        self.after_call(store, busy && part == Part::Apply)
+    }
+
+    /// After any call into a store: its power, its messages, its clients, its state.
+    pub(crate) fn after_call(&mut self, store: StoreId, applied: bool) -> Checked {
+        let Some(node) = self.nodes.get_mut(&store) else { return Ok(()) };
+        if node.power_is_gone() {
+            self.trace.line(self.now, format_args!("{store} loses power in the middle of its writes"));
+            return self.crash(store);
+        }
+        let Some(live) = &node.live else { return Ok(()) };
+        let (sent, roles, life) = (live.outbox.take(), live.roles.take(), node.life);
+        for (region, term, leads) in roles {
+            let role = if leads { "leads" } else { "no longer leads" };
+            self.trace.line(self.now, format_args!("{store} {role} region {region} in term {term}"));
+        }
+        for outgoing in sent {
+            self.send(store, life, outgoing)?;
+        }
+        for client in self.clients.waiting_for(store) {
+            let step = self.clients.poll(client)?;
+            self.client_stepped(client, step);
+        }
+        self.check_poison(store);
+        self.observe(store, applied)
+    }
+
+    /// Shows the store's state to the checkers. Its data at intervals only, for the time that takes.
+    fn observe(&mut self, store: StoreId, applied: bool) -> Checked {
+        let Some(node) = self.nodes.get_mut(&store) else { return Ok(()) };
+        let Some(live) = &node.live else { return Ok(()) };
+        for status in live.handle.regions() {
+            let (region, index) = (status.region.id, status.applied);
+            self.raft.on_status(store, &status)?;
+            // A poisoned store may have stopped in the middle of replacing data by a snapshot's; its next life starts over.
+            if !applied || node.poisoned {
+                continue;
+            }
+            for (index, hash) in node.new_entries(region, index) {
+                self.replicas.on_entry(store, region, index, hash)?;
+            }
+            if index.get() % 4 == 0 {
+                let hash = node.hash_region(&status.region).map_err(|error| Violation(error.to_string()))?;
+                self.replicas.on_state(store, region, index, hash)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, store: StoreId, life: u64, outgoing: Outgoing) -> Checked {
+        match outgoing {
+            Outgoing::Message(message) => {
+                self.raft.on_send(&message)?;
+                self.stats.messages += 1;
+                if message.message.msg_type() == MessageType::MsgTimeoutNow && self.held.is_some() {
+                    self.trace.line(self.now, format_args!("{} is held", Shown(&message)));
+                    self.held.iter_mut().for_each(|held| held.push(message.clone()));
+                    return Ok(());
+                }
+                let copies = self.network.fate(store, message.to.store);
+                self.stats.lost += u64::from(copies.is_empty());
+                self.trace.line(self.now, format_args!("{} x{}", Shown(&message), copies.len()));
+                for delay in copies {
+                    self.schedule(delay, Event::Deliver(Box::new(message.clone())));
+                }
+            }
+            Outgoing::Snapshot(message, key, done) => {
+                self.raft.on_send(&message)?;
+                let size = self.nodes.get(&store).and_then(|node| node.live.as_ref());
+                let size = size.and_then(|live| live.snapshots.size(key).ok()).unwrap_or_default();
+                let delay = self.network.snapshot_delay(size);
+                self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", Shown(&message)));
+                self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the arrival of a message that no cut stops any more.
+    pub(crate) fn schedule_past_cut(&mut self, message: RaftMessage) {
+        self.schedule(1000, Event::DeliverPast(Box::new(message)));
+    }
+
+    fn deliver(&mut self, message: RaftMessage, past_cut: bool) -> Checked {
+        let (from, to) = (message.from.store, message.to.store);
+        if !past_cut && self.network.is_cut(from, to) {
+            return Ok(());
+        }
+        let Some(node) = self.nodes.get_mut(&to) else { return Ok(()) };
+        // A store that stands still has a network stack that does not.
+        let Some(live) = &node.live else { return Ok(()) };
+        if let Err(error) = live.handle.deliver(message) {
+            self.trace.line(self.now, format_args!("{to} drops a message: {error}"));
+        }
+        self.wake(to, Part::Store);
+        Ok(())
+    }
+
+    fn deliver_snapshot(
+        &mut self,
+        message: RaftMessage,
+        key: SnapshotKey,
+        life: u64,
+        done: Box<dyn FnOnce(bool) + Send>,
+    ) -> Checked {
+        let (from, to) = (message.from.store, message.to.store);
+        let files = |store: StoreId, life: Option<u64>| {
+            let node = self.nodes.get(&store).filter(|node| life.is_none_or(|life| life == node.life))?;
+            node.live.as_ref().filter(|_| !node.paused).map(|live| live.snapshots.clone())
+        };
+        let ends = files(from, Some(life)).zip(files(to, None)).filter(|_| !self.network.is_cut(from, to));
+        let copied = match ends {
+            Some((source, target)) => copy_file(&source, &target, key).map_err(|error| error.to_string()),
+            None => Err("a store is away".to_owned()),
+        };
+        match &copied {
+            Ok(()) => self.trace.line(self.now, format_args!("file {key} is on store {to}")),
+            Err(error) => self.trace.line(self.now, format_args!("file {key} does not arrive on store {to}: {error}")),
+        }
+        if copied.is_ok() {
+            self.stats.snapshots += 1;
+            if let Some(live) = self.nodes.get_mut(&to).and_then(|node| node.live.as_mut()) {
+                let last = live.delivered.entry(key.region).or_default();
+                *last = (*last).max(key.index.get());
+            }
+            self.deliver(message, false)?;
+        }
+        done(copied.is_ok());
+        self.wake(from, Part::Store);
+        self.after_call(to, false)
+    }
+
+    fn client(&mut self, client: usize) -> Checked {
+        if let Some(store) = self.clients.holds_for(client) {
+            // A store that stands still is asked again when it goes on.
+            let Some(node) = self.up(store) else {
+                self.schedule_client(client);
+                return Ok(());
+            };
+            let Some(live) = &node.live else { return Ok(()) };
+            let handle = live.handle.clone();
+            let step = self.clients.propose(client, &handle)?;
+            self.client_stepped(client, step);
+            self.wake(store, Part::Store);
+            return self.after_call(store, false);
+        }
+        if !self.clients_on || !self.clients.is_idle(client) {
+            return Ok(());
+        }
+        if self.now < self.quiet_until {
+            self.schedule_client(client);
+            return Ok(());
+        }
+        let operation = self.clients.begin(client);
+        self.send_operation(client, operation)
+    }
+
+    /// Hands an operation to its store, to run now or when it goes on.
+    pub(crate) fn send_operation(&mut self, client: usize, operation: Operation) -> Checked {
+        let Operation { value, kind, region, store, begin } = operation;
+        let what = format_args!("client {client} asks {store}: {kind:?} region {region} value {value} at {begin}");
+        self.trace.line(self.now, what);
+        let patience = self.options.patience.as_nanos() as u64;
+        self.schedule(patience, Event::GiveUp { client, value });
+        let Some(node) = self.nodes.get_mut(&store) else { return violated("no such store") };
+        node.set_time(self.now);
+        match &node.live {
+            None => {
+                let step = self.clients.not_sent(client, operation)?;
+                self.client_stepped(client, step);
+                Ok(())
+            }
+            Some(_) if node.paused => {
+                node.stalled.push(client);
+                self.clients.stall(client, operation);
+                Ok(())
+            }
+            Some(live) => {
+                let handle = live.handle.clone();
+                let step = self.clients.send(client, operation, &handle)?;
+                self.client_stepped(client, step);
+                self.wake(store, Part::Store);
+                self.after_call(store, false)
+            }
+        }
+    }
+
+    fn client_stepped(&mut self, client: usize, step: Step) {
+        match step {
+            Step::Waiting => {}
+            Step::Holds => self.schedule_client(client),
+            Step::Done(how) => {
+                self.trace.line(self.now, format_args!("client {client}: {how}"));
+                self.schedule_client(client);
+            }
+            Step::Refused(how) => {
+                self.trace.line(self.now, format_args!("client {client}: {how}"));
+                let later = self.clients.back_off();
+                let ticket = self.clients.new_ticket(client);
+                self.schedule(later, Event::Client { client, ticket });
+            }
+        }
+    }
+
+    fn schedule_client(&mut self, client: usize) {
+        let later = self.clients.think();
+        let ticket = self.clients.new_ticket(client);
+        self.schedule(later, Event::Client { client, ticket });
+    }
+
+    /// Takes a store's power, and gives it back after a while.
+    pub(crate) fn crash(&mut self, store: StoreId) -> Checked {
+        let longest = self.options.faults.longest.as_nanos() as u64;
+        let away = self.rng.random_range(longest / 20..=longest);
+        self.crash_for(store, away)
+    }
+
+    /// Takes a store's power for so many nanoseconds.
+    pub(crate) fn crash_for(&mut self, store: StoreId, away: u64) -> Checked {
+        let seed = self.rng.random();
+        let Some(node) = self.nodes.get_mut(&store).filter(|node| node.live.is_some()) else { return Ok(()) };
+        node.crash(seed);
+        self.stats.crashes += 1;
+        self.trace.line(self.now, format_args!("{store} crashes"));
+        self.raft.on_crash(store);
+        for client in self.clients.store_crashed(store)? {
+            self.client_stepped(client, Step::Done("store crashed".to_owned()));
+        }
+        self.schedule(away, Event::Restart(store));
+        Ok(())
+    }
+
+    /// Starts a store that is down.
+    pub(crate) fn restart(&mut self, store: StoreId) -> Checked {
+        let seed = self.rng.random();
+        let (now, cuts) = (self.now, self.network.cuts());
+        let Some(node) = self.nodes.get_mut(&store).filter(|node| node.live.is_none()) else { return Ok(()) };
+        node.set_time(now);
+        match node.open(&self.options, cuts, seed) {
+            Ok(()) => {
+                let life = node.life;
+                self.trace.line(now, format_args!("{store} starts life {life}"));
+                let interval = self.options.config.tick_interval.as_nanos() as u64;
+                let phase = self.rng.random_range(0..interval);
+                self.schedule(phase, Event::Tick { store, life });
+                for part in [Part::Store, Part::Apply, Part::Background] {
+                    self.wake(store, part);
+                }
+                self.after_call(store, true)
+            }
+            // A full disk may keep a store from starting; anything else must not.
+            Err(error) if self.is_full(store) => {
+                self.trace.line(now, format_args!("{store} does not start: {error}"));
+                let longest = self.options.faults.longest.as_nanos() as u64;
+                self.schedule(longest / 10, Event::Restart(store));
+                Ok(())
+            }
+            Err(error) => violated(format!("store {store} does not start: {error}")),
+        }
+    }
+
+    /// A poisoned store is restarted after a while, as an operator would.
+    fn check_poison(&mut self, store: StoreId) {
+        let Some(node) = self.nodes.get_mut(&store) else { return };
+        let Some(why) = node.live.as_ref().and_then(|live| live.core.poisoned()) else { return };
+        if std::mem::replace(&mut node.poisoned, true) {
+            return;
+        }
+        self.stats.poisoned += 1;
+        self.trace.line(self.now, format_args!("{store} is poisoned: {why}"));
+        let longest = self.options.faults.longest.as_nanos() as u64;
+        let delay = self.rng.random_range(0..=longest);
+        self.schedule(delay, Event::EndFault(Fault::Poisoned(store)));
+    }
+
+    /// Runs until every region was written since `since`, or the time is up.
+    pub(crate) fn regions_written_since(&self, since: u64) -> bool {
+        let written = |region: &raftstore::Region| self.clients.confirmed.get(&region.id).is_some_and(|at| *at > since);
+        self.options.regions.iter().all(written)
+    }
+
+    /// Why the replicas are not all the same yet; `None` if they are.
+    pub(crate) fn difference(&self) -> Result<Option<String>, Violation> {
+        for region in &self.options.regions {
+            let mut first = None;
+            for peer in &region.peers {
+                let live = self.nodes.get(&peer.store).and_then(|node| Some((node, node.live.as_ref()?)));
+                let Some((node, live)) = live else { return Ok(Some(format!("store {} is down", peer.store))) };
+                let Some(status) = live.handle.region(region.id) else {
+                    return Ok(Some(format!("region {} is not on store {}", region.id, peer.store)));
+                };
+                let hash = node.hash_region(region).map_err(|error| Violation(error.to_string()))?;
+                let this = (status.applied, hash);
+                let (expected, by) = *first.get_or_insert((this, peer.store));
+                if expected.0 != this.0 {
+                    let what = format!("store {} applied {}, store {by} {}", peer.store, this.0, expected.0);
+                    return Ok(Some(format!("region {}: {what}", region.id)));
+                }
+                if expected.1 != this.1 {
+                    return violated(format!(
+                        "region {}: the data of stores {} and {by} differ",
+                        region.id, peer.store
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn flag(scheduled: &mut Scheduled, part: Part) -> &mut bool {
+    match part {
+        Part::Store => &mut scheduled.store,
+        Part::Log => &mut scheduled.log,
+        Part::Apply => &mut scheduled.apply,
+        Part::Background => &mut scheduled.background,
+    }
+}
+
+/// Copies a snapshot file as the transport does: in pieces, verified before it counts.
+fn copy_file(from: &SnapshotFiles, to: &SnapshotFiles, key: SnapshotKey) -> engine::store::Result<()> {
+    let mut writer = to.receive(key)?;
+    let mut offset = 0;
+    loop {
+        let bytes = from.read(key, offset, 1000)?;
+        if bytes.is_empty() {
+            return writer.finish();
+        }
+        writer.write(&bytes)?;
+        offset += bytes.len() as u64;
+    }
+}
+
+/// A message in one line.
+struct Shown<'a>(&'a RaftMessage);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RaftMessage { region, from, to, message, .. } = self.0;
+        let (kind, entries) = (message.msg_type(), message.entries.len());
+        write!(f, "{} -> {} region {region} {kind:?} term {}", from.store, to.store, message.term)?;
+        write!(f, " index {} log term {} commit {}", message.index, message.log_term, message.commit)?;
+        write!(f, " entries {entries}{}", if message.reject { " reject" } else { "" })
+    }
+}
