@@ -1,0 +1,20 @@
+//! Generates the gRPC messages and services from every file in `proto/`. The compiler of .proto files is a Rust library, so
+//! that building needs no `protoc`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir("proto")? {
+        let path: PathBuf = entry?.path();
+        if path.extension().is_some_and(|ext| ext == "proto") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let descriptors = protox::compile(files, ["proto"])?;
+    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    Ok(())
+}

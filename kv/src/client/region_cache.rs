@@ -1,0 +1,301 @@
+//! The region cache: which region holds a storage key, under which epoch, and which replica to ask.
+//!
+//! Pure: it learns from descriptors handed to it (answers to `locate`, the one inside `EpochNotMatch`) and from failed
+//! calls, and says what kind of retry a failure deserves. It may be wrong at any time; the server checks the epoch of
+//! every request, so a wrong entry costs a round trip and never a wrong answer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use raftstore::{Epoch, PeerRole, Region, RegionContext, RegionError, RegionId, StoreId};
+
+use super::backoff::RetryClass;
+use super::endpoint::CallError;
+use crate::api::ServerError;
+
+/// Where to send a request: a region as we know it, and the replica to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The region.
+    pub region: Arc<Region>,
+    /// The store of the replica that is believed to lead it.
+    pub store: StoreId,
+    /// Replicas were given up since the region last served: a success is worth a [`RegionCache::confirm`].
+    pub unproven: bool,
+}
+
+impl Route {
+    /// What a request must name.
+    pub fn context(&self) -> RegionContext {
+        RegionContext { region: self.region.id, epoch: self.region.epoch }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    region: Arc<Region>,
+    target: StoreId,
+    /// Replicas given up in a row; after all of them, the region is located anew.
+    failures: usize,
+    /// Looked up since the eviction hand last passed.
+    used: AtomicBool,
+}
+
+impl Entry {
+    fn route(&self) -> Route {
+        self.used.store(true, Ordering::Relaxed);
+        self.peek()
+    }
+
+    fn peek(&self) -> Route {
+        Route { region: Arc::clone(&self.region), store: self.target, unproven: self.failures > 0 }
+    }
+}
+
+/// The cache.
+///
+/// Invariants:
+/// 1. The ranges of no two entries overlap.
+/// 2. `starts` names, for every region cached, the key of its one entry.
+/// 3. The target of an entry is the store of one of its region's replicas.
+/// 4. There are at most `capacity` entries.
+#[derive(Debug)]
+pub struct RegionCache {
+    entries: BTreeMap<Vec<u8>, Entry>,
+    starts: HashMap<RegionId, Vec<u8>>,
+    capacity: usize,
+    /// Where the search for an entry to evict goes on.
+    hand: Vec<u8>,
+}
+
+impl RegionCache {
+    /// An empty cache of at most `capacity` regions (at least one).
+    pub fn new(capacity: usize) -> RegionCache {
+        RegionCache { entries: BTreeMap::new(), starts: HashMap::new(), capacity: capacity.max(1), hand: Vec::new() }
+    }
+
+    /// How many regions are known.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no region is known.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The region that holds a storage key.
+    pub fn lookup(&self, key: &[u8]) -> Option<Route> {
+        let (_, entry) = self.entries.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
+        entry.region.contains(key).then(|| entry.route())
+    }
+
+    /// The region that holds the last keys before `bound`, where an empty bound is after every key.
+    pub fn lookup_before(&self, bound: &[u8]) -> Option<Route> {
+        let upper = if bound.is_empty() { Bound::Unbounded } else { Bound::Excluded(bound) };
+        let (_, entry) = self.entries.range::<[u8], _>((Bound::Unbounded, upper)).next_back()?;
+        reaches(&entry.region, bound).then(|| entry.route())
+    }
+
+    /// What is cached of one region.
+    pub fn region(&self, id: RegionId) -> Option<Route> {
+        self.entries.get(self.starts.get(&id)?).map(Entry::route)
+    }
+
+    /// Learns a descriptor and perhaps its leader. False if it is malformed, or older than what is known; the cache is
+    /// then unchanged.
+    pub fn insert(&mut self, region: Region, leader: Option<StoreId>) -> bool {
+        let well_formed = region.end.is_empty() || region.start < region.end;
+        let Some(fallback) = first_voter(&region) else { return false };
+        if !well_formed {
+            return false;
+        }
+        let old = self.starts.get(&region.id).and_then(|start| self.entries.get(start));
+        if old.is_some_and(|old| is_newer(old.region.epoch, region.epoch)) {
+            return false;
+        }
+        let kept = old.map(|old| old.target).filter(|store| region.peer_on(*store).is_some());
+        let overlapping = self.overlapping(&region);
+        if overlapping.iter().any(|other| other.id != region.id && other.epoch.version > region.epoch.version) {
+            return false;
+        }
+        let stale: Vec<RegionId> = overlapping.iter().map(|other| other.id).chain([region.id]).collect();
+        for id in stale {
+            self.invalidate(id);
+        }
+        let target = leader.filter(|store| region.peer_on(*store).is_some()).or(kept).unwrap_or(fallback);
+        self.make_room();
+        self.starts.insert(region.id, region.start.clone());
+        let entry = Entry { region: Arc::new(region), target, failures: 0, used: AtomicBool::new(true) };
+        self.entries.insert(entry.region.start.clone(), entry);
+        true
+    }
+
+    /// Forgets a region.
+    pub fn invalidate(&mut self, id: RegionId) {
+        if let Some(start) = self.starts.remove(&id) {
+            self.entries.remove(&start);
+        }
+    }
+
+    /// A replica served: those that failed before are forgiven.
+    pub fn confirm(&mut self, id: RegionId) {
+        if let Some(entry) = self.entry_mut(id) {
+            entry.failures = 0;
+        }
+    }
+
+    /// Learns from a failed call that was sent along `route`, and says what kind of retry it deserves; `None` if a
+    /// retry would not help.
+    pub fn on_failure(&mut self, route: &Route, error: &CallError) -> Option<RetryClass> {
+        match error {
+            CallError::Unreachable { .. } => {
+                self.rotate(route);
+                Some(RetryClass::Unreachable)
+            }
+            CallError::Lost { .. } => {
+                self.rotate(route);
+                Some(RetryClass::Lost)
+            }
+            CallError::Server(ServerError::Region(error)) => Some(self.on_region_error(route, error)),
+            CallError::Server(ServerError::Undetermined(_)) => Some(RetryClass::Lost),
+            CallError::Server(ServerError::Failed(_)) => {
+                self.rotate(route);
+                Some(RetryClass::Failed)
+            }
+            CallError::Server(ServerError::Key(_)) => None,
+        }
+    }
+
+    fn on_region_error(&mut self, route: &Route, error: &RegionError) -> RetryClass {
+        match error {
+            RegionError::NotLeader { leader: Some(leader), .. } => {
+                self.set_leader(route, leader.store);
+                RetryClass::Moved
+            }
+            RegionError::NotLeader { leader: None, .. } => {
+                self.rotate(route);
+                RetryClass::NoLeader
+            }
+            RegionError::RegionNotFound { .. } => {
+                // The replica moved away or is not there yet; the others may still serve under this very epoch.
+                self.rotate(route);
+                RetryClass::Stale
+            }
+            RegionError::EpochNotMatch { current } => {
+                // The store that answered held the leader of the new region a moment ago, unless it is out of the
+                // group.
+                if !self.insert(Region::clone(current), Some(route.store)) {
+                    self.rotate(route);
+                } else if current.id != route.region.id {
+                    self.invalidate(route.region.id);
+                }
+                RetryClass::Stale
+            }
+            RegionError::KeyNotInRegion { .. } => {
+                self.invalidate(route.region.id);
+                RetryClass::Stale
+            }
+            RegionError::ServerBusy { .. } => RetryClass::Busy,
+            RegionError::StaleCommand { .. } | RegionError::NotReady { .. } => RetryClass::NoLeader,
+        }
+    }
+
+    /// Points the entry at the leader that a replica named; an unknown store means that the membership changed, so the
+    /// region is located anew.
+    fn set_leader(&mut self, route: &Route, leader: StoreId) {
+        let Some(entry) = self.entry_mut(route.region.id) else { return };
+        if entry.region.peer_on(leader).is_some() {
+            entry.target = leader;
+        } else if !is_newer(entry.region.epoch, route.region.epoch) {
+            self.invalidate(route.region.id);
+        }
+    }
+
+    /// Moves on from a replica that did not serve. One full round without a success makes the region unknown, so that
+    /// other stores are asked.
+    fn rotate(&mut self, route: &Route) {
+        let Some(entry) = self.entry_mut(route.region.id) else { return };
+        if entry.target != route.store {
+            return;
+        }
+        let voters: Vec<StoreId> =
+            entry.region.peers.iter().filter(|p| p.role == PeerRole::Voter).map(|p| p.store).collect();
+        entry.failures = entry.failures.saturating_add(1);
+        if entry.failures >= voters.len() {
+            self.invalidate(route.region.id);
+            return;
+        }
+        let at = voters.iter().position(|store| *store == route.store).map_or(0, |at| at + 1);
+        if let Some(next) = voters.get(at % voters.len()) {
+            entry.target = *next;
+        }
+    }
+
+    fn entry_mut(&mut self, id: RegionId) -> Option<&mut Entry> {
+        self.entries.get_mut(self.starts.get(&id)?)
+    }
+
+    fn overlapping(&self, region: &Region) -> Vec<Arc<Region>> {
+        let upper = if region.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(region.end.as_slice()) };
+        self.entries
+            .range::<[u8], _>((Bound::Unbounded, upper))
+            .rev()
+            .map(|(_, entry)| &entry.region)
+            .take_while(|other| other.end.is_empty() || other.end > region.start)
+            .map(Arc::clone)
+            .collect()
+    }
+
+    /// Evicts, when full, the next entry after the hand that was not looked up since the hand last passed it.
+    fn make_room(&mut self) {
+        while self.entries.len() >= self.capacity {
+            let next = self
+                .entries
+                .range::<[u8], _>((Bound::Excluded(self.hand.as_slice()), Bound::Unbounded))
+                .next()
+                .or_else(|| self.entries.iter().next())
+                .map(|(start, entry)| (start.clone(), entry.region.id, entry.used.swap(false, Ordering::Relaxed)));
+            let Some((start, id, used)) = next else { return };
+            self.hand = start;
+            if !used {
+                self.invalidate(id);
+            }
+        }
+    }
+
+    /// The entries in key order, for display and for checks.
+    pub fn routes(&self) -> impl Iterator<Item = Route> + '_ {
+        self.entries.values().map(Entry::peek)
+    }
+
+    /// Panics if an invariant does not hold.
+    pub fn check(&self) {
+        assert!(self.entries.len() <= self.capacity, "more regions than the capacity");
+        assert_eq!(self.entries.len(), self.starts.len(), "one entry per region");
+        let mut last_end: Option<&[u8]> = None;
+        for (start, entry) in &self.entries {
+            assert_eq!(start, &entry.region.start, "an entry is filed under its region's start");
+            assert_eq!(self.starts.get(&entry.region.id), Some(start), "`starts` names the entry");
+            assert!(entry.region.peer_on(entry.target).is_some(), "the target is a replica");
+            assert!(last_end.is_none_or(|end| !end.is_empty() && end <= start.as_slice()), "ranges overlap");
+            last_end = Some(&entry.region.end);
+        }
+    }
+}
+
+/// Whether the region reaches up to `bound`, where an empty bound is after every key.
+pub(super) fn reaches(region: &Region, bound: &[u8]) -> bool {
+    region.end.is_empty() || (!bound.is_empty() && region.end.as_slice() >= bound)
+}
+
+/// Whether `a` is a later version of a region than `b`.
+pub(super) fn is_newer(a: Epoch, b: Epoch) -> bool {
+    (a.version, a.conf_ver) > (b.version, b.conf_ver)
+}
+
+fn first_voter(region: &Region) -> Option<StoreId> {
+    region.peers.iter().find(|p| p.role == PeerRole::Voter).map(|p| p.store)
+}

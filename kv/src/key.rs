@@ -1,0 +1,245 @@
+//! Keys as transactions see them, and their form in the store.
+//!
+//! A [`Key`] is any byte string. In the store it is encoded in groups of eight bytes, each followed by a marker: the last group is
+//! padded with zeros, and its marker is 0xff less the number of padding bytes; every full group that is not the last one has the marker
+//! 0xff (the scheme of MyRocks and TiKV). This keeps the order of keys and makes no encoded key a prefix of another, so that a
+//! timestamp may follow without mixing the versions of two keys. Timestamps follow complemented and big-endian: the newest
+//! version of a key comes first. Region boundaries are in storage form, without a timestamp. The layout is pinned in `docs/formats.md`.
+
+use std::fmt;
+
+use bytes::Bytes;
+use tso::Timestamp;
+
+/// Bytes of a key in one group.
+const GROUP: usize = 8;
+/// The marker of a group that is full and not the last.
+const FULL: u8 = 0xff;
+/// Bytes of a timestamp behind a storage key.
+pub const TS_LEN: usize = 8;
+
+/// A key, as the transaction layer names it. Cheap to clone.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Bytes);
+
+/// Bytes that are not the storage form of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed storage key: {0}")]
+pub struct MalformedKey(&'static str);
+
+impl Key {
+    /// From its bytes.
+    pub fn new(bytes: impl Into<Bytes>) -> Key {
+        Key(bytes.into())
+    }
+
+    /// From a static byte string, without copying it.
+    pub const fn from_static(bytes: &'static [u8]) -> Key {
+        Key(Bytes::from_static(bytes))
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Its bytes, without copying them.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// Whether it has no bytes. As the end of a range that stands for "after every key".
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The smallest key above this one.
+    pub fn successor(&self) -> Key {
+        let mut bytes = Vec::with_capacity(self.0.len() + 1);
+        bytes.extend_from_slice(&self.0);
+        bytes.push(0);
+        Key(bytes.into())
+    }
+
+    /// The storage form, without a timestamp: memory-comparable and prefix-free.
+    pub fn to_storage(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(storage_len(self.0.len()) + TS_LEN);
+        encode(&self.0, &mut out);
+        out
+    }
+
+    /// The storage form of the version at `ts`.
+    pub fn to_versioned(&self, ts: Timestamp) -> Vec<u8> {
+        let mut out = self.to_storage();
+        push_ts(&mut out, ts);
+        out
+    }
+
+    /// The key of a storage form without a timestamp.
+    pub fn from_storage(storage: &[u8]) -> Result<Key, MalformedKey> {
+        decode(storage).map(|bytes| Key(bytes.into()))
+    }
+
+    /// The key and timestamp of a versioned storage form.
+    pub fn from_versioned(versioned: &[u8]) -> Result<(Key, Timestamp), MalformedKey> {
+        let (storage, ts) = split_ts(versioned)?;
+        Ok((Key::from_storage(storage)?, ts))
+    }
+}
+
+/// The bounds of a range of keys in storage form; an empty `end` is after every key and stays empty.
+pub fn storage_range(start: &Key, end: &Key) -> (Vec<u8>, Vec<u8>) {
+    (start.to_storage(), if end.is_empty() { Vec::new() } else { end.to_storage() })
+}
+
+/// Length of the storage form of a key of `len` bytes, without a timestamp.
+pub const fn storage_len(len: usize) -> usize {
+    (len / GROUP + 1) * (GROUP + 1)
+}
+
+/// Appends a timestamp so that newer ones sort first.
+pub fn push_ts(storage: &mut Vec<u8>, ts: Timestamp) {
+    storage.extend_from_slice(&(!ts.raw()).to_be_bytes());
+}
+
+/// Splits a versioned storage form into the storage key, which is not checked, and the timestamp.
+pub fn split_ts(versioned: &[u8]) -> Result<(&[u8], Timestamp), MalformedKey> {
+    match versioned.split_last_chunk::<TS_LEN>() {
+        Some((storage, ts)) if !storage.is_empty() => Ok((storage, Timestamp::from_raw(!u64::from_be_bytes(*ts)))),
+        _ => Err(MalformedKey("too short for a timestamp")),
+    }
+}
+
+fn encode(bytes: &[u8], out: &mut Vec<u8>) {
+    let (groups, rest) = bytes.as_chunks::<GROUP>();
+    for group in groups {
+        out.extend_from_slice(group);
+        out.push(FULL);
+    }
+    let padding = GROUP - rest.len();
+    out.extend_from_slice(rest);
+    out.extend_from_slice(&[0; GROUP][..padding]);
+    out.push(FULL - padding as u8);
+}
+
+fn decode(storage: &[u8]) -> Result<Vec<u8>, MalformedKey> {
+    let (groups, rest) = storage.as_chunks::<{ GROUP + 1 }>();
+    if !rest.is_empty() {
+        return Err(MalformedKey("length is not a number of groups"));
+    }
+    let Some((last, full)) = groups.split_last() else { return Err(MalformedKey("empty")) };
+    let mut out = Vec::with_capacity(groups.len() * GROUP);
+    for [group @ .., marker] in full {
+        if *marker != FULL {
+            return Err(MalformedKey("padded group before the last"));
+        }
+        out.extend_from_slice(group);
+    }
+    let [group @ .., marker] = last;
+    let padding = usize::from(FULL - marker);
+    if padding == 0 || padding > GROUP {
+        return Err(MalformedKey("marker of the last group"));
+    }
+    let (bytes, zeros) = group.split_at(GROUP - padding);
+    if zeros.iter().any(|b| *b != 0) {
+        return Err(MalformedKey("padding is not zero"));
+    }
+    out.extend_from_slice(bytes);
+    Ok(out)
+}
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn golden_bytes() {
+        assert_eq!(Key::from_static(b"").to_storage(), [0, 0, 0, 0, 0, 0, 0, 0, 0xf7]);
+        assert_eq!(Key::from_static(b"abc").to_storage(), *b"abc\0\0\0\0\0\xfa");
+        assert_eq!(Key::from_static(b"12345678").to_storage(), *b"12345678\xff\0\0\0\0\0\0\0\0\xf7");
+        assert_eq!(
+            Key::from_static(b"a").to_versioned(Timestamp::from_raw(1)),
+            *b"a\0\0\0\0\0\0\0\xf8\xff\xff\xff\xff\xff\xff\xff\xfe"
+        );
+    }
+
+    #[test]
+    fn malformed_forms_are_errors() {
+        let cases: &[&[u8]] = &[
+            b"",
+            b"abc",
+            b"abc\0\0\0\0\0\xf6",
+            b"abc\0\0\0\0\x01\xfa",
+            b"12345678\xff",
+            b"abc\0\0\0\0\0\xfaabc\0\0\0\0\0\xfa",
+        ];
+        for case in cases {
+            assert!(Key::from_storage(case).is_err(), "{}", case.escape_ascii());
+        }
+        assert!(split_ts(b"12345678").is_err());
+        assert!(Key::from_versioned(b"x\0\0\0\0\0\0\0\0").is_err());
+    }
+
+    /// Short keys over a small alphabet meet the borders of groups and of padding often.
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xf7), Just(0xff), any::<u8>()], 0..20)
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(bytes in any_key(), ts in any::<u64>()) {
+            let key = Key::new(bytes);
+            let storage = key.to_storage();
+            prop_assert_eq!(storage.len(), storage_len(key.as_bytes().len()));
+            prop_assert_eq!(Key::from_storage(&storage).unwrap(), key.clone());
+            let ts = Timestamp::from_raw(ts);
+            prop_assert_eq!(Key::from_versioned(&key.to_versioned(ts)).unwrap(), (key, ts));
+        }
+
+        #[test]
+        fn order_is_kept_and_newer_versions_come_first(a in any_key(), b in any_key(), ta in any::<u64>(), tb in any::<u64>()) {
+            let (a, b) = (Key::new(a), Key::new(b));
+            prop_assert_eq!(a.to_storage().cmp(&b.to_storage()), a.cmp(&b));
+            let (ta, tb) = (Timestamp::from_raw(ta), Timestamp::from_raw(tb));
+            prop_assert_eq!(a.to_versioned(ta).cmp(&b.to_versioned(tb)), a.cmp(&b).then(tb.cmp(&ta)));
+            // Region boundaries have no timestamp: every version of a key lies at or after its storage form and before the next key's.
+            if a < b {
+                prop_assert!(a.to_versioned(ta) < b.to_storage());
+                prop_assert!(a.to_storage() < a.to_versioned(ta));
+            }
+        }
+
+        #[test]
+        fn no_key_is_a_prefix_of_another(a in any_key(), b in any_key()) {
+            let (a, b) = (Key::new(a), Key::new(b));
+            prop_assert!(a == b || !a.to_storage().starts_with(&b.to_storage()));
+        }
+
+        #[test]
+        fn any_bytes_decode_to_what_encodes_to_them_or_fail(bytes in any_key()) {
+            if let Ok(key) = Key::from_storage(&bytes) {
+                prop_assert_eq!(key.to_storage(), bytes);
+            }
+        }
+
+        #[test]
+        fn nothing_lies_between_a_key_and_its_successor(a in any_key(), b in any_key()) {
+            let (a, b) = (Key::new(a), Key::new(b));
+            prop_assert!(!(a < b && b < a.successor()));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Metrics of the server side.
+
+use prometheus::{Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+use crate::api::{RequestBody, Response, ServerError};
+
+/// Kinds of request, in the order of the counters.
+const KINDS: [&str; 9] =
+    ["get", "batch_get", "scan", "prewrite", "commit", "rollback", "check_txn_status", "resolve_lock", "heartbeat"];
+/// Outcomes of a request, in the order of the counters.
+const OUTCOMES: [&str; 5] = ["ok", "region_error", "key_error", "undetermined", "failed"];
+/// Upper bounds of the latency buckets, in seconds: 50 us to about 13 s, each four times the last.
+const LATENCY_BUCKETS: [f64; 10] = [5e-5, 2e-4, 8e-4, 3.2e-3, 1.28e-2, 5.12e-2, 0.2048, 0.8192, 3.2768, 13.1072];
+
+/// Counters of a [`crate::server::KvServer`].
+#[derive(Clone, Debug)]
+pub struct ServerMetrics {
+    requests: Vec<IntCounter>,
+    seconds: Vec<Histogram>,
+    /// Requests being carried out.
+    pub in_flight: IntGauge,
+}
+
+impl ServerMetrics {
+    /// Registers the metrics.
+    pub fn new(registry: &Registry) -> Result<ServerMetrics, Error> {
+        let opts = Opts::new("cortado_kv_requests_total", "Requests carried out, by kind and outcome.");
+        let counters = IntCounterVec::new(opts, &["kind", "outcome"])?;
+        registry.register(Box::new(counters.clone()))?;
+        let opts = HistogramOpts::new("cortado_kv_request_seconds", "Time to carry out a request, by kind.")
+            .buckets(LATENCY_BUCKETS.to_vec());
+        let histograms = HistogramVec::new(opts, &["kind"])?;
+        registry.register(Box::new(histograms.clone()))?;
+        let in_flight = IntGauge::new("cortado_kv_requests_in_flight", "Requests being carried out.")?;
+        registry.register(Box::new(in_flight.clone()))?;
+        let pairs = KINDS.iter().flat_map(|kind| OUTCOMES.iter().map(move |outcome| [*kind, *outcome]));
+        Ok(ServerMetrics {
+            requests: pairs.map(|labels| counters.with_label_values(&labels)).collect(),
+            seconds: KINDS.iter().map(|kind| histograms.with_label_values(&[kind])).collect(),
+            in_flight,
+        })
+    }
+
+    /// Notes the end of a request.
+    pub(crate) fn observe(&self, kind: Kind, result: &Result<Response, ServerError>, seconds: f64) {
+        let outcome = match result {
+            Ok(_) => 0,
+            Err(ServerError::Region(_)) => 1,
+            Err(ServerError::Key(_)) => 2,
+            Err(ServerError::Undetermined(_)) => 3,
+            Err(ServerError::Failed(_)) => 4,
+        };
+        if let Some(counter) = self.requests.get(kind.0 * OUTCOMES.len() + outcome) {
+            counter.inc();
+        }
+        if let Some(histogram) = self.seconds.get(kind.0) {
+            histogram.observe(seconds);
+        }
+    }
+}
+
+/// The place of a request's kind in [`KINDS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind(usize);
+
+impl Kind {
+    /// Of a request.
+    pub(crate) const fn of(body: &RequestBody) -> Kind {
+        Kind(match body {
+            RequestBody::Get { .. } => 0,
+            RequestBody::BatchGet { .. } => 1,
+            RequestBody::Scan(_) => 2,
+            RequestBody::Prewrite(_) => 3,
+            RequestBody::Commit { .. } => 4,
+            RequestBody::Rollback { .. } => 5,
+            RequestBody::CheckTxnStatus(_) => 6,
+            RequestBody::ResolveLock { .. } => 7,
+            RequestBody::Heartbeat { .. } => 8,
+        })
+    }
+}

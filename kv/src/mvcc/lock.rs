@@ -1,0 +1,241 @@
+//! The lock record: a transaction's claim on a key, with the value it stages there.
+//!
+//! Written by prewrite, removed by commit and rollback, read by everybody who meets the key in between.
+
+use bytes::Bytes;
+use tso::Timestamp;
+
+use super::{MvccError, Result, SHORT_VALUE_MAX};
+use crate::api::LockInfo;
+use crate::key::Key;
+
+/// The version of the format that is written.
+const VERSION: u8 = 1;
+/// Bytes before the primary key: version, kind, flags, start_ts, ttl_ms, min_commit_ts, length of the primary.
+const HEADER: usize = 3 + 3 * 8 + 4;
+/// Flag: a short value follows the primary key.
+const SHORT_VALUE: u8 = 1;
+
+/// What a lock will become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// A new value.
+    Put,
+    /// The removal of the key.
+    Delete,
+    /// No change: it only conflicts with other changes.
+    Lock,
+}
+
+/// The lock of one key.
+///
+/// Invariants:
+/// 1. `min_commit_ts > start_ts`.
+/// 2. A short value has at most [`SHORT_VALUE_MAX`] bytes and belongs to a `Put`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockRecord {
+    /// What it will become.
+    pub kind: LockKind,
+    /// The key whose record decides the fate of the transaction.
+    pub primary: Key,
+    /// The transaction.
+    pub start_ts: Timestamp,
+    /// Life of the lock in milliseconds from `start_ts`' physical part.
+    pub ttl_ms: u64,
+    /// The transaction may not commit below this.
+    pub min_commit_ts: Timestamp,
+    /// The staged value of a `Put`, unless it lies in `Cf::Default`.
+    pub short_value: Option<Bytes>,
+}
+
+impl LockKind {
+    const fn code(self) -> u8 {
+        match self {
+            LockKind::Put => 1,
+            LockKind::Delete => 2,
+            LockKind::Lock => 3,
+        }
+    }
+
+    const fn from_code(code: u8) -> Option<LockKind> {
+        match code {
+            1 => Some(LockKind::Put),
+            2 => Some(LockKind::Delete),
+            3 => Some(LockKind::Lock),
+            _ => None,
+        }
+    }
+}
+
+impl LockRecord {
+    /// Whether a read at `ts` must wait for the transaction: it could still commit at or below `ts` and change what is read.
+    pub fn blocks_read_at(&self, ts: Timestamp) -> bool {
+        self.kind != LockKind::Lock && self.min_commit_ts <= ts
+    }
+
+    /// Whether its life ended before `now`.
+    pub fn is_expired_at(&self, now: Timestamp) -> bool {
+        self.start_ts.physical_ms().saturating_add(self.ttl_ms) < now.physical_ms()
+    }
+
+    /// The form in which others are told of it.
+    pub fn info(&self, key: Key) -> LockInfo {
+        LockInfo { key, primary: self.primary.clone(), start_ts: self.start_ts, ttl_ms: self.ttl_ms }
+    }
+
+    /// The form in the store.
+    pub fn encode(&self) -> Vec<u8> {
+        self.check();
+        let primary = self.primary.as_bytes();
+        let value = self.short_value.as_deref().unwrap_or_default();
+        let mut out = Vec::with_capacity(HEADER + primary.len() + value.len());
+        let flags = if self.short_value.is_some() { SHORT_VALUE } else { 0 };
+        out.extend_from_slice(&[VERSION, self.kind.code(), flags]);
+        out.extend_from_slice(&self.start_ts.raw().to_be_bytes());
+        out.extend_from_slice(&self.ttl_ms.to_be_bytes());
+        out.extend_from_slice(&self.min_commit_ts.raw().to_be_bytes());
+        let primary_len = u32::try_from(primary.len()).unwrap_or(u32::MAX);
+        assert_eq!(primary_len as usize, primary.len(), "a key is far below 4 GiB");
+        out.extend_from_slice(&primary_len.to_be_bytes());
+        out.extend_from_slice(primary);
+        out.extend_from_slice(value);
+        out
+    }
+
+    /// From the form in the store.
+    pub fn decode(bytes: &[u8]) -> Result<LockRecord> {
+        let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
+            return Err(version_or(bytes, "too short"));
+        };
+        let [version, kind, flags, fields @ ..] = header;
+        if *version != VERSION {
+            return Err(malformed("unknown version"));
+        }
+        let kind = LockKind::from_code(*kind).ok_or(malformed("unknown kind"))?;
+        if flags & !SHORT_VALUE != 0 {
+            return Err(malformed("unknown flags"));
+        }
+        let (numbers, tail) = fields.as_chunks::<8>();
+        let [start_ts, ttl_ms, min_commit_ts] = numbers else { return Err(malformed("too short")) };
+        let mut primary_len = [0; 4];
+        primary_len.copy_from_slice(tail);
+        let Some((primary, value)) = rest.split_at_checked(u32::from_be_bytes(primary_len) as usize) else {
+            return Err(malformed("primary key is cut off"));
+        };
+        let has_value = flags & SHORT_VALUE != 0;
+        if value.len() > SHORT_VALUE_MAX || (!value.is_empty() && !has_value) || (has_value && kind != LockKind::Put) {
+            return Err(malformed("short value does not fit the header"));
+        }
+        let lock = LockRecord {
+            kind,
+            primary: Key::new(primary.to_vec()),
+            start_ts: Timestamp::from_raw(u64::from_be_bytes(*start_ts)),
+            ttl_ms: u64::from_be_bytes(*ttl_ms),
+            min_commit_ts: Timestamp::from_raw(u64::from_be_bytes(*min_commit_ts)),
+            short_value: has_value.then(|| Bytes::copy_from_slice(value)),
+        };
+        if lock.min_commit_ts <= lock.start_ts {
+            return Err(malformed("min_commit_ts is not above start_ts"));
+        }
+        Ok(lock)
+    }
+
+    fn check(&self) {
+        assert!(self.min_commit_ts > self.start_ts, "invariant 1: {self:?}");
+        let short = self.short_value.as_ref();
+        assert!(
+            short.is_none_or(|v| v.len() <= SHORT_VALUE_MAX && self.kind == LockKind::Put),
+            "invariant 2: {self:?}"
+        );
+    }
+}
+
+const fn malformed(what: &'static str) -> MvccError {
+    MvccError::Record { record: "lock", what }
+}
+
+/// A newer version may well be shorter: its number says more than its length.
+fn version_or(bytes: &[u8], what: &'static str) -> MvccError {
+    malformed(if bytes.first().is_some_and(|v| *v != VERSION) { "unknown version" } else { what })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lock(kind: LockKind, short_value: Option<&'static [u8]>) -> LockRecord {
+        LockRecord {
+            kind,
+            primary: Key::from_static(b"pk"),
+            start_ts: Timestamp::from_raw(0x0102_0304_0506_0708),
+            ttl_ms: 3_000,
+            min_commit_ts: Timestamp::from_raw(0x0102_0304_0506_0709),
+            short_value: short_value.map(Bytes::from_static),
+        }
+    }
+
+    #[test]
+    fn golden_bytes() {
+        let put = lock(LockKind::Put, Some(b"val"));
+        let expected = b"\x01\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pkval";
+        assert_eq!(put.encode(), expected);
+        assert_eq!(LockRecord::decode(expected).unwrap(), put);
+
+        let delete = lock(LockKind::Delete, None);
+        let expected = b"\x01\x02\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pk";
+        assert_eq!(delete.encode(), expected);
+    }
+
+    #[test]
+    fn forms_round_trip() {
+        let long_value = lock(LockKind::Put, None);
+        let empty_value = lock(LockKind::Put, Some(b""));
+        for record in [long_value, empty_value, lock(LockKind::Lock, None), lock(LockKind::Put, Some(&[7; 255]))] {
+            assert_eq!(LockRecord::decode(&record.encode()).unwrap(), record);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_lock_is_an_error() {
+        let good = lock(LockKind::Delete, None).encode();
+        let with = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            LockRecord::decode(&bytes).unwrap_err().to_string()
+        };
+        assert_eq!(with(0, 2), "lock record: unknown version");
+        assert_eq!(with(1, 9), "lock record: unknown kind");
+        assert_eq!(with(2, 2), "lock record: unknown flags");
+        assert_eq!(with(2, 1), "lock record: short value does not fit the header");
+        assert_eq!(with(30, 3), "lock record: primary key is cut off");
+        assert_eq!(with(30, 1), "lock record: short value does not fit the header");
+        assert_eq!(with(26, 0), "lock record: min_commit_ts is not above start_ts");
+        assert_eq!(LockRecord::decode(&[2]).unwrap_err().to_string(), "lock record: unknown version");
+        assert_eq!(LockRecord::decode(&[1, 1]).unwrap_err().to_string(), "lock record: too short");
+    }
+
+    #[test]
+    fn reads_wait_only_for_what_could_change_them() {
+        let put = lock(LockKind::Put, None);
+        assert!(!put.blocks_read_at(put.start_ts));
+        assert!(put.blocks_read_at(put.start_ts.next()));
+        assert!(!lock(LockKind::Lock, None).blocks_read_at(Timestamp::MAX));
+        let pushed = LockRecord { min_commit_ts: put.start_ts.next().next(), ..put };
+        assert!(!pushed.blocks_read_at(pushed.start_ts.next()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let mut bytes = bytes;
+            if let Some(version) = bytes.first_mut() {
+                *version = VERSION;
+            }
+            if let Ok(lock) = LockRecord::decode(&bytes) {
+                prop_assert_eq!(lock.encode(), bytes);
+            }
+        }
+    }
+}

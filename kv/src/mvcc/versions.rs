@@ -1,0 +1,95 @@
+//! A cursor over the versions of keys in `Cf::Write`, newest first, and the values they point at.
+
+use bytes::Bytes;
+use engine::Cf;
+use engine::store::{Cursor, Reader};
+use tso::Timestamp;
+
+use super::{MvccError, Result, WriteRecord};
+use crate::key::{TS_LEN, push_ts, split_ts};
+
+/// Walks the write records of one key at a time. The storage key given to each call says which key is meant.
+pub struct Versions<'r> {
+    cursor: Box<dyn Cursor + 'r>,
+    target: Vec<u8>,
+}
+
+impl<'r> Versions<'r> {
+    /// Over one key, given in storage form.
+    pub fn of_key<R: Reader + ?Sized>(reader: &'r R, storage: &[u8]) -> Result<Versions<'r>> {
+        Versions::of_range(reader, storage, &after_versions(storage))
+    }
+
+    /// Over the keys from `first` to `last`, both included, given in storage form.
+    pub fn of_keys<R: Reader + ?Sized>(reader: &'r R, first: &[u8], last: &[u8]) -> Result<Versions<'r>> {
+        Versions::of_range(reader, first, &after_versions(last))
+    }
+
+    fn of_range<R: Reader + ?Sized>(reader: &'r R, lower: &[u8], upper: &[u8]) -> Result<Versions<'r>> {
+        Ok(Versions { cursor: reader.cursor(Cf::Write, lower, upper)?, target: Vec::new() })
+    }
+
+    /// To the newest record of the key at or below `ts`. Says whether there is one.
+    pub fn seek(&mut self, storage: &[u8], ts: Timestamp) -> Result<bool> {
+        self.target.clear();
+        self.target.extend_from_slice(storage);
+        push_ts(&mut self.target, ts);
+        Ok(self.cursor.seek(&self.target)? && self.is_on(storage))
+    }
+
+    /// To the next older record of the key. Only when standing on one. Says whether there is one.
+    pub fn older(&mut self, storage: &[u8]) -> Result<bool> {
+        Ok(self.cursor.next()? && self.is_on(storage))
+    }
+
+    /// The timestamp and the record stood on. Only after `seek` or `older` said that there is one.
+    pub fn current(&self) -> Result<(Timestamp, WriteRecord<'_>)> {
+        let (_, ts) = split_ts(self.cursor.key())?;
+        Ok((ts, WriteRecord::decode(self.cursor.value())?))
+    }
+
+    /// To the newest record at or below `ts` that sets or removes the key. Says whether there is one.
+    pub fn seek_data(&mut self, storage: &[u8], ts: Timestamp) -> Result<bool> {
+        let mut found = self.seek(storage, ts)?;
+        while found && !self.current()?.1.kind.is_data() {
+            found = self.older(storage)?;
+        }
+        Ok(found)
+    }
+
+    fn is_on(&self, storage: &[u8]) -> bool {
+        is_version_of(self.cursor.key(), storage)
+    }
+}
+
+/// Whether a key of `Cf::Write` or `Cf::Default` is a version of `storage`.
+pub(super) fn is_version_of(versioned: &[u8], storage: &[u8]) -> bool {
+    versioned.len() == storage.len() + TS_LEN && versioned.starts_with(storage)
+}
+
+/// A bound above every version of a key and below every other key's.
+pub(super) fn after_versions(storage: &[u8]) -> Vec<u8> {
+    let mut bound = Vec::with_capacity(storage.len() + TS_LEN + 1);
+    bound.extend_from_slice(storage);
+    bound.extend_from_slice(&[0xff; TS_LEN + 1]);
+    bound
+}
+
+/// The key in `Cf::Default` of the value that the transaction `start_ts` wrote.
+pub fn value_key(storage: &[u8], start_ts: Timestamp) -> Vec<u8> {
+    let mut key = Vec::with_capacity(storage.len() + TS_LEN);
+    key.extend_from_slice(storage);
+    push_ts(&mut key, start_ts);
+    key
+}
+
+/// A long value, written by the transaction `start_ts`.
+pub fn long_value<R: Reader + ?Sized>(reader: &R, storage: &[u8], start_ts: Timestamp) -> Result<Bytes> {
+    match reader.get(Cf::Default, &value_key(storage, start_ts))? {
+        Some(value) => Ok(Bytes::from(value)),
+        None => {
+            let key = storage.escape_ascii();
+            Err(MvccError::Inconsistent(format!("the value of {key} written by {start_ts} is missing")))
+        }
+    }
+}

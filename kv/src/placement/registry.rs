@@ -1,0 +1,191 @@
+//! The replicated records of the system region: stores, the id counter, the oracle's mark.
+//!
+//! They are plain key-value records in `Cf::Default`, outside of MVCC: the oracle and the registration of stores must work before
+//! there are timestamps. Their keys begin with `s`, which lies within the system region and which no encoded MVCC key begins with
+//! (those are `m` and `t` keys). All changes are made by the region's leader, one at a time, each proposed on the
+//! snapshot that it was computed from. Layouts are pinned in `docs/formats.md`.
+
+use engine::store::{Reader, StoreError};
+use engine::{Cf, WriteBatch};
+use raftstore::StoreId;
+
+const STORE_PREFIX: &[u8] = b"s:store:";
+/// First key after every store record (':' + 1).
+const STORE_END: &[u8] = b"s:store;";
+const NEXT_ID: &[u8] = b"s:next-id";
+const TSO_MARK: &[u8] = b"s:tso-mark";
+const RECORD_VERSION: u8 = 1;
+
+/// A store that belongs to the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreRecord {
+    /// The store.
+    pub id: StoreId,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// Where it stands.
+    pub locality: String,
+}
+
+/// Why the registry cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A record is not what this version writes.
+    #[error("malformed registry record {0}")]
+    Malformed(&'static str),
+}
+
+/// Every registered store, by id.
+pub fn stores(reader: &dyn Reader) -> Result<Vec<StoreRecord>, RegistryError> {
+    let mut cursor = reader.cursor(Cf::Default, STORE_PREFIX, STORE_END)?;
+    let mut found = Vec::new();
+    let mut more = cursor.seek_to_first()?;
+    while more {
+        found.push(decode_store(cursor.key(), cursor.value())?);
+        more = cursor.next()?;
+    }
+    Ok(found)
+}
+
+/// Records a store, new or changed.
+pub fn put_store(batch: &mut WriteBatch, record: &StoreRecord) {
+    batch.put(Cf::Default, &store_key(record.id), &encode_store(record));
+}
+
+/// The next `count` ids of stores and peers; the first of them is returned and the counter moved in `batch`.
+pub fn take_ids(reader: &dyn Reader, batch: &mut WriteBatch, count: u64) -> Result<u64, RegistryError> {
+    let first = match reader.get(Cf::Default, NEXT_ID)? {
+        None => FIRST_FREE_ID,
+        Some(bytes) => decode_u64(&bytes).ok_or(RegistryError::Malformed("s:next-id"))?,
+    };
+    batch.put(Cf::Default, NEXT_ID, &encode_u64(first + count));
+    Ok(first)
+}
+
+/// Ids below it are given out when a cluster is initialised.
+pub const FIRST_FREE_ID: u64 = 1000;
+
+/// The oracle's high-water mark, as the raw form of a timestamp; 0 in a new cluster.
+pub fn tso_mark(reader: &dyn Reader) -> Result<u64, RegistryError> {
+    match reader.get(Cf::Default, TSO_MARK)? {
+        None => Ok(0),
+        Some(bytes) => decode_u64(&bytes).ok_or(RegistryError::Malformed("s:tso-mark")),
+    }
+}
+
+/// Moves the oracle's mark.
+pub fn put_tso_mark(batch: &mut WriteBatch, mark: u64) {
+    batch.put(Cf::Default, TSO_MARK, &encode_u64(mark));
+}
+
+fn store_key(id: StoreId) -> Vec<u8> {
+    [STORE_PREFIX, &id.get().to_be_bytes()].concat()
+}
+
+fn encode_store(record: &StoreRecord) -> Vec<u8> {
+    let mut out = vec![RECORD_VERSION];
+    for text in [&record.address, &record.locality] {
+        out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        out.extend_from_slice(text.as_bytes());
+    }
+    out
+}
+
+fn decode_store(key: &[u8], value: &[u8]) -> Result<StoreRecord, RegistryError> {
+    const WHAT: RegistryError = RegistryError::Malformed("s:store");
+    let id = key.strip_prefix(STORE_PREFIX).and_then(|rest| rest.try_into().ok()).map(u64::from_be_bytes);
+    let (Some(id), Some((&RECORD_VERSION, rest))) = (id, value.split_first()) else {
+        return Err(WHAT);
+    };
+    let (address, rest) = take_text(rest).ok_or(WHAT)?;
+    let (locality, rest) = take_text(rest).ok_or(WHAT)?;
+    if !rest.is_empty() {
+        return Err(WHAT);
+    }
+    Ok(StoreRecord { id: StoreId::new(id), address, locality })
+}
+
+fn take_text(bytes: &[u8]) -> Option<(String, &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<4>()?;
+    let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    Some((String::from_utf8(text.to_vec()).ok()?, rest))
+}
+
+fn encode_u64(value: u64) -> Vec<u8> {
+    [&[RECORD_VERSION], &value.to_le_bytes()[..]].concat()
+}
+
+fn decode_u64(bytes: &[u8]) -> Option<u64> {
+    match bytes.split_first()? {
+        (&RECORD_VERSION, rest) => Some(u64::from_le_bytes(rest.try_into().ok()?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::store::Store;
+    use engine::store::memory::MemoryStore;
+
+    use super::*;
+
+    fn record(id: u64) -> StoreRecord {
+        StoreRecord { id: StoreId::new(id), address: format!("10.0.0.{id}:26257"), locality: "region=eu".to_string() }
+    }
+
+    #[test]
+    fn stores_come_back_by_id_and_newest() {
+        let store = MemoryStore::new();
+        let mut batch = WriteBatch::new();
+        put_store(&mut batch, &record(300));
+        put_store(&mut batch, &record(2));
+        put_store(&mut batch, &StoreRecord { address: "moved:1".to_string(), ..record(2) });
+        put_tso_mark(&mut batch, 7);
+        store.write(&batch).unwrap();
+        let found = stores(&store.snapshot()).unwrap();
+        assert_eq!(
+            found.iter().map(|s| (s.id.get(), s.address.as_str())).collect::<Vec<_>>(),
+            [(2, "moved:1"), (300, "10.0.0.300:26257")]
+        );
+    }
+
+    #[test]
+    fn ids_are_given_once() {
+        let store = MemoryStore::new();
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            let mut batch = WriteBatch::new();
+            seen.push(take_ids(&store.snapshot(), &mut batch, 2).unwrap());
+            store.write(&batch).unwrap();
+        }
+        assert_eq!(seen, [1000, 1002, 1004]);
+    }
+
+    #[test]
+    fn the_mark_moves() {
+        let store = MemoryStore::new();
+        assert_eq!(tso_mark(&store.snapshot()).unwrap(), 0);
+        let mut batch = WriteBatch::new();
+        put_tso_mark(&mut batch, 1 << 60);
+        store.write(&batch).unwrap();
+        assert_eq!(tso_mark(&store.snapshot()).unwrap(), 1 << 60);
+    }
+
+    #[test]
+    fn records_are_pinned_and_damage_is_told() {
+        let good = encode_store(&record(5));
+        let mut pinned = vec![1, 14, 0, 0, 0];
+        pinned.extend_from_slice(b"10.0.0.5:26257");
+        pinned.extend_from_slice(&[9, 0, 0, 0]);
+        pinned.extend_from_slice(b"region=eu");
+        assert_eq!(good, pinned);
+        for cut in 0..good.len() {
+            assert!(decode_store(&store_key(StoreId::new(5)), &good[..cut]).is_err(), "cut at {cut}");
+        }
+        assert!(decode_store(&store_key(StoreId::new(5)), &[2, 0, 0]).is_err(), "a newer version");
+        assert_eq!(encode_u64(258), [1, 2, 1, 0, 0, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Requests on the wire.
+
+use bytes::Bytes;
+use tso::Timestamp;
+
+use super::pb;
+use super::pb::request::Body;
+use super::{MalformedMessage, malformed, required};
+use crate::api::{CheckTxnStatusRequest, Mutation, MutationOp, PrewriteRequest, Request, RequestBody, ScanRequest};
+use crate::key::Key;
+
+impl From<Request> for pb::Request {
+    fn from(request: Request) -> pb::Request {
+        pb::Request { context: Some(request.context.into()), body: Some(request.body.into()) }
+    }
+}
+
+impl TryFrom<pb::Request> for Request {
+    type Error = MalformedMessage;
+
+    fn try_from(request: pb::Request) -> Result<Request, MalformedMessage> {
+        Ok(Request {
+            context: required(request.context, "Request", "no context")?.try_into()?,
+            body: required(request.body, "Request", "no known body")?.try_into()?,
+        })
+    }
+}
+
+impl From<RequestBody> for Body {
+    fn from(body: RequestBody) -> Body {
+        match body {
+            RequestBody::Get { key, start_ts } => {
+                Body::Get(pb::Get { key: key.into_bytes(), start_ts: start_ts.raw() })
+            }
+            RequestBody::BatchGet { keys, start_ts } => {
+                Body::BatchGet(pb::BatchGet { keys: from_keys(keys), start_ts: start_ts.raw() })
+            }
+            RequestBody::Scan(scan) => Body::Scan(scan.into()),
+            RequestBody::Prewrite(prewrite) => Body::Prewrite(prewrite.into()),
+            RequestBody::Commit { keys, start_ts, commit_ts } => {
+                Body::Commit(pb::Commit { keys: from_keys(keys), start_ts: start_ts.raw(), commit_ts: commit_ts.raw() })
+            }
+            RequestBody::Rollback { keys, start_ts } => {
+                Body::Rollback(pb::Rollback { keys: from_keys(keys), start_ts: start_ts.raw() })
+            }
+            RequestBody::CheckTxnStatus(check) => Body::CheckTxnStatus(pb::CheckTxnStatus {
+                primary: check.primary.into_bytes(),
+                lock_ts: check.lock_ts.raw(),
+                current_ts: check.current_ts.raw(),
+                rollback_if_missing: check.rollback_if_missing,
+            }),
+            RequestBody::ResolveLock { keys, start_ts, commit_ts } => Body::ResolveLock(pb::ResolveLock {
+                keys: from_keys(keys),
+                start_ts: start_ts.raw(),
+                commit_ts: commit_ts.map(Timestamp::raw),
+            }),
+            RequestBody::Heartbeat { primary, start_ts, ttl_ms } => {
+                Body::Heartbeat(pb::Heartbeat { primary: primary.into_bytes(), start_ts: start_ts.raw(), ttl_ms })
+            }
+        }
+    }
+}
+
+impl TryFrom<Body> for RequestBody {
+    type Error = MalformedMessage;
+
+    fn try_from(body: Body) -> Result<RequestBody, MalformedMessage> {
+        Ok(match body {
+            Body::Get(get) => RequestBody::Get { key: Key::new(get.key), start_ts: Timestamp::from_raw(get.start_ts) },
+            Body::BatchGet(get) => {
+                RequestBody::BatchGet { keys: to_keys(get.keys), start_ts: Timestamp::from_raw(get.start_ts) }
+            }
+            Body::Scan(scan) => RequestBody::Scan(scan.into()),
+            Body::Prewrite(prewrite) => RequestBody::Prewrite(prewrite.try_into()?),
+            Body::Commit(commit) => RequestBody::Commit {
+                keys: to_keys(commit.keys),
+                start_ts: Timestamp::from_raw(commit.start_ts),
+                commit_ts: Timestamp::from_raw(commit.commit_ts),
+            },
+            Body::Rollback(rollback) => {
+                RequestBody::Rollback { keys: to_keys(rollback.keys), start_ts: Timestamp::from_raw(rollback.start_ts) }
+            }
+            Body::CheckTxnStatus(check) => RequestBody::CheckTxnStatus(CheckTxnStatusRequest {
+                primary: Key::new(check.primary),
+                lock_ts: Timestamp::from_raw(check.lock_ts),
+                current_ts: Timestamp::from_raw(check.current_ts),
+                rollback_if_missing: check.rollback_if_missing,
+            }),
+            Body::ResolveLock(resolve) => RequestBody::ResolveLock {
+                keys: to_keys(resolve.keys),
+                start_ts: Timestamp::from_raw(resolve.start_ts),
+                commit_ts: resolve.commit_ts.map(Timestamp::from_raw),
+            },
+            Body::Heartbeat(beat) => RequestBody::Heartbeat {
+                primary: Key::new(beat.primary),
+                start_ts: Timestamp::from_raw(beat.start_ts),
+                ttl_ms: beat.ttl_ms,
+            },
+        })
+    }
+}
+
+impl From<ScanRequest> for pb::Scan {
+    fn from(scan: ScanRequest) -> pb::Scan {
+        pb::Scan {
+            start: scan.start.into_bytes(),
+            end: scan.end.into_bytes(),
+            start_ts: scan.start_ts.raw(),
+            limit: scan.limit,
+            max_bytes: scan.max_bytes,
+            reverse: scan.reverse,
+            keys_only: scan.keys_only,
+        }
+    }
+}
+
+impl From<pb::Scan> for ScanRequest {
+    fn from(scan: pb::Scan) -> ScanRequest {
+        ScanRequest {
+            start: Key::new(scan.start),
+            end: Key::new(scan.end),
+            start_ts: Timestamp::from_raw(scan.start_ts),
+            limit: scan.limit,
+            max_bytes: scan.max_bytes,
+            reverse: scan.reverse,
+            keys_only: scan.keys_only,
+        }
+    }
+}
+
+impl From<PrewriteRequest> for pb::Prewrite {
+    fn from(prewrite: PrewriteRequest) -> pb::Prewrite {
+        pb::Prewrite {
+            mutations: prewrite.mutations.into_iter().map(pb::Mutation::from).collect(),
+            primary: prewrite.primary.into_bytes(),
+            start_ts: prewrite.start_ts.raw(),
+            ttl_ms: prewrite.ttl_ms,
+        }
+    }
+}
+
+impl TryFrom<pb::Prewrite> for PrewriteRequest {
+    type Error = MalformedMessage;
+
+    fn try_from(prewrite: pb::Prewrite) -> Result<PrewriteRequest, MalformedMessage> {
+        Ok(PrewriteRequest {
+            mutations: prewrite.mutations.into_iter().map(Mutation::try_from).collect::<Result<_, _>>()?,
+            primary: Key::new(prewrite.primary),
+            start_ts: Timestamp::from_raw(prewrite.start_ts),
+            ttl_ms: prewrite.ttl_ms,
+        })
+    }
+}
+
+impl From<Mutation> for pb::Mutation {
+    fn from(mutation: Mutation) -> pb::Mutation {
+        let (kind, value) = match mutation.op {
+            MutationOp::Put(value) => (pb::MutationKind::Put, value),
+            MutationOp::Insert(value) => (pb::MutationKind::Insert, value),
+            MutationOp::Delete => (pb::MutationKind::Delete, Bytes::new()),
+            MutationOp::Lock => (pb::MutationKind::Lock, Bytes::new()),
+            MutationOp::CheckNotExists => (pb::MutationKind::CheckNotExists, Bytes::new()),
+        };
+        pb::Mutation { key: mutation.key.into_bytes(), kind: kind.into(), value }
+    }
+}
+
+impl TryFrom<pb::Mutation> for Mutation {
+    type Error = MalformedMessage;
+
+    fn try_from(mutation: pb::Mutation) -> Result<Mutation, MalformedMessage> {
+        let op = match mutation.kind() {
+            pb::MutationKind::Put => MutationOp::Put(mutation.value),
+            pb::MutationKind::Insert => MutationOp::Insert(mutation.value),
+            _ if !mutation.value.is_empty() => return Err(malformed("Mutation", "a value where none belongs")),
+            pb::MutationKind::Delete => MutationOp::Delete,
+            pb::MutationKind::Lock => MutationOp::Lock,
+            pb::MutationKind::CheckNotExists => MutationOp::CheckNotExists,
+            pb::MutationKind::Unspecified => return Err(malformed("Mutation", "no known kind")),
+        };
+        Ok(Mutation { key: Key::new(mutation.key), op })
+    }
+}
+
+fn from_keys(keys: Vec<Key>) -> Vec<Bytes> {
+    keys.into_iter().map(Key::into_bytes).collect()
+}
+
+fn to_keys(keys: Vec<Bytes>) -> Vec<Key> {
+    keys.into_iter().map(Key::new).collect()
+}

@@ -1,0 +1,183 @@
+//! Answers and errors on the wire.
+
+use raftstore::RegionId;
+use tso::Timestamp;
+
+use super::pb;
+use super::pb::response::Outcome;
+use super::{MalformedMessage, required};
+use crate::api::{KeyError, LockInfo, Response, ServerError, TxnStatus};
+use crate::key::Key;
+
+impl From<Result<Response, ServerError>> for pb::Response {
+    fn from(result: Result<Response, ServerError>) -> pb::Response {
+        let outcome = match result {
+            Ok(Response::Value(value)) => Outcome::Value(pb::Value { value }),
+            Ok(Response::Pairs { pairs, resume }) => Outcome::Pairs(pb::Pairs {
+                pairs: pairs.into_iter().map(|(key, value)| pb::Pair { key: key.into_bytes(), value }).collect(),
+                resume: resume.map(Key::into_bytes),
+            }),
+            Ok(Response::Status(status)) => Outcome::Status(status.into()),
+            Ok(Response::Ttl(ttl_ms)) => Outcome::Ttl(pb::Ttl { ttl_ms }),
+            Ok(Response::Done) => Outcome::Done(pb::Done {}),
+            Err(error) => Outcome::Error(error.into()),
+        };
+        pb::Response { outcome: Some(outcome) }
+    }
+}
+
+impl TryFrom<pb::Response> for Result<Response, ServerError> {
+    type Error = MalformedMessage;
+
+    fn try_from(response: pb::Response) -> Result<Result<Response, ServerError>, MalformedMessage> {
+        Ok(match required(response.outcome, "Response", "no known outcome")? {
+            Outcome::Value(value) => Ok(Response::Value(value.value)),
+            Outcome::Pairs(pairs) => Ok(Response::Pairs {
+                pairs: pairs.pairs.into_iter().map(|pair| (Key::new(pair.key), pair.value)).collect(),
+                resume: pairs.resume.map(Key::new),
+            }),
+            Outcome::Status(status) => Ok(Response::Status(status.try_into()?)),
+            Outcome::Ttl(ttl) => Ok(Response::Ttl(ttl.ttl_ms)),
+            Outcome::Done(pb::Done {}) => Ok(Response::Done),
+            Outcome::Error(error) => Err(error.try_into()?),
+        })
+    }
+}
+
+impl From<TxnStatus> for pb::TxnStatus {
+    fn from(status: TxnStatus) -> pb::TxnStatus {
+        use pb::txn_status::Status;
+        let status = match status {
+            TxnStatus::Alive { ttl_ms } => Status::AliveTtlMs(ttl_ms),
+            TxnStatus::Committed { commit_ts } => Status::CommittedTs(commit_ts.raw()),
+            TxnStatus::RolledBack => Status::RolledBack(pb::Done {}),
+            TxnStatus::Missing => Status::Missing(pb::Done {}),
+        };
+        pb::TxnStatus { status: Some(status) }
+    }
+}
+
+impl TryFrom<pb::TxnStatus> for TxnStatus {
+    type Error = MalformedMessage;
+
+    fn try_from(status: pb::TxnStatus) -> Result<TxnStatus, MalformedMessage> {
+        use pb::txn_status::Status;
+        Ok(match required(status.status, "TxnStatus", "no known status")? {
+            Status::AliveTtlMs(ttl_ms) => TxnStatus::Alive { ttl_ms },
+            Status::CommittedTs(ts) => TxnStatus::Committed { commit_ts: Timestamp::from_raw(ts) },
+            Status::RolledBack(pb::Done {}) => TxnStatus::RolledBack,
+            Status::Missing(pb::Done {}) => TxnStatus::Missing,
+        })
+    }
+}
+
+impl From<LockInfo> for pb::LockInfo {
+    fn from(lock: LockInfo) -> pb::LockInfo {
+        pb::LockInfo {
+            key: lock.key.into_bytes(),
+            primary: lock.primary.into_bytes(),
+            start_ts: lock.start_ts.raw(),
+            ttl_ms: lock.ttl_ms,
+        }
+    }
+}
+
+impl From<pb::LockInfo> for LockInfo {
+    fn from(lock: pb::LockInfo) -> LockInfo {
+        LockInfo {
+            key: Key::new(lock.key),
+            primary: Key::new(lock.primary),
+            start_ts: Timestamp::from_raw(lock.start_ts),
+            ttl_ms: lock.ttl_ms,
+        }
+    }
+}
+
+impl From<ServerError> for pb::ServerError {
+    fn from(error: ServerError) -> pb::ServerError {
+        use pb::server_error::Error;
+        let error = match error {
+            ServerError::Region(error) => Error::Region(error.into()),
+            ServerError::Key(error) => Error::Key(error.into()),
+            ServerError::Undetermined(region) => Error::Undetermined(region.get()),
+            ServerError::Failed(why) => Error::Failed(why),
+        };
+        pb::ServerError { error: Some(error) }
+    }
+}
+
+impl TryFrom<pb::ServerError> for ServerError {
+    type Error = MalformedMessage;
+
+    fn try_from(error: pb::ServerError) -> Result<ServerError, MalformedMessage> {
+        use pb::server_error::Error;
+        Ok(match required(error.error, "ServerError", "no known kind")? {
+            Error::Region(error) => ServerError::Region(error.try_into()?),
+            Error::Key(error) => ServerError::Key(error.try_into()?),
+            Error::Undetermined(region) => ServerError::Undetermined(RegionId::new(region)),
+            Error::Failed(why) => ServerError::Failed(why),
+        })
+    }
+}
+
+impl From<KeyError> for pb::KeyError {
+    fn from(error: KeyError) -> pb::KeyError {
+        use pb::key_error::Error;
+        let error = match error {
+            KeyError::Locked(locks) => {
+                Error::Locked(pb::Locked { locks: locks.into_iter().map(pb::LockInfo::from).collect() })
+            }
+            KeyError::WriteConflict { key, start_ts, conflict_start_ts, conflict_commit_ts } => {
+                Error::WriteConflict(pb::WriteConflict {
+                    key: key.into_bytes(),
+                    start_ts: start_ts.raw(),
+                    conflict_start_ts: conflict_start_ts.raw(),
+                    conflict_commit_ts: conflict_commit_ts.raw(),
+                })
+            }
+            KeyError::AlreadyExists { key } => Error::AlreadyExists(key.into_bytes()),
+            KeyError::RolledBack { start_ts } => Error::RolledBack(start_ts.raw()),
+            KeyError::Committed { start_ts, commit_ts } => {
+                Error::Committed(pb::Committed { start_ts: start_ts.raw(), commit_ts: commit_ts.raw() })
+            }
+            KeyError::LockNotFound { start_ts, key } => {
+                Error::LockNotFound(pb::LockNotFound { start_ts: start_ts.raw(), key: key.into_bytes() })
+            }
+            KeyError::CommitTsTooEarly { commit_ts, min_commit_ts } => Error::CommitTsTooEarly(pb::CommitTsTooEarly {
+                commit_ts: commit_ts.raw(),
+                min_commit_ts: min_commit_ts.raw(),
+            }),
+        };
+        pb::KeyError { error: Some(error) }
+    }
+}
+
+impl TryFrom<pb::KeyError> for KeyError {
+    type Error = MalformedMessage;
+
+    fn try_from(error: pb::KeyError) -> Result<KeyError, MalformedMessage> {
+        use pb::key_error::Error;
+        Ok(match required(error.error, "KeyError", "no known kind")? {
+            Error::Locked(locked) => KeyError::Locked(locked.locks.into_iter().map(LockInfo::from).collect()),
+            Error::WriteConflict(e) => KeyError::WriteConflict {
+                key: Key::new(e.key),
+                start_ts: Timestamp::from_raw(e.start_ts),
+                conflict_start_ts: Timestamp::from_raw(e.conflict_start_ts),
+                conflict_commit_ts: Timestamp::from_raw(e.conflict_commit_ts),
+            },
+            Error::AlreadyExists(key) => KeyError::AlreadyExists { key: Key::new(key) },
+            Error::RolledBack(start_ts) => KeyError::RolledBack { start_ts: Timestamp::from_raw(start_ts) },
+            Error::Committed(e) => KeyError::Committed {
+                start_ts: Timestamp::from_raw(e.start_ts),
+                commit_ts: Timestamp::from_raw(e.commit_ts),
+            },
+            Error::LockNotFound(e) => {
+                KeyError::LockNotFound { start_ts: Timestamp::from_raw(e.start_ts), key: Key::new(e.key) }
+            }
+            Error::CommitTsTooEarly(e) => KeyError::CommitTsTooEarly {
+                commit_ts: Timestamp::from_raw(e.commit_ts),
+                min_commit_ts: Timestamp::from_raw(e.min_commit_ts),
+            },
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! Everything of the API survives the wire, malformed messages are errors, and the bytes do not change.
+
+use bytes::Bytes;
+use prost::Message;
+use raftstore::{
+    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionContext, RegionError, RegionId, RegionStatus, StoreId,
+    Term,
+};
+use tso::Timestamp;
+
+use super::{MalformedMessage, pb};
+use crate::api::{
+    CheckTxnStatusRequest, KeyError, LockInfo, Mutation, MutationOp, PrewriteRequest, Request, RequestBody, Response,
+    ScanRequest, ServerError, TxnStatus,
+};
+use crate::key::Key;
+
+const T1: Timestamp = Timestamp::new(1_000, 1);
+const T2: Timestamp = Timestamp::new(2_000, 0);
+
+fn key(bytes: &'static [u8]) -> Key {
+    Key::from_static(bytes)
+}
+
+fn context() -> RegionContext {
+    RegionContext { region: RegionId::new(7), epoch: Epoch { conf_ver: 3, version: 4 } }
+}
+
+fn peer(role: PeerRole) -> PeerMeta {
+    PeerMeta { id: PeerId::new(11), store: StoreId::new(12), role }
+}
+
+fn region() -> Region {
+    Region {
+        id: RegionId::new(7),
+        start: b"a".to_vec(),
+        end: Vec::new(),
+        epoch: Epoch { conf_ver: 3, version: 4 },
+        peers: vec![peer(PeerRole::Voter), peer(PeerRole::Learner)],
+    }
+}
+
+fn bodies() -> Vec<RequestBody> {
+    let keys = vec![key(b"k1"), key(b""), key(b"\xff\x00")];
+    let scan = ScanRequest {
+        start: key(b"a"),
+        end: key(b""),
+        start_ts: T1,
+        limit: 10,
+        max_bytes: 1 << 20,
+        reverse: true,
+        keys_only: true,
+    };
+    let mutations = [
+        MutationOp::Put(Bytes::from_static(b"v")),
+        MutationOp::Insert(Bytes::new()),
+        MutationOp::Delete,
+        MutationOp::Lock,
+        MutationOp::CheckNotExists,
+    ];
+    let mutations = mutations.into_iter().map(|op| Mutation { key: key(b"k"), op }).collect();
+    vec![
+        RequestBody::Get { key: key(b"k"), start_ts: Timestamp::MAX },
+        RequestBody::BatchGet { keys: keys.clone(), start_ts: T1 },
+        RequestBody::Scan(scan.clone()),
+        RequestBody::Scan(ScanRequest { reverse: false, keys_only: false, ..scan }),
+        RequestBody::Prewrite(PrewriteRequest { mutations, primary: key(b"p"), start_ts: T1, ttl_ms: 3_000 }),
+        RequestBody::Commit { keys: keys.clone(), start_ts: T1, commit_ts: T2 },
+        RequestBody::Rollback { keys: keys.clone(), start_ts: T1 },
+        RequestBody::CheckTxnStatus(CheckTxnStatusRequest {
+            primary: key(b"p"),
+            lock_ts: T1,
+            current_ts: T2,
+            rollback_if_missing: true,
+        }),
+        RequestBody::ResolveLock { keys: keys.clone(), start_ts: T1, commit_ts: Some(T2) },
+        RequestBody::ResolveLock { keys, start_ts: T1, commit_ts: None },
+        RequestBody::Heartbeat { primary: key(b"p"), start_ts: T1, ttl_ms: u64::MAX },
+    ]
+}
+
+fn results() -> Vec<Result<Response, ServerError>> {
+    let region_id = RegionId::new(7);
+    let lock = LockInfo { key: key(b"k"), primary: key(b"p"), start_ts: T1, ttl_ms: 9 };
+    let pairs = vec![(key(b"k"), Bytes::from_static(b"v")), (key(b""), Bytes::new())];
+    let mut all = vec![
+        Ok(Response::Value(None)),
+        Ok(Response::Value(Some(Bytes::new()))),
+        Ok(Response::Value(Some(Bytes::from_static(b"v")))),
+        Ok(Response::Pairs { pairs: pairs.clone(), resume: None }),
+        Ok(Response::Pairs { pairs, resume: Some(key(b"")) }),
+        Ok(Response::Status(TxnStatus::Alive { ttl_ms: 5 })),
+        Ok(Response::Status(TxnStatus::Committed { commit_ts: T2 })),
+        Ok(Response::Status(TxnStatus::RolledBack)),
+        Ok(Response::Status(TxnStatus::Missing)),
+        Ok(Response::Ttl(7)),
+        Ok(Response::Done),
+        Err(ServerError::Undetermined(region_id)),
+        Err(ServerError::Failed("disk".to_owned())),
+    ];
+    let region_errors = [
+        RegionError::NotLeader { region: region_id, leader: None },
+        RegionError::NotLeader { region: region_id, leader: Some(peer(PeerRole::Voter)) },
+        RegionError::RegionNotFound { region: region_id, store: StoreId::new(2) },
+        RegionError::EpochNotMatch { current: Box::new(region()) },
+        RegionError::KeyNotInRegion { region: region_id },
+        RegionError::ServerBusy { store: StoreId::new(2), what: "latches".to_owned() },
+        RegionError::StaleCommand { region: region_id },
+        RegionError::NotReady { region: region_id, why: "snapshot".to_owned() },
+    ];
+    all.extend(region_errors.into_iter().map(|error| Err(error.into())));
+    let key_errors = [
+        KeyError::Locked(vec![lock.clone(), lock]),
+        KeyError::WriteConflict { key: key(b"k"), start_ts: T1, conflict_start_ts: T1.next(), conflict_commit_ts: T2 },
+        KeyError::AlreadyExists { key: key(b"k") },
+        KeyError::RolledBack { start_ts: T1 },
+        KeyError::Committed { start_ts: T1, commit_ts: T2 },
+        KeyError::LockNotFound { start_ts: T1, key: key(b"k") },
+        KeyError::CommitTsTooEarly { commit_ts: T1, min_commit_ts: T2 },
+    ];
+    all.extend(key_errors.into_iter().map(|error| Err(error.into())));
+    all
+}
+
+#[test]
+fn requests_round_trip() {
+    for body in bodies() {
+        let request = Request { context: context(), body };
+        let bytes = pb::Request::from(request.clone()).encode_to_vec();
+        let decoded = pb::Request::decode(bytes.as_slice()).unwrap();
+        assert_eq!(Request::try_from(decoded), Ok(request));
+    }
+}
+
+#[test]
+fn results_round_trip() {
+    for result in results() {
+        let bytes = pb::Response::from(result.clone()).encode_to_vec();
+        let decoded = pb::Response::decode(bytes.as_slice()).unwrap();
+        assert_eq!(Result::<Response, ServerError>::try_from(decoded), Ok(result));
+    }
+}
+
+#[test]
+fn region_status_round_trips() {
+    let status = RegionStatus {
+        region: region(),
+        leader: Some(peer(PeerRole::Voter)),
+        term: Term::new(5),
+        applied: LogIndex::new(6),
+        is_leader: true,
+    };
+    for status in [None, Some(RegionStatus { leader: None, is_leader: false, ..status.clone() }), Some(status)] {
+        let bytes = pb::LocateResponse::from(status.clone()).encode_to_vec();
+        let decoded = pb::LocateResponse::decode(bytes.as_slice()).unwrap();
+        assert_eq!(Option::<RegionStatus>::try_from(decoded), Ok(status));
+    }
+}
+
+#[test]
+fn malformed_messages_name_what_is_wrong() {
+    let request = Request { context: context(), body: RequestBody::Get { key: key(b"k"), start_ts: T1 } };
+    let good = pb::Request::from(request);
+    let what = |request: pb::Request| Request::try_from(request).unwrap_err();
+    assert_eq!(what(pb::Request { context: None, ..good.clone() }).what, "no context");
+    assert_eq!(what(pb::Request { body: None, ..good.clone() }).what, "no known body");
+    let no_epoch = pb::RegionContext { region: 7, epoch: None };
+    assert_eq!(what(pb::Request { context: Some(no_epoch), ..good.clone() }).what, "no epoch");
+    let no_region = pb::RegionContext { region: 0, epoch: Some(Epoch::default().into()) };
+    assert_eq!(what(pb::Request { context: Some(no_region), ..good }).what, "region id 0");
+
+    let mutation =
+        |kind: i32, value: &'static [u8]| pb::Mutation { key: Bytes::new(), kind, value: Bytes::from_static(value) };
+    let bad = |mutation: pb::Mutation| Mutation::try_from(mutation).unwrap_err();
+    assert_eq!(bad(mutation(0, b"")).what, "no known kind");
+    assert_eq!(bad(mutation(77, b"")).what, "no known kind");
+    assert_eq!(bad(mutation(pb::MutationKind::Delete.into(), b"v")).what, "a value where none belongs");
+
+    let peer = pb::Peer { id: 1, store: 1, role: 9 };
+    let expected = MalformedMessage { message: "Peer", what: "no known role" };
+    assert_eq!(PeerMeta::try_from(peer), Err(expected));
+    assert!(Result::<Response, ServerError>::try_from(pb::Response { outcome: None }).is_err());
+    assert!(KeyError::try_from(pb::KeyError { error: None }).is_err());
+    assert!(RegionError::try_from(pb::RegionError { error: None }).is_err());
+    assert!(ServerError::try_from(pb::ServerError { error: None }).is_err());
+    assert!(TxnStatus::try_from(pb::TxnStatus { status: None }).is_err());
+}
+
+#[test]
+fn golden_bytes() {
+    let mutations = vec![
+        Mutation { key: key(b"k"), op: MutationOp::Put(Bytes::from_static(b"v")) },
+        Mutation { key: key(b"l"), op: MutationOp::Lock },
+    ];
+    let prewrite = PrewriteRequest { mutations, primary: key(b"k"), start_ts: Timestamp::from_raw(0x0102), ttl_ms: 3 };
+    let request = pb::Request::from(Request { context: context(), body: RequestBody::Prewrite(prewrite) });
+    let expected = b"\x0a\x08\x08\x07\x12\x04\x08\x03\x10\x04\
+        \x2a\x1f\x0a\x08\x0a\x01k\x10\x01\x1a\x01v\x0a\x05\x0a\x01l\x10\x04\
+        \x12\x01k\x19\x02\x01\0\0\0\0\0\0\x20\x03";
+    assert_eq!(request.encode_to_vec().escape_ascii().to_string(), expected.escape_ascii().to_string());
+
+    let error = KeyError::Committed { start_ts: Timestamp::from_raw(1), commit_ts: Timestamp::from_raw(2) };
+    let response = pb::Response::from(Err(ServerError::from(error)));
+    let expected = b"\x32\x16\x12\x14\x2a\x12\x09\x01\0\0\0\0\0\0\0\x11\x02\0\0\0\0\0\0\0";
+    assert_eq!(response.encode_to_vec().escape_ascii().to_string(), expected.escape_ascii().to_string());
+}

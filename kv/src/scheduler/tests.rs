@@ -1,0 +1,197 @@
+//! Latches are held for as long as a proposal may take effect, whatever becomes of the request.
+
+use bytes::Bytes;
+use futures::poll;
+use raftstore::StoreId;
+use tokio::sync::oneshot;
+use tso::Timestamp;
+
+use super::*;
+use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest};
+use crate::key::Key;
+use crate::port::fake::{FakeStore, Fate};
+
+fn ts(ms: u64) -> Timestamp {
+    Timestamp::new(ms, 0)
+}
+
+fn prewrite(store: &FakeStore, at: &'static [u8], start_ms: u64) -> Request {
+    let key = Key::from_static(at);
+    let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) }];
+    let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts: ts(start_ms), ttl_ms: 10 });
+    Request { context: store.context(), body }
+}
+
+fn commit(store: &FakeStore, at: &'static [u8], start_ms: u64, commit_ms: u64) -> Request {
+    let (keys, start_ts, commit_ts) = (vec![Key::from_static(at)], ts(start_ms), ts(commit_ms));
+    Request { context: store.context(), body: RequestBody::Commit { keys, start_ts, commit_ts } }
+}
+
+fn scheduler(store: &FakeStore) -> Scheduler<FakeStore> {
+    Scheduler::new(store.clone(), 100, ReadPool::new(1, 1))
+}
+
+fn not_ready(result: &Result<Response, ServerError>) -> bool {
+    matches!(result, Err(ServerError::Region(RegionError::NotReady { .. })))
+}
+
+/// Lets tasks run until `done`; fails if it never comes.
+async fn until(done: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if done() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it never came");
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_one_before_it_on_its_keys() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let (release, held) = oneshot::channel();
+    store.order(Fate::Held(held));
+    let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
+    assert!(poll!(&mut first).is_pending());
+    let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
+    assert!(poll!(&mut second).is_pending());
+    // Another key is free.
+    assert_eq!(scheduler.run(prewrite(&store, b"l", 12), ()).await, Ok(Response::Done));
+    assert!(poll!(&mut second).is_pending());
+    release.send(()).unwrap();
+    assert_eq!(first.await, Ok(Response::Done));
+    assert!(matches!(second.await, Err(ServerError::Key(KeyError::Locked(_)))));
+    assert_eq!(scheduler.in_latches(), 0);
+}
+
+#[tokio::test]
+async fn a_dropped_request_keeps_its_latches_while_its_proposal_is_under_way() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let (release, held) = oneshot::channel();
+    store.order(Fate::Held(held));
+    let permit = Arc::new(());
+    let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), Arc::clone(&permit)));
+    assert!(poll!(&mut first).is_pending());
+    drop(first);
+    let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        assert!(poll!(&mut second).is_pending());
+    }
+    assert_eq!((scheduler.in_latches(), Arc::strong_count(&permit)), (2, 2));
+    release.send(()).unwrap();
+    assert!(matches!(second.await, Err(ServerError::Key(KeyError::Locked(_)))), "the dropped one took effect");
+    until(|| scheduler.in_latches() == 0 && Arc::strong_count(&permit) == 1).await;
+}
+
+#[tokio::test]
+async fn a_dropped_request_that_has_proposed_nothing_leaves_nothing() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let (_release, held) = oneshot::channel();
+    store.order(Fate::Held(held));
+    let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
+    assert!(poll!(&mut first).is_pending());
+    let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
+    assert!(poll!(&mut second).is_pending());
+    drop(second);
+    assert_eq!((scheduler.in_latches(), store.proposals()), (1, 1));
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_fences_the_region_until_a_later_term() {
+    for (fate, applied) in
+        [(Fate::Unknown { applied: true }, true), (Fate::Unknown { applied: false }, false), (Fate::Poisoned, false)]
+    {
+        let store = FakeStore::new();
+        let scheduler = scheduler(&store);
+        store.order(fate);
+        let undetermined = Err(ServerError::Undetermined(store.context().region));
+        assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, undetermined);
+        // Any key: the proposal may have been the first of several.
+        assert!(not_ready(&scheduler.run(prewrite(&store, b"k", 10), ()).await));
+        assert!(not_ready(&scheduler.run(prewrite(&store, b"l", 11), ()).await));
+        store.set_term(6);
+        // Idempotent: the same request, whichever way the first one went.
+        let before = store.proposals();
+        assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
+        assert_eq!(store.proposals() - before, usize::from(!applied));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_proposal_is_an_error_of_the_region_and_fences_nothing() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let stale = RegionError::StaleCommand { region: store.context().region };
+    store.order(Fate::Refused(stale.clone()));
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Err(stale.into()));
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
+}
+
+#[tokio::test]
+async fn an_answer_without_a_proposal_needs_confirmed_leadership() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
+    // An echo and a finding, under lease: no round trip.
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
+    let missing = scheduler.run(commit(&store, b"x", 10, 20), ()).await;
+    assert!(matches!(missing, Err(ServerError::Key(KeyError::LockNotFound { .. }))));
+    assert_eq!((store.proposals(), store.read_indexes()), (1, 0));
+    // Without a lease: a read index.
+    store.set_lease(false);
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
+    assert_eq!((store.proposals(), store.read_indexes()), (1, 1));
+    // Another term in between: whatever was found may be out of date.
+    store.set_read_term(6);
+    let stale = Err(RegionError::StaleCommand { region: store.context().region }.into());
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, stale);
+    assert_eq!(scheduler.run(commit(&store, b"x", 10, 20), ()).await, stale);
+}
+
+#[tokio::test]
+async fn keys_outside_the_region_and_other_epochs_are_refused() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let region = store.context().region;
+    let outside = Err(RegionError::KeyNotInRegion { region }.into());
+    assert_eq!(scheduler.run(prewrite(&store, b"a", 10), ()).await, outside);
+    assert_eq!(scheduler.run(prewrite(&store, b"y", 10), ()).await, outside);
+    let mut request = prewrite(&store, b"k", 10);
+    request.context.epoch.version += 1;
+    let result = scheduler.run(request, ()).await;
+    assert!(matches!(result, Err(ServerError::Region(RegionError::EpochNotMatch { .. }))));
+    store.set_leads(false);
+    let not_leader = Err(RegionError::NotLeader { region, leader: None }.into());
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, not_leader);
+    assert_eq!((store.proposals(), scheduler.in_latches()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_large_write_is_evaluated_in_the_pool() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let keys: Vec<Key> = (0..1_000).map(|n| Key::new(format!("k{n:04}"))).collect();
+    let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) };
+    let (mutations, primary) = (keys.iter().map(put).collect(), keys[0].clone());
+    let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts: ts(10), ttl_ms: 10 });
+    let request = Request { context: store.context(), body };
+    assert_eq!(scheduler.run(request, ()).await, Ok(Response::Done));
+    let body = RequestBody::Commit { keys, start_ts: ts(10), commit_ts: ts(20) };
+    assert_eq!(scheduler.run(Request { context: store.context(), body }, ()).await, Ok(Response::Done));
+}
+
+#[tokio::test]
+async fn latches_are_bounded() {
+    let store = FakeStore::new();
+    let scheduler = Scheduler::new(store.clone(), 1, ReadPool::new(1, 1));
+    let (_release, held) = oneshot::channel();
+    store.order(Fate::Held(held));
+    let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
+    assert!(poll!(&mut first).is_pending());
+    let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "latches".to_owned() };
+    assert_eq!(scheduler.run(prewrite(&store, b"l", 11), ()).await, Err(busy.into()));
+}

@@ -1,0 +1,224 @@
+//! The server as its callers see it, in this process and over the wire.
+
+use bytes::Bytes;
+use raftstore::StoreId;
+use tokio::sync::oneshot;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::Code;
+use tonic::transport::{Channel, Server};
+use tso::Timestamp;
+
+use super::*;
+use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest, RequestBody, ScanRequest};
+use crate::key::Key;
+use crate::port::fake::{FakeStore, Fate};
+use crate::proto::pb;
+use crate::service::kv_service;
+
+fn ts(ms: u64) -> Timestamp {
+    Timestamp::new(ms, 0)
+}
+
+fn server(store: &FakeStore, config: &KvServerConfig) -> KvServer<FakeStore> {
+    KvServer::new(store.clone(), config, &Registry::new()).unwrap()
+}
+
+fn prewrite(keys: &[Key], value: &'static [u8], start_ms: u64) -> RequestBody {
+    let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(value)) };
+    let (mutations, primary) = (keys.iter().map(put).collect(), keys[0].clone());
+    RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts: ts(start_ms), ttl_ms: 10 })
+}
+
+async fn put(server: &KvServer<FakeStore>, store: &FakeStore, keys: &[Key], start_ms: u64) {
+    let commit = RequestBody::Commit { keys: keys.to_vec(), start_ts: ts(start_ms), commit_ts: ts(start_ms + 1) };
+    for body in [prewrite(keys, b"v", start_ms), commit] {
+        let request = Request { context: store.context(), body };
+        assert_eq!(server.handle(request).await, Ok(Response::Done));
+    }
+}
+
+fn scan(start: &Key, end: &Key, reverse: bool) -> RequestBody {
+    RequestBody::Scan(ScanRequest {
+        start: start.clone(),
+        end: end.clone(),
+        start_ts: ts(1_000),
+        limit: u32::MAX,
+        max_bytes: u32::MAX,
+        reverse,
+        keys_only: false,
+    })
+}
+
+#[tokio::test]
+async fn reads_use_the_lease_and_fall_back_to_a_read_index() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let key = Key::from_static(b"k");
+    put(&server, &store, std::slice::from_ref(&key), 10).await;
+    let get = Request { context: store.context(), body: RequestBody::Get { key, start_ts: ts(20) } };
+    let value = Ok(Response::Value(Some(Bytes::from_static(b"v"))));
+    assert_eq!(server.handle(get.clone()).await, value);
+    assert_eq!(store.read_indexes(), 0);
+    store.set_lease(false);
+    assert_eq!(server.handle(get).await, value);
+    assert_eq!(store.read_indexes(), 1);
+    let outside = RequestBody::Get { key: Key::from_static(b"z"), start_ts: ts(20) };
+    let error = RegionError::KeyNotInRegion { region: store.context().region };
+    assert_eq!(server.handle(Request { context: store.context(), body: outside }).await, Err(error.into()));
+}
+
+/// A scan that takes many slices gives the same as one that takes one, and stops before a lock that a later slice meets.
+#[tokio::test]
+async fn a_long_scan_is_put_together_from_slices() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
+    for (n, chunk) in keys.chunks(500).enumerate() {
+        put(&server, &store, chunk, 10 + 10 * n as u64).await;
+    }
+    let [start, end] = [Key::from_static(b"c"), Key::from_static(b"x")];
+    for reverse in [false, true] {
+        let request = Request { context: store.context(), body: scan(&start, &end, reverse) };
+        let Ok(Response::Pairs { pairs, resume }) = server.handle(request).await else { panic!("not pairs") };
+        let mut found: Vec<Key> = pairs.into_iter().map(|(key, _)| key).collect();
+        if reverse {
+            found.reverse();
+        }
+        assert!(found == keys && resume.is_none(), "{} keys, reverse {reverse}", found.len());
+    }
+    let batch = RequestBody::BatchGet { keys: keys.clone(), start_ts: ts(1_000) };
+    let Ok(Response::Pairs { pairs, .. }) = server.handle(Request { context: store.context(), body: batch }).await
+    else {
+        panic!("not pairs")
+    };
+    assert!(pairs.iter().map(|(key, _)| key).eq(&keys));
+
+    let lock = prewrite(&[keys[2_000].clone()], b"w", 500);
+    assert_eq!(server.handle(Request { context: store.context(), body: lock }).await, Ok(Response::Done));
+    for (reverse, count, bound) in [(false, 2_000, keys[2_000].clone()), (true, 999, keys[2_000].successor())] {
+        let request = Request { context: store.context(), body: scan(&start, &end, reverse) };
+        let Ok(Response::Pairs { pairs, resume }) = server.handle(request).await else { panic!("not pairs") };
+        assert_eq!((pairs.len(), resume.as_ref()), (count, Some(&bound)));
+        let rest = if reverse { scan(&start, &bound, true) } else { scan(&bound, &end, false) };
+        let locked = server.handle(Request { context: store.context(), body: rest }).await;
+        let Err(ServerError::Key(KeyError::Locked(locks))) = locked else { panic!("{locked:?}") };
+        assert_eq!(locks.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn requests_in_flight_are_bounded_and_counted() {
+    let store = FakeStore::new();
+    let registry = Registry::new();
+    let config = KvServerConfig { max_in_flight: 1, ..KvServerConfig::default() };
+    let server = KvServer::new(store.clone(), &config, &registry).unwrap();
+    let (release, held) = oneshot::channel();
+    store.order(Fate::Held(held));
+    let key = Key::from_static(b"k");
+    let request = |body| Request { context: store.context(), body };
+    let mut first = Box::pin(server.handle(request(prewrite(std::slice::from_ref(&key), b"v", 10))));
+    assert!(futures::poll!(&mut first).is_pending());
+    // A request whose caller has gone still counts while it is replicated.
+    drop(first);
+    let get = request(RequestBody::Get { key, start_ts: ts(5) });
+    let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "requests".to_owned() };
+    assert_eq!(server.handle(get.clone()).await, Err(busy.into()));
+    assert_eq!(server.metrics.in_flight.get(), 1);
+    release.send(()).unwrap();
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.metrics.in_flight.get(), 0);
+    assert_eq!(server.handle(get).await, Ok(Response::Value(None)));
+    let text: Vec<_> = registry.gather().iter().map(|family| family.name().to_owned()).collect();
+    assert_eq!(text.len(), 3, "{text:?}");
+}
+
+#[test]
+fn settings_have_minimums() {
+    assert!(KvServerConfig::default().validate().is_ok());
+    let config = KvServerConfig { read_threads: 0, ..KvServerConfig::default() };
+    let error = KvServer::new(FakeStore::new(), &config, &Registry::new()).err().unwrap();
+    assert_eq!(error.to_string(), "kv server: read_threads must be at least 1");
+}
+
+/// A gRPC server on a free port, and a client connected to it.
+async fn over_the_wire(server: KvServer<FakeStore>) -> pb::kv_client::KvClient<Channel> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let incoming = TcpListenerStream::new(listener);
+    tokio::spawn(Server::builder().serve_with_incoming(kv_service(server), incoming));
+    pb::kv_client::KvClient::connect(format!("http://{address}")).await.unwrap()
+}
+
+#[tokio::test]
+async fn requests_and_errors_cross_the_wire_as_they_are() {
+    let store = FakeStore::new();
+    let mut client = over_the_wire(server(&store, &KvServerConfig::default())).await;
+    let key = Key::from_static(b"k");
+    let commit = RequestBody::Commit { keys: vec![key.clone()], start_ts: ts(10), commit_ts: ts(20) };
+    let missing = KeyError::LockNotFound { start_ts: ts(10), key: key.clone() };
+    let steps = [
+        (commit.clone(), Err(missing.into())),
+        (prewrite(std::slice::from_ref(&key), b"v", 10), Ok(Response::Done)),
+        (commit, Ok(Response::Done)),
+        (RequestBody::Get { key, start_ts: ts(20) }, Ok(Response::Value(Some(Bytes::from_static(b"v"))))),
+    ];
+    for (body, expected) in steps {
+        let request = Request { context: store.context(), body };
+        let response = client.call(pb::Request::from(request)).await.unwrap().into_inner();
+        assert_eq!(Result::<Response, ServerError>::try_from(response), Ok(expected));
+    }
+    store.set_leads(false);
+    let body = RequestBody::Get { key: Key::from_static(b"k"), start_ts: ts(20) };
+    let response = client.call(pb::Request::from(Request { context: store.context(), body })).await.unwrap();
+    let not_leader = RegionError::NotLeader { region: store.context().region, leader: None };
+    let result = Result::<Response, ServerError>::try_from(response.into_inner());
+    assert_eq!(result, Ok(Err(not_leader.into())));
+    for (at, found) in [(b"k", true), (b"z", false)] {
+        let request = pb::LocateRequest { key: Key::from_static(at).to_storage().into() };
+        let response = client.locate(request).await.unwrap().into_inner();
+        let status = Option::<RegionStatus>::try_from(response).unwrap();
+        assert_eq!(status.map(|status| status.region.id), found.then_some(store.context().region));
+    }
+}
+
+#[tokio::test]
+async fn malformed_and_oversized_messages_are_refused() {
+    let store = FakeStore::new();
+    let mut client = over_the_wire(server(&store, &KvServerConfig::default())).await;
+    let error = client.call(pb::Request { context: None, body: None }).await.unwrap_err();
+    assert_eq!((error.code(), error.message()), (Code::InvalidArgument, "malformed Request: no context"));
+    let key = Key::from_static(b"k");
+    let huge = Bytes::from(vec![0; crate::service::MESSAGE_BYTES_MAX + 1]);
+    let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(huge) }];
+    let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts: ts(10), ttl_ms: 10 });
+    let error = client.call(pb::Request::from(Request { context: store.context(), body })).await.unwrap_err();
+    assert_eq!((error.code(), store.proposals()), (Code::OutOfRange, 0));
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_a_message_is_an_error_in_words() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let keys: Vec<Key> = (0..3).map(|n| Key::new(format!("k{n}"))).collect();
+    for key in &keys {
+        let put = MutationOp::Put(Bytes::from(vec![7; 6 << 20]));
+        let mutations = vec![Mutation { key: key.clone(), op: put }];
+        let prewrite = PrewriteRequest { mutations, primary: key.clone(), start_ts: ts(10), ttl_ms: 10 };
+        let commit = RequestBody::Commit { keys: vec![key.clone()], start_ts: ts(10), commit_ts: ts(20) };
+        for body in [RequestBody::Prewrite(prewrite), commit] {
+            assert_eq!(server.handle(Request { context: store.context(), body }).await, Ok(Response::Done));
+        }
+    }
+    let mut client = over_the_wire(server).await.max_decoding_message_size(crate::service::MESSAGE_BYTES_MAX);
+    for (keys, fits) in [(&keys[..2], true), (&keys[..], false)] {
+        let body = RequestBody::BatchGet { keys: keys.to_vec(), start_ts: ts(30) };
+        let request = pb::Request::from(Request { context: store.context(), body });
+        let response = client.call(request).await.unwrap().into_inner();
+        match Result::<Response, ServerError>::try_from(response).unwrap() {
+            Ok(Response::Pairs { pairs, .. }) => assert!(fits && pairs.len() == 2),
+            other => assert!(!fits && matches!(other, Err(ServerError::Failed(_))), "{other:?}"),
+        }
+    }
+}
