@@ -1,0 +1,249 @@
+//! The buffer against a model: the merge table, savepoints, and scans laid over a snapshot.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+impl Buffer {
+    /// Panics if an invariant does not hold.
+    fn check(&self) {
+        let live: usize = self.entries.iter().map(|(key, entry)| size(key, &entry.op)).sum();
+        let kept: usize = self.undo.iter().filter_map(|u| u.old.as_ref().map(|old| size(&u.key, &old.op))).sum();
+        assert_eq!(self.bytes, live + kept, "bytes are those of entries and undo log");
+        for (key, entry) in &self.entries {
+            let last = self.undo.iter().rposition(|undo| &undo.key == key);
+            assert_eq!(Some(entry.undo), last, "an entry knows its last undo record");
+        }
+        let savepoint = self.savepoint.load(Ordering::Relaxed);
+        let mut recent: Vec<&Key> = self.undo.iter().skip(savepoint).map(|undo| &undo.key).collect();
+        let all = recent.len();
+        recent.sort();
+        recent.dedup();
+        assert_eq!(recent.len(), all, "one undo record for a key since the newest savepoint");
+    }
+}
+
+fn key(n: u8) -> Key {
+    Key::new(vec![b'k', n])
+}
+
+fn value(n: u8) -> Bytes {
+    Bytes::from(vec![n])
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Put(u8, u8),
+    Insert(u8, u8),
+    Delete(u8),
+    Lock(u8),
+    Savepoint,
+    /// Back to the savepoint that is this many before the newest.
+    Back(usize),
+}
+
+/// What a transaction did to a key, told apart from how the buffer tells it.
+#[derive(Clone, Debug)]
+struct Own {
+    /// What its reads see; `None` where they see the snapshot.
+    view: Option<Option<Bytes>>,
+    /// It once inserted the key, so the commit must find it absent.
+    must_be_absent: bool,
+}
+
+type Model = BTreeMap<Key, Own>;
+
+fn apply_to_model(model: &mut Model, op: Op) -> bool {
+    match op {
+        Op::Put(k, v) => {
+            let own = model.entry(key(k)).or_insert(Own { view: None, must_be_absent: false });
+            own.view = Some(Some(value(v)));
+        }
+        Op::Insert(k, v) => {
+            let old = model.get(&key(k)).cloned();
+            let must_be_absent = match &old {
+                Some(Own { view: Some(Some(_)), .. }) => return false,
+                Some(Own { view: Some(None), must_be_absent }) => *must_be_absent,
+                Some(Own { view: None, .. }) | None => true,
+            };
+            model.insert(key(k), Own { view: Some(Some(value(v))), must_be_absent });
+        }
+        Op::Delete(k) => {
+            let own = model.entry(key(k)).or_insert(Own { view: None, must_be_absent: false });
+            own.view = Some(None);
+        }
+        Op::Lock(k) => {
+            model.entry(key(k)).or_insert(Own { view: None, must_be_absent: false });
+        }
+        Op::Savepoint | Op::Back(_) => {}
+    }
+    true
+}
+
+fn model_mutations(model: &Model) -> Vec<Mutation> {
+    let op = |own: &Own| match (&own.view, own.must_be_absent) {
+        (None, _) => MutationOp::Lock,
+        (Some(Some(value)), true) => MutationOp::Insert(value.clone()),
+        (Some(Some(value)), false) => MutationOp::Put(value.clone()),
+        (Some(None), true) => MutationOp::CheckNotExists,
+        (Some(None), false) => MutationOp::Delete,
+    };
+    model.iter().map(|(key, own)| Mutation { key: key.clone(), op: op(own) }).collect()
+}
+
+/// Applies operations to a buffer and to the model, checking after each.
+fn run(ops: &[Op]) -> (Buffer, Model) {
+    let mut buffer = Buffer::new(BufferLimits::default());
+    let mut model = Model::new();
+    let mut marks: Vec<(usize, Model)> = Vec::new();
+    for op in ops {
+        let done = match *op {
+            Op::Put(k, v) => buffer.put(key(k), value(v)).is_ok(),
+            Op::Insert(k, v) => match buffer.insert(key(k), value(v)) {
+                Err(TxnError::AlreadyExists { key: met }) => {
+                    assert_eq!(met, key(k));
+                    false
+                }
+                other => other.is_ok(),
+            },
+            Op::Delete(k) => buffer.delete(key(k)).is_ok(),
+            Op::Lock(k) => buffer.lock(key(k)).is_ok(),
+            Op::Savepoint => {
+                marks.push((buffer.savepoint(), model.clone()));
+                true
+            }
+            Op::Back(n) => {
+                let keep = marks.len().saturating_sub(n);
+                marks.truncate(keep);
+                if let Some((mark, state)) = marks.last() {
+                    buffer.rollback_to(*mark);
+                    model = state.clone();
+                }
+                true
+            }
+        };
+        assert_eq!(apply_to_model(&mut model, *op), done, "{op:?}");
+        buffer.check();
+        for k in 0..8 {
+            assert_eq!(
+                buffer.get(&key(k)),
+                model.get(&key(k)).and_then(|own| own.view.clone()),
+                "key {k} after {op:?}"
+            );
+        }
+    }
+    (buffer, model)
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => (0u8..8, any::<u8>()).prop_map(|(k, v)| Op::Put(k, v)),
+        4 => (0u8..8, any::<u8>()).prop_map(|(k, v)| Op::Insert(k, v)),
+        4 => (0u8..8).prop_map(Op::Delete),
+        2 => (0u8..8).prop_map(Op::Lock),
+        2 => Just(Op::Savepoint),
+        2 => (0usize..3).prop_map(Op::Back),
+    ]
+}
+
+fn in_range(range: &ScanRange, key: &Key) -> bool {
+    *key >= range.start && (range.end.as_bytes().is_empty() || *key < range.end)
+}
+
+/// A scan of the snapshot, as the key-value client pages it.
+fn scan_base(base: &BTreeMap<Key, Bytes>, range: &ScanRange, limit: usize) -> Page {
+    let mut all: Vec<(Key, Bytes)> =
+        base.iter().filter(|(key, _)| in_range(range, key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    if range.reverse {
+        all.reverse();
+    }
+    let resume = all.get(limit).and_then(|(next, _)| {
+        if range.reverse { all.get(limit - 1).map(|(last, _)| last.clone()) } else { Some(next.clone()) }
+    });
+    all.truncate(limit);
+    Page { pairs: all, resume }
+}
+
+proptest! {
+    #[test]
+    fn mutations_and_views_match_the_model(ops in prop::collection::vec(any_op(), 0..40)) {
+        let (buffer, model) = run(&ops);
+        prop_assert_eq!(buffer.into_mutations(), model_mutations(&model));
+    }
+
+    #[test]
+    fn merged_scans_match_the_model(
+        ops in prop::collection::vec(any_op(), 0..30),
+        stored in prop::collection::btree_map(0u8..8, any::<u8>(), 0..8),
+        bounds in (0u8..9, 0u8..9, any::<bool>()),
+        reverse in any::<bool>(),
+        limit in 1usize..5,
+    ) {
+        let (buffer, model) = run(&ops);
+        let base: BTreeMap<Key, Bytes> = stored.into_iter().map(|(k, v)| (key(k), value(v))).collect();
+        let (start, end, unbounded) = bounds;
+        let end = if unbounded { Key::default() } else { key(end) };
+        let whole = ScanRange { start: key(start), end, reverse };
+
+        let mut view = base.clone();
+        for (key, own) in &model {
+            match &own.view {
+                Some(Some(value)) => { view.insert(key.clone(), value.clone()); }
+                Some(None) => { view.remove(key); }
+                None => {}
+            }
+        }
+        let mut expected: Vec<(Key, Bytes)> = view.into_iter().filter(|(key, _)| in_range(&whole, key)).collect();
+        if reverse {
+            expected.reverse();
+        }
+
+        let mut found = Vec::new();
+        let mut rest = whole;
+        for _ in 0..100 {
+            let page = buffer.merge(&rest, scan_base(&base, &rest, limit), limit);
+            prop_assert!(page.pairs.len() <= limit);
+            found.extend(page.pairs);
+            match page.resume {
+                Some(resume) => rest = rest.resume_at(resume),
+                None => break,
+            }
+        }
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn limits_refuse_and_leave_the_buffer_as_it_was() {
+    let limits = BufferLimits { bytes: 390, keys: 3, key_bytes: 4, value_bytes: 100 };
+    let mut buffer = Buffer::new(limits);
+    let too_large = |result: Result<(), TxnError>| assert!(matches!(result, Err(TxnError::TooLarge(_))), "{result:?}");
+    buffer.put(key(1), value(1)).expect("fits");
+    too_large(buffer.put(Key::new("longer"), value(1)));
+    too_large(buffer.put(key(2), Bytes::from(vec![0; 101])));
+    buffer.delete(key(2)).expect("fits");
+    buffer.lock(key(3)).expect("fits");
+    too_large(buffer.delete(key(4)));
+    buffer.put(key(3), Bytes::from(vec![0; 100])).expect("a known key does not count again");
+    too_large(buffer.put(key(1), Bytes::from(vec![0; 100])));
+    assert_eq!(buffer.get(&key(1)), Some(Some(value(1))));
+    buffer.check();
+}
+
+#[test]
+fn writing_one_key_again_and_again_needs_no_more_room() {
+    let mut buffer = Buffer::new(BufferLimits { bytes: 1_000, ..BufferLimits::default() });
+    for n in 0..=255 {
+        buffer.put(key(1), value(n)).expect("only the newest value is kept");
+    }
+    let mark = buffer.savepoint();
+    for n in 0..=255 {
+        buffer.put(key(1), value(n)).expect("and the one to go back to");
+    }
+    buffer.put(key(1), value(7)).expect("fits");
+    buffer.rollback_to(mark);
+    assert_eq!(buffer.get(&key(1)), Some(Some(value(255))));
+    buffer.check();
+}

@@ -1,0 +1,408 @@
+//! Two-phase commit as a state machine: what to send next, given what came back.
+//!
+//! ```text
+//!  Prewriting --all acknowledged--> FetchingTs --commit_ts--> Committing --acknowledged--> Done (committed)
+//!      |                               |    ^                   |   |  \--outcome unknown--> Done (undetermined)
+//!      | refused                       |    '-- too early ------'   |
+//!      v                               v                            v primary's lock is gone
+//!  Done (rolled back)          Done (rolled back)               Settling --> Done (any of the three)
+//! ```
+//!
+//! The protocol is Percolator's (Peng and Dabek, OSDI 2010). The commit point is the commit of the primary: before it,
+//! others may roll the transaction back once its locks expire; after it, they finish it. That commit_ts is fetched
+//! *after* the last prewrite was acknowledged is what snapshots and grants rest on: whoever holds a newer timestamp
+//! finds our locks.
+//!
+//! Waiting for locks of living transactions cannot deadlock: only the older of two waits for the younger, or one that
+//! holds no lock itself.
+//!
+//! Pure: replies and the time passed come in, requests to send come out. One-phase and asynchronous commit would be
+//! further states beside `FetchingTs`; nothing outside this file would see them but new effects.
+
+use std::time::Duration;
+
+use kv::Key;
+use kv::api::{KeyError, LockInfo, Mutation, MutationOp};
+use kv::client::ClientError;
+use tso::{Timestamp, TsoError};
+
+use crate::config::CommitLimits;
+use crate::error::TxnError;
+
+/// The number of a prewrite batch, from 0; the primary is in the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BatchId(pub(crate) usize);
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The answer to [`Effect::Prewrite`].
+    Prewritten(BatchId, Result<(), ClientError>),
+    /// The answer to [`Effect::Resolve`]: the living transactions whose locks remain.
+    Resolved(BatchId, Result<Vec<Timestamp>, TxnError>),
+    /// The answer to [`Effect::FetchCommitTs`].
+    CommitTs(Result<Timestamp, TsoError>),
+    /// The answer to [`Effect::CommitPrimary`]: the other keys that were not committed along with it.
+    PrimaryCommitted(Result<Vec<Key>, ClientError>),
+    /// The answer to [`Effect::RollbackPrimary`].
+    PrimaryRolledBack(Result<(), ClientError>),
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Prewrite a batch, after a pause that grows with `attempt` (none at 0).
+    Prewrite {
+        /// Which batch.
+        batch: BatchId,
+        /// Its changes.
+        mutations: Vec<Mutation>,
+        /// How often the batch met locks.
+        attempt: u32,
+    },
+    /// Resolve locks that a prewrite met.
+    Resolve {
+        /// Which batch.
+        batch: BatchId,
+        /// The locks.
+        locks: Vec<LockInfo>,
+    },
+    /// Get a timestamp that is issued from now on.
+    FetchCommitTs,
+    /// Commit the primary, and of the others what goes with it in one request.
+    CommitPrimary {
+        /// The timestamp of the commit.
+        commit_ts: Timestamp,
+        /// All other locked keys.
+        others: Vec<Key>,
+    },
+    /// Roll the primary back to learn, from the answer, whether it was committed.
+    RollbackPrimary,
+    /// The transaction's fate, to be told to the session; `None` if nothing had to be committed. Sent once, and last
+    /// but for the background work.
+    Finish(Result<Option<Timestamp>, TxnError>),
+    /// In the background: commit what follows from the primary.
+    CommitSecondaries {
+        /// The keys.
+        keys: Vec<Key>,
+        /// The timestamp of the commit.
+        commit_ts: Timestamp,
+    },
+    /// In the background: remove the locks of a transaction that failed.
+    Rollback {
+        /// Every key that may be locked.
+        keys: Vec<Key>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BatchState {
+    Queued,
+    UnderWay,
+    Prewritten,
+}
+
+#[derive(Debug)]
+struct Batch {
+    mutations: Vec<Mutation>,
+    state: BatchState,
+    attempt: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Prewriting,
+    FetchingTs { attempt: u32 },
+    Committing { commit_ts: Timestamp, attempt: u32 },
+    Settling,
+    Done,
+}
+
+/// The machine.
+///
+/// Invariants:
+/// 1. A commit_ts is asked for only when every batch is prewritten, and used only if it is above start_ts.
+/// 2. The primary takes a lock, and its batch is the first.
+/// 3. `Finish` is emitted exactly once; after it, nothing but the background work emitted with it.
+/// 4. Secondaries are committed only after the primary's commit was acknowledged.
+/// 5. Nothing is rolled back while the primary's commit may have taken effect, but by the primary itself, whose region
+///    knows.
+#[derive(Debug)]
+pub(crate) struct Committer {
+    start_ts: Timestamp,
+    /// `None` when no mutation takes a lock: then the prewrite is all there is to do.
+    primary: Option<Key>,
+    batches: Vec<Batch>,
+    state: State,
+    limits: CommitLimits,
+}
+
+impl Committer {
+    /// A committer of distinct, at least one, mutations in key order.
+    pub(crate) fn new(start_ts: Timestamp, mutations: Vec<Mutation>, limits: CommitLimits) -> Committer {
+        assert!(!mutations.is_empty(), "a commit changes something");
+        let primary = mutations.iter().find(|mutation| locks(mutation)).map(|mutation| mutation.key.clone());
+        let mut batches = split(mutations, &limits);
+        if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(locks)) {
+            batches.swap(0, at);
+        }
+        Committer { start_ts, primary, batches, state: State::Prewriting, limits }
+    }
+
+    /// The key whose record decides the transaction's fate. For one that locks nothing, any of its keys.
+    pub(crate) fn primary(&self) -> &Key {
+        let any = || self.batches.iter().flat_map(|batch| &batch.mutations).map(|mutation| &mutation.key).next();
+        match self.primary.as_ref().or_else(any) {
+            Some(key) => key,
+            None => unreachable!("a commit changes something"),
+        }
+    }
+
+    /// Whether there is a lock to keep alive.
+    pub(crate) fn holds_lock(&self) -> bool {
+        self.primary.is_some() && self.state != State::Done
+    }
+
+    /// The first requests.
+    pub(crate) fn start(&mut self) -> Vec<Effect> {
+        self.send_batches()
+    }
+
+    /// Takes an answer, `elapsed` after the commit began. Answers that come after the end are ignored.
+    pub(crate) fn step(&mut self, event: Event, elapsed: Duration) -> Vec<Effect> {
+        let before = self.state;
+        let effects = match (self.state, event) {
+            (State::Prewriting, Event::Prewritten(batch, result)) => self.prewritten(batch, result),
+            (State::Prewriting, Event::Resolved(batch, result)) => self.resolved(batch, result, elapsed),
+            (State::FetchingTs { attempt }, Event::CommitTs(result)) => self.commit_ts(attempt, result),
+            (State::Committing { commit_ts, attempt }, Event::PrimaryCommitted(result)) => {
+                self.primary_committed(commit_ts, attempt, result)
+            }
+            (State::Settling, Event::PrimaryRolledBack(result)) => self.settled(result),
+            (State::Done, _) => Vec::new(),
+            (state, event) => unreachable!("{event:?} does not answer anything asked in {state:?}"),
+        };
+        self.check(before, &effects);
+        effects
+    }
+
+    /// Asserts invariants 1 and 3 to 5 on what a step emitted.
+    fn check(&self, before: State, effects: &[Effect]) {
+        let finished = effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count();
+        let ends_now = before != State::Done && self.state == State::Done;
+        assert_eq!(finished, usize::from(ends_now), "Finish comes once, with the end");
+        for effect in effects {
+            match effect {
+                Effect::FetchCommitTs | Effect::CommitPrimary { .. } => {
+                    assert!(self.all_prewritten(), "commit before the last prewrite");
+                }
+                Effect::CommitSecondaries { .. } | Effect::Rollback { .. } => {
+                    assert!(ends_now, "background work comes with the end")
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn all_prewritten(&self) -> bool {
+        self.batches.iter().all(|batch| batch.state == BatchState::Prewritten)
+    }
+
+    fn send_batches(&mut self) -> Vec<Effect> {
+        let under_way = self.batches.iter().filter(|batch| batch.state == BatchState::UnderWay).count();
+        let room = self.limits.batches_in_flight.saturating_sub(under_way);
+        let queued = self.batches.iter_mut().enumerate().filter(|(_, batch)| batch.state == BatchState::Queued);
+        let send = |(id, batch): (usize, &mut Batch)| {
+            batch.state = BatchState::UnderWay;
+            Effect::Prewrite { batch: BatchId(id), mutations: batch.mutations.clone(), attempt: batch.attempt }
+        };
+        queued.take(room).map(send).collect()
+    }
+
+    fn prewritten(&mut self, id: BatchId, result: Result<(), ClientError>) -> Vec<Effect> {
+        let Some(batch) = self.batches.get_mut(id.0) else { return Vec::new() };
+        match result {
+            Ok(()) => {
+                batch.state = BatchState::Prewritten;
+                let more = self.send_batches();
+                if !self.all_prewritten() {
+                    return more;
+                }
+                if self.primary.is_none() {
+                    return self.finish(Ok(None));
+                }
+                self.state = State::FetchingTs { attempt: 0 };
+                vec![Effect::FetchCommitTs]
+            }
+            Err(ClientError::Key(KeyError::Locked(locks))) => vec![Effect::Resolve { batch: id, locks }],
+            Err(ClientError::Key(error @ (KeyError::WriteConflict { .. } | KeyError::AlreadyExists { .. }))) => {
+                let error = match error {
+                    KeyError::AlreadyExists { key } => TxnError::AlreadyExists { key },
+                    other => TxnError::Conflict(other.to_string()),
+                };
+                // The region refuses the only key for good: no attempt of ours can have locked it or ever will.
+                if self.is_single() {
+                    return self.finish(Err(error));
+                }
+                self.abort(error)
+            }
+            Err(ClientError::Key(error @ KeyError::RolledBack { .. })) => {
+                self.abort(TxnError::Conflict(format!("locks expired: {error}")))
+            }
+            Err(error) => self.abort(failure(error)),
+        }
+    }
+
+    fn resolved(&mut self, id: BatchId, result: Result<Vec<Timestamp>, TxnError>, elapsed: Duration) -> Vec<Effect> {
+        let living = match result {
+            Ok(living) => living,
+            Err(error) => return self.abort(error),
+        };
+        let alone = self.is_single();
+        if let Some(older) = living.iter().find(|holder| **holder < self.start_ts && !alone) {
+            return self.abort(TxnError::Conflict(format!("a key is locked by the older transaction {older}")));
+        }
+        if elapsed >= self.limits.lock_wait {
+            let holder = living.first().map_or_else(String::new, |holder| format!(", the last of {holder}"));
+            return self.abort(TxnError::Conflict(format!("locks did not go away within {elapsed:?}{holder}")));
+        }
+        let Some(batch) = self.batches.get_mut(id.0) else { return Vec::new() };
+        batch.attempt = if living.is_empty() { batch.attempt } else { batch.attempt.saturating_add(1) };
+        vec![Effect::Prewrite { batch: id, mutations: batch.mutations.clone(), attempt: batch.attempt }]
+    }
+
+    fn commit_ts(&mut self, attempt: u32, result: Result<Timestamp, TsoError>) -> Vec<Effect> {
+        match result {
+            Ok(commit_ts) if commit_ts > self.start_ts => {
+                self.state = State::Committing { commit_ts, attempt };
+                vec![Effect::CommitPrimary { commit_ts, others: self.secondaries() }]
+            }
+            Ok(commit_ts) => {
+                let start_ts = self.start_ts;
+                self.abort(TxnError::Internal(format!("the oracle issued {commit_ts} after {start_ts}")))
+            }
+            Err(error) => self.abort(error.into()),
+        }
+    }
+
+    fn primary_committed(
+        &mut self,
+        commit_ts: Timestamp,
+        attempt: u32,
+        result: Result<Vec<Key>, ClientError>,
+    ) -> Vec<Effect> {
+        match result {
+            Ok(left) => self.committed(commit_ts, left),
+            Err(ClientError::Key(KeyError::CommitTsTooEarly { .. })) if attempt < self.limits.commit_ts_retries => {
+                self.state = State::FetchingTs { attempt: attempt + 1 };
+                vec![Effect::FetchCommitTs]
+            }
+            Err(ClientError::Key(error @ KeyError::CommitTsTooEarly { .. })) => {
+                self.abort(TxnError::Conflict(error.to_string()))
+            }
+            // Its record says so, and a transaction once rolled back stays it.
+            Err(ClientError::Key(error @ KeyError::RolledBack { .. })) => {
+                self.abort(TxnError::Conflict(format!("locks expired: {error}")))
+            }
+            // No lock and no word of why: an earlier attempt whose answer was lost may have committed it.
+            Err(ClientError::Key(_)) => {
+                self.state = State::Settling;
+                vec![Effect::RollbackPrimary]
+            }
+            // The client gives `Unavailable` for a commit only if no attempt can have been delivered.
+            Err(error @ ClientError::Unavailable { .. }) => self.abort(failure(error)),
+            Err(ClientError::Undetermined(_) | ClientError::Failed(_)) => self.finish(Err(TxnError::Undetermined)),
+        }
+    }
+
+    fn settled(&mut self, result: Result<(), ClientError>) -> Vec<Effect> {
+        match result {
+            Ok(()) | Err(ClientError::Key(KeyError::RolledBack { .. })) => {
+                self.abort(TxnError::Conflict("locks expired before the commit".to_owned()))
+            }
+            Err(ClientError::Key(KeyError::Committed { commit_ts, .. })) => {
+                let left = self.secondaries();
+                self.committed(commit_ts, left)
+            }
+            Err(_) => self.finish(Err(TxnError::Undetermined)),
+        }
+    }
+
+    fn committed(&mut self, commit_ts: Timestamp, left: Vec<Key>) -> Vec<Effect> {
+        let mut effects = self.finish(Ok(Some(commit_ts)));
+        if !left.is_empty() {
+            effects.push(Effect::CommitSecondaries { keys: left, commit_ts });
+        }
+        effects
+    }
+
+    fn abort(&mut self, error: TxnError) -> Vec<Effect> {
+        let sent = self.batches.iter().filter(|batch| batch.state != BatchState::Queued);
+        let keys: Vec<Key> = sent.flat_map(locked_keys_of).cloned().collect();
+        let mut effects = self.finish(Err(error));
+        if !keys.is_empty() {
+            effects.push(Effect::Rollback { keys });
+        }
+        effects
+    }
+
+    fn finish(&mut self, result: Result<Option<Timestamp>, TxnError>) -> Vec<Effect> {
+        self.state = State::Done;
+        vec![Effect::Finish(result)]
+    }
+
+    /// Whether there is one mutation in all: while it is refused, we hold no lock.
+    fn is_single(&self) -> bool {
+        self.batches.len() == 1 && self.batches.iter().all(|batch| batch.mutations.len() == 1)
+    }
+
+    fn locked_keys(&self) -> Vec<&Key> {
+        self.batches.iter().flat_map(locked_keys_of).collect()
+    }
+
+    fn secondaries(&self) -> Vec<Key> {
+        self.locked_keys().into_iter().filter(|key| Some(*key) != self.primary.as_ref()).cloned().collect()
+    }
+}
+
+fn locks(mutation: &Mutation) -> bool {
+    mutation.op != MutationOp::CheckNotExists
+}
+
+fn locked_keys_of(batch: &Batch) -> impl Iterator<Item = &Key> {
+    batch.mutations.iter().filter(|mutation| locks(mutation)).map(|mutation| &mutation.key)
+}
+
+fn split(mutations: Vec<Mutation>, limits: &CommitLimits) -> Vec<Batch> {
+    let mut batches: Vec<Batch> = Vec::new();
+    let mut bytes = 0usize;
+    for mutation in mutations {
+        let value = match &mutation.op {
+            MutationOp::Put(value) | MutationOp::Insert(value) => value.len(),
+            MutationOp::Delete | MutationOp::Lock | MutationOp::CheckNotExists => 0,
+        };
+        let size = mutation.key.as_bytes().len() + value;
+        match batches.last_mut() {
+            Some(batch) if batch.mutations.len() < limits.batch_keys && bytes + size <= limits.batch_bytes => {
+                bytes += size;
+                batch.mutations.push(mutation);
+            }
+            _ => {
+                bytes = size;
+                batches.push(Batch { mutations: vec![mutation], state: BatchState::Queued, attempt: 0 });
+            }
+        }
+    }
+    batches
+}
+
+/// What an error of the client means for a transaction of which nothing can have been committed.
+fn failure(error: ClientError) -> TxnError {
+    match error {
+        ClientError::Unavailable { .. } | ClientError::Undetermined(_) => TxnError::Unavailable(error.to_string()),
+        ClientError::Key(_) | ClientError::Failed(_) => TxnError::Internal(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! Golden scripts of the committer: answers in, requests out. `UPDATE_GOLDENFILES=1` rewrites the expected output.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use goldenscript::Context;
+
+use super::*;
+
+type Outcome = Result<String, Box<dyn Error>>;
+
+#[derive(goldenscript::Command)]
+enum Command {
+    /// A new commit: begin 100 put=a insert=b delete=c lock=d check=e batch=KEYS in_flight=BATCHES
+    Begin {
+        start_ts: u64,
+        #[arg(key)]
+        batch: Option<usize>,
+        #[arg(key)]
+        in_flight: Option<usize>,
+        #[arg(key, many)]
+        ops: Vec<(String, String)>,
+    },
+    /// The answer to a prewrite: prewritten 0 ok
+    Prewritten {
+        batch: usize,
+        result: String,
+        #[arg(key)]
+        key: Option<String>,
+    },
+    /// The outcome of resolving locks: resolved 0 LIVING... after=MS
+    Resolved {
+        batch: usize,
+        #[arg(pos, many, optional)]
+        living: Vec<u64>,
+        #[arg(key)]
+        after: Option<u64>,
+    },
+    /// Locks could not be resolved.
+    Unresolved(usize),
+    /// A timestamp from the oracle; none is a failure.
+    CommitTs(Option<u64>),
+    /// The answer to the commit of the primary: committed ok LEFT...
+    Committed {
+        result: String,
+        #[arg(pos, many, optional)]
+        left: Vec<String>,
+    },
+    /// The answer to the roll-back of the primary.
+    Settled(String),
+}
+
+struct Runner {
+    committer: Option<Committer>,
+}
+
+fn ts(raw: u64) -> Timestamp {
+    Timestamp::from_raw(raw)
+}
+
+fn key(text: &str) -> Key {
+    Key::new(text.to_owned())
+}
+
+fn error(name: &str, at: &Key, start_ts: Timestamp) -> Result<ClientError, Box<dyn Error>> {
+    let key = at.clone();
+    Ok(match name {
+        "locked" => {
+            let primary = key.clone();
+            KeyError::Locked(vec![LockInfo { key, primary, start_ts: ts(90), ttl_ms: 3 }]).into()
+        }
+        "conflict" => {
+            let (conflict_start_ts, conflict_commit_ts) = (ts(101), ts(102));
+            KeyError::WriteConflict { key, start_ts, conflict_start_ts, conflict_commit_ts }.into()
+        }
+        "exists" => KeyError::AlreadyExists { key }.into(),
+        "rolled_back" => KeyError::RolledBack { start_ts }.into(),
+        "committed" => KeyError::Committed { start_ts, commit_ts: ts(777) }.into(),
+        "not_found" => KeyError::LockNotFound { start_ts, key }.into(),
+        "too_early" => KeyError::CommitTsTooEarly { commit_ts: ts(1), min_commit_ts: ts(2) }.into(),
+        "unavailable" => ClientError::Unavailable { waited: Duration::from_secs(20), last: "no leader".to_owned() },
+        "undetermined" => ClientError::Undetermined(Default::default()),
+        "failed" => ClientError::Failed("poisoned".to_owned()),
+        other => return Err(format!("unknown result {other}").into()),
+    })
+}
+
+fn shown(keys: impl IntoIterator<Item = Key>) -> String {
+    keys.into_iter().map(|key| key.as_bytes().escape_ascii().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn raw(ts: Timestamp) -> u64 {
+    ts.raw()
+}
+
+fn show(effect: Effect) -> String {
+    match effect {
+        Effect::Prewrite { batch, mutations, attempt } => {
+            let op = |mutation: Mutation| format!("{}:{:?}", mutation.key.as_bytes().escape_ascii(), mutation.op);
+            let ops: Vec<String> = mutations.into_iter().map(op).collect();
+            format!("prewrite {} attempt {attempt}: {}", batch.0, ops.join(" "))
+        }
+        Effect::Resolve { batch, locks } => format!("resolve {}: {}", batch.0, shown(locks.into_iter().map(|l| l.key))),
+        Effect::FetchCommitTs => "fetch commit_ts".to_owned(),
+        Effect::CommitPrimary { commit_ts, others } => {
+            format!("commit primary at {}, others {}", raw(commit_ts), shown(others))
+        }
+        Effect::RollbackPrimary => "roll back primary".to_owned(),
+        Effect::Finish(Ok(None)) => "FINISH nothing to commit".to_owned(),
+        Effect::Finish(Ok(Some(commit_ts))) => format!("FINISH committed at {}", raw(commit_ts)),
+        Effect::Finish(Err(error)) => format!("FINISH {error:?}"),
+        Effect::CommitSecondaries { keys, commit_ts } => format!("then commit at {}: {}", raw(commit_ts), shown(keys)),
+        Effect::Rollback { keys } => format!("then roll back {}", shown(keys)),
+    }
+}
+
+impl Runner {
+    fn begin(&mut self, command: &Command) -> Result<Vec<Effect>, Box<dyn Error>> {
+        let Command::Begin { start_ts, batch, in_flight, ops } = command else { return Err("not a begin".into()) };
+        let mutation = |(op, at): &(String, String)| {
+            let value = || Bytes::from_static(b"v");
+            let op = match op.as_str() {
+                "put" => MutationOp::Put(value()),
+                "insert" => MutationOp::Insert(value()),
+                "delete" => MutationOp::Delete,
+                "lock" => MutationOp::Lock,
+                "check" => MutationOp::CheckNotExists,
+                other => return Err(format!("unknown change {other}")),
+            };
+            Ok(Mutation { key: key(at), op })
+        };
+        let mutations = ops.iter().map(mutation).collect::<Result<Vec<_>, _>>()?;
+        let limits = CommitLimits {
+            batch_keys: batch.unwrap_or(100),
+            batches_in_flight: in_flight.unwrap_or(100),
+            commit_ts_retries: 2,
+            ..CommitLimits::default()
+        };
+        let mut committer = Committer::new(ts(*start_ts), mutations, limits);
+        let effects = committer.start();
+        self.committer = Some(committer);
+        Ok(effects)
+    }
+
+    fn event(&self, command: &Command, start_ts: Timestamp, primary: &Key) -> Result<Event, Box<dyn Error>> {
+        Ok(match command {
+            Command::Begin { .. } => return Err("not an answer".into()),
+            Command::Prewritten { batch, result, key: at } => {
+                let at = at.as_deref().map_or_else(|| primary.clone(), key);
+                let result = if result == "ok" { Ok(()) } else { Err(error(result, &at, start_ts)?) };
+                Event::Prewritten(BatchId(*batch), result)
+            }
+            Command::Resolved { batch, living, .. } => {
+                Event::Resolved(BatchId(*batch), Ok(living.iter().copied().map(ts).collect()))
+            }
+            Command::Unresolved(batch) => {
+                Event::Resolved(BatchId(*batch), Err(TxnError::Unavailable("no leader".to_owned())))
+            }
+            Command::CommitTs(Some(raw)) => Event::CommitTs(Ok(ts(*raw))),
+            Command::CommitTs(None) => Event::CommitTs(Err(TsoError::Unavailable("no oracle".to_owned()))),
+            Command::Committed { result, left } if result == "ok" => {
+                Event::PrimaryCommitted(Ok(left.iter().map(|at| key(at)).collect()))
+            }
+            Command::Committed { result, .. } => Event::PrimaryCommitted(Err(error(result, primary, start_ts)?)),
+            Command::Settled(result) if result == "ok" => Event::PrimaryRolledBack(Ok(())),
+            Command::Settled(result) => Event::PrimaryRolledBack(Err(error(result, primary, start_ts)?)),
+        })
+    }
+}
+
+impl goldenscript::Runner for Runner {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _context: &Context) -> Outcome {
+        let effects = if let Command::Begin { .. } = command {
+            self.begin(command)?
+        } else {
+            let committer = self.committer.as_ref().ok_or("no commit was begun")?;
+            let (start_ts, primary) = (committer.start_ts, committer.primary().clone());
+            let event = self.event(command, start_ts, &primary)?;
+            let elapsed = match command {
+                Command::Resolved { after: Some(ms), .. } => Duration::from_millis(*ms),
+                _ => Duration::ZERO,
+            };
+            let committer = self.committer.as_mut().ok_or("no commit was begun")?;
+            committer.step(event, elapsed)
+        };
+        let mut output = String::new();
+        for effect in effects {
+            writeln!(output, "{}", show(effect))?;
+        }
+        Ok(output)
+    }
+}
+
+fn script(name: &str) {
+    let path = format!("{}/tests/scripts/committer/{name}", env!("CARGO_MANIFEST_DIR"));
+    goldenscript::run(&mut Runner { committer: None }, path).expect("script runs");
+}
+
+#[test]
+fn commits() {
+    script("commits");
+}
+
+#[test]
+fn refused_prewrites() {
+    script("refused_prewrites");
+}
+
+#[test]
+fn locks_in_the_way() {
+    script("locks_in_the_way");
+}
+
+#[test]
+fn commit_point() {
+    script("commit_point");
+}
+
+#[test]
+fn batches_are_bounded_by_bytes() {
+    let mutations =
+        (0..10u8).map(|n| Mutation { key: Key::new(vec![n]), op: MutationOp::Put(Bytes::from(vec![n; 99])) });
+    let limits = CommitLimits { batch_bytes: 250, ..CommitLimits::default() };
+    let mut committer = Committer::new(ts(1), mutations.collect(), limits);
+    let sizes: Vec<usize> = committer
+        .start()
+        .into_iter()
+        .map(|effect| match effect {
+            Effect::Prewrite { mutations, .. } => mutations.len(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(sizes, vec![2; 5]);
+}

@@ -1,0 +1,69 @@
+//! What the coordinator counts.
+
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use tso::Timestamp;
+
+use crate::error::TxnError;
+
+const COMMITS: &str = "cortado_txn_commits_total";
+const RESOLVED: &str = "cortado_txn_locks_resolved_total";
+const WAITS: &str = "cortado_txn_lock_waits_total";
+const HEARTBEATS: &str = "cortado_txn_heartbeats_total";
+const RERUNS: &str = "cortado_txn_reruns_total";
+const BACKGROUND: &str = "cortado_txn_background_tasks";
+const LEFTOVERS: &str = "cortado_txn_leftover_locks_total";
+
+/// Counters of one database handle.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    commits: IntCounterVec,
+    /// Locks of other transactions resolved.
+    pub(crate) resolved: IntCounter,
+    /// Waits for a living transaction's lock.
+    pub(crate) waits: IntCounter,
+    /// Heartbeats sent.
+    pub(crate) heartbeats: IntCounter,
+    /// Transactions run again after a conflict.
+    pub(crate) reruns: IntCounter,
+    /// Commits and roll-backs of secondaries under way.
+    pub(crate) background: IntGauge,
+    /// Locks that the coordinator could not clear itself; others will.
+    pub(crate) leftovers: IntCounter,
+}
+
+impl Metrics {
+    /// Registers the counters; fails if the registry has them already.
+    pub(crate) fn new(registry: &Registry) -> Result<Metrics, prometheus::Error> {
+        let metrics = Metrics {
+            commits: IntCounterVec::new(Opts::new(COMMITS, "Commits asked for, by outcome"), &["outcome"])?,
+            resolved: IntCounter::new(RESOLVED, "Locks of other transactions resolved")?,
+            waits: IntCounter::new(WAITS, "Waits for the lock of a living transaction")?,
+            heartbeats: IntCounter::new(HEARTBEATS, "Heartbeats of long commits")?,
+            reruns: IntCounter::new(RERUNS, "Transactions run again after a conflict")?,
+            background: IntGauge::new(BACKGROUND, "Transactions whose secondaries are being committed or rolled back")?,
+            leftovers: IntCounter::new(LEFTOVERS, "Locks left for other transactions to resolve")?,
+        };
+        registry.register(Box::new(metrics.commits.clone()))?;
+        registry.register(Box::new(metrics.resolved.clone()))?;
+        registry.register(Box::new(metrics.waits.clone()))?;
+        registry.register(Box::new(metrics.heartbeats.clone()))?;
+        registry.register(Box::new(metrics.reruns.clone()))?;
+        registry.register(Box::new(metrics.background.clone()))?;
+        registry.register(Box::new(metrics.leftovers.clone()))?;
+        Ok(metrics)
+    }
+
+    /// Counts the outcome of a commit.
+    pub(crate) fn committed(&self, outcome: &Result<Option<Timestamp>, TxnError>) {
+        let label = match outcome {
+            Ok(_) => "committed",
+            Err(TxnError::Conflict(_)) => "conflict",
+            Err(TxnError::AlreadyExists { .. }) => "already_exists",
+            Err(TxnError::Undetermined) => "undetermined",
+            Err(TxnError::Unavailable(_)) => "unavailable",
+            Err(TxnError::TooLarge(_)) => "too_large",
+            Err(TxnError::Internal(_)) => "internal",
+        };
+        self.commits.with_label_values(&[label]).inc();
+    }
+}

@@ -1,0 +1,282 @@
+//! Histories of list-append transactions under trouble, checked for strong snapshot isolation; and proof that the
+//! checker has teeth.
+
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::checker::{Fate, Op, Txn, check};
+use common::endpoints::NoSnapshots;
+use common::{Hoarding, VirtualTso, cluster, database, key, run, seeded};
+use kv::Key;
+use kv::client::Endpoint;
+use kv::memory::{Faults, MemoryCluster};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tso::TsoSource;
+use txn::{Database, Transaction, TxnError};
+
+const KEYS: u64 = 5;
+
+fn list_key(n: u64) -> Key {
+    key(["a", "b", "ba", "c", "d"][n as usize % 5])
+}
+
+fn decode(value: Option<Bytes>) -> Vec<u64> {
+    let text = String::from_utf8(value.unwrap_or_default().to_vec()).expect("text");
+    text.split_whitespace().map(|n| n.parse().expect("a number")).collect()
+}
+
+fn encode(list: &[u64]) -> Bytes {
+    Bytes::from(list.iter().map(u64::to_string).collect::<Vec<_>>().join(" "))
+}
+
+/// One order of events and one source of elements for all clients of a run.
+#[derive(Default)]
+struct Recorder {
+    clock: Cell<u64>,
+    elements: Cell<u64>,
+    history: RefCell<Vec<Txn>>,
+}
+
+impl Recorder {
+    fn tick(&self) -> u64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+
+    fn element(&self) -> u64 {
+        self.elements.set(self.elements.get() + 1);
+        self.elements.get()
+    }
+}
+
+async fn body(txn: &mut Transaction, rng: &mut StdRng, recorder: &Recorder, ops: &mut Vec<Op>) -> Result<(), TxnError> {
+    for _ in 0..rng.random_range(1..5) {
+        let n = rng.random_range(0..KEYS);
+        let mut list = decode(txn.get(&list_key(n)).await?);
+        ops.push(Op::Read(n, list.clone()));
+        if rng.random_bool(0.5) {
+            let element = recorder.element();
+            list.push(element);
+            txn.put(list_key(n), encode(&list))?;
+            ops.push(Op::Append(n, element));
+        }
+    }
+    Ok(())
+}
+
+async fn client(db: Database, seed: u64, recorder: Rc<Recorder>) {
+    let mut rng = StdRng::seed_from_u64(seed);
+    for _ in 0..25 {
+        let began = recorder.tick();
+        let mut ops = Vec::new();
+        let Ok(mut txn) = db.begin().await else { continue };
+        let result = match body(&mut txn, &mut rng, &recorder, &mut ops).await {
+            Ok(()) => txn.commit().await.map(drop),
+            Err(error) => Err(error),
+        };
+        let fate = match result {
+            Ok(()) => Fate::Committed,
+            Err(TxnError::Undetermined) => Fate::Unknown,
+            Err(_) => Fate::Aborted,
+        };
+        let ended = recorder.tick();
+        recorder.history.borrow_mut().push(Txn { ops, fate, began, ended });
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A history of several clients on two gateways, and at its end a read of everything.
+async fn record(
+    seed: u64,
+    cluster: MemoryCluster,
+    endpoint: Arc<dyn Endpoint>,
+    oracles: [Arc<dyn TsoSource>; 2],
+) -> Vec<Txn> {
+    let recorder = Rc::new(Recorder::default());
+    let mut configs = [seeded(seed), seeded(seed + 1_000)].into_iter();
+    let gateways = oracles.map(|tso| database(Arc::clone(&endpoint), tso, configs.next().unwrap_or_default()));
+    let clients = (0..6u64).map(|n| client(gateways[n as usize % 2].clone(), seed * 100 + n, Rc::clone(&recorder)));
+    futures::future::join_all(clients).await;
+    cluster.set_faults(Faults::none());
+    let txn = gateways[0].begin().await.expect("a timestamp");
+    let began = recorder.tick();
+    let mut ops = Vec::new();
+    for n in 0..KEYS {
+        ops.push(Op::Read(n, decode(txn.get(&list_key(n)).await.expect("healed"))));
+    }
+    let ended = recorder.tick();
+    recorder.history.borrow_mut().push(Txn { ops, fate: Fate::Committed, began, ended });
+    for gateway in gateways {
+        assert!(gateway.drain(Duration::from_secs(60)).await, "seed {seed}: background work does not end");
+    }
+    recorder.history.take()
+}
+
+fn oracles() -> [Arc<dyn TsoSource>; 2] {
+    let tso = VirtualTso::new();
+    [tso.clone(), tso]
+}
+
+#[test]
+fn histories_under_trouble_are_snapshot_isolated() {
+    for seed in 0..25 {
+        println!("seed {seed}");
+        let faults =
+            Faults { undetermined: 0.03, delay_max: Duration::from_millis(seed % 3 * 20), ..Faults::rough(seed) };
+        let history = run(async {
+            let cluster = cluster(faults);
+            record(seed, cluster.clone(), Arc::new(cluster), oracles()).await
+        });
+        let committed = history.iter().filter(|txn| txn.fate == Fate::Committed).count();
+        assert!(committed > 30, "seed {seed}: only {committed} of {} committed", history.len());
+        if let Err(error) = check(&history) {
+            panic!("seed {seed}: {error}\n{history:#?}");
+        }
+    }
+}
+
+#[test]
+fn reads_that_ignore_the_snapshot_are_caught() {
+    let caught = (0..10).any(|seed| {
+        let history = run(async {
+            let cluster = cluster(Faults { delay_max: Duration::from_millis(5), ..Faults::none() });
+            record(seed, cluster.clone(), Arc::new(NoSnapshots(cluster)), oracles()).await
+        });
+        check(&history).is_err()
+    });
+    assert!(caught, "the planted bug went unnoticed in ten runs");
+}
+
+#[test]
+fn timestamps_from_a_stock_are_caught() {
+    let caught = (0..10).any(|seed| {
+        let history = run(async {
+            let cluster = cluster(Faults { delay_max: Duration::from_millis(5), ..Faults::none() });
+            let tso = VirtualTso::new();
+            let hoarding = Hoarding::new(tso.clone());
+            record(seed, cluster.clone(), Arc::new(cluster), [tso, hoarding]).await
+        });
+        check(&history).is_err()
+    });
+    assert!(caught, "the planted bug went unnoticed in ten runs");
+}
+
+mod anomalies {
+    //! Hand-made histories, each with its verdict.
+
+    use super::*;
+
+    fn txn(began: u64, ended: u64, ops: &[Op]) -> Txn {
+        Txn { ops: ops.to_vec(), fate: Fate::Committed, began, ended }
+    }
+
+    fn read(key: u64, list: &[u64]) -> Op {
+        Op::Read(key, list.to_vec())
+    }
+
+    /// `why` is part of the complaint; empty for a history that is fine.
+    fn verdict(history: &[Txn], why: &str) {
+        match check(history) {
+            Ok(()) => assert!(why.is_empty(), "accepted, but: {why}"),
+            Err(error) => assert!(!why.is_empty() && error.contains(why), "{error}"),
+        }
+    }
+
+    #[test]
+    fn serial_history_is_fine() {
+        verdict(
+            &[
+                txn(1, 2, &[Op::Append(0, 1)]),
+                txn(3, 4, &[read(0, &[1]), Op::Append(0, 2)]),
+                txn(5, 6, &[read(0, &[1, 2])]),
+            ],
+            "",
+        );
+    }
+
+    #[test]
+    fn write_skew_is_allowed() {
+        let skew = [
+            txn(1, 9, &[read(0, &[]), Op::Append(1, 1)]),
+            txn(2, 8, &[read(1, &[]), Op::Append(0, 2)]),
+            txn(10, 11, &[read(0, &[2]), read(1, &[1])]),
+        ];
+        verdict(&skew, "");
+    }
+
+    #[test]
+    fn lost_update_is_caught() {
+        // Both appended to the empty list; the second overwrote the first.
+        let lost = [
+            txn(1, 9, &[read(0, &[]), Op::Append(0, 1)]),
+            txn(2, 8, &[read(0, &[]), Op::Append(0, 2)]),
+            txn(10, 11, &[read(0, &[2])]),
+        ];
+        verdict(&lost, "is lost");
+        // Both are there, though neither saw the other.
+        let both = [
+            txn(1, 9, &[read(0, &[]), Op::Append(0, 1)]),
+            txn(2, 8, &[read(0, &[]), Op::Append(0, 2)]),
+            txn(10, 11, &[read(0, &[1, 2])]),
+        ];
+        verdict(&both, "cycle");
+    }
+
+    #[test]
+    fn read_skew_is_caught() {
+        let skew = [
+            txn(1, 9, &[Op::Append(0, 1), Op::Append(1, 2)]),
+            txn(2, 8, &[read(0, &[1]), read(1, &[])]),
+            txn(10, 11, &[read(0, &[1]), read(1, &[2])]),
+        ];
+        verdict(&skew, "cycle");
+    }
+
+    #[test]
+    fn long_fork_is_caught() {
+        let fork = [
+            txn(1, 9, &[Op::Append(0, 1)]),
+            txn(1, 9, &[Op::Append(1, 2)]),
+            txn(2, 8, &[read(0, &[1]), read(1, &[])]),
+            txn(2, 8, &[read(0, &[]), read(1, &[2])]),
+            txn(10, 11, &[read(0, &[1]), read(1, &[2])]),
+        ];
+        verdict(&fork, "cycle");
+    }
+
+    #[test]
+    fn stale_read_is_caught() {
+        verdict(&[txn(1, 2, &[Op::Append(0, 1)]), txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "cycle");
+    }
+
+    #[test]
+    fn aborted_garbage_and_forked_reads_are_caught() {
+        let aborted = Txn { fate: Fate::Aborted, ..txn(1, 2, &[Op::Append(0, 1)]) };
+        verdict(&[aborted, txn(3, 4, &[read(0, &[1])])], "aborted");
+        verdict(&[txn(3, 4, &[read(0, &[7])])], "never appended");
+        let [one, two] = [1, 2].map(|element| txn(1, 9, &[Op::Append(0, element)]));
+        verdict(&[one, two, txn(2, 3, &[read(0, &[1])]), txn(4, 5, &[read(0, &[2, 1])])], "was read as");
+    }
+
+    #[test]
+    fn unknown_fates_count_only_if_seen() {
+        let unknown = Txn { fate: Fate::Unknown, ..txn(1, 2, &[Op::Append(0, 1)]) };
+        verdict(&[unknown.clone(), txn(3, 4, &[read(0, &[])])], "");
+        verdict(&[unknown, txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "");
+    }
+
+    #[test]
+    fn own_appends_must_be_seen() {
+        verdict(&[txn(1, 2, &[Op::Append(0, 1), read(0, &[])]), txn(3, 4, &[read(0, &[1])])], "its own");
+        let changed = [txn(1, 9, &[read(0, &[]), read(0, &[5])]), txn(2, 3, &[Op::Append(0, 5)])];
+        verdict(&changed, "twice");
+    }
+}
