@@ -1,0 +1,120 @@
+//! What a row, a key, a bind and a point select cost in the SQL layer, with the cluster in memory.
+
+#![allow(clippy::expect_used, reason = "a test that cannot go on says so")]
+
+use std::sync::Arc;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use kv::client::Client;
+use kv::memory::MemoryCluster;
+use sql::catalog::{CatalogCache, Column, ColumnId, StorageId, Table, TableId};
+use sql::codec::{key, row};
+use sql::exec::{ExecContext, Execution};
+use sql::types::{Datum, SqlType, TimeZone};
+use sql::{parse, plan};
+use tso::TsoClient;
+use txn::Database;
+
+const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
+const CREATE: &str = "create table sbtest1 (id int primary key, k int not null default 0, c varchar(120) not null default '', \
+                      pad varchar(60) not null default '')";
+
+fn table() -> Table {
+    let column =
+        |id, name: &str, ty| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null: true, default: None };
+    Table {
+        id: TableId(16_384),
+        storage: StorageId(16_384),
+        name: "sbtest1".to_owned(),
+        columns: vec![
+            column(1, "id", SqlType::Int4),
+            column(2, "k", SqlType::Int4),
+            column(3, "c", SqlType::Varchar(Some(120))),
+            column(4, "pad", SqlType::Varchar(Some(60))),
+        ],
+        primary_key: vec![0],
+        key_name: "sbtest1_pkey".to_owned(),
+    }
+}
+
+fn sample() -> Vec<Datum> {
+    vec![Datum::Int(4711), Datum::Int(5000), Datum::Text("c".repeat(119).into()), Datum::Text("p".repeat(59).into())]
+}
+
+fn codec(c: &mut Criterion) {
+    let (table, values) = (table(), sample());
+    c.bench_function("row/encode", |b| b.iter(|| row::encode(&table, &values)));
+    let value = row::encode(&table, &values);
+    let mut out = vec![Datum::Null; 4];
+    c.bench_function("row/decode", |b| b.iter(|| row::decode(&table, &value, &[true; 4], &mut out)));
+    c.bench_function("row/decode one column", |b| {
+        b.iter(|| row::decode(&table, &value, &[false, false, true, false], &mut out));
+    });
+    c.bench_function("key/encode", |b| b.iter(|| key::row_key(&table, &values)));
+    let key = key::row_key(&table, &values).expect("a whole key");
+    c.bench_function("key/decode", |b| b.iter(|| key::get_row_key(&table, &key, &mut out)));
+}
+
+fn statements(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (db, catalog) = runtime.block_on(prepared());
+    c.bench_function("statement/parse", |b| b.iter(|| parse::parse(POINT_SELECT)));
+    let parsed = parse::parse(POINT_SELECT).expect("valid").remove(0);
+    let tables = runtime.block_on(async {
+        let txn = db.begin().await.expect("a timestamp");
+        catalog.at(&txn).await.expect("a catalog")
+    });
+    c.bench_function("statement/bind", |b| b.iter(|| plan::bind(&parsed, &[], &tables)));
+    let bound = plan::bind(&parsed, &[], &tables).expect("valid");
+    let zone = TimeZone::utc();
+    c.bench_function("statement/point select", |b| {
+        b.iter(|| {
+            runtime.block_on(async {
+                let mut txn = db.begin().await.expect("a timestamp");
+                catalog.at(&txn).await.expect("a catalog");
+                let mut execution = Execution::new(Arc::clone(&bound), vec![Datum::Int(50)]).expect("valid");
+                let mut ctx = ExecContext {
+                    txn: &mut txn,
+                    catalog: &catalog,
+                    zone: &zone,
+                    now: 0,
+                    user: "",
+                    database: "",
+                    explicit: false,
+                };
+                execution.next(&mut ctx, 100).await.expect("a row")
+            })
+        });
+    });
+}
+
+async fn prepared() -> (Database, CatalogCache) {
+    let cluster = MemoryCluster::new();
+    let tso = TsoClient::new(cluster.tso());
+    let db = Database::new(Client::new(Arc::new(cluster)), tso);
+    let catalog = CatalogCache::new();
+    catalog.initialise(&db).await.expect("a fresh cluster");
+    for text in [CREATE, "insert into sbtest1 values (50, 7, 'some text', 'pad')"] {
+        let mut txn = db.begin().await.expect("a timestamp");
+        let tables = catalog.at(&txn).await.expect("a catalog");
+        let parsed = parse::parse(text).expect("valid").remove(0);
+        let bound = plan::bind(&parsed, &[], &tables).expect("valid");
+        let zone = TimeZone::utc();
+        let mut ctx = ExecContext {
+            txn: &mut txn,
+            catalog: &catalog,
+            zone: &zone,
+            now: 0,
+            user: "",
+            database: "",
+            explicit: false,
+        };
+        let mut execution = Execution::new(bound, Vec::new()).expect("valid");
+        execution.next(&mut ctx, 1).await.expect("it runs");
+        txn.commit().await.expect("nothing is in the way");
+    }
+    (db, catalog)
+}
+
+criterion_group!(benches, codec, statements);
+criterion_main!(benches);

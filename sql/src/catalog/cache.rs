@@ -1,0 +1,154 @@
+//! A node's cache of the catalog, by version.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kv::client::ScanRange;
+use parking_lot::{Mutex, RwLock};
+use tso::Timestamp;
+use txn::{Database, Transaction, TxnError};
+
+use super::keys::{self, VersionRecord};
+use super::{Catalog, descriptor, storage_error};
+use crate::codec::CodecError;
+use crate::error::SqlError;
+
+/// Versions kept: the current one, and older ones that running transactions still see.
+const KEPT: usize = 4;
+/// Transactions whose version is remembered between their statements.
+const REMEMBERED: usize = 256;
+/// Catalogs of transactions with schema changes of their own are numbered from here, above every committed version.
+const OWN_VERSIONS: u64 = 1 << 63;
+/// Descriptors to a page when the catalog is loaded.
+const PAGE: u32 = 256;
+
+/// A node's cache of the catalog; clones share it.
+#[derive(Clone)]
+pub struct CatalogCache {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Newest last.
+    catalogs: RwLock<Vec<Arc<Catalog>>>,
+    /// Direct-mapped: the version that a transaction, named by its start_ts, sees. Losing an entry costs a read.
+    versions: Vec<Mutex<(Timestamp, u64)>>,
+    hasher: RandomState,
+    own: AtomicU64,
+}
+
+impl Default for CatalogCache {
+    fn default() -> CatalogCache {
+        CatalogCache::new()
+    }
+}
+
+impl CatalogCache {
+    /// An empty cache.
+    pub fn new() -> CatalogCache {
+        let versions = (0..REMEMBERED).map(|_| Mutex::new((Timestamp::ZERO, 0))).collect();
+        CatalogCache {
+            shared: Arc::new(Shared {
+                catalogs: RwLock::new(Vec::new()),
+                versions,
+                hasher: RandomState::new(),
+                own: AtomicU64::new(OWN_VERSIONS),
+            }),
+        }
+    }
+
+    /// The catalog at the transaction's snapshot, with the transaction's own schema changes. One read of the version
+    /// record per transaction as long as the version is known here; a new version is loaded as a whole.
+    pub async fn at(&self, txn: &Transaction) -> Result<Arc<Catalog>, SqlError> {
+        let start_ts = txn.start_ts();
+        let remembered = *self.slot(start_ts).lock();
+        if remembered.0 == start_ts
+            && let Some(catalog) = self.cached(remembered.1)
+        {
+            return Ok(catalog);
+        }
+        let record = match txn.get(&keys::version()).await.map_err(storage_error)? {
+            Some(bytes) => VersionRecord::decode(&bytes)?,
+            None => VersionRecord { version: 0, writer: Timestamp::ZERO },
+        };
+        if record.writer == start_ts {
+            // Its own changes, which may yet be undone: nobody else may see this catalog, nor this transaction after
+            // its next change.
+            let version = self.shared.own.fetch_add(1, Ordering::Relaxed);
+            return Ok(Arc::new(load(txn, version).await?));
+        }
+        let catalog = match self.cached(record.version) {
+            Some(catalog) => catalog,
+            None => self.keep(load(txn, record.version).await?),
+        };
+        *self.slot(start_ts).lock() = (start_ts, record.version);
+        Ok(catalog)
+    }
+
+    /// To be called before a transaction changes the schema: what is remembered of it no longer holds.
+    pub(super) fn forget(&self, start_ts: Timestamp) {
+        let mut slot = self.slot(start_ts).lock();
+        if slot.0 == start_ts {
+            *slot = (Timestamp::ZERO, 0);
+        }
+    }
+
+    /// Creates the catalog's own records if the cluster is new. Idempotent, safe to run on every node at start.
+    pub async fn initialise(&self, db: &Database) -> Result<(), SqlError> {
+        let mut txn = db.begin().await.map_err(storage_error)?;
+        if let Some(record) = txn.get(&keys::version()).await.map_err(storage_error)? {
+            VersionRecord::decode(&record)?;
+            return Ok(());
+        }
+        // Version 1 is nobody's own change, so it names no writer.
+        let record = VersionRecord { version: 1, writer: Timestamp::ZERO };
+        txn.insert(keys::version(), record.encode()).map_err(storage_error)?;
+        txn.insert(keys::next_id(), keys::encode_id(keys::FIRST_ID)).map_err(storage_error)?;
+        match txn.commit().await {
+            // Another node was faster.
+            Ok(_) | Err(TxnError::AlreadyExists { .. } | TxnError::Conflict(_)) => Ok(()),
+            Err(error) => Err(storage_error(error)),
+        }
+    }
+
+    fn slot(&self, start_ts: Timestamp) -> &Mutex<(Timestamp, u64)> {
+        let hash = self.shared.hasher.hash_one(start_ts);
+        &self.shared.versions[(hash % REMEMBERED as u64) as usize]
+    }
+
+    fn cached(&self, version: u64) -> Option<Arc<Catalog>> {
+        self.shared.catalogs.read().iter().rev().find(|catalog| catalog.version == version).cloned()
+    }
+
+    fn keep(&self, catalog: Catalog) -> Arc<Catalog> {
+        let mut catalogs = self.shared.catalogs.write();
+        if let Some(same) = catalogs.iter().find(|kept| kept.version == catalog.version) {
+            return same.clone();
+        }
+        let catalog = Arc::new(catalog);
+        catalogs.push(catalog.clone());
+        catalogs.sort_by_key(|kept| kept.version);
+        let surplus = catalogs.len().saturating_sub(KEPT);
+        catalogs.drain(..surplus);
+        catalog
+    }
+}
+
+/// Reads the catalog at a transaction's snapshot.
+async fn load(txn: &Transaction, version: u64) -> Result<Catalog, SqlError> {
+    let (start, end) = keys::tables();
+    let mut range = ScanRange { start, end, reverse: false };
+    let mut tables = Vec::new();
+    loop {
+        let page = txn.scan(&range, PAGE).await.map_err(storage_error)?;
+        for (_, value) in &page.pairs {
+            tables.push(descriptor::decode(value)?);
+        }
+        match page.resume {
+            Some(resume) if resume > range.start => range.start = resume,
+            Some(_) => return Err(CodecError::new("page of the catalog", "does not advance").into()),
+            None => return Ok(Catalog::new(version, tables)),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Schema changes: writes of a transaction to the catalog's records.
+//!
+//! Every change raises the version record, so that of two concurrent ones the second to commit fails, and the version
+//! names one state.
+
+use kv::Key;
+use txn::Transaction;
+
+use super::cache::CatalogCache;
+use super::keys::{self, VersionRecord};
+use super::table::{Column, StorageId, Table, TableId};
+use super::{descriptor, storage_error};
+use crate::codec::CodecError;
+use crate::error::SqlError;
+use crate::types::codes;
+
+/// What CREATE TABLE asks for, checked by the binder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewTable {
+    /// As folded.
+    pub name: String,
+    /// With ids from 1.
+    pub columns: Vec<Column>,
+    /// Positions of the primary key; empty for a hidden row id.
+    pub primary_key: Vec<usize>,
+    /// Name of the primary key constraint; empty without one.
+    pub key_name: String,
+}
+
+/// Adds a table. The caller has looked that the name is free in the transaction's snapshot; should somebody else take
+/// it meanwhile, the commit fails.
+pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
+    let id = change(cache, txn, 1).await?;
+    let table = Table {
+        id: TableId(id),
+        storage: StorageId(id),
+        name: new.name.clone(),
+        columns: new.columns.clone(),
+        primary_key: new.primary_key.clone(),
+        key_name: new.key_name.clone(),
+    };
+    table.check().map_err(|why| SqlError::new(codes::INTERNAL_ERROR, format!("bad table descriptor: {why}")))?;
+    txn.insert(keys::name(&table.name), keys::encode_id(id)).map_err(storage_error)?;
+    txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)
+}
+
+/// Removes a table of the transaction's catalog; its rows become unreachable and are reclaimed later.
+pub async fn drop_table(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
+    change(cache, txn, 0).await?;
+    txn.delete(keys::name(&table.name)).map_err(storage_error)?;
+    txn.delete(keys::table(table.id)).map_err(storage_error)?;
+    give_up(txn, table.storage)
+}
+
+/// Empties a table of the transaction's catalog by giving it new storage.
+pub async fn truncate(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
+    let id = change(cache, txn, 1).await?;
+    give_up(txn, table.storage)?;
+    let emptied = Table { storage: StorageId(id), ..table.clone() };
+    txn.put(keys::table(table.id), descriptor::encode(&emptied)).map_err(storage_error)
+}
+
+fn give_up(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {
+    let at = keys::encode_dropped(txn.start_ts());
+    txn.put(keys::dropped(storage), at).map_err(storage_error)
+}
+
+/// Raises the version and draws `ids` consecutive ids, of which the first is returned.
+async fn change(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result<u32, SqlError> {
+    let start_ts = txn.start_ts();
+    cache.forget(start_ts);
+    let record = VersionRecord::decode(&required(txn, &keys::version()).await?)?;
+    let raised = VersionRecord { version: record.version + 1, writer: start_ts };
+    txn.put(keys::version(), raised.encode()).map_err(storage_error)?;
+    let first = keys::decode_id(&required(txn, &keys::next_id()).await?)?;
+    if ids > 0 {
+        let exhausted = || SqlError::new(codes::PROGRAM_LIMIT_EXCEEDED, "table ids are used up");
+        let next = first.checked_add(ids).ok_or_else(exhausted)?;
+        txn.put(keys::next_id(), keys::encode_id(next)).map_err(storage_error)?;
+    }
+    Ok(first)
+}
+
+async fn required(txn: &Transaction, key: &Key) -> Result<bytes::Bytes, SqlError> {
+    match txn.get(key).await.map_err(storage_error)? {
+        Some(value) => Ok(value),
+        None => Err(CodecError::new("catalog", "not initialised").into()),
+    }
+}

@@ -1,0 +1,106 @@
+//! The record of a table: version byte, then varints and length-prefixed strings.
+//!
+//! `version, id, storage, name, key name, number of columns, columns, number of key columns, positions`; a column is
+//! `id, type, type modifier, flags (1 NOT NULL, 2 has default), name[, default]`. The type is its PostgreSQL OID; the
+//! modifier is 0 or a varchar's limit plus one.
+
+use bytes::Bytes;
+
+use super::keys;
+use super::table::{Column, ColumnId, MAX_COLUMNS, StorageId, Table, TableId};
+use crate::codec::{CodecError, get_varint, put_varint, take};
+use crate::types::SqlType;
+
+const WHAT: &str = "table descriptor";
+const VERSION: u8 = 1;
+const NOT_NULL: u64 = 1;
+const HAS_DEFAULT: u64 = 2;
+
+/// The record of a table.
+pub fn encode(table: &Table) -> Bytes {
+    let mut out = vec![VERSION];
+    put_varint(table.id.0.into(), &mut out);
+    put_varint(table.storage.0.into(), &mut out);
+    put_string(&table.name, &mut out);
+    put_string(&table.key_name, &mut out);
+    put_varint(table.columns.len() as u64, &mut out);
+    for column in &table.columns {
+        put_varint(column.id.0.into(), &mut out);
+        put_varint(column.ty.oid().into(), &mut out);
+        let modifier = match column.ty {
+            SqlType::Varchar(Some(limit)) => u64::from(limit) + 1,
+            _ => 0,
+        };
+        put_varint(modifier, &mut out);
+        let flags = if column.not_null { NOT_NULL } else { 0 } | if column.default.is_some() { HAS_DEFAULT } else { 0 };
+        put_varint(flags, &mut out);
+        put_string(&column.name, &mut out);
+        if let Some(default) = &column.default {
+            put_string(default, &mut out);
+        }
+    }
+    put_varint(table.primary_key.len() as u64, &mut out);
+    for at in &table.primary_key {
+        put_varint(*at as u64, &mut out);
+    }
+    out.into()
+}
+
+/// Reads [`encode`], and checks the table's invariants.
+pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
+    let mut input = keys::versioned(bytes, WHAT)?;
+    let input = &mut input;
+    let id = TableId(get_u32(input)?);
+    let storage = StorageId(get_u32(input)?);
+    let name = get_string(input)?;
+    let key_name = get_string(input)?;
+    let mut columns = Vec::new();
+    for _ in 0..get_count(input)? {
+        columns.push(get_column(input)?);
+    }
+    let mut primary_key = Vec::new();
+    for _ in 0..get_count(input)? {
+        primary_key.push(get_count(input)?);
+    }
+    let table = Table { id, storage, name, columns, primary_key, key_name };
+    table.check().map_err(|_| CodecError::new(WHAT, "invariants do not hold"))?;
+    Ok(table)
+}
+
+fn get_column(input: &mut &[u8]) -> Result<Column, CodecError> {
+    let id = u16::try_from(get_varint(input, WHAT)?).map_err(|_| CodecError::new(WHAT, "column id too large"))?;
+    let oid = get_u32(input)?;
+    let modifier = get_u32(input)?;
+    let flags = get_varint(input, WHAT)?;
+    let ty = match SqlType::from_oid(oid) {
+        Some(SqlType::Varchar(_)) => SqlType::Varchar(modifier.checked_sub(1)),
+        Some(ty) if ty != SqlType::Unknown && ty.oid() == oid => ty,
+        _ => return Err(CodecError::new(WHAT, "unknown type")),
+    };
+    let name = get_string(input)?;
+    let default = if flags & HAS_DEFAULT != 0 { Some(get_string(input)?) } else { None };
+    Ok(Column { id: ColumnId(id), name, ty, not_null: flags & NOT_NULL != 0, default })
+}
+
+fn put_string(text: &str, out: &mut Vec<u8>) {
+    put_varint(text.len() as u64, out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn get_string(input: &mut &[u8]) -> Result<String, CodecError> {
+    let length = usize::try_from(get_varint(input, WHAT)?).unwrap_or(usize::MAX);
+    let bytes = take(input, length, WHAT)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| CodecError::new(WHAT, "text is not UTF-8"))
+}
+
+fn get_u32(input: &mut &[u8]) -> Result<u32, CodecError> {
+    u32::try_from(get_varint(input, WHAT)?).map_err(|_| CodecError::new(WHAT, "number too large"))
+}
+
+/// A number of columns, or a position among them.
+fn get_count(input: &mut &[u8]) -> Result<usize, CodecError> {
+    match usize::try_from(get_varint(input, WHAT)?) {
+        Ok(count) if count <= MAX_COLUMNS => Ok(count),
+        _ => Err(CodecError::new(WHAT, "too many columns")),
+    }
+}

@@ -1,0 +1,148 @@
+//! Keys and small records of the catalog, all in the system region's range `m`.
+//!
+//! | key | value |
+//! |---|---|
+//! | `mv` | the catalog version and the transaction that wrote it |
+//! | `mi` | the next free table or storage id |
+//! | `mn{schema id}{name}` | the id of the table of that name |
+//! | `mt{table id}` | a table's descriptor |
+//! | `md{storage id}` | storage whose rows are to be removed, and when it was given up |
+//!
+//! Ids are four bytes big-endian; every value opens with a version byte.
+
+use bytes::Bytes;
+use kv::Key;
+use tso::Timestamp;
+
+use super::table::{StorageId, TableId};
+use crate::codec::{CodecError, take};
+
+/// The id of the schema `public`, PostgreSQL's.
+const PUBLIC_ID: u32 = 2200;
+/// The first id for users' tables, as in PostgreSQL.
+pub const FIRST_ID: u32 = 16_384;
+const VERSION: u8 = 1;
+
+/// The catalog version record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionRecord {
+    /// Raised by every schema change.
+    pub version: u64,
+    /// start_ts of the transaction that wrote it: a reader that finds its own has changed the schema itself.
+    pub writer: Timestamp,
+}
+
+/// Where the version record is.
+pub fn version() -> Key {
+    Key::new(&b"mv"[..])
+}
+
+/// Where the id counter is.
+pub fn next_id() -> Key {
+    Key::new(&b"mi"[..])
+}
+
+/// Where a name of the schema `public` points to its table.
+pub fn name(name: &str) -> Key {
+    let mut out = b"mn".to_vec();
+    out.extend_from_slice(&PUBLIC_ID.to_be_bytes());
+    out.extend_from_slice(name.as_bytes());
+    Key::new(out)
+}
+
+/// The name in a key made by [`name`].
+pub fn name_of(key: &Key) -> Option<&str> {
+    let rest = key.as_bytes().strip_prefix(b"mn")?;
+    std::str::from_utf8(rest.get(4..)?).ok()
+}
+
+/// Where a table's descriptor is.
+pub fn table(id: TableId) -> Key {
+    with_id(b"mt", id.0)
+}
+
+/// The range of all descriptors.
+pub fn tables() -> (Key, Key) {
+    (Key::new(&b"mt"[..]), Key::new(&b"mu"[..]))
+}
+
+/// Where given-up storage is remembered.
+pub fn dropped(id: StorageId) -> Key {
+    with_id(b"md", id.0)
+}
+
+/// The range of all given-up storage.
+pub fn all_dropped() -> (Key, Key) {
+    (Key::new(&b"md"[..]), Key::new(&b"me"[..]))
+}
+
+/// The storage id in a key made by [`dropped`].
+pub fn dropped_id(key: &Key) -> Option<StorageId> {
+    let rest = key.as_bytes().strip_prefix(b"md")?;
+    Some(StorageId(u32::from_be_bytes(rest.try_into().ok()?)))
+}
+
+fn with_id(prefix: &[u8], id: u32) -> Key {
+    let mut out = prefix.to_vec();
+    out.extend_from_slice(&id.to_be_bytes());
+    Key::new(out)
+}
+
+impl VersionRecord {
+    /// Its bytes.
+    pub fn encode(self) -> Bytes {
+        let mut out = vec![VERSION];
+        out.extend_from_slice(&self.version.to_be_bytes());
+        out.extend_from_slice(&self.writer.raw().to_be_bytes());
+        out.into()
+    }
+
+    /// Reads [`VersionRecord::encode`].
+    pub fn decode(bytes: &[u8]) -> Result<VersionRecord, CodecError> {
+        let mut rest = versioned(bytes, "catalog version")?;
+        let version = number::<8>(&mut rest, "catalog version")?;
+        let writer = number::<8>(&mut rest, "catalog version")?;
+        Ok(VersionRecord {
+            version: u64::from_be_bytes(version),
+            writer: Timestamp::from_raw(u64::from_be_bytes(writer)),
+        })
+    }
+}
+
+/// The value of [`next_id`] and of [`name`].
+pub fn encode_id(id: u32) -> Bytes {
+    let mut out = vec![VERSION];
+    out.extend_from_slice(&id.to_be_bytes());
+    out.into()
+}
+
+/// Reads [`encode_id`].
+pub fn decode_id(bytes: &[u8]) -> Result<u32, CodecError> {
+    let mut rest = versioned(bytes, "catalog id")?;
+    number::<4>(&mut rest, "catalog id").map(u32::from_be_bytes)
+}
+
+/// The value of [`dropped`]: the snapshot of the transaction that gave the storage up.
+pub fn encode_dropped(at: Timestamp) -> Bytes {
+    let mut out = vec![VERSION];
+    out.extend_from_slice(&at.raw().to_be_bytes());
+    out.into()
+}
+
+/// Reads [`encode_dropped`].
+pub fn decode_dropped(bytes: &[u8]) -> Result<Timestamp, CodecError> {
+    let mut rest = versioned(bytes, "dropped storage")?;
+    number::<8>(&mut rest, "dropped storage").map(|raw| Timestamp::from_raw(u64::from_be_bytes(raw)))
+}
+
+/// What follows the version byte.
+pub fn versioned<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a [u8], CodecError> {
+    match bytes.split_first() {
+        Some((&VERSION, rest)) => Ok(rest),
+        _ => Err(CodecError::new(what, "unknown version")),
+    }
+}
+
+fn number<const N: usize>(input: &mut &[u8], what: &'static str) -> Result<[u8; N], CodecError> {
+    take(input, N, what)?.try_into().map_err(|_| CodecError::new(what, "cut short"))
+}

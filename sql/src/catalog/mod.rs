@@ -1,0 +1,117 @@
+//! The catalog: schemas of tables, their rows in the system region, and the version that plans are cached by.
+//!
+//! Records live under `m` ([`keys`]); [`descriptor`] encodes a table's. A schema change is an ordinary transaction that
+//! also raises the version record ([`ddl`]), so that two of them conflict and the version names one state of the
+//! catalog. A transaction reads the version at its snapshot and finds the rest in the node's [`CatalogCache`], or loads
+//! it at that same snapshot ([`cache`]).
+//!
+//! A DML transaction that overlaps a DROP or TRUNCATE of its table does not fail: it takes effect before it in the
+//! serial order, since its snapshot is older. What it wrote lies under a storage id that is never used again, out of
+//! reach of every later transaction, and is removed with the rest of that storage ([`reclaim`]). CREATE cannot be
+//! overlapped: the table is not there before it commits.
+
+pub mod cache;
+pub mod ddl;
+pub mod descriptor;
+pub mod keys;
+pub mod reclaim;
+pub mod table;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use txn::TxnError;
+
+pub use cache::CatalogCache;
+pub use table::{Column, ColumnId, StorageId, Table, TableId};
+
+use crate::codec;
+use crate::error::{ConstraintFields, SqlError};
+use crate::types::{Datum, TimeZone, codes, output};
+
+/// The one schema.
+pub const PUBLIC: &str = "public";
+
+/// The catalog as one transaction sees it, cached per version; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    /// Grows with every committed schema change; cached plans of another version are bound anew. Within a transaction
+    /// that has changed the schema itself, a number that no other catalog has.
+    pub version: u64,
+    tables: Arc<HashMap<String, Arc<Table>>>,
+}
+
+impl Catalog {
+    /// A catalog of these tables.
+    pub fn new(version: u64, tables: impl IntoIterator<Item = Table>) -> Catalog {
+        let tables = tables.into_iter().map(|table| (table.name.clone(), Arc::new(table))).collect();
+        Catalog { version, tables: Arc::new(tables) }
+    }
+
+    /// A table of the schema `public`, by its folded name.
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        self.tables.get(name)
+    }
+
+    /// All tables, in no order.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    fn by_storage(&self, storage: StorageId) -> Option<&Arc<Table>> {
+        self.tables.values().find(|table| table.storage == storage)
+    }
+}
+
+/// What a violated uniqueness is in SQL: 23505 for a row key, with PostgreSQL's words and fields, 42P07 for a table
+/// name taken by a concurrent transaction. `None` for other errors.
+pub fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) -> Option<SqlError> {
+    let TxnError::AlreadyExists { key } = error else { return None };
+    if let Some(name) = keys::name_of(key) {
+        return Some(SqlError::new(codes::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
+    }
+    let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
+    let table = catalog.by_storage(storage)?;
+    let mut row = vec![Datum::Null; table.columns.len()];
+    codec::key::get_row_key(table, key, &mut row).ok()?;
+    Some(duplicate_key(table, &row, zone))
+}
+
+/// 23505 for a row whose primary key is taken.
+pub fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError {
+    let message = format!("duplicate key value violates unique constraint \"{}\"", table.key_name);
+    let names: Vec<String> = table.primary_key.iter().map(|at| quote(&table.columns[*at].name)).collect();
+    let values: Vec<String> = table.primary_key.iter().map(|at| output::to_text(&row[*at], zone)).collect();
+    let detail = format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
+    let mut error = SqlError::new(codes::UNIQUE_VIOLATION, message).detail(detail);
+    error.constraint = Some(Box::new(ConstraintFields {
+        schema: PUBLIC.to_owned(),
+        table: table.name.clone(),
+        column: None,
+        constraint: Some(table.key_name.clone()),
+    }));
+    error
+}
+
+/// An identifier as SQL text: in quotes unless it is plain lower case.
+pub fn quote(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// An error of the transaction layer where no constraint can be behind it.
+pub fn storage_error(error: TxnError) -> SqlError {
+    let code = match &error {
+        TxnError::Conflict(_) => codes::SERIALIZATION_FAILURE,
+        TxnError::AlreadyExists { .. } => codes::UNIQUE_VIOLATION,
+        TxnError::Undetermined => codes::RESOLUTION_UNKNOWN,
+        TxnError::Unavailable(_) => codes::CANNOT_CONNECT_NOW,
+        TxnError::TooLarge(_) => codes::PROGRAM_LIMIT_EXCEEDED,
+        TxnError::Internal(_) => codes::INTERNAL_ERROR,
+    };
+    SqlError::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

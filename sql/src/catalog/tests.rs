@@ -1,0 +1,96 @@
+//! Records of the catalog: pinned bytes, and damage that is noticed.
+
+use super::keys::{self, VersionRecord};
+use super::*;
+use crate::types::SqlType;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn sample() -> Table {
+    let column = |id, name: &str, ty, not_null, default: Option<&str>| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty,
+        not_null,
+        default: default.map(str::to_owned),
+    };
+    Table {
+        id: TableId(16_384),
+        storage: StorageId(16_390),
+        name: "t".to_owned(),
+        columns: vec![
+            column(1, "id", SqlType::Int4, true, None),
+            column(2, "v", SqlType::Varchar(Some(9)), false, Some("'x'")),
+        ],
+        primary_key: vec![0],
+        key_name: "t_pkey".to_owned(),
+    }
+}
+
+#[test]
+fn golden_descriptor() {
+    let bytes = descriptor::encode(&sample());
+    let expected = [
+        "01",
+        "808001",
+        "868001",
+        "0174",
+        "06745f706b6579",
+        "02",
+        "01",
+        "17",
+        "00",
+        "01",
+        "026964",
+        "02",
+        "9308",
+        "0a",
+        "02",
+        "0176",
+        "03277827",
+        "01",
+        "00",
+    ];
+    assert_eq!(hex(&bytes), expected.concat());
+    assert_eq!(descriptor::decode(&bytes).unwrap(), sample());
+    for end in 0..bytes.len() {
+        assert!(descriptor::decode(&bytes[..end]).is_err(), "cut at {end}");
+    }
+}
+
+#[test]
+fn broken_invariants_are_noticed() {
+    let mut table = sample();
+    table.columns[1].name = "id".to_owned();
+    assert!(descriptor::decode(&descriptor::encode(&table)).is_err());
+    let mut table = sample();
+    table.primary_key = vec![1];
+    assert!(descriptor::decode(&descriptor::encode(&table)).is_err());
+}
+
+#[test]
+fn golden_records() {
+    let record = VersionRecord { version: 7, writer: tso::Timestamp::from_raw(258) };
+    assert_eq!(hex(&record.encode()), "01".to_owned() + "0000000000000007" + "0000000000000102");
+    assert_eq!(VersionRecord::decode(&record.encode()).unwrap(), record);
+    assert_eq!(hex(&keys::encode_id(16_384)), "0100004000");
+    assert_eq!(keys::decode_id(&keys::encode_id(16_384)).unwrap(), 16_384);
+    assert!(keys::decode_id(&[2, 0, 0, 64, 0]).is_err());
+    assert_eq!(hex(keys::version().as_bytes()), "6d76");
+    assert_eq!(hex(keys::next_id().as_bytes()), "6d69");
+    assert_eq!(hex(keys::name("t").as_bytes()), "6d6e0000089874");
+    assert_eq!(hex(keys::table(TableId(16_384)).as_bytes()), "6d7400004000");
+    assert_eq!(hex(keys::dropped(StorageId(16_384)).as_bytes()), "6d6400004000");
+    assert_eq!(keys::dropped_id(&keys::dropped(StorageId(5))), Some(StorageId(5)));
+    assert_eq!(keys::name_of(&keys::name("größe")), Some("größe"));
+}
+
+#[test]
+fn identifiers_are_quoted_when_needed() {
+    assert_eq!(quote("abc_1"), "abc_1");
+    assert_eq!(quote("Abc"), "\"Abc\"");
+    assert_eq!(quote("a\"b"), "\"a\"\"b\"");
+    assert_eq!(quote("1a"), "\"1a\"");
+}

@@ -1,0 +1,143 @@
+//! Row values: the columns outside of the key, each under its column id.
+//!
+//! A version byte, then a field per column in the order of ids: a varint of `(id - previous id) << 3 | kind`, then what
+//! the kind asks for. NULL is written (one byte), so that a missing field means "written before the column existed".
+//! Fields of ids that the reader does not know are passed over.
+
+use bytes::Bytes;
+
+use super::{CodecError, get_varint, put_varint, take};
+use crate::catalog::Table;
+use crate::types::Datum;
+
+const WHAT: &str = "row value";
+/// The only version so far.
+pub const VERSION: u8 = 1;
+
+/// Kinds of field: the low three bits of its tag.
+const NULL: u64 = 0;
+const FALSE: u64 = 1;
+const TRUE: u64 = 2;
+/// Zigzag varint.
+const INT: u64 = 3;
+/// Eight bytes, little-endian.
+const FLOAT: u64 = 4;
+/// Varint length, then UTF-8.
+const TEXT: u64 = 5;
+/// Varint length, then bytes.
+const BYTES: u64 = 6;
+/// Eight bytes, little-endian.
+const TIMESTAMP: u64 = 7;
+
+/// Encodes the columns of `row` that its key does not carry. A primary key column is left out unless the key does not
+/// give it back exactly, which is so for the float -0 alone.
+pub fn encode(table: &Table, row: &[Datum]) -> Bytes {
+    let mut out = Vec::with_capacity(16 + row.iter().map(size_hint).sum::<usize>());
+    out.push(VERSION);
+    let mut last_id = 0;
+    for (at, (column, value)) in table.columns.iter().zip(row).enumerate() {
+        if table.primary_key.contains(&at) && !is_negative_zero(value) {
+            continue;
+        }
+        let id = u64::from(column.id.0);
+        put_field((id - last_id) << 3, value, &mut out);
+        last_id = id;
+    }
+    out.into()
+}
+
+fn is_negative_zero(value: &Datum) -> bool {
+    matches!(value, Datum::Float(f) if *f == 0.0 && f.is_sign_negative())
+}
+
+fn size_hint(value: &Datum) -> usize {
+    match value {
+        Datum::Text(text) => text.len() + 6,
+        Datum::Bytes(bytes) => bytes.len() + 6,
+        _ => 10,
+    }
+}
+
+fn put_field(tag: u64, value: &Datum, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null => put_varint(tag | NULL, out),
+        Datum::Bool(value) => put_varint(tag | if *value { TRUE } else { FALSE }, out),
+        Datum::Int(value) => {
+            put_varint(tag | INT, out);
+            put_varint((value << 1 ^ value >> 63) as u64, out);
+        }
+        Datum::Float(value) => {
+            put_varint(tag | FLOAT, out);
+            out.extend_from_slice(&value.to_bits().to_le_bytes());
+        }
+        Datum::Text(text) => put_string(tag | TEXT, text.as_bytes(), out),
+        Datum::Bytes(bytes) => put_string(tag | BYTES, bytes, out),
+        Datum::Timestamp(micros) => {
+            put_varint(tag | TIMESTAMP, out);
+            out.extend_from_slice(&micros.to_le_bytes());
+        }
+    }
+}
+
+fn put_string(tag: u64, bytes: &[u8], out: &mut Vec<u8>) {
+    put_varint(tag, out);
+    put_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+/// Decodes into `row`, one place per column of the table, those columns that `needed` marks; the others keep what they
+/// hold. `row` comes with NULLs, or the columns of the key already filled in.
+pub fn decode(table: &Table, value: &[u8], needed: &[bool], row: &mut [Datum]) -> Result<(), CodecError> {
+    let Some((&version, mut rest)) = value.split_first() else { return Err(CodecError::new(WHAT, "empty")) };
+    if version != VERSION {
+        return Err(CodecError::new(WHAT, "unknown version"));
+    }
+    let mut columns = table.columns.iter().enumerate().peekable();
+    let mut id = 0u64;
+    while !rest.is_empty() {
+        let tag = get_varint(&mut rest, WHAT)?;
+        let step = tag >> 3;
+        id = id.checked_add(step).filter(|_| step > 0).ok_or(CodecError::new(WHAT, "column ids do not grow"))?;
+        while columns.next_if(|(_, column)| u64::from(column.id.0) < id).is_some() {}
+        let known = columns.next_if(|(_, column)| u64::from(column.id.0) == id);
+        let place = known.filter(|(at, _)| needed.get(*at) == Some(&true)).map(|(at, _)| at);
+        let value = get_field(tag & 7, place.is_some(), &mut rest)?;
+        if let (Some(at), Some(value)) = (place, value) {
+            row[at] = value;
+        }
+    }
+    Ok(())
+}
+
+/// Reads a field, or only passes over it; `None` then.
+fn get_field(kind: u64, wanted: bool, input: &mut &[u8]) -> Result<Option<Datum>, CodecError> {
+    let eight = |input: &mut &[u8]| -> Result<u64, CodecError> {
+        let bytes = take(input, 8, WHAT)?;
+        Ok(bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)))
+    };
+    let value = match kind {
+        NULL => Datum::Null,
+        FALSE => Datum::Bool(false),
+        TRUE => Datum::Bool(true),
+        INT => {
+            let raw = get_varint(input, WHAT)?;
+            Datum::Int((raw >> 1) as i64 ^ -((raw & 1) as i64))
+        }
+        FLOAT => Datum::Float(f64::from_bits(eight(input)?)),
+        TIMESTAMP => Datum::Timestamp(eight(input)? as i64),
+        _ => {
+            let length = usize::try_from(get_varint(input, WHAT)?).unwrap_or(usize::MAX);
+            let bytes = take(input, length, WHAT)?;
+            if !wanted {
+                return Ok(None);
+            }
+            if kind == TEXT {
+                let text = std::str::from_utf8(bytes).map_err(|_| CodecError::new(WHAT, "text is not UTF-8"))?;
+                Datum::Text(text.into())
+            } else {
+                Datum::Bytes(Bytes::copy_from_slice(bytes))
+            }
+        }
+    };
+    Ok(wanted.then_some(value))
+}

@@ -1,0 +1,248 @@
+//! The codec keeps order, gives back what it was given, and its bytes are pinned.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::{key, row};
+use crate::catalog::{Column, ColumnId, StorageId, Table, TableId};
+use crate::types::compare::compare;
+use crate::types::{Datum, SqlType};
+
+fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
+    let columns = columns.iter().enumerate().map(|(at, (name, ty))| Column {
+        id: ColumnId(u16::try_from(at + 1).unwrap()),
+        name: (*name).to_owned(),
+        ty: *ty,
+        not_null: key.contains(&at),
+        default: None,
+    });
+    let table = Table {
+        id: TableId(16_384),
+        storage: StorageId(16_385),
+        name: "t".to_owned(),
+        columns: columns.collect(),
+        primary_key: key.to_vec(),
+        key_name: "t_pkey".to_owned(),
+    };
+    table.check().unwrap();
+    table
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn encoded(value: &Datum) -> Vec<u8> {
+    let mut out = Vec::new();
+    key::put(value, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn golden_key_values() {
+    let expected = [
+        (Datum::Int(0), "80"),
+        (Datum::Int(1), "8101"),
+        (Datum::Int(255), "81ff"),
+        (Datum::Int(256), "820100"),
+        (Datum::Int(i64::MAX), "887fffffffffffffff"),
+        (Datum::Int(-1), "7f"),
+        (Datum::Int(-2), "7efe"),
+        (Datum::Int(-256), "7e00"),
+        (Datum::Int(-257), "7dfeff"),
+        (Datum::Int(i64::MIN), "778000000000000000"),
+        (Datum::Timestamp(1_000_000), "830f4240"),
+        (Datum::Bool(false), "00"),
+        (Datum::Bool(true), "01"),
+        (Datum::Float(0.0), "8000000000000000"),
+        (Datum::Float(-0.0), "8000000000000000"),
+        (Datum::Float(1.5), "bff8000000000000"),
+        (Datum::Float(-1.5), "4007ffffffffffff"),
+        (Datum::Float(f64::NAN), "fff8000000000000"),
+        (Datum::Text("".into()), "0001"),
+        (Datum::Text("ab".into()), "61620001"),
+        (Datum::Bytes(Bytes::from_static(&[0, 1, 255])), "00ff01ff0001"),
+    ];
+    for (value, bytes) in expected {
+        assert_eq!(hex(&encoded(&value)), bytes, "{value:?}");
+    }
+}
+
+#[test]
+fn golden_row() {
+    let columns = [
+        ("id", SqlType::Int8),
+        ("a", SqlType::Int4),
+        ("b", SqlType::Text),
+        ("c", SqlType::Bool),
+        ("d", SqlType::Float8),
+        ("e", SqlType::Bytea),
+        ("f", SqlType::Timestamptz),
+        ("g", SqlType::Bool),
+        ("h", SqlType::Text),
+    ];
+    let table = table(&columns, &[0]);
+    let values = vec![
+        Datum::Int(300),
+        Datum::Int(-3),
+        Datum::Text("hi".into()),
+        Datum::Bool(true),
+        Datum::Float(1.5),
+        Datum::Bytes(Bytes::from_static(&[7])),
+        Datum::Timestamp(1_000_000),
+        Datum::Bool(false),
+        Datum::Null,
+    ];
+    let key = key::row_key(&table, &values).unwrap();
+    assert_eq!(hex(key.as_bytes()), "740000400172".to_owned() + "82012c");
+    let value = row::encode(&table, &values);
+    assert_eq!(
+        hex(&value),
+        "01".to_owned()
+            + "1305"
+            + "0d026869"
+            + "0a"
+            + "0c000000000000f83f"
+            + "0e0107"
+            + "0f40420f0000000000"
+            + "09"
+            + "08"
+    );
+    let mut back = vec![Datum::Null; values.len()];
+    key::get_row_key(&table, &key, &mut back).unwrap();
+    row::decode(&table, &value, &[true; 9], &mut back).unwrap();
+    assert_eq!(back, values);
+}
+
+#[test]
+fn golden_hidden_key() {
+    let key = key::hidden_key(StorageId(1), tso::Timestamp::from_raw(0x0102_0304_0506_0708), 5);
+    assert_eq!(hex(key.as_bytes()), "740000000172".to_owned() + "0102030405060708" + "8105");
+}
+
+#[test]
+fn negative_zero_survives_in_a_key() {
+    let table = table(&[("x", SqlType::Float8)], &[0]);
+    let key = key::row_key(&table, &[Datum::Float(-0.0)]).unwrap();
+    let value = row::encode(&table, &[Datum::Float(-0.0)]);
+    let mut back = vec![Datum::Null];
+    key::get_row_key(&table, &key, &mut back).unwrap();
+    row::decode(&table, &value, &[true], &mut back).unwrap();
+    assert!(matches!(back[0], Datum::Float(f) if f.is_sign_negative()));
+}
+
+#[test]
+fn rows_outlive_schema_changes() {
+    let old = table(&[("id", SqlType::Int4), ("a", SqlType::Text), ("b", SqlType::Int4)], &[0]);
+    let value = row::encode(&old, &[Datum::Int(1), Datum::Text("x".into()), Datum::Int(2)]);
+    // `a` dropped, `c` added.
+    let mut new = table(&[("id", SqlType::Int4), ("b", SqlType::Int4), ("c", SqlType::Text)], &[0]);
+    new.columns[1].id = ColumnId(3);
+    new.columns[2].id = ColumnId(4);
+    let mut back = vec![Datum::Null; 3];
+    row::decode(&new, &value, &[true; 3], &mut back).unwrap();
+    assert_eq!(back, [Datum::Null, Datum::Int(2), Datum::Null]);
+}
+
+#[test]
+fn damage_is_an_error() {
+    let table = table(&[("id", SqlType::Int4), ("a", SqlType::Text)], &[0]);
+    let mut out = vec![Datum::Null; 2];
+    for bad in [
+        &[][..],
+        &[9],
+        &[1, 0x0d],
+        &[1, 0x0d, 5, b'x'],
+        &[1, 0x0d, 1, 0xff],
+        &[1, 0x05, 0],
+        &[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+    ] {
+        assert!(row::decode(&table, bad, &[true; 2], &mut out).is_err(), "{bad:?}");
+    }
+    let key = |bytes: &[u8]| {
+        let mut full = key::row_prefix(table.storage);
+        full.extend_from_slice(bytes);
+        kv::Key::new(full)
+    };
+    for bad in [&[][..], &[0x89, 1], &[0x82, 1], &[0x81, 1, 0]] {
+        assert!(key::get_row_key(&table, &key(bad), &mut out).is_err(), "{bad:?}");
+    }
+}
+
+/// Values of one type, many of them close together.
+fn values() -> impl Strategy<Value = (SqlType, Vec<Datum>)> {
+    let ints = prop_oneof![any::<i64>(), -300i64..300, Just(i64::MIN), Just(i64::MAX)];
+    let floats = prop_oneof![any::<f64>(), Just(0.0), Just(-0.0), Just(f64::NAN), Just(f64::INFINITY), -2.0..2.0];
+    let bytes = proptest::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 0..6);
+    prop_oneof![
+        proptest::collection::vec(ints.prop_map(Datum::Int), 2..5).prop_map(|v| (SqlType::Int8, v)),
+        proptest::collection::vec(any::<i64>().prop_map(Datum::Timestamp), 2..5)
+            .prop_map(|v| (SqlType::Timestamptz, v)),
+        proptest::collection::vec(floats.prop_map(Datum::Float), 2..5).prop_map(|v| (SqlType::Float8, v)),
+        proptest::collection::vec("\\PC{0,4}".prop_map(|s| Datum::Text(s.into())), 2..5)
+            .prop_map(|v| (SqlType::Text, v)),
+        proptest::collection::vec(bytes.prop_map(|b| Datum::Bytes(b.into())), 2..5).prop_map(|v| (SqlType::Bytea, v)),
+        proptest::collection::vec(any::<bool>().prop_map(Datum::Bool), 2..5).prop_map(|v| (SqlType::Bool, v)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn byte_order_is_value_order((_, values) in values()) {
+        for a in &values {
+            for b in &values {
+                prop_assert_eq!(encoded(a).cmp(&encoded(b)), compare(a, b), "{:?} {:?}", a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn no_encoding_is_a_prefix_of_another((_, values) in values()) {
+        for a in &values {
+            for b in &values {
+                let (x, y) = (encoded(a), encoded(b));
+                prop_assert!(x == y || !y.starts_with(&x), "{:?} {:?}", a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn key_values_come_back((ty, values) in values()) {
+        let bytes: Vec<u8> = values.iter().flat_map(encoded).collect();
+        let mut input = &bytes[..];
+        for value in &values {
+            let back = key::get(ty, &mut input).unwrap();
+            prop_assert!(compare(&back, value).is_eq(), "{:?} {:?}", back, value);
+        }
+        prop_assert!(input.is_empty());
+    }
+
+    #[test]
+    fn row_values_come_back((ty, values) in values(), nulls: [bool; 5]) {
+        let names = ["a", "b", "c", "d", "e"];
+        let columns: Vec<(&str, SqlType)> = names.iter().take(values.len()).map(|name| (*name, ty)).collect();
+        let table = table(&columns, &[]);
+        let values: Vec<Datum> = values.into_iter().zip(nulls).map(|(v, null)| if null { Datum::Null } else { v }).collect();
+        let bytes = row::encode(&table, &values);
+        let mut back = vec![Datum::Null; values.len()];
+        row::decode(&table, &bytes, &vec![true; values.len()], &mut back).unwrap();
+        for (a, b) in back.iter().zip(&values) {
+            prop_assert_eq!(a.is_null(), b.is_null());
+            prop_assert!(a.is_null() || compare(a, b).is_eq());
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes: Vec<u8>) {
+        let table = table(&[("id", SqlType::Int4), ("a", SqlType::Text), ("b", SqlType::Float8)], &[0]);
+        let mut out = vec![Datum::Null; 3];
+        let _ = row::decode(&table, &bytes, &[true; 3], &mut out);
+        let mut versioned = vec![1];
+        versioned.extend_from_slice(&bytes);
+        let _ = row::decode(&table, &versioned, &[true; 3], &mut out);
+        let _ = crate::catalog::descriptor::decode(&versioned);
+        for ty in [SqlType::Bool, SqlType::Int4, SqlType::Float8, SqlType::Text, SqlType::Bytea, SqlType::Timestamptz] {
+            let _ = key::get(ty, &mut &bytes[..]);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The state of aggregates while rows go by.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use super::budget::Budget;
+use super::eval::{Env, bounded, eval, holds};
+use super::rows::distinct_key;
+use crate::error::SqlError;
+use crate::plan::{AggregateCall, AggregateKind};
+use crate::types::compare::compare;
+use crate::types::{Datum, SqlType, codes};
+
+/// One aggregate under way.
+#[derive(Debug, Default)]
+pub(crate) struct Accumulator {
+    /// Rows counted: those whose argument is not NULL.
+    count: i64,
+    /// Exact: the sum of 2^63 bigints still fits.
+    int_sum: i128,
+    float_sum: f64,
+    saw_infinity: bool,
+    /// The extreme or the boolean so far.
+    value: Option<Datum>,
+    seen: HashSet<Vec<u8>>,
+}
+
+impl Accumulator {
+    /// Takes in a row.
+    pub(crate) fn add(
+        &mut self,
+        call: &AggregateCall,
+        row: &[Datum],
+        env: &Env<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), SqlError> {
+        if let Some(filter) = &call.filter
+            && !holds(filter, row, env)?
+        {
+            return Ok(());
+        }
+        let Some(arg) = &call.arg else {
+            self.count += 1;
+            return Ok(());
+        };
+        let value = eval(arg, row, env)?;
+        if value.is_null() {
+            return Ok(());
+        }
+        if call.distinct {
+            let key = distinct_key([&*value]);
+            let bytes = key.len() + size_of::<Vec<u8>>();
+            if !self.seen.insert(key) {
+                return Ok(());
+            }
+            budget.charge(bytes)?;
+        }
+        self.count += 1;
+        self.step(call.kind, value);
+        Ok(())
+    }
+
+    fn step(&mut self, kind: AggregateKind, value: Cow<'_, Datum>) {
+        match (kind, &*value) {
+            (AggregateKind::SumInt | AggregateKind::AvgInt, Datum::Int(v)) => self.int_sum += i128::from(*v),
+            (AggregateKind::SumFloat | AggregateKind::AvgFloat, Datum::Float(v)) => {
+                self.float_sum += v;
+                self.saw_infinity |= v.is_infinite();
+            }
+            (AggregateKind::Min, _) => self.keep(value, Ordering::Less),
+            (AggregateKind::Max, _) => self.keep(value, Ordering::Greater),
+            (AggregateKind::BoolAnd, Datum::Bool(v)) => {
+                self.value = Some(Datum::Bool(*v && self.value != Some(Datum::Bool(false))));
+            }
+            (AggregateKind::BoolOr, Datum::Bool(v)) => {
+                self.value = Some(Datum::Bool(*v || self.value == Some(Datum::Bool(true))));
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, value: Cow<'_, Datum>, wanted: Ordering) {
+        if self.value.as_ref().is_none_or(|best| compare(&value, best) == wanted) {
+            self.value = Some(value.into_owned());
+        }
+    }
+
+    /// The result over all rows taken in.
+    pub(crate) fn finish(self, call: &AggregateCall) -> Result<Datum, SqlError> {
+        if call.kind == AggregateKind::Count {
+            return Ok(Datum::Int(self.count));
+        }
+        if self.count == 0 {
+            return Ok(Datum::Null);
+        }
+        Ok(match call.kind {
+            AggregateKind::SumInt => return bounded(i64::try_from(self.int_sum).ok(), SqlType::Int8),
+            AggregateKind::SumFloat => Datum::Float(finite(self.float_sum, self.saw_infinity)?),
+            AggregateKind::AvgInt => Datum::Float(int_average(self.int_sum, self.count)),
+            AggregateKind::AvgFloat => {
+                Datum::Float(finite(self.float_sum, self.saw_infinity)? / as_float(self.count.into()))
+            }
+            _ => self.value.unwrap_or(Datum::Null),
+        })
+    }
+}
+
+/// A sum that is infinite although nothing infinite went in has overflowed.
+fn finite(sum: f64, saw_infinity: bool) -> Result<f64, SqlError> {
+    if sum.is_infinite() && !saw_infinity {
+        return Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+    }
+    Ok(sum)
+}
+
+fn as_float(value: i128) -> f64 {
+    value as f64
+}
+
+/// The average of integers: whole part and remainder apart, so that nothing is lost where it can be held.
+fn int_average(sum: i128, count: i64) -> f64 {
+    let count = i128::from(count);
+    as_float(sum / count) + as_float(sum % count) / as_float(count)
+}

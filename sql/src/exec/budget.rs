@@ -1,0 +1,57 @@
+//! Bounded memory: what a statement buffers is counted, and refused above a limit.
+
+use super::Row;
+use crate::error::SqlError;
+use crate::types::{Datum, codes};
+
+/// Most bytes that a statement may hold at once in sorts, DISTINCT and rows to return.
+pub(crate) const STATEMENT_LIMIT: usize = 128 << 20;
+
+/// Counts the memory of one statement.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: usize,
+    limit: usize,
+}
+
+impl Budget {
+    /// Nothing used of `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Budget {
+        Budget { used: 0, limit }
+    }
+
+    /// Counts bytes that will be held; 53200 beyond the limit.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), SqlError> {
+        self.used = self.used.saturating_add(bytes);
+        if self.used <= self.limit {
+            return Ok(());
+        }
+        let detail =
+            format!("The statement needs more than {} MiB for sorting, DISTINCT or returned rows.", self.limit >> 20);
+        Err(SqlError::new(codes::OUT_OF_MEMORY, "out of memory").detail(detail))
+    }
+
+    /// Gives bytes back.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+}
+
+/// About the bytes of a row.
+pub(crate) fn row_bytes(row: &Row) -> usize {
+    size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_above_the_limit() {
+        let mut budget = Budget::new(100);
+        budget.charge(60).unwrap();
+        budget.release(30);
+        budget.charge(70).unwrap();
+        assert_eq!(budget.charge(1).unwrap_err().code, codes::OUT_OF_MEMORY);
+    }
+}

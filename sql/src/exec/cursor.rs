@@ -1,0 +1,221 @@
+//! Reading the rows of a source, a page at a time.
+//!
+//! The bounds of a table access are computed once, when the cursor is made; then each call fetches one page. Pages
+//! begin small, in case a LIMIT is satisfied early, and grow.
+
+use bytes::Bytes;
+use kv::Key;
+use kv::client::ScanRange;
+use txn::Transaction;
+
+use super::eval::{Env, eval};
+use super::{Row, empty_row};
+use crate::catalog::{Table, storage_error};
+use crate::codec::{CodecError, key, row};
+use crate::error::SqlError;
+use crate::plan::{AccessPath, Bound, Expr, Source, TableAccess};
+use crate::types::Datum;
+
+/// Rows of a page at most.
+const MAX_PAGE: u32 = 1024;
+/// Keys of one batch of point gets.
+const POINTS_PAGE: usize = 256;
+
+/// A row on its way through a query, with its key where it comes from a table.
+pub(crate) type KeyedRow = (Option<Key>, Row);
+
+/// A position in a source.
+pub(crate) struct Cursor {
+    state: State,
+    page: u32,
+}
+
+enum State {
+    /// Rows that need no reading: how many were given.
+    Fixed(usize),
+    /// Keys to get; those before the position were.
+    Points { keys: Vec<Key>, next: usize },
+    /// What is left of a range.
+    Scan(ScanRange),
+    /// At the end.
+    Done,
+}
+
+impl Cursor {
+    /// A cursor at the beginning. `first_page` is how many rows are likely to be wanted.
+    pub(crate) fn new(source: &Source, first_page: u32, env: &Env<'_>) -> Result<Cursor, SqlError> {
+        let state = match source {
+            Source::Single | Source::Values(_) => State::Fixed(0),
+            Source::Table(access) => start(access, env)?,
+        };
+        Ok(Cursor { state, page: first_page.clamp(1, MAX_PAGE) })
+    }
+
+    /// The next page, possibly empty; `None` at the end. `wanted` bounds how much is computed ahead.
+    pub(crate) async fn next(
+        &mut self,
+        source: &Source,
+        txn: &Transaction,
+        env: &Env<'_>,
+        wanted: u32,
+    ) -> Result<Option<Vec<KeyedRow>>, SqlError> {
+        match source {
+            Source::Single => Ok(self.fixed(1, 1, |_| Ok(Vec::new()))?),
+            Source::Values(rows) => {
+                let chunk = wanted.clamp(1, MAX_PAGE) as usize;
+                self.fixed(rows.len(), chunk, |at| {
+                    rows[at].iter().map(|expr| Ok(eval(expr, &[], env)?.into_owned())).collect()
+                })
+            }
+            Source::Table(access) => self.table(access, txn).await,
+        }
+    }
+
+    fn fixed(
+        &mut self,
+        count: usize,
+        chunk: usize,
+        row: impl Fn(usize) -> Result<Row, SqlError>,
+    ) -> Result<Option<Vec<KeyedRow>>, SqlError> {
+        let State::Fixed(given) = &mut self.state else { return Ok(None) };
+        if *given == count {
+            return Ok(None);
+        }
+        let end = count.min(*given + chunk);
+        let rows = (*given..end).map(|at| Ok((None, row(at)?))).collect::<Result<_, SqlError>>()?;
+        *given = end;
+        Ok(Some(rows))
+    }
+
+    async fn table(&mut self, access: &TableAccess, txn: &Transaction) -> Result<Option<Vec<KeyedRow>>, SqlError> {
+        match &mut self.state {
+            State::Points { keys, next } => {
+                let chunk = &keys[*next..keys.len().min(*next + POINTS_PAGE)];
+                let found = match chunk {
+                    [] => return Ok(None),
+                    [only] => match txn.get(only).await.map_err(storage_error)? {
+                        Some(value) => vec![(only.clone(), value)],
+                        None => Vec::new(),
+                    },
+                    several => txn.batch_get(several).await.map_err(storage_error)?,
+                };
+                *next += chunk.len();
+                decode_all(access, found).map(Some)
+            }
+            State::Scan(range) => {
+                // Reads of this node's own store never wait; now and then somebody else has to run, a cancel included.
+                tokio::task::coop::consume_budget().await;
+                let page = txn.scan(range, self.page).await.map_err(storage_error)?;
+                self.page = (self.page * 2).min(MAX_PAGE);
+                match page.resume {
+                    // A page that does not advance would be read for ever.
+                    Some(resume) if range.reverse && resume < range.end => range.end = resume,
+                    Some(resume) if !range.reverse && resume > range.start => range.start = resume,
+                    Some(_) => return Err(CodecError::new("page of a scan", "does not advance").into()),
+                    None => self.state = State::Done,
+                }
+                decode_all(access, page.pairs).map(Some)
+            }
+            State::Fixed(_) | State::Done => Ok(None),
+        }
+    }
+}
+
+fn decode_all(access: &TableAccess, pairs: Vec<(Key, Bytes)>) -> Result<Vec<KeyedRow>, SqlError> {
+    let decoded = pairs.into_iter().map(|(key, value)| {
+        let row = decode(&access.table, &key, &value, &access.needed)?;
+        Ok((Some(key), row))
+    });
+    decoded.collect()
+}
+
+/// A stored row: the needed columns, NULL for the others.
+pub(crate) fn decode(table: &Table, key: &Key, value: &[u8], needed: &[bool]) -> Result<Row, CodecError> {
+    let mut out = empty_row(table);
+    if table.primary_key.iter().any(|at| needed.get(*at) == Some(&true)) {
+        key::get_row_key(table, key, &mut out)?;
+    }
+    row::decode(table, value, needed, &mut out)?;
+    Ok(out)
+}
+
+fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
+    let table = &access.table;
+    match &access.path {
+        AccessPath::Full => {
+            let prefix = key::row_prefix(table.storage);
+            let end = key::successor(&prefix);
+            Ok(scan(prefix, end, access.reverse))
+        }
+        AccessPath::Points(points) => {
+            let mut keys = Vec::with_capacity(points.len());
+            for point in points {
+                let mut bytes = key::row_prefix(table.storage);
+                if put_all(point, env, &mut bytes)? {
+                    keys.push(Key::new(bytes));
+                }
+            }
+            if keys.len() > 1 {
+                keys.sort_unstable();
+                keys.dedup();
+            }
+            Ok(State::Points { keys, next: 0 })
+        }
+        AccessPath::Range { prefix, lower, upper } => {
+            let mut bytes = key::row_prefix(table.storage);
+            if !put_all(prefix, env, &mut bytes)? {
+                return Ok(State::Done);
+            }
+            let lower = tightest(&bytes, lower, env, Side::Lower)?;
+            let upper = tightest(&bytes, upper, env, Side::Upper)?;
+            match (lower, upper) {
+                (Some(start), Some(end)) if start < end => Ok(scan(start, end, access.reverse)),
+                _ => Ok(State::Done),
+            }
+        }
+    }
+}
+
+fn scan(start: Vec<u8>, end: Vec<u8>, reverse: bool) -> State {
+    State::Scan(ScanRange { start: Key::new(start), end: Key::new(end), reverse })
+}
+
+/// Appends the values of key columns; false if one is NULL, which equals nothing.
+fn put_all(values: &[Expr], env: &Env<'_>, out: &mut Vec<u8>) -> Result<bool, SqlError> {
+    for value in values {
+        if key::put(&*eval(value, &[], env)?, out).is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// An end of a range.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Lower,
+    Upper,
+}
+
+/// The byte bound that satisfies all bounds of one side, within `prefix`; `None` if one is NULL.
+fn tightest(prefix: &[u8], bounds: &[Bound], env: &Env<'_>, side: Side) -> Result<Option<Vec<u8>>, SqlError> {
+    let mut best = if side == Side::Lower { prefix.to_vec() } else { key::successor(prefix) };
+    for bound in bounds {
+        let value = eval(&bound.value, &[], env)?;
+        if matches!(&*value, Datum::Null) {
+            return Ok(None);
+        }
+        let mut bytes = prefix.to_vec();
+        if key::put(&value, &mut bytes).is_none() {
+            return Ok(None);
+        }
+        // What is in the bound's own value lies between its bytes and their successor.
+        let behind = (side == Side::Lower) != bound.inclusive;
+        let bytes = if behind { key::successor(&bytes) } else { bytes };
+        let tighter = if side == Side::Lower { bytes > best } else { bytes < best };
+        if tighter {
+            best = bytes;
+        }
+    }
+    Ok(Some(best))
+}

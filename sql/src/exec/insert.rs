@@ -1,0 +1,220 @@
+//! INSERT: rows of a source become rows of a table.
+//!
+//! Uniqueness of the primary key costs no read: the write itself says that the key must not exist, and the commit
+//! checks it. Inside an explicit transaction the keys are looked up in batches as well, so that the error comes with
+//! the statement, as PostgreSQL's does.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use kv::Key;
+use txn::TxnError;
+
+use super::budget::{Budget, row_bytes};
+use super::cursor;
+use super::eval::{Env, eval, holds};
+use super::rows::check_not_null;
+use super::{Done, ExecContext, QueryRun, Row, budget};
+use crate::catalog::{Table, duplicate_key, storage_error};
+use crate::codec::{CodecError, key, row};
+use crate::error::SqlError;
+use crate::plan::{Conflict, Expr, InsertPlan};
+use crate::types::{Datum, codes};
+
+/// Rows handled together.
+const CHUNK: usize = 512;
+
+/// The work of one INSERT.
+struct Inserter<'p> {
+    plan: &'p InsertPlan,
+    done: Done,
+    budget: Budget,
+    /// Where the hidden row ids of this statement begin.
+    first_id: u64,
+    /// Keys that this statement has inserted or changed, for ON CONFLICT.
+    touched: HashSet<Key>,
+}
+
+/// Runs an INSERT to its end.
+pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Done, SqlError> {
+    let mut source = QueryRun::new(&plan.source, &ctx.env(params))?;
+    // The undo log grows with every new key, so that no two rows of a transaction get the same number.
+    let first_id = ctx.txn.savepoint() as u64;
+    let mut inserter = Inserter { plan, done: Done::default(), budget: budget(), first_id, touched: HashSet::new() };
+    let mut waiting: Vec<Row> = Vec::new();
+    loop {
+        let rows = source.next(&plan.source, ctx, params, CHUNK).await?;
+        let at_end = rows.is_empty();
+        if plan.reads_itself && !at_end {
+            // Rows inserted here must not come back out of the scan.
+            for row in rows {
+                inserter.budget.charge(row_bytes(&row))?;
+                waiting.push(row);
+            }
+            continue;
+        }
+        if at_end {
+            while !waiting.is_empty() {
+                let rest = waiting.split_off(waiting.len().min(CHUNK));
+                inserter.chunk(std::mem::replace(&mut waiting, rest), ctx, params).await?;
+            }
+            return Ok(inserter.done);
+        }
+        inserter.chunk(rows, ctx, params).await?;
+    }
+}
+
+impl Inserter<'_> {
+    async fn chunk(&mut self, rows: Vec<Row>, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<(), SqlError> {
+        let table = &*self.plan.table;
+        let mut prepared = Vec::with_capacity(rows.len());
+        for source in rows {
+            let env = ctx.env(params);
+            let row = match &self.plan.columns {
+                None => source,
+                Some(columns) => columns
+                    .iter()
+                    .map(|expr| Ok(eval(expr, &source, &env)?.into_owned()))
+                    .collect::<Result<_, SqlError>>()?,
+            };
+            check_not_null(table, &row, ctx.zone)?;
+            let key = if table.has_hidden_key() {
+                let sequence = self.first_id + self.done.count + prepared.len() as u64;
+                key::hidden_key(table.storage, ctx.txn.start_ts(), sequence)
+            } else {
+                key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?
+            };
+            prepared.push((key, row));
+        }
+        match &self.plan.conflict {
+            Conflict::Fail => {
+                if ctx.explicit {
+                    check_free(table, &prepared, ctx).await?;
+                }
+                prepared.into_iter().try_for_each(|(key, row)| self.store(key, row, ctx, params))
+            }
+            _ if table.has_hidden_key() => {
+                prepared.into_iter().try_for_each(|(key, row)| self.store(key, row, ctx, params))
+            }
+            conflict => self.resolve(conflict, prepared, ctx, params).await,
+        }
+    }
+
+    /// Stores a row whose key must be free.
+    fn store(&mut self, key: Key, row: Row, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<(), SqlError> {
+        let table = &*self.plan.table;
+        let value = row::encode(table, &row);
+        if table.has_hidden_key() {
+            ctx.txn.put(key, value).map_err(storage_error)?;
+        } else {
+            ctx.txn.insert(key, value).map_err(|error| taken(table, &row, error, ctx))?;
+        }
+        self.finished(&row, &ctx.env(params))
+    }
+
+    fn finished(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
+        self.done.count += 1;
+        if let Some(returning) = &self.plan.returning {
+            let returned = project(returning, row, env)?;
+            self.budget.charge(row_bytes(&returned))?;
+            self.done.returned.push_back(returned);
+        }
+        Ok(())
+    }
+
+    /// ON CONFLICT: looks the keys up, and leaves or changes the rows that are there. New rows are plain puts: should
+    /// somebody else insert the same key meanwhile, the commit conflicts, and the statement can be run again to see
+    /// that row.
+    async fn resolve(
+        &mut self,
+        conflict: &Conflict,
+        prepared: Vec<(Key, Row)>,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<(), SqlError> {
+        let table = &*self.plan.table;
+        let keys: Vec<Key> = prepared.iter().map(|(key, _)| key.clone()).collect();
+        let found: HashMap<Key, Bytes> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
+        for (key, row) in prepared {
+            let taken_by_us = self.touched.contains(&key);
+            let there = found.get(&key).cloned();
+            match conflict {
+                Conflict::DoUpdate { .. } if taken_by_us => {
+                    let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+                    let hint = "Ensure that no rows proposed for insertion within the same command have duplicate \
+                                constrained values.";
+                    return Err(SqlError::new(codes::CARDINALITY_VIOLATION, message).hint(hint));
+                }
+                Conflict::DoUpdate { assignments, filter } if there.is_some() => {
+                    let old = there.unwrap_or_default();
+                    let old = cursor::decode(table, &key, &old, &vec![true; table.columns.len()])?;
+                    self.touched.insert(key.clone());
+                    self.change(key, old, row, (assignments, filter.as_ref()), ctx, params)?;
+                }
+                _ if taken_by_us || there.is_some() => {}
+                _ => {
+                    self.touched.insert(key.clone());
+                    ctx.txn.put(key, row::encode(table, &row)).map_err(storage_error)?;
+                    self.finished(&row, &ctx.env(params))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// DO UPDATE of one row: the expressions see the old row and then the one proposed.
+    fn change(
+        &mut self,
+        key: Key,
+        old: Row,
+        proposed: Row,
+        (assignments, filter): (&[(usize, Expr)], Option<&Expr>),
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<(), SqlError> {
+        let table = &*self.plan.table;
+        let env = ctx.env(params);
+        let mut new = old.clone();
+        let both: Row = old.into_iter().chain(proposed).collect();
+        if let Some(filter) = filter
+            && !holds(filter, &both, &env)?
+        {
+            return Ok(());
+        }
+        for (column, expr) in assignments {
+            new[*column] = eval(expr, &both, &env)?.into_owned();
+        }
+        check_not_null(table, &new, ctx.zone)?;
+        ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
+        self.finished(&new, &env)
+    }
+}
+
+/// The values of expressions over a row.
+pub(super) fn project(exprs: &[Expr], row: &Row, env: &Env<'_>) -> Result<Row, SqlError> {
+    exprs.iter().map(|expr| Ok(eval(expr, row, env)?.into_owned())).collect()
+}
+
+/// 23505 if one of the keys is taken in the snapshot or by the transaction itself.
+pub(super) async fn check_free(table: &Table, rows: &[(Key, Row)], ctx: &ExecContext<'_>) -> Result<(), SqlError> {
+    if table.has_hidden_key() {
+        return Ok(());
+    }
+    let keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
+    let found = ctx.txn.batch_get(&keys).await.map_err(storage_error)?;
+    match found.first() {
+        Some((first, _)) => {
+            let row = rows.iter().find(|(key, _)| key == first).map_or(&[][..], |(_, row)| row);
+            Err(duplicate_key(table, row, ctx.zone))
+        }
+        None => Ok(()),
+    }
+}
+
+/// An error of storing a row under a key that must be free.
+pub(super) fn taken(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
+    match error {
+        TxnError::AlreadyExists { .. } => duplicate_key(table, row, ctx.zone),
+        other => storage_error(other),
+    }
+}

@@ -1,0 +1,245 @@
+//! The executor: runs a plan over a transaction, pulling rows in batches.
+//!
+//! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] of plain functions over
+//! them (filter, aggregate, project, distinct, sort, limit). Changes of rows are in [`insert`] and [`modify`]; they do
+//! all their work in the first call. Expressions are evaluated by [`eval`]. What is held in memory is counted by
+//! [`mod@budget`] and bounded.
+
+mod aggregate;
+mod budget;
+mod cursor;
+pub(crate) mod eval;
+mod functions;
+mod insert;
+mod like;
+mod modify;
+mod pipeline;
+mod rows;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use txn::Transaction;
+
+use crate::catalog::{CatalogCache, Table, ddl};
+use crate::error::SqlError;
+use crate::plan::{Body, Plan, SelectPlan};
+use crate::types::{Datum, TimeZone};
+use budget::Budget;
+use cursor::Cursor;
+use eval::Env;
+use pipeline::Pipeline;
+
+/// A row of a result.
+pub type Row = Vec<Datum>;
+
+/// What a statement may look at besides its transaction.
+pub struct ExecContext<'a> {
+    /// The transaction it runs in.
+    pub txn: &'a mut Transaction,
+    /// The node's catalog cache.
+    pub catalog: &'a CatalogCache,
+    /// The session's zone.
+    pub zone: &'a TimeZone,
+    /// `now()`: start of the transaction, microseconds since 2000-01-01 UTC.
+    pub now: i64,
+    /// Session facts for `current_user`, `current_database()`, ...
+    pub user: &'a str,
+    /// The database's name.
+    pub database: &'a str,
+    /// Whether more statements may follow in the transaction: duplicate keys are then looked for at once, not at the
+    /// commit.
+    pub explicit: bool,
+}
+
+impl<'a> ExecContext<'a> {
+    fn env<'p>(&self, params: &'p [Datum]) -> Env<'p>
+    where
+        'a: 'p,
+    {
+        Env { params, zone: self.zone, now: self.now, user: self.user, database: self.database }
+    }
+}
+
+/// A plan under execution: portals keep one between fetches.
+pub struct Execution {
+    plan: Arc<Plan>,
+    params: Vec<Datum>,
+    state: State,
+    tag: Tag,
+}
+
+enum State {
+    /// Nothing has been done yet.
+    New,
+    /// A query that is being read.
+    Query(Box<QueryRun>),
+    /// All is done; these rows are left to hand out.
+    Rows(VecDeque<Row>),
+}
+
+/// What a finished statement says of itself in CommandComplete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// `SELECT n`: the session counts the rows.
+    Select,
+    /// `INSERT 0 n`
+    Insert(u64),
+    /// `UPDATE n`
+    Update(u64),
+    /// `DELETE n`
+    Delete(u64),
+    /// As is: `CREATE TABLE`, `EXPLAIN`, ...
+    Plain(&'static str),
+}
+
+impl Execution {
+    /// Prepares to run `plan` with `params`, already of the plan's parameter types. Does no I/O.
+    pub fn new(plan: Arc<Plan>, params: Vec<Datum>) -> Result<Execution, SqlError> {
+        Ok(Execution { plan, params, state: State::New, tag: Tag::Select })
+    }
+
+    /// The next batch of at most `max_rows` rows; an empty one only at the end. A statement without rows does all its
+    /// work in the first call. On an error the caller rolls the transaction's buffer back to where the statement began.
+    pub async fn next(&mut self, ctx: &mut ExecContext<'_>, max_rows: usize) -> Result<Vec<Row>, SqlError> {
+        let max_rows = max_rows.max(1);
+        if let State::New = self.state {
+            self.state = self.start(ctx).await?;
+        }
+        match &mut self.state {
+            State::Rows(rows) => Ok(rows.drain(..max_rows.min(rows.len())).collect()),
+            State::Query(run) => match &self.plan.body {
+                Body::Select(select) => run.next(select, ctx, &self.params, max_rows).await,
+                _ => Ok(Vec::new()),
+            },
+            State::New => Ok(Vec::new()),
+        }
+    }
+
+    /// The tag; valid once `next` returned an empty batch.
+    pub fn tag(&self) -> Tag {
+        self.tag.clone()
+    }
+
+    async fn start(&mut self, ctx: &mut ExecContext<'_>) -> Result<State, SqlError> {
+        let plan = Arc::clone(&self.plan);
+        let (tag, rows) = match &plan.body {
+            Body::Select(select) => {
+                let run = QueryRun::new(select, &ctx.env(&self.params))?;
+                return Ok(State::Query(Box::new(run)));
+            }
+            Body::Insert(insert) => {
+                let done = insert::run(insert, ctx, &self.params).await?;
+                (Tag::Insert(done.count), done.returned)
+            }
+            Body::Update(update) => {
+                let done = modify::update(update, ctx, &self.params).await?;
+                (Tag::Update(done.count), done.returned)
+            }
+            Body::Delete(delete) => {
+                let done = modify::delete(delete, ctx, &self.params).await?;
+                (Tag::Delete(done.count), done.returned)
+            }
+            Body::Explain(lines) => {
+                let rows = lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect();
+                (Tag::Plain("EXPLAIN"), rows)
+            }
+            Body::Nothing(tag) => (Tag::Plain(tag), VecDeque::new()),
+            schema => (Tag::Plain(change_schema(schema, ctx).await?), VecDeque::new()),
+        };
+        self.tag = tag;
+        Ok(State::Rows(rows))
+    }
+}
+
+/// Carries out a schema change; returns its tag.
+async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'static str, SqlError> {
+    Ok(match body {
+        Body::CreateTable(new) => {
+            if let Some(new) = new {
+                ddl::create_table(ctx.catalog, ctx.txn, new).await?;
+            }
+            "CREATE TABLE"
+        }
+        Body::DropTable(tables) => {
+            for table in tables {
+                ddl::drop_table(ctx.catalog, ctx.txn, table).await?;
+            }
+            "DROP TABLE"
+        }
+        Body::Truncate(tables) => {
+            for table in tables {
+                ddl::truncate(ctx.catalog, ctx.txn, table).await?;
+            }
+            "TRUNCATE TABLE"
+        }
+        _ => "",
+    })
+}
+
+/// What a change of rows did.
+#[derive(Default)]
+struct Done {
+    count: u64,
+    returned: VecDeque<Row>,
+}
+
+/// A query under way.
+struct QueryRun {
+    cursor: Cursor,
+    pipeline: Pipeline,
+    exhausted: bool,
+}
+
+impl QueryRun {
+    fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<QueryRun, SqlError> {
+        let pipeline = Pipeline::new(plan, env)?;
+        let cursor = Cursor::new(&plan.source, pipeline.wants(plan), env)?;
+        Ok(QueryRun { cursor, pipeline, exhausted: false })
+    }
+
+    /// The next batch; an empty one only at the end.
+    async fn next(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<Vec<Row>, SqlError> {
+        while !self.exhausted && self.pipeline.ready() < max_rows {
+            if self.pipeline.is_satisfied() {
+                self.exhausted = true;
+                self.pipeline.finish(plan, &ctx.env(params))?;
+                break;
+            }
+            let wanted = u32::try_from(max_rows - self.pipeline.ready()).unwrap_or(u32::MAX);
+            let env = ctx.env(params);
+            match self.cursor.next(&plan.source, ctx.txn, &env, wanted).await? {
+                Some(rows) => {
+                    for (key, row) in rows {
+                        self.pipeline.push(plan, key, row, &env)?;
+                    }
+                }
+                None => {
+                    self.exhausted = true;
+                    self.pipeline.finish(plan, &env)?;
+                }
+            }
+        }
+        let (rows, keys) = self.pipeline.take(plan, max_rows);
+        for key in keys {
+            ctx.txn.lock(key).map_err(crate::catalog::storage_error)?;
+        }
+        Ok(rows)
+    }
+}
+
+/// A budget for one statement.
+fn budget() -> Budget {
+    Budget::new(budget::STATEMENT_LIMIT)
+}
+
+/// A row of NULLs.
+fn empty_row(table: &Table) -> Row {
+    vec![Datum::Null; table.columns.len()]
+}

@@ -1,0 +1,149 @@
+//! UPDATE and DELETE.
+//!
+//! Rows are changed as they are read: a change lands on the key just read, behind the cursor, so the scan never meets
+//! it again. Only an UPDATE that moves rows to other keys reads all of them first, then deletes, then inserts, so that
+//! rows may trade places.
+
+use kv::Key;
+
+use super::budget::{Budget, row_bytes};
+use super::cursor::Cursor;
+use super::eval::{Env, eval, holds};
+use super::insert::{check_free, project, taken};
+use super::rows::check_not_null;
+use super::{Done, ExecContext, Row, budget};
+use crate::catalog::{Table, storage_error};
+use crate::codec::{CodecError, key, row};
+use crate::error::SqlError;
+use crate::plan::{DeletePlan, Expr, Source, TableAccess, UpdatePlan};
+use crate::types::Datum;
+
+/// Rows of the first page.
+const FIRST_PAGE: u32 = 256;
+
+/// The rows that a statement is about, a page at a time.
+struct Target<'p> {
+    source: Source,
+    filter: Option<&'p Expr>,
+    cursor: Cursor,
+}
+
+impl<'p> Target<'p> {
+    fn new(access: &TableAccess, filter: Option<&'p Expr>, env: &Env<'_>) -> Result<Target<'p>, SqlError> {
+        let source = Source::Table(access.clone());
+        let cursor = Cursor::new(&source, FIRST_PAGE, env)?;
+        Ok(Target { source, filter, cursor })
+    }
+
+    async fn next(&mut self, ctx: &ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+        let env = ctx.env(params);
+        let Some(page) = self.cursor.next(&self.source, ctx.txn, &env, FIRST_PAGE).await? else { return Ok(None) };
+        let mut rows = Vec::with_capacity(page.len());
+        for (key, row) in page {
+            let Some(key) = key else { continue };
+            let passes = match self.filter {
+                Some(filter) => holds(filter, &row, &env)?,
+                None => true,
+            };
+            if passes {
+                rows.push((key, row));
+            }
+        }
+        Ok(Some(rows))
+    }
+}
+
+/// Notes a changed row, and what RETURNING makes of it.
+fn finished(
+    done: &mut Done,
+    returning: Option<&Vec<Expr>>,
+    row: &Row,
+    env: &Env<'_>,
+    budget: &mut Budget,
+) -> Result<(), SqlError> {
+    done.count += 1;
+    if let Some(returning) = returning {
+        let returned = project(returning, row, env)?;
+        budget.charge(row_bytes(&returned))?;
+        done.returned.push_back(returned);
+    }
+    Ok(())
+}
+
+/// Runs a DELETE to its end.
+pub(super) async fn delete(plan: &DeletePlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Done, SqlError> {
+    let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
+    let (mut done, mut budget) = (Done::default(), budget());
+    while let Some(rows) = target.next(ctx, params).await? {
+        for (key, row) in rows {
+            ctx.txn.delete(key).map_err(storage_error)?;
+            finished(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+        }
+    }
+    Ok(done)
+}
+
+/// Runs an UPDATE to its end.
+pub(super) async fn update(plan: &UpdatePlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Done, SqlError> {
+    let table = &*plan.access.table;
+    let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
+    let (mut done, mut budget) = (Done::default(), budget());
+    let mut moved: Vec<(Key, Row)> = Vec::new();
+    while let Some(rows) = target.next(ctx, params).await? {
+        for (key, old) in rows {
+            let new = changed(plan, old, &ctx.env(params))?;
+            check_not_null(table, &new, ctx.zone)?;
+            if plan.changes_key {
+                budget.charge(row_bytes(&new) + key.as_bytes().len())?;
+                moved.push((key, new));
+                continue;
+            }
+            ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
+            finished(&mut done, plan.returning.as_ref(), &new, &ctx.env(params), &mut budget)?;
+        }
+    }
+    for (_, row) in move_rows(table, moved, ctx).await? {
+        finished(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+    }
+    Ok(done)
+}
+
+/// A row with the assignments carried out, all of which see the old one.
+fn changed(plan: &UpdatePlan, old: Row, env: &Env<'_>) -> Result<Row, SqlError> {
+    let mut values = Vec::with_capacity(plan.assignments.len());
+    for (_, expr) in &plan.assignments {
+        values.push(eval(expr, &old, env)?.into_owned());
+    }
+    let mut new = old;
+    for ((column, _), value) in plan.assignments.iter().zip(values) {
+        new[*column] = value;
+    }
+    Ok(new)
+}
+
+/// Stores rows under their new keys; first all old keys are freed. Returns the rows with their new keys.
+async fn move_rows(
+    table: &Table,
+    rows: Vec<(Key, Row)>,
+    ctx: &mut ExecContext<'_>,
+) -> Result<Vec<(Key, Row)>, SqlError> {
+    let mut placed = Vec::with_capacity(rows.len());
+    let mut leaving = Vec::new();
+    for (old_key, row) in rows {
+        let new_key = key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?;
+        if new_key != old_key {
+            ctx.txn.delete(old_key).map_err(storage_error)?;
+            leaving.push((new_key.clone(), row.clone()));
+        } else {
+            ctx.txn.put(old_key, row::encode(table, &row)).map_err(storage_error)?;
+        }
+        placed.push((new_key, row));
+    }
+    if ctx.explicit {
+        check_free(table, &leaving, ctx).await?;
+    }
+    for (key, row) in leaving {
+        ctx.txn.insert(key, row::encode(table, &row)).map_err(|error| taken(table, &row, error, ctx))?;
+    }
+    Ok(placed)
+}

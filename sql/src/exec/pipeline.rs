@@ -1,0 +1,229 @@
+//! What happens to rows between source and client: filter, aggregation, projection, DISTINCT, sort, OFFSET and LIMIT.
+//!
+//! Pure: rows are pushed in, results taken out. Without aggregation and sort a row goes straight through; with them
+//! results come when [`Pipeline::finish`] has been called. A sort under a LIMIT keeps no more than twice the rows that
+//! can come out.
+
+use std::cmp::Ordering;
+use std::collections::{HashSet, VecDeque};
+
+use kv::Key;
+
+use super::aggregate::Accumulator;
+use super::budget::{Budget, row_bytes};
+use super::eval::{Env, eval, holds};
+use super::rows::distinct_key;
+use super::{Row, budget};
+use crate::error::SqlError;
+use crate::plan::{Expr, SelectPlan, SortKey};
+use crate::types::compare::compare;
+use crate::types::{Datum, codes};
+
+/// The first page when all rows will be read anyway.
+const WHOLE: u32 = 1024;
+/// The first page when a client may stop at any row.
+const FIRST: u32 = 128;
+
+/// The state of a query's stages.
+pub(crate) struct Pipeline {
+    skip: u64,
+    /// Rows that may still come out.
+    left: u64,
+    accumulators: Vec<Accumulator>,
+    seen: HashSet<Vec<u8>>,
+    /// Rows to be sorted, with their keys if they are to be locked.
+    unsorted: Vec<(Option<Key>, Row)>,
+    /// Results.
+    out: VecDeque<(Option<Key>, Row)>,
+    budget: Budget,
+    /// The output is columns of the input, each at most once: they can be moved.
+    plain: bool,
+}
+
+impl Pipeline {
+    /// The stages of a plan; LIMIT and OFFSET are computed now.
+    pub(crate) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<Pipeline, SqlError> {
+        let skip = row_count(plan.offset.as_ref(), env, "OFFSET")?.unwrap_or(0);
+        let left = row_count(plan.limit.as_ref(), env, "LIMIT")?.unwrap_or(u64::MAX);
+        let calls = plan.aggregation.as_ref().map_or(0, |aggregation| aggregation.calls.len());
+        let columns: Option<Vec<usize>> = plan
+            .output
+            .iter()
+            .map(|expr| match expr {
+                Expr::Column(at) => Some(*at),
+                _ => None,
+            })
+            .collect();
+        let plain = columns.is_some_and(|columns| columns.iter().enumerate().all(|(i, at)| !columns[..i].contains(at)));
+        Ok(Pipeline {
+            skip,
+            left,
+            accumulators: (0..calls).map(|_| Accumulator::default()).collect(),
+            seen: HashSet::new(),
+            unsorted: Vec::new(),
+            out: VecDeque::new(),
+            budget: budget(),
+            plain,
+        })
+    }
+
+    /// How many rows of the source are likely to be wanted.
+    pub(crate) fn wants(&self, plan: &SelectPlan) -> u32 {
+        if plan.aggregation.is_some() || !plan.sort.is_empty() {
+            return WHOLE;
+        }
+        let rows = u32::try_from(self.left.saturating_add(self.skip)).unwrap_or(u32::MAX);
+        // A filter drops some of what is read.
+        let least = if plan.filter.is_some() || plan.distinct { 32 } else { 1 };
+        rows.clamp(least, FIRST)
+    }
+
+    /// Whether no further row of the source can change the result.
+    pub(crate) fn is_satisfied(&self) -> bool {
+        self.left == 0 && self.accumulators.is_empty() && self.unsorted.is_empty()
+    }
+
+    /// Results at hand.
+    pub(crate) fn ready(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes in a row of the source.
+    pub(crate) fn push(
+        &mut self,
+        plan: &SelectPlan,
+        key: Option<Key>,
+        row: Row,
+        env: &Env<'_>,
+    ) -> Result<(), SqlError> {
+        if let Some(filter) = &plan.filter
+            && !holds(filter, &row, env)?
+        {
+            return Ok(());
+        }
+        if let Some(aggregation) = &plan.aggregation {
+            for (accumulator, call) in self.accumulators.iter_mut().zip(&aggregation.calls) {
+                accumulator.add(call, &row, env, &mut self.budget)?;
+            }
+            return Ok(());
+        }
+        self.project(plan, key, row, env)
+    }
+
+    fn project(&mut self, plan: &SelectPlan, key: Option<Key>, mut row: Row, env: &Env<'_>) -> Result<(), SqlError> {
+        let mut output = Vec::with_capacity(plan.output.len());
+        for expr in &plan.output {
+            output.push(match expr {
+                Expr::Column(at) if self.plain => row.get_mut(*at).map(std::mem::take).unwrap_or_default(),
+                expr => eval(expr, &row, env)?.into_owned(),
+            });
+        }
+        if plan.distinct {
+            let key = distinct_key(&output[..plan.visible]);
+            let bytes = key.len() + size_of::<Vec<u8>>();
+            if !self.seen.insert(key) {
+                return Ok(());
+            }
+            self.budget.charge(bytes)?;
+        }
+        if plan.sort.is_empty() {
+            self.emit(plan, key, output);
+            return Ok(());
+        }
+        self.budget.charge(row_bytes(&output))?;
+        self.unsorted.push((key, output));
+        // Only the first rows of the order can come out.
+        let most = usize::try_from(self.left.saturating_add(self.skip)).unwrap_or(usize::MAX);
+        if self.unsorted.len() >= most.saturating_mul(2).max(1024) {
+            self.sort(&plan.sort);
+            let dropped: usize = self.unsorted.drain(most..).map(|(_, row)| row_bytes(&row)).sum();
+            self.budget.release(dropped);
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self, keys: &[SortKey]) {
+        self.unsorted.sort_by(|(_, a), (_, b)| order(keys, a, b));
+    }
+
+    fn emit(&mut self, plan: &SelectPlan, key: Option<Key>, mut row: Row) {
+        if self.skip > 0 {
+            self.skip -= 1;
+        } else if self.left > 0 {
+            self.left -= 1;
+            row.truncate(plan.visible);
+            self.out.push_back((key, row));
+        }
+    }
+
+    /// The source has no more rows.
+    pub(crate) fn finish(&mut self, plan: &SelectPlan, env: &Env<'_>) -> Result<(), SqlError> {
+        if let Some(aggregation) = &plan.aggregation {
+            let mut row = Vec::with_capacity(aggregation.calls.len());
+            for (accumulator, call) in std::mem::take(&mut self.accumulators).into_iter().zip(&aggregation.calls) {
+                row.push(accumulator.finish(call)?);
+            }
+            let passes = match &aggregation.having {
+                Some(having) => holds(having, &row, env)?,
+                None => true,
+            };
+            if passes {
+                self.project(plan, None, row, env)?;
+            }
+        }
+        self.sort(&plan.sort);
+        for (key, row) in std::mem::take(&mut self.unsorted) {
+            self.emit(plan, key, row);
+        }
+        Ok(())
+    }
+
+    /// Takes out at most `most` results, and the keys of rows among them that the plan locks.
+    pub(crate) fn take(&mut self, plan: &SelectPlan, most: usize) -> (Vec<Row>, Vec<Key>) {
+        let mut keys = Vec::new();
+        let count = most.min(self.out.len());
+        let rows = self
+            .out
+            .drain(..count)
+            .map(|(key, row)| {
+                if plan.lock {
+                    keys.extend(key);
+                }
+                row
+            })
+            .collect();
+        (rows, keys)
+    }
+}
+
+/// The value of LIMIT or OFFSET; `None` for NULL or none.
+fn row_count(expr: Option<&Expr>, env: &Env<'_>, clause: &str) -> Result<Option<u64>, SqlError> {
+    let Some(expr) = expr else { return Ok(None) };
+    match &*eval(expr, &[], env)? {
+        Datum::Int(count) => u64::try_from(*count).map(Some).map_err(|_| {
+            let code = if clause == "LIMIT" { codes::INVALID_LIMIT } else { codes::INVALID_OFFSET };
+            SqlError::new(code, format!("{clause} must not be negative"))
+        }),
+        _ => Ok(None),
+    }
+}
+
+/// The order of two output rows.
+fn order(keys: &[SortKey], a: &Row, b: &Row) -> Ordering {
+    for key in keys {
+        let (a, b) = (&a[key.column], &b[key.column]);
+        let order = match (a.is_null(), b.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) if key.nulls_first => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, true) if key.nulls_first => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) if key.descending => compare(b, a),
+            (false, false) => compare(a, b),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}

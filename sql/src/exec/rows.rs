@@ -1,0 +1,59 @@
+//! Small operations on rows that several parts of the executor share.
+
+use crate::catalog::{PUBLIC, Table};
+use crate::codec::key;
+use crate::error::{ConstraintFields, SqlError};
+use crate::types::{Datum, TimeZone, codes, output};
+
+/// Bytes that are equal exactly if the values are, NULLs equal to one another.
+pub(super) fn distinct_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for value in values {
+        out.push(u8::from(!value.is_null()));
+        // NULL adds nothing, which the byte before says.
+        let _ = key::put(value, &mut out);
+    }
+    out
+}
+
+/// 23502 if a NOT NULL column of a row to be stored is NULL.
+pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> Result<(), SqlError> {
+    let Some((column, _)) = table.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null())
+    else {
+        return Ok(());
+    };
+    let message =
+        format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", column.name, table.name);
+    let detail = format!("Failing row contains {}.", describe(row, zone));
+    let mut error = SqlError::new(codes::NOT_NULL_VIOLATION, message).detail(detail);
+    error.constraint = Some(Box::new(ConstraintFields {
+        schema: PUBLIC.to_owned(),
+        table: table.name.clone(),
+        column: Some(column.name.clone()),
+        constraint: None,
+    }));
+    Err(error)
+}
+
+/// A row for an error message, long values cut.
+fn describe(row: &[Datum], zone: &TimeZone) -> String {
+    const SHOWN: usize = 64;
+    let values: Vec<String> = row
+        .iter()
+        .map(|value| {
+            if value.is_null() {
+                return "null".to_owned();
+            }
+            let text = output::to_text(value, zone);
+            if text.len() <= SHOWN {
+                return text;
+            }
+            let mut end = SHOWN;
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            format!("{}...", &text[..end])
+        })
+        .collect();
+    format!("({})", values.join(", "))
+}

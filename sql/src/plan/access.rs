@@ -1,0 +1,215 @@
+//! Access paths: which part of a table a statement reads, found in its filter.
+//!
+//! Conditions that compare a primary key column with a value that no row changes become bounds of the key; what is left
+//! over stays a filter. The bounds are expressions, computed when the statement runs, so that one plan serves all
+//! parameters.
+
+use std::sync::Arc;
+
+use super::expr::{CompareOp, Expr};
+use crate::catalog::Table;
+use crate::types::Datum;
+
+/// Most keys that IN lists and ORs are multiplied out to.
+const MAX_POINTS: usize = 4096;
+
+/// How a table is read.
+#[derive(Clone, Debug)]
+pub(crate) struct TableAccess {
+    /// The table.
+    pub(crate) table: Arc<Table>,
+    /// Which of its rows.
+    pub(crate) path: AccessPath,
+    /// In descending order of the key.
+    pub(crate) reverse: bool,
+    /// Columns that anybody looks at; the others stay NULL.
+    pub(crate) needed: Vec<bool>,
+}
+
+/// Part of a table. Values are expressions without columns; a NULL among them matches nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AccessPath {
+    /// Rows of these primary keys.
+    Points(Vec<Vec<Expr>>),
+    /// Rows whose key begins with `prefix` and whose next key column keeps to all of the bounds.
+    Range { prefix: Vec<Expr>, lower: Vec<Bound>, upper: Vec<Bound> },
+    /// All rows.
+    Full,
+}
+
+/// A bound of a key column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bound {
+    /// Its value.
+    pub(crate) value: Expr,
+    /// Whether the value itself is within.
+    pub(crate) inclusive: bool,
+}
+
+/// Splits a filter into an access path and what remains to be checked.
+pub(super) fn choose(table: &Table, filter: Option<Expr>) -> (AccessPath, Option<Expr>) {
+    let mut conditions = Vec::new();
+    flatten(filter, &mut conditions);
+    let mut used = vec![false; conditions.len()];
+    let path = points(table, &conditions, &mut used).unwrap_or_else(|| range(table, &conditions, &mut used));
+    let mut rest: Vec<Expr> = conditions.into_iter().zip(used).filter(|(_, used)| !used).map(|(c, _)| c).collect();
+    let filter = if rest.len() > 1 { Some(Expr::And(rest)) } else { rest.pop() };
+    (path, filter)
+}
+
+/// The parts of a conjunction; `TRUE` has none.
+fn flatten(filter: Option<Expr>, out: &mut Vec<Expr>) {
+    match filter {
+        Some(Expr::And(items)) => items.into_iter().for_each(|item| flatten(Some(item), out)),
+        Some(Expr::Const(Datum::Bool(true))) | None => {}
+        Some(other) => out.push(other),
+    }
+}
+
+/// `column op value`, the column on whichever side.
+fn comparison(expr: &Expr) -> Option<(usize, CompareOp, &Expr)> {
+    let Expr::Compare { op, left, right } = expr else { return None };
+    match (&**left, &**right) {
+        (Expr::Column(column), value) if value.is_row_independent() => Some((*column, *op, value)),
+        (value, Expr::Column(column)) if value.is_row_independent() => Some((*column, op.flip(), value)),
+        _ => None,
+    }
+}
+
+/// The values that a condition allows a column: one for `=`, several for IN.
+fn alternatives(expr: &Expr, column: usize) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Compare { .. } => match comparison(expr)? {
+            (found, CompareOp::Eq, value) if found == column => Some(vec![value.clone()]),
+            _ => None,
+        },
+        Expr::InList { expr, list, negated: false } => {
+            let fits = **expr == Expr::Column(column) && list.iter().all(Expr::is_row_independent);
+            fits.then(|| list.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Point gets, if every key column is pinned down.
+fn points(table: &Table, conditions: &[Expr], used: &mut [bool]) -> Option<AccessPath> {
+    if table.has_hidden_key() {
+        return None;
+    }
+    if let Some((at, keys)) =
+        conditions.iter().enumerate().find_map(|(at, condition)| Some((at, disjunction(table, condition)?)))
+    {
+        used[at] = true;
+        return Some(AccessPath::Points(keys));
+    }
+    let mut keys: Vec<Vec<Expr>> = vec![Vec::new()];
+    let mut taken = Vec::new();
+    for column in &table.primary_key {
+        let (at, values) = conditions.iter().enumerate().find_map(|(at, c)| Some((at, alternatives(c, *column)?)))?;
+        if keys.len().saturating_mul(values.len()) > MAX_POINTS {
+            return None;
+        }
+        keys = keys
+            .iter()
+            .flat_map(|key| values.iter().map(|value| key.iter().chain([value]).cloned().collect()))
+            .collect();
+        taken.push(at);
+    }
+    taken.into_iter().for_each(|at| used[at] = true);
+    Some(AccessPath::Points(keys))
+}
+
+/// `(a, b) IN ((1, 2), ...)` and `a = 1 OR a = 2`: every arm names one whole key and nothing else.
+fn disjunction(table: &Table, condition: &Expr) -> Option<Vec<Vec<Expr>>> {
+    let Expr::Or(arms) = condition else { return None };
+    if arms.len() > MAX_POINTS {
+        return None;
+    }
+    arms.iter()
+        .map(|arm| {
+            let parts = match arm {
+                Expr::And(parts) => parts.as_slice(),
+                single => std::slice::from_ref(single),
+            };
+            if parts.len() != table.primary_key.len() {
+                return None;
+            }
+            let value = |column: &usize| {
+                parts.iter().find_map(|part| match comparison(part)? {
+                    (found, CompareOp::Eq, value) if found == *column => Some(value.clone()),
+                    _ => None,
+                })
+            };
+            table.primary_key.iter().map(value).collect()
+        })
+        .collect()
+}
+
+/// A range: equality on leading key columns, then bounds on the next.
+fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
+    let mut prefix = Vec::new();
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    for column in &table.primary_key {
+        let on_column = |condition: &Expr| {
+            comparison(condition).filter(|(found, _, _)| found == column).map(|(_, op, value)| (op, value.clone()))
+        };
+        let equal = conditions.iter().enumerate().find_map(|(at, c)| match on_column(c)? {
+            (CompareOp::Eq, value) => Some((at, value)),
+            _ => None,
+        });
+        if let Some((at, value)) = equal {
+            used[at] = true;
+            prefix.push(value);
+            continue;
+        }
+        for (at, condition) in conditions.iter().enumerate() {
+            let Some((op, value)) = on_column(condition) else { continue };
+            let (bounds, inclusive) = match op {
+                CompareOp::Greater => (&mut lower, false),
+                CompareOp::GreaterEq => (&mut lower, true),
+                CompareOp::Less => (&mut upper, false),
+                CompareOp::LessEq => (&mut upper, true),
+                CompareOp::Eq | CompareOp::NotEq => continue,
+            };
+            used[at] = true;
+            bounds.push(Bound { value, inclusive });
+        }
+        break;
+    }
+    if prefix.is_empty() && lower.is_empty() && upper.is_empty() {
+        AccessPath::Full
+    } else {
+        AccessPath::Range { prefix, lower, upper }
+    }
+}
+
+/// The direction in which the path gives rows in the order of these columns, each ascending or descending; `None` if it
+/// does in neither.
+pub(super) fn gives_order(table: &Table, path: &AccessPath, order: &[(usize, bool)]) -> Option<bool> {
+    let fixed = match path {
+        AccessPath::Points(keys) if keys.len() <= 1 => return Some(false),
+        AccessPath::Points(_) => 0,
+        AccessPath::Range { prefix, .. } => prefix.len(),
+        AccessPath::Full => 0,
+    };
+    let key = &table.primary_key;
+    let mut next = fixed;
+    let mut direction = None;
+    for (column, descending) in order {
+        if next == key.len() && !key.is_empty() {
+            // The whole key has been compared: no two rows are left to order.
+            break;
+        }
+        if key[..fixed].contains(column) {
+            continue;
+        }
+        if key.get(next) != Some(column) || direction.is_some_and(|d| d != *descending) {
+            return None;
+        }
+        direction = Some(*descending);
+        next += 1;
+    }
+    let reverse = direction.unwrap_or(false);
+    // Point gets come in ascending order only.
+    (!reverse || !matches!(path, AccessPath::Points(_))).then_some(reverse)
+}

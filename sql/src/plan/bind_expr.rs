@@ -1,0 +1,520 @@
+//! Binding of expressions: from the parser's tree to [`Expr`], with types.
+
+use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, UnaryOperator, Value, ValueWithSpan};
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Scope, Typed};
+use super::expr::{ArithOp, CompareOp, Expr};
+use super::fold::fold;
+use super::type_name;
+use crate::error::SqlError;
+use crate::parse::{NOWHERE, start_of};
+use crate::types::cast::CastContext;
+use crate::types::{Datum, SqlType, codes, input};
+
+impl Binder<'_> {
+    /// Binds an expression over the columns of a scope.
+    pub(super) fn expr(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        self.descend()?;
+        let bound = self.expr_inner(ast, scope);
+        self.depth -= 1;
+        bound
+    }
+
+    /// Binds a condition, `construct` naming it in errors.
+    pub(super) fn condition(&mut self, ast: &Ast, scope: &Scope, construct: &str) -> Result<Expr, SqlError> {
+        let value = self.expr(ast, scope)?;
+        self.boolean(value, construct)
+    }
+
+    fn expr_inner(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        match ast {
+            Ast::Identifier(ident) => self.column(std::slice::from_ref(ident), scope),
+            Ast::CompoundIdentifier(parts) => self.column(parts, scope),
+            Ast::Nested(inner) => self.expr(inner, scope),
+            Ast::Value(value) => self.value(value, false),
+            Ast::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } => self.logical(ast, scope),
+            Ast::BinaryOp { .. } => self.chain(ast, scope),
+            Ast::UnaryOp { op, expr } => self.unary(op, expr, scope),
+            Ast::Cast { kind, expr, data_type, array: false, format: None } => self.cast(kind, expr, data_type, scope),
+            Ast::TypedString(typed) => self.typed_string(&typed.data_type, &typed.value),
+            Ast::Between { expr, negated, low, high } => self.between_values(expr, *negated, (low, high), scope),
+            Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope),
+            Ast::Like { .. } | Ast::ILike { .. } => self.like_node(ast, scope),
+            Ast::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+            }
+            Ast::Function(function) => self.function(function, scope),
+            Ast::Ceil { .. } | Ast::Floor { .. } | Ast::Position { .. } | Ast::Substring { .. } | Ast::Trim { .. } => {
+                self.special_function(ast, scope)
+            }
+            Ast::Collate { expr, collation } => self.collate(expr, collation, scope),
+            _ => self.tests(ast, scope),
+        }
+    }
+
+    /// `IS ...` and what is not supported.
+    fn tests(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let (expr, value, negated, name) = match ast {
+            Ast::IsNull(expr) => return self.is_null(expr, false, scope),
+            Ast::IsNotNull(expr) => return self.is_null(expr, true, scope),
+            Ast::IsDistinctFrom(left, right) => return self.distinct(left, right, false, scope),
+            Ast::IsNotDistinctFrom(left, right) => return self.distinct(left, right, true, scope),
+            Ast::IsTrue(expr) => (expr, Some(true), false, "IS TRUE"),
+            Ast::IsNotTrue(expr) => (expr, Some(true), true, "IS NOT TRUE"),
+            Ast::IsFalse(expr) => (expr, Some(false), false, "IS FALSE"),
+            Ast::IsNotFalse(expr) => (expr, Some(false), true, "IS NOT FALSE"),
+            Ast::IsUnknown(expr) => (expr, None, false, "IS UNKNOWN"),
+            Ast::IsNotUnknown(expr) => (expr, None, true, "IS NOT UNKNOWN"),
+            other => return Err(self.unsupported_expr(other)),
+        };
+        let at = start_of(expr);
+        let expr = Box::new(self.condition(expr, scope, name)?);
+        let expr = match value {
+            Some(value) => Expr::IsBool { expr, value, negated },
+            None => Expr::IsNull { expr, negated },
+        };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    fn unsupported_expr(&self, ast: &Ast) -> SqlError {
+        let what = match ast {
+            Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => "subqueries are",
+            Ast::AnyOp { .. } | Ast::AllOp { .. } | Ast::Array(_) | Ast::CompoundFieldAccess { .. } => "arrays are",
+            Ast::Interval(_) => "intervals are",
+            Ast::Tuple(_) => "row values are, other than in comparisons,",
+            Ast::AtTimeZone { .. } => "AT TIME ZONE is",
+            Ast::Extract { .. } => "EXTRACT is",
+            Ast::SimilarTo { .. } => "SIMILAR TO is",
+            Ast::Overlay { .. } => "OVERLAY is",
+            Ast::JsonAccess { .. } => "JSON is",
+            _ => "this expression is",
+        };
+        self.unsupported(what, start_of(ast))
+    }
+
+    /// A literal; `negative` for one behind a minus, which belongs to the number as in PostgreSQL.
+    fn value(&mut self, value: &ValueWithSpan, negative: bool) -> Result<Typed, SqlError> {
+        let at = value.span.start;
+        let text = match &value.value {
+            Value::Number(digits, _) => return self.number(digits, negative, at),
+            Value::Boolean(value) => return Ok(Typed::new(Expr::Const(Datum::Bool(*value)), SqlType::Bool, at)),
+            Value::Null => return Ok(Typed::new(Expr::Const(Datum::Null), SqlType::Unknown, at)),
+            Value::Placeholder(name) => return self.param(name, at),
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text) => text,
+            Value::DollarQuotedString(quoted) => &quoted.value,
+            _ => return Err(self.unsupported("this kind of literal is", at)),
+        };
+        if text.contains('\0') {
+            let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+            return Err(self.error(codes::CHARACTER_NOT_IN_REPERTOIRE, message, at));
+        }
+        Ok(Typed::new(Expr::Const(Datum::Text(text.as_str().into())), SqlType::Unknown, at))
+    }
+
+    /// The smallest of integer, bigint and double precision that holds a number.
+    fn number(&self, digits: &str, negative: bool, at: Location) -> Result<Typed, SqlError> {
+        let text = if negative { format!("-{digits}") } else { digits.to_owned() };
+        if let Ok(value) = text.parse::<i64>() {
+            let ty = if i32::try_from(value).is_ok() { SqlType::Int4 } else { SqlType::Int8 };
+            return Ok(Typed::new(Expr::Const(Datum::Int(value)), ty, at));
+        }
+        let value = input::parse_float(&text).map_err(|e| e.at(self.statement.position(at)))?;
+        Ok(Typed { decimal: true, ..Typed::new(Expr::Const(Datum::Float(value)), SqlType::Float8, at) })
+    }
+
+    /// A chain of ANDs or of ORs, which may be long: its left spine is walked in a loop.
+    fn logical(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let Ast::BinaryOp { op: chain_op, .. } = ast else { return Err(self.unsupported_expr(ast)) };
+        let name = if *chain_op == BinaryOperator::And { "AND" } else { "OR" };
+        let mut operands = Vec::new();
+        let mut rest = ast;
+        while let Ast::BinaryOp { left, op, right } = rest
+            && op == chain_op
+        {
+            operands.push(&**right);
+            rest = left;
+        }
+        operands.push(rest);
+        let mut items = Vec::with_capacity(operands.len());
+        for operand in operands.into_iter().rev() {
+            items.push(self.condition(operand, scope, name)?);
+        }
+        let expr = if name == "AND" { Expr::And(items) } else { Expr::Or(items) };
+        Ok(Typed::new(fold(expr), SqlType::Bool, start_of(rest)))
+    }
+
+    /// A chain of other binary operators, likewise.
+    fn chain(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let mut links = Vec::new();
+        let mut rest = ast;
+        while let Ast::BinaryOp { left, op, right } = rest
+            && !matches!(op, BinaryOperator::And | BinaryOperator::Or)
+        {
+            links.push((op, &**left, &**right));
+            rest = left;
+        }
+        if let Some(compared) = links.last().and_then(|(op, left, right)| row_operands(op, left, right)) {
+            if links.len() > 1 {
+                return Err(self.unsupported_expr(ast));
+            }
+            return self.compare_rows(compared, scope);
+        }
+        let mut value = self.expr(rest, scope)?;
+        for (op, left, right) in links.into_iter().rev() {
+            let operand = self.expr(right, scope)?;
+            value = self.binary(op, value, operand, (left, right))?;
+        }
+        Ok(value)
+    }
+
+    /// `(a, b) = (c, d)` and `<>`.
+    fn compare_rows(&mut self, rows: RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
+        let (negated, left, right) = rows;
+        let at = left.first().map_or(NOWHERE, start_of);
+        let equal = self.rows_equal(left, right, scope)?;
+        let expr = if negated { Expr::Not(Box::new(equal)) } else { equal };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    fn rows_equal(&mut self, left: &[Ast], right: &[Ast], scope: &Scope) -> Result<Expr, SqlError> {
+        if left.len() != right.len() {
+            let at = right.first().map_or(NOWHERE, start_of);
+            let position = self.before(at, "=");
+            return Err(SqlError::new(codes::SYNTAX_ERROR, "unequal number of entries in row expressions").at(position));
+        }
+        let mut items = Vec::with_capacity(left.len());
+        for (l, r) in left.iter().zip(right) {
+            let a = self.expr(l, scope)?;
+            let b = self.expr(r, scope)?;
+            items.push(self.compare(CompareOp::Eq, a, b, (l, r))?.expr);
+        }
+        Ok(fold(Expr::And(items)))
+    }
+
+    fn unary(&mut self, op: &UnaryOperator, operand: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = start_of(operand);
+        match op {
+            UnaryOperator::Not => {
+                let expr = Expr::Not(Box::new(self.condition(operand, scope, "NOT")?));
+                Ok(Typed::new(fold(expr), SqlType::Bool, at))
+            }
+            UnaryOperator::Minus => {
+                if let Some((value, negative)) = literal(operand) {
+                    return self.value(value, !negative);
+                }
+                if let Some(raised) = minus_before_power(operand) {
+                    return self.expr(&raised, scope);
+                }
+                let value = self.number_operand("-", operand, scope)?;
+                let expr = fold(Expr::Negate { ty: value.ty, expr: Box::new(value.expr) });
+                Ok(Typed { expr, ..value })
+            }
+            UnaryOperator::Plus => self.number_operand("+", operand, scope),
+            UnaryOperator::BitwiseNot => {
+                let value = self.number_operand("~", operand, scope)?;
+                let ones = Box::new(Expr::Const(Datum::Int(-1)));
+                let expr = Expr::Arith { op: ArithOp::BitXor, ty: value.ty, left: Box::new(value.expr), right: ones };
+                Ok(Typed { expr: fold(expr), ..value })
+            }
+            other => Err(self.unsupported(&format!("operator {other} is"), at)),
+        }
+    }
+
+    /// The operand of a unary operator over numbers.
+    fn number_operand(&mut self, symbol: &str, operand: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let value = self.expr(operand, scope)?;
+        let fits = if symbol == "~" { value.ty.is_integer() } else { value.ty.is_number() };
+        if fits {
+            return Ok(value);
+        }
+        let position = self.before(start_of(operand), symbol);
+        let (code, what, hint) = if value.ty == SqlType::Unknown {
+            (codes::AMBIGUOUS_FUNCTION, "operator is not unique", super::operators::NOT_UNIQUE_HINT)
+        } else {
+            (codes::UNDEFINED_FUNCTION, "operator does not exist", NO_UNARY_HINT)
+        };
+        let message = format!("{what}: {symbol} {}", value.ty.base_name());
+        Err(SqlError::new(code, message).at(position).hint(hint))
+    }
+
+    fn cast(&mut self, kind: &CastKind, inner: &Ast, data_type: &DataType, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = start_of(inner);
+        if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
+            return Err(self.unsupported("this form of CAST is", at));
+        }
+        let ty = self.type_named(data_type, at).map_err(|mut error| {
+            // The parser tells the place of few types: the name stands behind the operator.
+            if type_name::location(data_type).is_none() && *kind == CastKind::DoubleColon {
+                error.position = Some(self.cast_position(inner) + 2);
+            }
+            error
+        })?;
+        let value = self.expr(inner, scope)?;
+        let from = value.ty;
+        match self.coerce(value, ty, CastContext::Explicit)? {
+            // A literal that was cast is a literal no more.
+            Some(value) => Ok(Typed { decimal: false, ..value }),
+            None => {
+                let message = format!("cannot cast type {} to {}", from.base_name(), ty.base_name());
+                let position = match kind {
+                    CastKind::DoubleColon => self.cast_position(inner),
+                    _ => self.before(at, "cast"),
+                };
+                Err(SqlError::new(codes::CANNOT_COERCE, message).at(position))
+            }
+        }
+    }
+
+    /// Where the `::` behind an operand is.
+    fn cast_position(&self, operand: &Ast) -> u32 {
+        let mut casts = 0;
+        let mut innermost = operand;
+        while let Ast::Cast { kind: CastKind::DoubleColon, expr, .. } = innermost {
+            innermost = expr;
+            casts += 1;
+        }
+        let text = &*self.statement.text;
+        let start = crate::parse::offset(text, innermost.span().end).unwrap_or(text.len());
+        match text[start..].match_indices("::").nth(casts) {
+            Some((at, _)) => u32::try_from(text[..start + at].chars().count() + 1).unwrap_or(0),
+            None => self.statement.position(start_of(operand)),
+        }
+    }
+
+    /// The type of a name; an error stands at the name, or `near` it where the parser does not tell.
+    pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<SqlType, SqlError> {
+        let at = type_name::location(name).unwrap_or(near);
+        type_name::resolve(name).map_err(|error| error.at(self.statement.position(at)))
+    }
+
+    /// `type 'literal'`.
+    fn typed_string(&mut self, data_type: &DataType, literal: &ValueWithSpan) -> Result<Typed, SqlError> {
+        let ty = self.type_named(data_type, literal.span.start)?;
+        let value = self.value(literal, false)?;
+        let at = value.at;
+        let value = self.coerce(value, ty, CastContext::Explicit)?;
+        value.ok_or_else(|| self.unsupported("this kind of literal is", at))
+    }
+
+    fn between_values(
+        &mut self,
+        value: &Ast,
+        negated: bool,
+        bounds: (&Ast, &Ast),
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = start_of(value);
+        let (low_op, high_op) = match negated {
+            false => (CompareOp::GreaterEq, CompareOp::LessEq),
+            true => (CompareOp::Less, CompareOp::Greater),
+        };
+        let operand = self.expr(value, scope)?;
+        let low = self.expr(bounds.0, scope)?;
+        let first = self.compare(low_op, operand.clone(), low, (value, bounds.0));
+        let first = first.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
+        let high = self.expr(bounds.1, scope)?;
+        let second = self.compare(high_op, operand, high, (value, bounds.1));
+        let second = second.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
+        let expr = if negated { Expr::Or(vec![first, second]) } else { Expr::And(vec![first, second]) };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    /// Moves an operator error to the keyword that stands for the operator.
+    fn keyword_position(&self, mut error: SqlError, left: &Ast, word: &str, right: &Ast) -> SqlError {
+        if error.code == codes::UNDEFINED_FUNCTION {
+            error.position = Some(self.between(left.span(), word, right.span()));
+        }
+        error
+    }
+
+    fn in_list(&mut self, value: &Ast, list: &[Ast], negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = start_of(value);
+        if let Ast::Tuple(left) = value {
+            let mut rows = Vec::with_capacity(list.len());
+            for item in list {
+                let Ast::Tuple(right) = item else { return Err(self.unsupported_expr(item)) };
+                rows.push(self.rows_equal(left, right, scope)?);
+            }
+            let found = fold(Expr::Or(rows));
+            let expr = if negated { fold(Expr::Not(Box::new(found))) } else { found };
+            return Ok(Typed::new(expr, SqlType::Bool, at));
+        }
+        let operand = self.expr(value, scope)?;
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            items.push(self.expr(item, scope)?);
+        }
+        // Every item is compared with the operand; a common type lets them share one list.
+        let mut kinds: Vec<SqlType> = items.iter().map(|i| i.ty).filter(|ty| *ty != SqlType::Unknown).collect();
+        kinds.push(operand.ty);
+        let has_float =
+            kinds.contains(&SqlType::Float8) && kinds.iter().all(|ty| ty.is_number() || *ty == SqlType::Unknown);
+        let operand = match has_float {
+            true => self
+                .coerce(operand, SqlType::Float8, CastContext::Implicit)?
+                .ok_or_else(|| self.unsupported("this list is", at))?,
+            false if operand.ty == SqlType::Unknown => {
+                let ty = self.common_type(&items, "IN")?;
+                self.coerce(operand, ty, CastContext::Implicit)?.ok_or_else(|| self.unsupported("this list is", at))?
+            }
+            false => operand,
+        };
+        let mut bound = Vec::with_capacity(items.len());
+        for (item, ast) in items.into_iter().zip(list) {
+            let types = (operand.ty, item.ty);
+            match self.comparable(operand.clone(), item)? {
+                Some((_, item)) => bound.push(item),
+                None => {
+                    let symbol = if negated { "<>" } else { "=" };
+                    let error = self.no_operator(symbol, types, (value, ast));
+                    let word = if negated { "not" } else { "in" };
+                    let first = list.first().unwrap_or(ast);
+                    return Err(self.keyword_position(error, value, word, first));
+                }
+            }
+        }
+        let expr = Expr::InList { expr: Box::new(operand.expr), list: bound, negated };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    fn like_node(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let (negated, any, expr, pattern, escape, fold_case) = match ast {
+            Ast::Like { negated, any, expr, pattern, escape_char } => {
+                (*negated, *any, expr, pattern, escape_char, false)
+            }
+            Ast::ILike { negated, any, expr, pattern, escape_char } => {
+                (*negated, *any, expr, pattern, escape_char, true)
+            }
+            other => return Err(self.unsupported_expr(other)),
+        };
+        if any {
+            return Err(self.unsupported("LIKE ANY is", start_of(expr)));
+        }
+        let left = self.expr(expr, scope)?;
+        let right = self.expr(pattern, scope)?;
+        let escape = match escape {
+            Some(value) => {
+                let value = self.value(value, false)?;
+                Some(self.settle(value)?.expr)
+            }
+            None => None,
+        };
+        self.like(left, right, escape, (fold_case, negated), (expr, pattern))
+    }
+
+    fn is_null(&mut self, operand: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
+        let value = self.expr(operand, scope)?;
+        let at = value.at;
+        let expr = Expr::IsNull { expr: Box::new(value.expr), negated };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    fn distinct(&mut self, left: &Ast, right: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
+        let a = self.expr(left, scope)?;
+        let b = self.expr(right, scope)?;
+        let (types, at) = ((a.ty, b.ty), a.at);
+        let Some((a, b)) = self.comparable(a, b)? else {
+            let error = self.no_operator("=", types, (left, right));
+            return Err(self.keyword_position(error, left, "is", right));
+        };
+        let expr = Expr::Distinct { left: Box::new(a), right: Box::new(b), negated };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Ast>,
+        conditions: &[sqlparser::ast::CaseWhen],
+        otherwise: Option<&Ast>,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = conditions.first().map_or(NOWHERE, |when| start_of(&when.condition));
+        let subject = operand.map(|ast| self.expr(ast, scope)).transpose()?;
+        let mut tests = Vec::with_capacity(conditions.len());
+        let mut results = Vec::with_capacity(conditions.len() + 1);
+        for when in conditions {
+            tests.push(match (&subject, operand) {
+                (Some(subject), Some(ast)) => {
+                    let value = self.expr(&when.condition, scope)?;
+                    self.compare(CompareOp::Eq, subject.clone(), value, (ast, &when.condition))?.expr
+                }
+                _ => self.condition(&when.condition, scope, "CASE/WHEN")?,
+            });
+            results.push(self.expr(&when.result, scope)?);
+        }
+        // PostgreSQL looks at ELSE first when it chooses the type.
+        let last = match otherwise {
+            Some(ast) => self.expr(ast, scope)?,
+            None => Typed::new(Expr::Const(Datum::Null), SqlType::Unknown, at),
+        };
+        results.insert(0, last);
+        let (mut results, ty) = self.unify(results, "CASE")?;
+        let otherwise = Box::new(results.remove(0));
+        let expr = Expr::Case { branches: tests.into_iter().zip(results).collect(), otherwise };
+        Ok(Typed::new(fold(expr), ty, at))
+    }
+
+    /// Only the collations that are what all text has anyway.
+    fn collate(
+        &mut self,
+        operand: &Ast,
+        collation: &sqlparser::ast::ObjectName,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let name = self.name_parts(collation)?.pop().unwrap_or_default();
+        let at = start_of(operand);
+        if !["c", "posix", "default", "ucs_basic"].contains(&name.to_ascii_lowercase().as_str()) {
+            let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
+            let position = self.before(collation.span().start, "collate");
+            return Err(SqlError::new(codes::UNDEFINED_OBJECT, message).at(position));
+        }
+        let value = self.expr(operand, scope)?;
+        if !value.ty.is_text() && value.ty != SqlType::Unknown {
+            let message = format!("collations are not supported by type {}", value.ty.base_name());
+            return Err(self.error(codes::DATATYPE_MISMATCH, message, at));
+        }
+        self.settle(value)
+    }
+}
+
+const NO_UNARY_HINT: &str =
+    "No operator matches the given name and argument type. You might need to add an explicit type cast.";
+
+/// A number, perhaps in parentheses and behind minus signs, which belong to it; whether it is negative.
+fn literal(ast: &Ast) -> Option<(&ValueWithSpan, bool)> {
+    match ast {
+        Ast::Value(value @ ValueWithSpan { value: Value::Number(..), .. }) => Some((value, false)),
+        Ast::Nested(inner) => literal(inner),
+        Ast::UnaryOp { op: UnaryOperator::Minus, expr } => literal(expr).map(|(value, negative)| (value, !negative)),
+        _ => None,
+    }
+}
+
+/// PostgreSQL's minus binds tighter than `^`, the parser's does not: `- (a ^ b)` without the parentheses is `(- a) ^
+/// b`.
+fn minus_before_power(operand: &Ast) -> Option<Ast> {
+    let Ast::BinaryOp { left, op: op @ BinaryOperator::PGExp, right } = operand else { return None };
+    let negated =
+        minus_before_power(left).unwrap_or_else(|| Ast::UnaryOp { op: UnaryOperator::Minus, expr: left.clone() });
+    Some(Ast::BinaryOp { left: Box::new(negated), op: op.clone(), right: right.clone() })
+}
+
+/// Whether the comparison is `<>`, and the columns of both rows.
+type RowOperands<'a> = (bool, &'a [Ast], &'a [Ast]);
+
+/// Two row values under `=` or `<>`.
+fn row_operands<'a>(op: &BinaryOperator, left: &'a Ast, right: &'a Ast) -> Option<RowOperands<'a>> {
+    let negated = match op {
+        BinaryOperator::Eq => false,
+        BinaryOperator::NotEq => true,
+        _ => return None,
+    };
+    match (left, right) {
+        (Ast::Tuple(left), Ast::Tuple(right)) => Some((negated, left, right)),
+        _ => None,
+    }
+}

@@ -1,0 +1,329 @@
+//! Binding of CREATE TABLE, DROP TABLE, TRUNCATE and the maintenance statements.
+
+use sqlparser::ast::{
+    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, Ident, IndexColumn, ObjectName,
+    PrimaryKeyConstraint, Spanned, SqlOption, TableConstraint, Truncate,
+};
+use sqlparser::tokenizer::Location;
+
+use super::Body;
+use super::binder::{Binder, fold_ident};
+use super::dml::bind_default;
+use crate::catalog::ddl::NewTable;
+use crate::catalog::table::MAX_COLUMNS;
+use crate::catalog::{Column, ColumnId, PUBLIC};
+use crate::error::SqlError;
+use crate::parse::{NOWHERE, start_of};
+use crate::types::{SqlType, codes};
+
+/// The primary key while it is put together: its columns and the name given to it.
+#[derive(Default)]
+struct PrimaryKey {
+    columns: Vec<usize>,
+    name: Option<String>,
+    seen: bool,
+}
+
+impl Binder<'_> {
+    /// Binds CREATE TABLE.
+    pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Body, SqlError> {
+        let at = create.name.span().start;
+        self.refuse_options(create, at)?;
+        let name = self.new_name(&create.name)?;
+        if self.catalog.table(&name).is_some() {
+            if create.if_not_exists {
+                return Ok(Body::CreateTable(None));
+            }
+            // PostgreSQL gives no position here.
+            let message = format!("relation \"{name}\" already exists");
+            return Err(SqlError::new(codes::DUPLICATE_TABLE, message));
+        }
+        if create.columns.len() > MAX_COLUMNS {
+            let message = format!("tables can have at most {MAX_COLUMNS} columns");
+            return Err(SqlError::new(codes::TOO_MANY_COLUMNS, message));
+        }
+        let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
+        let mut key = PrimaryKey::default();
+        for def in &create.columns {
+            let column = self.new_column(&name, def, &columns, &mut key)?;
+            columns.push(column);
+        }
+        for constraint in &create.constraints {
+            match constraint {
+                TableConstraint::PrimaryKey(constraint) => {
+                    self.table_key(&name, constraint, &columns, &mut key)?;
+                }
+                TableConstraint::Unique(_) => {
+                    return Err(self.unsupported("UNIQUE constraints are", constraint.span().start));
+                }
+                TableConstraint::ForeignKey(_) => {
+                    return Err(self.unsupported("foreign keys are", constraint.span().start));
+                }
+                TableConstraint::Check(_) => {
+                    return Err(self.unsupported("CHECK constraints are", constraint.span().start));
+                }
+                other => return Err(self.unsupported("this table constraint is", other.span().start)),
+            }
+        }
+        key.columns.iter().for_each(|at| columns[*at].not_null = true);
+        let key_name = match (key.columns.is_empty(), key.name) {
+            (true, _) => String::new(),
+            (false, Some(given)) => given,
+            (false, None) => default_key_name(&name),
+        };
+        Ok(Body::CreateTable(Some(NewTable { name, columns, primary_key: key.columns, key_name })))
+    }
+
+    fn refuse_options(&self, create: &CreateTable, at: Location) -> Result<(), SqlError> {
+        let what = if create.temporary {
+            "temporary tables are"
+        } else if create.query.is_some() {
+            "CREATE TABLE AS is"
+        } else if create.like.is_some() {
+            "LIKE in CREATE TABLE is"
+        } else if create.inherits.is_some() {
+            "inheritance is"
+        } else if create.partition_by.is_some() || create.partition_of.is_some() {
+            "partitioning is"
+        } else if create.on_commit.is_some() || create.or_replace || create.external || create.clone.is_some() {
+            "this form of CREATE TABLE is"
+        } else {
+            ""
+        };
+        if !what.is_empty() {
+            return Err(self.unsupported(what, at));
+        }
+        // Storage parameters tune PostgreSQL's heap, which is not here; those that tools set are taken and mean
+        // nothing.
+        let options = match &create.table_options {
+            CreateTableOptions::None => return Ok(()),
+            CreateTableOptions::With(options) => options,
+            _ => return Err(self.unsupported("this form of CREATE TABLE is", at)),
+        };
+        for option in options {
+            let SqlOption::KeyValue { key, .. } = option else {
+                return Err(self.unsupported("this storage parameter is", at));
+            };
+            let name = fold_ident(key);
+            if name != "fillfactor" && !name.starts_with("autovacuum_") && name != "toast_tuple_target" {
+                let message = format!("unrecognized parameter \"{name}\"");
+                return Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The folded name of a table to be created in `public`.
+    fn new_name(&self, name: &ObjectName) -> Result<String, SqlError> {
+        let at = name.span().start;
+        if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
+            self.check_new_name(ident)?;
+        }
+        let mut parts = self.name_parts(name)?;
+        let table = parts.pop().unwrap_or_default();
+        match parts.as_slice() {
+            [] => Ok(table),
+            [schema] if schema == PUBLIC => Ok(table),
+            [schema] => {
+                let message = format!("schema \"{schema}\" does not exist");
+                Err(self.error(codes::INVALID_SCHEMA_NAME, message, at))
+            }
+            _ => {
+                let message = "cross-database references are not implemented";
+                Err(self.error(codes::FEATURE_NOT_SUPPORTED, message, at))
+            }
+        }
+    }
+
+    fn new_column(
+        &mut self,
+        table: &str,
+        def: &ColumnDef,
+        earlier: &[Column],
+        key: &mut PrimaryKey,
+    ) -> Result<Column, SqlError> {
+        self.check_new_name(&def.name)?;
+        let name = fold_ident(&def.name);
+        let at = def.name.span.start;
+        if earlier.iter().any(|column| column.name == name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(codes::DUPLICATE_COLUMN, message));
+        }
+        let ty = self.type_named(&def.data_type, at)?;
+        let id = ColumnId(u16::try_from(earlier.len() + 1).unwrap_or(u16::MAX));
+        let mut column = Column { id, name, ty, not_null: false, default: None };
+        let mut nullable = false;
+        for option in &def.options {
+            match &option.option {
+                ColumnOption::Null => nullable = true,
+                ColumnOption::NotNull => column.not_null = true,
+                ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
+                ColumnOption::PrimaryKey(_) => {
+                    self.only_key(table, key, self.behind(at, "primary"))?;
+                    key.columns.push(earlier.len());
+                    key.name = option.name.as_ref().map(fold_ident);
+                }
+                ColumnOption::Collation(name) => self.column_collation(name, ty)?,
+                ColumnOption::Unique(_) => return Err(self.unsupported("UNIQUE constraints are", at)),
+                ColumnOption::ForeignKey(_) => return Err(self.unsupported("foreign keys are", at)),
+                ColumnOption::Check(_) => return Err(self.unsupported("CHECK constraints are", at)),
+                ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
+                    return Err(self.unsupported("generated columns are", at));
+                }
+                _ => return Err(self.unsupported("this column option is", at)),
+            }
+        }
+        if nullable && column.not_null {
+            let message =
+                format!("conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"", column.name);
+            return Err(SqlError::new(codes::SYNTAX_ERROR, message).at(self.behind(at, "not")));
+        }
+        Ok(column)
+    }
+
+    fn column_collation(&self, name: &ObjectName, ty: SqlType) -> Result<(), SqlError> {
+        let at = name.span().start;
+        let collation = self.name_parts(name)?.pop().unwrap_or_default();
+        if !ty.is_text() {
+            let message = format!("collations are not supported by type {}", ty.base_name());
+            return Err(SqlError::new(codes::DATATYPE_MISMATCH, message).at(self.before(at, "collate")));
+        }
+        if ["c", "posix", "default", "ucs_basic"].contains(&collation.to_ascii_lowercase().as_str()) {
+            return Ok(());
+        }
+        let message = format!("collation \"{collation}\" for encoding \"UTF8\" does not exist");
+        Err(self.error(codes::UNDEFINED_OBJECT, message, at))
+    }
+
+    /// The text of a DEFAULT, known to bind.
+    fn default_text(&mut self, ast: &Ast, column: &Column) -> Result<String, SqlError> {
+        let text = ast.to_string();
+        let at = start_of(ast);
+        let bound = bind_default(&text, column, self.catalog);
+        bound.map(|_| text).map_err(|mut error| {
+            if error.code == codes::UNDEFINED_COLUMN {
+                error =
+                    SqlError::new(codes::FEATURE_NOT_SUPPORTED, "cannot use column reference in DEFAULT expression");
+            }
+            // Its own position is one in the default's text.
+            error.position = None;
+            if error.code == codes::DATATYPE_MISMATCH { error } else { error.at(self.statement.position(at)) }
+        })
+    }
+
+    /// The position of the next occurrence of a word behind a location.
+    fn behind(&self, at: Location, word: &str) -> u32 {
+        let text = &*self.statement.text;
+        let start = crate::parse::offset(text, at).unwrap_or(text.len());
+        match text[start..].to_ascii_lowercase().find(word) {
+            Some(found) => u32::try_from(text[..start + found].chars().count() + 1).unwrap_or(0),
+            None => self.statement.position(at),
+        }
+    }
+
+    fn only_key(&self, table: &str, key: &mut PrimaryKey, position: u32) -> Result<(), SqlError> {
+        if key.seen {
+            let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+            return Err(SqlError::new(codes::INVALID_TABLE_DEFINITION, message).at(position));
+        }
+        key.seen = true;
+        Ok(())
+    }
+
+    fn table_key(
+        &self,
+        table: &str,
+        constraint: &PrimaryKeyConstraint,
+        columns: &[Column],
+        key: &mut PrimaryKey,
+    ) -> Result<(), SqlError> {
+        let at = constraint.columns.first().map_or(NOWHERE, |column| start_of(&column.column.expr));
+        let position = match &constraint.name {
+            Some(name) => self.before(name.span.start, "constraint"),
+            None => self.before(at, "primary"),
+        };
+        self.only_key(table, key, position)?;
+        key.name = constraint.name.as_ref().map(fold_ident);
+        for column in &constraint.columns {
+            let ident = index_column(column).ok_or_else(|| self.unsupported("this form of PRIMARY KEY is", at))?;
+            let name = fold_ident(ident);
+            let Some(place) = columns.iter().position(|c| c.name == name) else {
+                let message = format!("column \"{name}\" named in key does not exist");
+                return Err(SqlError::new(codes::UNDEFINED_COLUMN, message).at(position));
+            };
+            if key.columns.contains(&place) {
+                let message = format!("column \"{name}\" appears twice in primary key constraint");
+                return Err(SqlError::new(codes::DUPLICATE_COLUMN, message).at(position));
+            }
+            key.columns.push(place);
+        }
+        Ok(())
+    }
+
+    /// Binds DROP TABLE.
+    pub(super) fn drop_table(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
+        let mut tables: Vec<std::sync::Arc<crate::catalog::Table>> = Vec::with_capacity(names.len());
+        for name in names {
+            match self.table(name) {
+                Ok(table) if tables.iter().any(|t| t.id == table.id) => {}
+                Ok(table) => tables.push(table),
+                Err(error) if error.code == codes::UNDEFINED_TABLE && if_exists => {}
+                Err(error) if error.code == codes::UNDEFINED_TABLE => {
+                    let parts = self.name_parts(name)?;
+                    let message = format!("table \"{}\" does not exist", parts.last().map_or("", String::as_str));
+                    return Err(SqlError::new(codes::UNDEFINED_TABLE, message));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Body::DropTable(tables))
+    }
+
+    /// Binds TRUNCATE.
+    pub(super) fn truncate(&mut self, truncate: &Truncate) -> Result<Body, SqlError> {
+        let mut tables: Vec<std::sync::Arc<crate::catalog::Table>> = Vec::new();
+        for target in &truncate.table_names {
+            let mut table = self.table(&target.name);
+            if let Err(error) = &mut table {
+                error.position = None;
+            }
+            let table = table?;
+            if !tables.iter().any(|t| t.id == table.id) {
+                tables.push(table);
+            }
+        }
+        Ok(Body::Truncate(tables))
+    }
+
+    /// VACUUM and ANALYZE: there is nothing to do, but the table must exist.
+    pub(super) fn maintenance(&mut self, table: Option<&ObjectName>, tag: &'static str) -> Result<Body, SqlError> {
+        if let Some(name) = table {
+            self.table(name).map_err(|mut error| {
+                error.position = None;
+                error
+            })?;
+        }
+        Ok(Body::Nothing(tag))
+    }
+}
+
+/// `{table}_pkey`, the table's name cut so that it fits.
+fn default_key_name(table: &str) -> String {
+    let mut end = table.len().min(58);
+    while !table.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}_pkey", &table[..end])
+}
+
+/// The column of an index column that is nothing but a name.
+fn index_column(column: &IndexColumn) -> Option<&Ident> {
+    let options = &column.column.options;
+    if column.operator_class.is_some() || options.asc.is_some() || options.nulls_first.is_some() {
+        return None;
+    }
+    match &column.column.expr {
+        Ast::Identifier(ident) => Some(ident),
+        _ => None,
+    }
+}

@@ -1,0 +1,321 @@
+//! EXPLAIN: a plan as the indented tree that PostgreSQL prints, without costs.
+
+use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Spanned, Statement};
+
+use super::binder::Binder;
+use super::expr::{ContextValue, Expr};
+use super::{
+    AccessPath, Body, Bound, BoundTree, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, TableAccess,
+    UpdatePlan,
+};
+use crate::catalog::quote;
+use crate::error::SqlError;
+use crate::parse::NOWHERE;
+use crate::types::{Datum, SqlType, TimeZone, output};
+
+impl Binder<'_> {
+    /// Binds EXPLAIN: the inner statement is bound, and its plan printed.
+    pub(super) fn explain(&mut self, tree: &Statement) -> Result<BoundTree, SqlError> {
+        let Statement::Explain { analyze, statement, format, options, .. } = tree else {
+            return Err(self.unsupported("this statement is", tree.span().start));
+        };
+        let at = NOWHERE;
+        let asks = |name: &str| {
+            options.iter().flatten().any(|option| {
+                let off = option.arg.as_ref().is_some_and(|arg| {
+                    ["false", "off", "0"].contains(&arg.to_string().trim_matches('\'').to_ascii_lowercase().as_str())
+                });
+                option.name.value.eq_ignore_ascii_case(name) && !off
+            })
+        };
+        if *analyze || asks("analyze") {
+            return Err(self.unsupported("EXPLAIN ANALYZE is", at));
+        }
+        let other_format = match format {
+            None => false,
+            Some(AnalyzeFormatKind::Keyword(format) | AnalyzeFormatKind::Assignment(format)) => {
+                *format != AnalyzeFormat::TEXT
+            }
+        };
+        let other_option = options.iter().flatten().any(|option| {
+            let arg = option.arg.as_ref().map(ToString::to_string).unwrap_or_default();
+            option.name.value.eq_ignore_ascii_case("format") && !arg.trim_matches('\'').eq_ignore_ascii_case("text")
+        });
+        if other_format || other_option {
+            return Err(self.unsupported("this format of EXPLAIN is", at));
+        }
+        let (body, _) = super::bind_tree(self, statement)?;
+        let mut lines = Vec::new();
+        Printer { lines: &mut lines }.body(&body);
+        let column = ResultColumn { name: "QUERY PLAN".to_owned(), ty: SqlType::Text, origin: (0, 0) };
+        Ok((Body::Explain(lines), Some(vec![column])))
+    }
+}
+
+/// Collects the lines.
+struct Printer<'a> {
+    lines: &'a mut Vec<String>,
+}
+
+impl Printer<'_> {
+    /// A node at a depth: the root has no arrow.
+    fn node(&mut self, depth: usize, text: String) {
+        self.lines.push(match depth {
+            0 => text,
+            _ => format!("{}->  {text}", " ".repeat(depth * 6 - 4)),
+        });
+    }
+
+    /// A detail of the node at a depth.
+    fn detail(&mut self, depth: usize, text: String) {
+        self.lines.push(format!("{}{text}", " ".repeat(depth * 6 + 2)));
+    }
+
+    fn body(&mut self, body: &Body) {
+        match body {
+            Body::Select(select) => self.select(select, 0),
+            Body::Insert(insert) => self.insert(insert),
+            Body::Update(update) => self.update(update),
+            Body::Delete(delete) => self.delete(delete),
+            Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
+            Body::Truncate(_) | Body::CreateTable(_) | Body::DropTable(_) | Body::Nothing(_) => {
+                self.node(0, "Utility Statement".to_owned());
+            }
+        }
+    }
+
+    fn select(&mut self, plan: &SelectPlan, mut depth: usize) {
+        let mut wrap = |printer: &mut Self, text: &str| {
+            printer.node(depth, text.to_owned());
+            depth += 1;
+        };
+        if plan.limit.is_some() || plan.offset.is_some() {
+            wrap(self, "Limit");
+        }
+        if plan.lock {
+            wrap(self, "LockRows");
+        }
+        if !plan.sort.is_empty() {
+            wrap(self, "Sort");
+            let keys: Vec<String> = plan
+                .sort
+                .iter()
+                .map(|key| {
+                    let direction = if key.descending { " DESC" } else { "" };
+                    let nulls = match (key.descending, key.nulls_first) {
+                        (false, true) => " NULLS FIRST",
+                        (true, false) => " NULLS LAST",
+                        _ => "",
+                    };
+                    format!("{}{direction}{nulls}", plain(&plan.output[key.column], &self.output_names(plan)))
+                })
+                .collect();
+            self.detail(depth - 1, format!("Sort Key: {}", keys.join(", ")));
+        }
+        let mut wrap = |printer: &mut Self, text: &str| {
+            printer.node(depth, text.to_owned());
+            depth += 1;
+        };
+        if plan.distinct {
+            wrap(self, "Unique");
+        }
+        if let Some(aggregation) = &plan.aggregation {
+            wrap(self, "Aggregate");
+            if let Some(having) = &aggregation.having {
+                let names = self.output_names(plan);
+                self.detail(depth - 1, format!("Filter: {}", show(having, &names)));
+            }
+        }
+        match &plan.source {
+            Source::Single => self.node(depth, "Result".to_owned()),
+            Source::Values(rows) if rows.len() == 1 => self.node(depth, "Result".to_owned()),
+            Source::Values(_) => self.node(depth, "Values Scan on \"*VALUES*\"".to_owned()),
+            Source::Table(access) => return self.table(access, plan.filter.as_ref(), depth),
+        }
+        if let Some(filter) = &plan.filter {
+            self.detail(depth, format!("Filter: {}", show(filter, &plan.names)));
+        }
+    }
+
+    /// Names of what the output expressions are over.
+    fn output_names(&self, plan: &SelectPlan) -> Vec<String> {
+        let Some(aggregation) = &plan.aggregation else { return plan.names.clone() };
+        aggregation
+            .calls
+            .iter()
+            .map(|call| {
+                let arg = call.arg.as_ref().map_or_else(|| "*".to_owned(), |arg| plain(arg, &plan.names));
+                format!("{}({}{arg})", call.name, if call.distinct { "DISTINCT " } else { "" })
+            })
+            .collect()
+    }
+
+    fn table(&mut self, access: &TableAccess, filter: Option<&Expr>, depth: usize) {
+        let table = &access.table;
+        let names: Vec<String> = table.columns.iter().map(|column| quote(&column.name)).collect();
+        let name = quote(&table.name);
+        let backward = if access.reverse { " Backward" } else { "" };
+        match &access.path {
+            AccessPath::Points(keys) => {
+                self.node(depth, format!("Point Get on {name}"));
+                self.detail(depth, format!("Key: {}", points(table, keys, &names)));
+            }
+            AccessPath::Range { prefix, lower, upper } => {
+                self.node(depth, format!("Range Scan{backward} on {name}"));
+                let conditions = range(table, prefix, lower, upper, &names);
+                self.detail(depth, format!("Key: {conditions}"));
+            }
+            AccessPath::Full => self.node(depth, format!("Full Scan{backward} on {name}")),
+        }
+        if let Some(filter) = filter {
+            self.detail(depth, format!("Filter: {}", show(filter, &names)));
+        }
+    }
+
+    fn insert(&mut self, plan: &InsertPlan) {
+        self.node(0, format!("Insert on {}", quote(&plan.table.name)));
+        match &plan.conflict {
+            super::Conflict::Fail => {}
+            super::Conflict::DoNothing => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
+            super::Conflict::DoUpdate { .. } => self.detail(0, "Conflict Resolution: UPDATE".to_owned()),
+        }
+        self.select(&plan.source, 1);
+    }
+
+    fn update(&mut self, plan: &UpdatePlan) {
+        self.node(0, format!("Update on {}", quote(&plan.access.table.name)));
+        self.table(&plan.access, plan.filter.as_ref(), 1);
+    }
+
+    fn delete(&mut self, plan: &DeletePlan) {
+        self.node(0, format!("Delete on {}", quote(&plan.access.table.name)));
+        self.table(&plan.access, plan.filter.as_ref(), 1);
+    }
+}
+
+fn points(table: &crate::catalog::Table, keys: &[Vec<Expr>], names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let columns: Vec<&str> = table.primary_key.iter().map(|at| names[*at].as_str()).collect();
+    let key = |values: &Vec<Expr>| {
+        let values: Vec<String> = values.iter().map(|value| show(value, names)).collect();
+        if values.len() == 1 { values.concat() } else { format!("({})", values.join(", ")) }
+    };
+    let columns = if columns.len() == 1 { columns.concat() } else { format!("({})", columns.join(", ")) };
+    match keys {
+        [single] => format!("({columns} = {})", key(single)),
+        several => {
+            let mut shown: Vec<String> = several.iter().take(SHOWN).map(key).collect();
+            if several.len() > SHOWN {
+                shown.push(format!("... {} keys", several.len()));
+            }
+            format!("({columns} IN ({}))", shown.join(", "))
+        }
+    }
+}
+
+fn range(table: &crate::catalog::Table, prefix: &[Expr], lower: &[Bound], upper: &[Bound], names: &[String]) -> String {
+    let name = |at: usize| table.primary_key.get(at).map_or("", |column| names[*column].as_str());
+    let mut parts: Vec<String> =
+        prefix.iter().enumerate().map(|(at, value)| format!("({} = {})", name(at), show(value, names))).collect();
+    for (bounds, symbol) in [(lower, ">"), (upper, "<")] {
+        for bound in bounds {
+            let equal = if bound.inclusive { "=" } else { "" };
+            parts.push(format!("({} {symbol}{equal} {})", name(prefix.len()), show(&bound.value, names)));
+        }
+    }
+    if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(" AND ")) }
+}
+
+/// An expression without the parentheses around the whole.
+fn plain(expr: &Expr, names: &[String]) -> String {
+    let text = show(expr, names);
+    match (expr, text.strip_prefix('(').and_then(|t| t.strip_suffix(')'))) {
+        (Expr::Arith { .. } | Expr::Compare { .. }, Some(inner)) => format!("({inner})"),
+        _ => text,
+    }
+}
+
+/// An expression as SQL, operators in parentheses; `names` are those of its columns.
+fn show(expr: &Expr, names: &[String]) -> String {
+    let each = |items: &[Expr]| items.iter().map(|item| show(item, names)).collect::<Vec<_>>();
+    match expr {
+        Expr::Const(value) => constant(value),
+        Expr::Column(at) => names.get(*at).cloned().unwrap_or_else(|| format!("column{}", at + 1)),
+        Expr::Param(at) => format!("${}", at + 1),
+        Expr::Input { ty, text, .. } => format!("'{}'::{}", text.replace('\'', "''"), ty.name()),
+        Expr::Cast { expr, to, .. } => match &**expr {
+            simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), to.name()),
+            other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), to.name()),
+        },
+        Expr::Arith { op, left, right, .. } => {
+            format!("({} {} {})", show(left, names), op.symbol(), show(right, names))
+        }
+        Expr::Negate { expr, .. } => format!("(- {})", show(expr, names)),
+        Expr::Compare { op, left, right } => format!("({} {} {})", show(left, names), op.symbol(), show(right, names)),
+        Expr::And(items) => format!("({})", each(items).join(" AND ")),
+        Expr::Or(items) => format!("({})", each(items).join(" OR ")),
+        Expr::Not(expr) => format!("(NOT {})", show(expr, names)),
+        Expr::IsNull { expr, negated } => format!("({} IS {}NULL)", show(expr, names), not(*negated)),
+        Expr::IsBool { expr, value, negated } => {
+            let word = if *value { "TRUE" } else { "FALSE" };
+            format!("({} IS {}{word})", show(expr, names), not(*negated))
+        }
+        Expr::Distinct { left, right, negated } => {
+            format!("({} IS {}DISTINCT FROM {})", show(left, names), not(*negated), show(right, names))
+        }
+        Expr::InList { expr, list, negated } => {
+            format!("({} {}IN ({}))", show(expr, names), not(*negated), each(list).join(", "))
+        }
+        Expr::Like { expr, pattern, fold, negated, .. } => {
+            let word = if *fold { "~~*" } else { "~~" };
+            let bang = if *negated { "!" } else { "" };
+            format!("({} {bang}{word} {})", show(expr, names), show(pattern, names))
+        }
+        Expr::Case { branches, otherwise } => {
+            let arms: Vec<String> =
+                branches.iter().map(|(c, r)| format!("WHEN {} THEN {}", show(c, names), show(r, names))).collect();
+            format!("CASE {} ELSE {} END", arms.join(" "), show(otherwise, names))
+        }
+        Expr::Coalesce(items) => format!("COALESCE({})", each(items).join(", ")),
+        Expr::Extreme { greatest, items } => {
+            format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, each(items).join(", "))
+        }
+        Expr::Call { function, args } => {
+            let name = format!("{function:?}");
+            let name = name.split('(').next().unwrap_or(&name).to_ascii_lowercase();
+            format!("{name}({})", each(args).join(", "))
+        }
+        Expr::Context(value) => context(*value).to_owned(),
+    }
+}
+
+fn not(negated: bool) -> &'static str {
+    if negated { "NOT " } else { "" }
+}
+
+fn context(value: ContextValue) -> &'static str {
+    match value {
+        ContextValue::Now => "now()",
+        ContextValue::User => "CURRENT_USER",
+        ContextValue::Database => "current_database()",
+        ContextValue::Schema => "current_schema()",
+        ContextValue::Version => "version()",
+    }
+}
+
+fn constant(value: &Datum) -> String {
+    let quoted = |ty: &str| {
+        let text = output::to_text(value, &TimeZone::utc());
+        format!("'{}'::{ty}", text.replace('\'', "''"))
+    };
+    match value {
+        Datum::Null => "NULL".to_owned(),
+        Datum::Bool(value) => value.to_string(),
+        Datum::Int(value) if *value < 0 => format!("({value})"),
+        Datum::Int(value) => value.to_string(),
+        Datum::Float(_) => quoted("double precision"),
+        Datum::Text(_) => quoted("text"),
+        Datum::Bytes(_) => quoted("bytea"),
+        Datum::Timestamp(_) => quoted("timestamp with time zone"),
+    }
+}

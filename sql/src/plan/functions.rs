@@ -1,0 +1,353 @@
+//! Function calls: resolution by name and argument types, and the calls that have a syntax of their own.
+
+use sqlparser::ast::{
+    CeilFloorKind, DateTimeField, DuplicateTreatment, Expr as Ast, Function as Call, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Spanned, TrimWhereField,
+};
+use sqlparser::tokenizer::Location;
+
+use super::aggregate::{self, AggregateCall, AggregateKind};
+use super::binder::{Binder, Scope, Typed};
+use super::expr::{CompareOp, ContextValue, Expr, Function};
+use super::fold::fold;
+use super::operators::Operands;
+use crate::error::SqlError;
+use crate::parse::start_of;
+use crate::types::cast::{CastContext, cast_context};
+use crate::types::{Datum, SqlType, codes};
+
+/// A function that takes arguments of these types.
+struct Signature {
+    name: &'static str,
+    args: &'static [SqlType],
+    result: SqlType,
+    function: Function,
+}
+
+const fn f(name: &'static str, args: &'static [SqlType], result: SqlType, function: Function) -> Signature {
+    Signature { name, args, result, function }
+}
+
+use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text};
+
+/// The scalar functions with fixed argument lists. Among overloads the first comes first in ties.
+static SIGNATURES: &[Signature] = &[
+    f("abs", &[Float8], Float8, Function::Abs(Float8)),
+    f("abs", &[Int8], Int8, Function::Abs(Int8)),
+    f("abs", &[Int4], Int4, Function::Abs(Int4)),
+    f("abs", &[Int2], Int2, Function::Abs(Int2)),
+    f("mod", &[Int4, Int4], Int4, Function::Mod(Int4)),
+    f("mod", &[Int8, Int8], Int8, Function::Mod(Int8)),
+    f("mod", &[Int2, Int2], Int2, Function::Mod(Int2)),
+    f("sign", &[Float8], Float8, Function::Sign),
+    f("round", &[Float8], Float8, Function::Round),
+    f("floor", &[Float8], Float8, Function::Floor),
+    f("ceil", &[Float8], Float8, Function::Ceil),
+    f("ceiling", &[Float8], Float8, Function::Ceil),
+    f("trunc", &[Float8], Float8, Function::Trunc),
+    f("sqrt", &[Float8], Float8, Function::Sqrt),
+    f("exp", &[Float8], Float8, Function::Exp),
+    f("ln", &[Float8], Float8, Function::Ln),
+    f("power", &[Float8, Float8], Float8, Function::Power),
+    f("pow", &[Float8, Float8], Float8, Function::Power),
+    f("length", &[Text], Int4, Function::Length),
+    f("length", &[Bytea], Int4, Function::OctetLength),
+    f("char_length", &[Text], Int4, Function::Length),
+    f("character_length", &[Text], Int4, Function::Length),
+    f("octet_length", &[Text], Int4, Function::OctetLength),
+    f("octet_length", &[Bytea], Int4, Function::OctetLength),
+    f("lower", &[Text], Text, Function::Lower),
+    f("upper", &[Text], Text, Function::Upper),
+    f("substr", &[Text, Int4], Text, Function::Substring),
+    f("substr", &[Text, Int4, Int4], Text, Function::Substring),
+    f("substring", &[Text, Int4], Text, Function::Substring),
+    f("substring", &[Text, Int4, Int4], Text, Function::Substring),
+    f("substr", &[Bytea, Int4], Bytea, Function::SubstringBytes),
+    f("substr", &[Bytea, Int4, Int4], Bytea, Function::SubstringBytes),
+    f("substring", &[Bytea, Int4], Bytea, Function::SubstringBytes),
+    f("substring", &[Bytea, Int4, Int4], Bytea, Function::SubstringBytes),
+    f("btrim", &[Text], Text, Function::TrimBoth),
+    f("btrim", &[Text, Text], Text, Function::TrimBoth),
+    f("ltrim", &[Text], Text, Function::TrimLeft),
+    f("ltrim", &[Text, Text], Text, Function::TrimLeft),
+    f("rtrim", &[Text], Text, Function::TrimRight),
+    f("rtrim", &[Text, Text], Text, Function::TrimRight),
+    f("left", &[Text, Int4], Text, Function::Left),
+    f("right", &[Text, Int4], Text, Function::Right),
+    f("repeat", &[Text, Int4], Text, Function::Repeat),
+    f("replace", &[Text, Text, Text], Text, Function::Replace),
+    f("reverse", &[Text], Text, Function::Reverse),
+    f("strpos", &[Text, Text], Int4, Function::Strpos),
+    f("position", &[Text, Text], Int4, Function::Strpos),
+    f("lpad", &[Text, Int4], Text, Function::PadLeft),
+    f("lpad", &[Text, Int4, Text], Text, Function::PadLeft),
+    f("rpad", &[Text, Int4], Text, Function::PadRight),
+    f("rpad", &[Text, Int4, Text], Text, Function::PadRight),
+    f("starts_with", &[Text, Text], Bool, Function::StartsWith),
+    f("ascii", &[Text], Int4, Function::Ascii),
+    f("chr", &[Int4], Text, Function::Chr),
+];
+
+const NO_FUNCTION_HINT: &str =
+    "No function matches the given name and argument types. You might need to add explicit type casts.";
+
+impl Binder<'_> {
+    /// A call in ordinary syntax, or of a word such as `current_user`.
+    pub(super) fn function(&mut self, call: &Call, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = call.name.span().start;
+        let mut parts = self.name_parts(&call.name)?;
+        let name = parts.pop().unwrap_or_default();
+        if parts.iter().any(|schema| schema != "pg_catalog") {
+            let message = format!("schema \"{}\" does not exist", parts.join("."));
+            return Err(self.error(codes::INVALID_SCHEMA_NAME, message, at));
+        }
+        if call.over.is_some() {
+            return Err(self.unsupported("window functions are", at));
+        }
+        if !call.within_group.is_empty() || call.null_treatment.is_some() || call.parameters != FunctionArguments::None
+        {
+            return Err(self.unsupported("this form of function call is", at));
+        }
+        let (asts, star, distinct) = self.arguments(&call.args, at)?;
+        if aggregate::is_aggregate(&name) {
+            return self.aggregate(&name, call, (&asts, star, distinct), scope);
+        }
+        if star || distinct || call.filter.is_some() {
+            let message = format!("DISTINCT specified, but {name} is not an aggregate function");
+            return Err(self.error(codes::WRONG_OBJECT_TYPE, message, at));
+        }
+        if let Some(context) = context_value(&name, asts.len()) {
+            let ty = if context == ContextValue::Now { SqlType::Timestamptz } else { Text };
+            return Ok(Typed::new(Expr::Context(context), ty, at));
+        }
+        let mut args = Vec::with_capacity(asts.len());
+        for ast in &asts {
+            args.push(self.expr(ast, scope)?);
+        }
+        self.call(&name, args, &asts, at)
+    }
+
+    /// Applies a function to bound arguments.
+    fn call(&mut self, name: &str, args: Vec<Typed>, asts: &[&Ast], at: Location) -> Result<Typed, SqlError> {
+        match (name, args.len()) {
+            ("coalesce", 1..) => {
+                let (items, ty) = self.unify(args, "COALESCE")?;
+                return Ok(Typed::new(fold(Expr::Coalesce(items)), ty, at));
+            }
+            ("greatest" | "least", 1..) => {
+                let greatest = name == "greatest";
+                let (items, ty) = self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
+                return Ok(Typed::new(fold(Expr::Extreme { greatest, items }), ty, at));
+            }
+            ("nullif", 2) => return self.nullif(args, (asts[0], asts[1]), at),
+            ("concat", 1..) => return self.concat_any(Function::Concat, args, at),
+            ("concat_ws", 2..) => return self.concat_any(Function::ConcatWs, args, at),
+            _ => {}
+        }
+        let Some(chosen) = choose(name, &args) else {
+            let types: Vec<&str> = args.iter().map(|arg| arg.ty.base_name()).collect();
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            return Err(self.error(codes::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
+        };
+        let mut bound = Vec::with_capacity(args.len());
+        for (arg, ty) in args.into_iter().zip(chosen.args) {
+            let arg = self.coerce(arg, *ty, CastContext::Implicit)?;
+            bound.push(arg.ok_or_else(|| self.unsupported("this function call is", at))?.expr);
+        }
+        let expr = Expr::Call { function: chosen.function, args: bound };
+        Ok(Typed::new(fold(expr), chosen.result, at))
+    }
+
+    /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END, with the type of `a`.
+    fn nullif(&mut self, mut args: Vec<Typed>, ast: Operands<'_>, at: Location) -> Result<Typed, SqlError> {
+        let (Some(right), Some(left)) = (args.pop(), args.pop()) else {
+            return Err(self.unsupported("this function call is", at));
+        };
+        let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown { self.settle(left)? } else { left };
+        let test = self.compare(CompareOp::Eq, left.clone(), right, ast);
+        let test = test.map_err(|mut error| {
+            error.position = Some(self.statement.position(at));
+            error
+        })?;
+        let left = self.settle(left)?;
+        let branches = vec![(test.expr, Expr::Const(Datum::Null))];
+        let expr = Expr::Case { branches, otherwise: Box::new(left.expr) };
+        Ok(Typed::new(fold(expr), left.ty, at))
+    }
+
+    fn concat_any(&mut self, function: Function, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
+        let mut bound = Vec::with_capacity(args.len());
+        for arg in args {
+            // Any type has a text form. A boolean's is `t` here, not the `true` of a cast.
+            let arg = if arg.ty == Bool {
+                let branches = vec![
+                    (arg.expr.clone(), Expr::Const(Datum::Text("t".into()))),
+                    (Expr::Not(Box::new(arg.expr)), Expr::Const(Datum::Text("f".into()))),
+                ];
+                fold(Expr::Case { branches, otherwise: Box::new(Expr::Const(Datum::Null)) })
+            } else {
+                let arg = self.coerce(arg, Text, CastContext::Assignment)?;
+                arg.ok_or_else(|| self.unsupported("this function call is", at))?.expr
+            };
+            bound.push(arg);
+        }
+        Ok(Typed::new(fold(Expr::Call { function, args: bound }), Text, at))
+    }
+
+    /// The argument expressions; whether they are `*`; whether DISTINCT stands before them.
+    fn arguments<'e>(&self, args: &'e FunctionArguments, at: Location) -> Result<(Vec<&'e Ast>, bool, bool), SqlError> {
+        let list = match args {
+            FunctionArguments::None => return Ok((Vec::new(), false, false)),
+            FunctionArguments::Subquery(_) => return Err(self.unsupported("subqueries are", at)),
+            FunctionArguments::List(list) => list,
+        };
+        if !list.clauses.is_empty() {
+            return Err(self.unsupported("this form of function call is", at));
+        }
+        let mut asts = Vec::with_capacity(list.args.len());
+        let mut star = false;
+        for arg in &list.args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(ast)) => asts.push(ast),
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
+                _ => return Err(self.unsupported("named arguments are", at)),
+            }
+        }
+        Ok((asts, star, list.duplicate_treatment == Some(DuplicateTreatment::Distinct)))
+    }
+
+    /// An aggregate: recorded with the query, its result a column of the aggregation's row.
+    fn aggregate(
+        &mut self,
+        name: &str,
+        call: &Call,
+        (asts, star, distinct): (&[&Ast], bool, bool),
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = call.name.span().start;
+        if self.aggregates.inside {
+            return Err(self.error(codes::GROUPING_ERROR, "aggregate function calls cannot be nested", at));
+        }
+        if !self.aggregates.allowed {
+            let message = format!("aggregate functions are not allowed in {}", self.clause);
+            return Err(self.error(codes::GROUPING_ERROR, message, at));
+        }
+        self.aggregates.inside = true;
+        let bound = self.aggregate_parts(call, asts, scope);
+        self.aggregates.inside = false;
+        let (arg, filter) = bound?;
+        let (kind, ty, shown) = match &arg {
+            None if star && name == "count" => (AggregateKind::Count, Int8, "count"),
+            None if name == "count" => {
+                let message = "count(*) must be used to call a parameterless aggregate function";
+                return Err(self.error(codes::WRONG_OBJECT_TYPE, message, at));
+            }
+            _ => {
+                let ty = arg.as_ref().map(|arg| arg.ty);
+                match ty.filter(|_| asts.len() == 1).and_then(|ty| aggregate::resolve(name, ty)) {
+                    Some(resolved) => resolved,
+                    None => {
+                        let mut types: Vec<&str> = ty.iter().map(|ty| ty.base_name()).collect();
+                        for ast in asts.iter().skip(1) {
+                            types.push(self.expr(ast, scope)?.ty.base_name());
+                        }
+                        let message = format!("function {name}({}) does not exist", types.join(", "));
+                        return Err(self.error(codes::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
+                    }
+                }
+            }
+        };
+        let arg = arg.map(|arg| arg.expr);
+        self.aggregates.calls.push(AggregateCall { kind, arg, distinct, filter, name: shown });
+        Ok(Typed::new(Expr::Column(self.aggregates.calls.len() - 1), ty, at))
+    }
+
+    fn aggregate_parts(
+        &mut self,
+        call: &Call,
+        asts: &[&Ast],
+        scope: &Scope,
+    ) -> Result<(Option<Typed>, Option<Expr>), SqlError> {
+        let arg = match asts.first() {
+            Some(ast) => {
+                let value = self.expr(ast, scope)?;
+                Some(self.settle(value)?)
+            }
+            None => None,
+        };
+        let filter = match &call.filter {
+            Some(filter) => Some(self.condition(filter, scope, "FILTER")?),
+            None => None,
+        };
+        Ok((arg, filter))
+    }
+
+    /// The calls with a grammar of their own.
+    pub(super) fn special_function(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = start_of(ast);
+        let (name, asts): (&str, Vec<&Ast>) = match ast {
+            Ast::Ceil { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => ("ceil", vec![expr]),
+            Ast::Floor { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+                ("floor", vec![expr])
+            }
+            Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
+            Ast::Substring { expr, substring_from: Some(from), substring_for: Some(length), .. } => {
+                ("substring", vec![expr, from, length])
+            }
+            Ast::Substring { expr, substring_from: Some(from), .. } => ("substring", vec![expr, from]),
+            Ast::Substring { expr, substring_for: Some(length), .. } => {
+                let mut args = vec![self.expr(expr, scope)?];
+                args.push(Typed::new(Expr::Const(Datum::Int(1)), Int4, at));
+                args.push(self.expr(length, scope)?);
+                return self.call("substring", args, &[], at);
+            }
+            Ast::Trim { expr, trim_where, trim_what, trim_characters } => {
+                let name = match trim_where {
+                    None | Some(TrimWhereField::Both) => "btrim",
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                };
+                let characters = trim_what.as_deref().or(trim_characters.as_ref().and_then(|list| list.first()));
+                (name, std::iter::once(&**expr).chain(characters).collect())
+            }
+            _ => return Err(self.unsupported("this expression is", at)),
+        };
+        let mut args = Vec::with_capacity(asts.len());
+        for ast in &asts {
+            args.push(self.expr(ast, scope)?);
+        }
+        self.call(name, args, &asts, at)
+    }
+}
+
+/// The facts of session and transaction that have the form of functions.
+fn context_value(name: &str, args: usize) -> Option<ContextValue> {
+    if args > 0 {
+        return None;
+    }
+    Some(match name {
+        "now" | "current_timestamp" | "transaction_timestamp" => ContextValue::Now,
+        "current_user" | "session_user" | "user" | "current_role" => ContextValue::User,
+        "current_database" | "current_catalog" => ContextValue::Database,
+        "current_schema" => ContextValue::Schema,
+        "version" => ContextValue::Version,
+        _ => return None,
+    })
+}
+
+/// The overload that takes the arguments with the fewest conversions.
+fn choose(name: &str, args: &[Typed]) -> Option<&'static Signature> {
+    let fits = |signature: &&Signature| {
+        signature.name == name
+            && signature.args.len() == args.len()
+            && args.iter().zip(signature.args).all(|(arg, ty)| cast_context(arg.ty, *ty) == Some(CastContext::Implicit))
+    };
+    let exact = |signature: &Signature| {
+        args.iter()
+            .zip(signature.args)
+            .filter(|(arg, ty)| arg.ty.base() == **ty || (arg.ty.is_text() && ty.is_text()))
+            .count()
+    };
+    // `max_by_key` takes the last of equals; the table lists the preferred one first.
+    SIGNATURES.iter().filter(fits).rev().max_by_key(|signature| exact(signature))
+}

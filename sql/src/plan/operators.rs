@@ -1,0 +1,206 @@
+//! Operators: which types they take, and what is made of their operands.
+
+use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
+
+use super::binder::{Binder, Typed};
+use super::expr::{ArithOp, CompareOp, Expr, Function};
+use super::fold::fold;
+use crate::error::SqlError;
+use crate::types::cast::CastContext;
+use crate::types::{SqlType, codes};
+
+/// The two operands as written, for the position of an error.
+pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
+
+impl Binder<'_> {
+    /// Applies a binary operator other than AND and OR.
+    pub(super) fn binary(
+        &mut self,
+        op: &BinaryOperator,
+        left: Typed,
+        right: Typed,
+        ast: Operands<'_>,
+    ) -> Result<Typed, SqlError> {
+        let arith = match op {
+            BinaryOperator::Eq => return self.compare(CompareOp::Eq, left, right, ast),
+            BinaryOperator::NotEq => return self.compare(CompareOp::NotEq, left, right, ast),
+            BinaryOperator::Lt => return self.compare(CompareOp::Less, left, right, ast),
+            BinaryOperator::LtEq => return self.compare(CompareOp::LessEq, left, right, ast),
+            BinaryOperator::Gt => return self.compare(CompareOp::Greater, left, right, ast),
+            BinaryOperator::GtEq => return self.compare(CompareOp::GreaterEq, left, right, ast),
+            BinaryOperator::StringConcat => return self.concat(left, right, ast),
+            BinaryOperator::PGLikeMatch => return self.like(left, right, None, (false, false), ast),
+            BinaryOperator::PGNotLikeMatch => return self.like(left, right, None, (false, true), ast),
+            BinaryOperator::PGILikeMatch => return self.like(left, right, None, (true, false), ast),
+            BinaryOperator::PGNotILikeMatch => return self.like(left, right, None, (true, true), ast),
+            BinaryOperator::Plus => ArithOp::Add,
+            BinaryOperator::Minus => ArithOp::Subtract,
+            BinaryOperator::Multiply => ArithOp::Multiply,
+            BinaryOperator::Divide => ArithOp::Divide,
+            BinaryOperator::Modulo => ArithOp::Modulo,
+            BinaryOperator::PGExp | BinaryOperator::BitwiseXor => ArithOp::Power,
+            BinaryOperator::BitwiseAnd => ArithOp::BitAnd,
+            BinaryOperator::BitwiseOr => ArithOp::BitOr,
+            BinaryOperator::PGBitwiseXor => ArithOp::BitXor,
+            BinaryOperator::PGBitwiseShiftLeft => ArithOp::ShiftLeft,
+            BinaryOperator::PGBitwiseShiftRight => ArithOp::ShiftRight,
+            other => {
+                let position = self.between(ast.0.span(), &other.to_string(), ast.1.span());
+                let message = format!("operator {other} is not supported yet");
+                return Err(SqlError::new(codes::FEATURE_NOT_SUPPORTED, message).at(position));
+            }
+        };
+        self.arithmetic(arith, left, right, ast)
+    }
+
+    /// 42883 for an operator that the operands' types do not have.
+    pub(super) fn no_operator(&self, symbol: &str, types: (SqlType, SqlType), ast: Operands<'_>) -> SqlError {
+        let message = format!("operator does not exist: {} {symbol} {}", types.0.base_name(), types.1.base_name());
+        let position = self.between(ast.0.span(), symbol, ast.1.span());
+        SqlError::new(codes::UNDEFINED_FUNCTION, message).at(position).hint(NO_OPERATOR_HINT)
+    }
+
+    /// Brings two operands to a type under which they can be compared; `None` if there is none.
+    pub(super) fn comparable(&mut self, left: Typed, right: Typed) -> Result<Option<(Expr, Expr)>, SqlError> {
+        let ty = match (left.ty.base(), right.ty.base()) {
+            (SqlType::Unknown, SqlType::Unknown) => SqlType::Text,
+            (SqlType::Unknown, ty) | (ty, SqlType::Unknown) if ty.is_text() => SqlType::Text,
+            (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
+            (a, b) if a == b || (a.is_text() && b.is_text()) => a,
+            (a, b) if a.is_integer() && b.is_integer() => SqlType::Int8,
+            (a, b) if a.is_number() && b.is_number() => SqlType::Float8,
+            _ => return Ok(None),
+        };
+        let left = self.coerce(left, ty, CastContext::Implicit)?;
+        let right = self.coerce(right, ty, CastContext::Implicit)?;
+        Ok(left.zip(right).map(|(left, right)| (left.expr, right.expr)))
+    }
+
+    pub(super) fn compare(
+        &mut self,
+        op: CompareOp,
+        left: Typed,
+        right: Typed,
+        ast: Operands<'_>,
+    ) -> Result<Typed, SqlError> {
+        let (types, at) = ((left.ty, right.ty), left.at);
+        let Some((left, right)) = self.comparable(left, right)? else {
+            return Err(self.no_operator(op.symbol(), types, ast));
+        };
+        let expr = Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    fn arithmetic(&mut self, op: ArithOp, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
+        let (types, at) = ((left.ty, right.ty), left.at);
+        let none = |this: &Self| this.no_operator(op.symbol(), types, ast);
+        let integers_only = matches!(
+            op,
+            ArithOp::Modulo
+                | ArithOp::BitAnd
+                | ArithOp::BitOr
+                | ArithOp::BitXor
+                | ArithOp::ShiftLeft
+                | ArithOp::ShiftRight
+        );
+        let ty = match types {
+            (SqlType::Unknown, SqlType::Unknown) => {
+                let message = format!("operator is not unique: unknown {} unknown", op.symbol());
+                let position = self.between(ast.0.span(), op.symbol(), ast.1.span());
+                return Err(SqlError::new(codes::AMBIGUOUS_FUNCTION, message).at(position).hint(NOT_UNIQUE_HINT));
+            }
+            (a, b) if !(a.is_number() || a == SqlType::Unknown) || !(b.is_number() || b == SqlType::Unknown) => {
+                return Err(none(self));
+            }
+            _ if op == ArithOp::Power => SqlType::Float8,
+            // The number of bits to shift by is an integer whatever is shifted.
+            (a, b) if matches!(op, ArithOp::ShiftLeft | ArithOp::ShiftRight) && b != SqlType::Int8 => a,
+            (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
+            (a, b) => wider(a, b),
+        };
+        if (integers_only && !ty.is_integer()) || ty == SqlType::Unknown {
+            return Err(none(self));
+        }
+        let left = self.coerce(left, ty, CastContext::Implicit)?;
+        let right_type = match op {
+            ArithOp::ShiftLeft | ArithOp::ShiftRight => SqlType::Int4,
+            _ => ty,
+        };
+        let right = self.coerce(right, right_type, CastContext::Implicit)?;
+        let (Some(left), Some(right)) = (left, right) else { return Err(none(self)) };
+        let expr = Expr::Arith { op, ty, left: Box::new(left.expr), right: Box::new(right.expr) };
+        Ok(Typed::new(fold(expr), ty, at))
+    }
+
+    /// `||`: of two byteas, or of texts, where one operand may be of any type.
+    fn concat(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
+        let (types, at) = ((left.ty.base(), right.ty.base()), left.at);
+        let (ty, function) = match types {
+            (SqlType::Bytea, SqlType::Bytea | SqlType::Unknown) | (SqlType::Unknown, SqlType::Bytea) => {
+                (SqlType::Bytea, Function::ConcatBytes)
+            }
+            (a, b) if [a, b].iter().any(|ty| ty.is_text() || *ty == SqlType::Unknown) => {
+                (SqlType::Text, Function::ConcatText)
+            }
+            _ => return Err(self.no_operator("||", types, ast)),
+        };
+        let left = self.coerce(left, ty, CastContext::Assignment)?;
+        let right = self.coerce(right, ty, CastContext::Assignment)?;
+        let (Some(left), Some(right)) = (left, right) else { return Err(self.no_operator("||", types, ast)) };
+        let expr = Expr::Call { function, args: vec![left.expr, right.expr] };
+        Ok(Typed::new(fold(expr), ty, at))
+    }
+
+    /// `LIKE` and relatives; `flags` are case-insensitive and negated.
+    pub(super) fn like(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        escape: Option<Expr>,
+        flags: (bool, bool),
+        ast: Operands<'_>,
+    ) -> Result<Typed, SqlError> {
+        let (types, at) = ((left.ty, right.ty), left.at);
+        let (fold_case, negated) = flags;
+        let left = self.coerce(left, SqlType::Text, CastContext::Implicit)?;
+        let right = self.coerce(right, SqlType::Text, CastContext::Implicit)?;
+        let (Some(left), Some(right)) = (left, right) else {
+            let symbol = match flags {
+                (false, false) => "~~",
+                (false, true) => "!~~",
+                (true, false) => "~~*",
+                (true, true) => "!~~*",
+            };
+            let word = if fold_case { "ilike" } else { "like" };
+            let mut error = self.no_operator(symbol, types, ast);
+            error.position = Some(self.between(ast.0.span(), if negated { "not" } else { word }, ast.1.span()));
+            return Err(error);
+        };
+        let expr = Expr::Like {
+            expr: Box::new(left.expr),
+            pattern: Box::new(right.expr),
+            escape: escape.map(Box::new),
+            fold: fold_case,
+            negated,
+        };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+}
+
+/// PostgreSQL's hint when no operator fits.
+pub(super) const NO_OPERATOR_HINT: &str =
+    "No operator matches the given name and argument types. You might need to add explicit type casts.";
+/// PostgreSQL's hint when several operators fit.
+pub(super) const NOT_UNIQUE_HINT: &str =
+    "Could not choose a best candidate operator. You might need to add explicit type casts.";
+
+/// The wider of two number types.
+fn wider(a: SqlType, b: SqlType) -> SqlType {
+    let rank = |ty: SqlType| match ty {
+        SqlType::Int2 => 0,
+        SqlType::Int4 => 1,
+        SqlType::Int8 => 2,
+        _ => 3,
+    };
+    if rank(a) >= rank(b) { a } else { b }
+}

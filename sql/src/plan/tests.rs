@@ -1,0 +1,147 @@
+//! Binding without a cluster: parameter types, errors, access paths.
+
+use super::*;
+use crate::catalog::{Column, ColumnId, StorageId, TableId};
+use crate::parse::parse;
+
+fn catalog() -> Catalog {
+    let column =
+        |id, name: &str, ty, not_null| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null, default: None };
+    Catalog::new(
+        3,
+        [Table {
+            id: TableId(16_384),
+            storage: StorageId(16_384),
+            name: "t".to_owned(),
+            columns: vec![
+                column(1, "a", SqlType::Int4, true),
+                column(2, "b", SqlType::Text, true),
+                column(3, "n", SqlType::Int8, false),
+                column(4, "f", SqlType::Float8, false),
+                column(5, "at", SqlType::Timestamptz, false),
+                column(6, "v", SqlType::Varchar(Some(5)), false),
+                column(7, "raw", SqlType::Bytea, false),
+                column(8, "ok", SqlType::Bool, false),
+            ],
+            primary_key: vec![0, 1],
+            key_name: "t_pkey".to_owned(),
+        }],
+    )
+}
+
+fn plan(sql: &str) -> Result<Arc<Plan>, SqlError> {
+    bind(&parse(sql).unwrap()[0], &[], &catalog())
+}
+
+fn params(sql: &str) -> Vec<&'static str> {
+    plan(sql).unwrap().params.iter().map(|ty| ty.catalog_name()).collect()
+}
+
+fn error(sql: &str) -> (String, Option<u32>) {
+    let error = plan(sql).unwrap_err();
+    (format!("{} {}", error.code.0, error.message), error.position)
+}
+
+fn explain(sql: &str) -> Vec<String> {
+    match &plan(&format!("explain {sql}")).unwrap().body {
+        Body::Explain(lines) => lines.iter().map(|line| line.trim().to_owned()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn parameters_take_the_type_of_their_place() {
+    assert_eq!(params("select * from t where a = $1 and b = $2"), ["int4", "text"]);
+    assert_eq!(params("update t set n = n + $1 where a = $2"), ["int8", "int4"]);
+    assert_eq!(params("update t set v = $1, raw = $2, ok = $3, at = $4"), ["varchar", "bytea", "bool", "timestamptz"]);
+    assert_eq!(params("insert into t (a, b, f) values ($1, $2, $3)"), ["int4", "text", "float8"]);
+    assert_eq!(params("insert into t (a, b) select $1, $2"), ["int4", "text"]);
+    assert_eq!(params("select $1"), ["text"]);
+    assert_eq!(params("select * from t limit $1 offset $2"), ["int8", "int8"]);
+    assert_eq!(params("select * from t where n between $1 and $2 or a in ($3, $4)"), ["int8", "int8", "int4", "int4"]);
+    assert_eq!(params("select coalesce($1, 1), $2::bool, $3 || 'x'"), ["int4", "bool", "text"]);
+    assert_eq!(params("select * from t where $1 is null or a = $1"), ["int4"]);
+    assert_eq!(params("select * from t where (a, b) in (($1, $2), ($3, $4))"), ["int4", "text", "int4", "text"]);
+}
+
+#[test]
+fn declared_types_hold() {
+    let statement = &parse("select * from t where a = $1").unwrap()[0];
+    let bound = bind(statement, &[SqlType::Int8], &catalog()).unwrap();
+    assert_eq!(bound.params, [SqlType::Int8]);
+    assert_eq!(error("select $2::int"), ("42P18 could not determine data type of parameter $1".into(), None));
+    assert_eq!(error("select $1 is null"), ("42P18 could not determine data type of parameter $1".into(), None));
+}
+
+#[test]
+fn access_paths() {
+    let first = |sql: &str| explain(sql).into_iter().take(2).collect::<Vec<_>>();
+    assert_eq!(first("select * from t where b = 'x' and a = 1"), ["Point Get on t", "Key: ((a, b) = (1, 'x'::text))"]);
+    assert_eq!(first("select * from t where a = 1"), ["Range Scan on t", "Key: (a = 1)"]);
+    assert_eq!(first("select * from t where 5 <= a and a < 9"), ["Range Scan on t", "Key: ((a >= 5) AND (a < 9))"]);
+    assert_eq!(first("select * from t where b = 'x'"), ["Full Scan on t", "Filter: (b = 'x'::text)"]);
+    assert_eq!(first("select * from t where (a, b) in ((1, 'x'), (2, 'y'))")[0], "Point Get on t");
+    assert_eq!(
+        first("select * from t where a in (1, 2) and b in ('x', 'y')")[1],
+        "Key: ((a, b) IN ((1, 'x'::text), (1, 'y'::text), (2, 'x'::text), (2, 'y'::text)))"
+    );
+    assert_eq!(first("select * from t where a = n"), ["Full Scan on t", "Filter: (a = n)"]);
+    assert_eq!(first("select * from t where a = 1 order by b desc"), ["Range Scan Backward on t", "Key: (a = 1)"]);
+    assert_eq!(first("select * from t order by a, b"), ["Full Scan on t"]);
+    assert_eq!(first("select * from t order by a, b desc")[0], "Sort");
+    assert_eq!(first("select * from t where a > 1.5")[0], "Full Scan on t");
+}
+
+#[test]
+fn errors_of_names_and_types() {
+    assert_eq!(error("select 1 from from t"), ("42601 syntax error at or near \"from\"".into(), Some(15)));
+    assert_eq!(error("select x from t"), ("42703 column \"x\" does not exist".into(), Some(8)));
+    assert_eq!(error("select * from nope"), ("42P01 relation \"nope\" does not exist".into(), Some(15)));
+    assert_eq!(error("select t.a from t x").0, "42P01 invalid reference to FROM-clause entry for table \"t\"");
+    assert_eq!(error("select 1 + true"), ("42883 operator does not exist: integer + boolean".into(), Some(10)));
+    assert_eq!(error("select a = b from t"), ("42883 operator does not exist: integer = text".into(), Some(10)));
+    assert_eq!(
+        error("select 1 where 2"),
+        ("42804 argument of WHERE must be type boolean, not type integer".into(), Some(16))
+    );
+    assert_eq!(error("select a = 'x' from t"), ("22P02 invalid input syntax for type integer: \"x\"".into(), Some(12)));
+    assert_eq!(
+        error("select a, count(*) from t").0,
+        "42803 column \"t.a\" must appear in the GROUP BY clause or be used in an aggregate function"
+    );
+    assert_eq!(
+        error("select * from t where count(*) > 1"),
+        ("42803 aggregate functions are not allowed in WHERE".into(), Some(23))
+    );
+    assert_eq!(error("select nope(1)"), ("42883 function nope(integer) does not exist".into(), Some(8)));
+    assert_eq!(error("select 1::nope"), ("42704 type \"nope\" does not exist".into(), Some(11)));
+    assert_eq!(error("select true::bytea"), ("42846 cannot cast type boolean to bytea".into(), Some(12)));
+}
+
+#[test]
+fn what_is_not_there_yet_says_so() {
+    for (sql, what) in [
+        ("select * from t, t u", "joins are"),
+        ("select a from t group by a", "GROUP BY is"),
+        ("select (select 1)", "subqueries are"),
+        ("with x as (select 1) select 1", "WITH is"),
+        ("select 1 union select 2", "UNION is"),
+        ("select row_number() over () from t", "window functions are"),
+        ("create table x (a numeric)", "type numeric is"),
+        ("create index i on t (a)", "CREATE INDEX is"),
+        ("alter table t add column z int", "ALTER TABLE is"),
+    ] {
+        let (message, _) = error(sql);
+        assert_eq!(message, format!("0A000 {what} not supported yet"));
+    }
+}
+
+#[test]
+fn long_chains_bind() {
+    let sql = format!("select * from t where {}", vec!["a = 1"; 3000].join(" or "));
+    assert!(plan(&sql).is_ok());
+    let sql = format!("select {}", vec!["1"; 400].join(" + "));
+    assert!(plan(&sql).is_ok());
+    let sql = format!("select {}1{}", "(".repeat(45), ")".repeat(45));
+    assert!(plan(&sql).is_ok());
+}

@@ -1,0 +1,133 @@
+//! Names of types, as the parser has them, to types.
+
+use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Spanned, TimezoneInfo};
+use sqlparser::tokenizer::Location;
+
+use crate::error::SqlError;
+use crate::types::{MAX_VARCHAR, SqlType, codes};
+
+/// Where the name of a type is, if the parser tells.
+pub(super) fn location(name: &DataType) -> Option<Location> {
+    match name {
+        DataType::Custom(name, _) => Some(name.span().start),
+        _ => None,
+    }
+}
+
+/// The type of a name: 42704 for one that PostgreSQL does not have either, 0A000 for one that we lack.
+pub(super) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
+    Ok(match name {
+        DataType::Bool | DataType::Boolean => SqlType::Bool,
+        DataType::SmallInt(None) | DataType::Int2(None) => SqlType::Int2,
+        DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => SqlType::Int4,
+        DataType::BigInt(None) | DataType::Int8(None) => SqlType::Int8,
+        DataType::Float8 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => SqlType::Float8,
+        DataType::Float(ExactNumberInfo::None) => SqlType::Float8,
+        DataType::Float(ExactNumberInfo::Precision(bits)) => float(*bits)?,
+        DataType::Text => SqlType::Text,
+        DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::CharVarying(length) => {
+            varchar(length.as_ref())?
+        }
+        DataType::Bytea => SqlType::Bytea,
+        DataType::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::Timestamptz,
+        DataType::Timestamp(Some(digits), TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) if *digits >= 6 => {
+            SqlType::Timestamptz
+        }
+        DataType::Custom(name, modifiers) => return custom(name, modifiers),
+        other => return Err(missing(&other.to_string().to_ascii_lowercase())),
+    })
+}
+
+fn missing(name: &str) -> SqlError {
+    SqlError::new(codes::FEATURE_NOT_SUPPORTED, format!("type {name} is not supported yet"))
+}
+
+fn float(bits: u64) -> Result<SqlType, SqlError> {
+    match bits {
+        0 => Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")),
+        1..=24 => Err(missing("real")),
+        25..=53 => Ok(SqlType::Float8),
+        _ => Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits")),
+    }
+}
+
+fn varchar(length: Option<&CharacterLength>) -> Result<SqlType, SqlError> {
+    match length {
+        None => Ok(SqlType::Varchar(None)),
+        Some(CharacterLength::IntegerLength { length: 0, .. }) => {
+            Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
+        }
+        Some(CharacterLength::IntegerLength { length, .. }) if *length <= MAX_VARCHAR => {
+            Ok(SqlType::Varchar(u32::try_from(*length).ok()))
+        }
+        Some(_) => {
+            let message = format!("length for type varchar cannot exceed {MAX_VARCHAR}");
+            Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, message))
+        }
+    }
+}
+
+/// Names that the parser has no variant for.
+fn custom(name: &sqlparser::ast::ObjectName, modifiers: &[String]) -> Result<SqlType, SqlError> {
+    let shown = name.to_string();
+    let mut word = shown.to_ascii_lowercase();
+    for prefix in ["pg_catalog.", "\"pg_catalog\"."] {
+        if let Some(rest) = word.strip_prefix(prefix) {
+            word = rest.to_owned();
+        }
+    }
+    let known = match word.trim_matches('"') {
+        "timestamptz" => Some(SqlType::Timestamptz),
+        "bool" => Some(SqlType::Bool),
+        "int2" => Some(SqlType::Int2),
+        "int4" => Some(SqlType::Int4),
+        "int8" => Some(SqlType::Int8),
+        "float8" => Some(SqlType::Float8),
+        "text" => Some(SqlType::Text),
+        "varchar" => Some(SqlType::Varchar(None)),
+        "bytea" => Some(SqlType::Bytea),
+        _ => None,
+    };
+    if let Some(ty) = known.filter(|_| modifiers.is_empty()) {
+        return Ok(ty);
+    }
+    let lacking = [
+        "serial",
+        "bigserial",
+        "smallserial",
+        "serial4",
+        "serial8",
+        "serial2",
+        "money",
+        "inet",
+        "cidr",
+        "macaddr",
+        "xml",
+        "name",
+        "oid",
+        "regclass",
+        "regtype",
+        "regproc",
+        "jsonb",
+        "json",
+        "uuid",
+        "bpchar",
+        "int4range",
+        "int8range",
+        "tsvector",
+        "tsquery",
+        "point",
+        "hstore",
+        "citext",
+        "date",
+        "time",
+        "timetz",
+        "timestamp",
+        "interval",
+        "numeric",
+    ];
+    if lacking.contains(&word.as_str()) {
+        return Err(missing(&word));
+    }
+    Err(SqlError::new(codes::UNDEFINED_OBJECT, format!("type \"{word}\" does not exist")))
+}

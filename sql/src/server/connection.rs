@@ -1,0 +1,256 @@
+//! One connection: its startup, then messages in and replies out until one side leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, SecretKey};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::frame::{Gateway, violation};
+use super::registry::Registered;
+use super::startup::{Greeting, PROTOCOL_3_0, Packet, next_packet};
+use super::{Frontend, Node, clock};
+use crate::error::{SqlError, SqlState};
+use crate::session::fault::Fault;
+use crate::session::interrupt::shutdown_error;
+use crate::session::output::{Output, Severity};
+use crate::session::settings::Settings;
+use crate::session::{Next, Session};
+
+/// Bytes made room for before a read.
+const READ_BYTES: usize = 8 << 10;
+
+/// The most room made at once for a message whose length is known.
+const READ_AHEAD_BYTES: usize = 256 << 10;
+
+/// An input buffer that grew beyond this is given back once it is empty.
+const KEEP_BYTES: usize = 64 << 10;
+
+/// How long and how much is read from a client that was told why it is being dropped: closing a socket with unread input would
+/// make the client lose what it was told.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 1 << 20;
+
+/// Serves one connection until it ends. `permit` counts it among the handshakes until it is a session.
+pub(crate) async fn run<R: AsyncRead + Unpin>(
+    node: Arc<Node>,
+    reader: R,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    permit: OwnedSemaphorePermit,
+    stop: CancellationToken,
+) {
+    let out = Output::new(writer, node.config.reply_buffer_bytes);
+    let mut connection = Connection { node, reader, input: BytesMut::new(), out };
+    let ended = match connection.begin(permit, &stop).await {
+        // The session's place is free again before the goodbyes.
+        Ok(Some((session, registered))) => connection.converse(session, registered).await,
+        Ok(None) => Ok(()),
+        Err(fault) => Err(fault),
+    };
+    match ended {
+        Ok(()) => connection.close().await,
+        Err(fault) => connection.fail(fault).await,
+    }
+}
+
+struct Connection<R> {
+    node: Arc<Node>,
+    reader: R,
+    input: BytesMut,
+    out: Output,
+}
+
+/// What ended a wait for input.
+enum Wait {
+    /// More bytes came.
+    Bytes,
+    /// The client closed its side.
+    Closed,
+}
+
+impl<R: AsyncRead + Unpin> Connection<R> {
+    /// The startup: `None` if the connection was only for a cancel, or the client left.
+    async fn begin(
+        &mut self,
+        permit: OwnedSemaphorePermit,
+        stop: &CancellationToken,
+    ) -> Result<Option<(Session, Registered)>, Fault> {
+        let deadline = clock::instant() + self.node.config.authentication_timeout;
+        let handshake = self.node.metrics.handshake();
+        let greeting = tokio::select! {
+            biased;
+            greeting = timeout_at(deadline, self.greeting()) => greeting,
+            () = stop.cancelled() => return Err(Fault::Fatal(shutdown_error())),
+        };
+        let Ok(greeting) = greeting else {
+            // As PostgreSQL does, without a word: whoever has not said hello in a minute is not listening.
+            tracing::debug!("a client did not finish its startup in time");
+            return Ok(None);
+        };
+        let Some(greeting) = greeting? else {
+            return Ok(None);
+        };
+        let started = self.start_session(greeting)?;
+        drop((handshake, permit));
+        self.out.flush().await?;
+        Ok(Some(started))
+    }
+
+    /// Reads packets up to the startup packet.
+    async fn greeting(&mut self) -> Result<Option<Greeting>, Fault> {
+        let (mut ssl_asked, mut gss_asked) = (false, false);
+        loop {
+            let Some(packet) = next_packet(&mut self.input).map_err(Fault::Fatal)? else {
+                match self.read(READ_BYTES).await? {
+                    Wait::Bytes => continue,
+                    Wait::Closed => return Ok(None),
+                }
+            };
+            match packet {
+                Packet::SslRequest if !ssl_asked => ssl_asked = true,
+                Packet::GssRequest if !gss_asked => gss_asked = true,
+                Packet::SslRequest | Packet::GssRequest => {
+                    return Err(Fault::Fatal(violation("encryption was asked for twice")));
+                }
+                Packet::Cancel { pid, secret } => {
+                    if !self.node.sessions.cancel(pid, secret) {
+                        tracing::debug!(pid, "a cancel request names no session of this node");
+                    }
+                    return Ok(None);
+                }
+                Packet::Startup(greeting) => return Ok(Some(greeting)),
+            }
+            // What follows the request before its answer was sent by somebody who did not wait for encryption: were it taken as
+            // if it had come encrypted, a man in the middle could speak in the client's name.
+            if !self.input.is_empty() {
+                let error = violation("received unencrypted data after SSL or GSS request").detail(
+                    "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
+                );
+                return Err(Fault::Fatal(error));
+            }
+            self.out.put_encoded(b"N");
+            self.out.flush().await?;
+        }
+    }
+
+    fn start_session(&mut self, greeting: Greeting) -> Result<(Session, Registered), Fault> {
+        if let Some(unknown) = greeting.negotiate {
+            self.out.put(&NegotiateProtocolVersion::new(PROTOCOL_3_0, unknown)).map_err(Fault::Fatal)?;
+        }
+        if greeting.database != self.node.config.database {
+            let message = format!("database \"{}\" does not exist", greeting.database);
+            return Err(Fault::Fatal(SqlError::new(SqlState::INVALID_CATALOG_NAME, message)));
+        }
+        let Some(registered) = self.node.sessions.register(self.node.config.max_connections) else {
+            self.node.metrics.refuse();
+            let message = "sorry, too many clients already";
+            return Err(Fault::Fatal(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));
+        };
+        let mut settings = Settings::new(&greeting.user);
+        for (name, value) in &greeting.settings {
+            settings.set_initial(name, value).map_err(Fault::Fatal)?;
+        }
+        self.out.put(&Authentication::Ok).map_err(Fault::Fatal)?;
+        let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
+        let interrupt = registered.interrupt.clone();
+        let mut session = Session::new(self.node.clone(), greeting.user, greeting.database, settings, interrupt);
+        session.greet(&key, &mut self.out)?;
+        Ok((session, registered))
+    }
+
+    /// Messages and replies, until the client leaves.
+    async fn converse(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
+        let _counted = self.node.metrics.connection();
+        let gateway = Gateway::new(self.node.config.max_message_bytes);
+        let mut began = None;
+        loop {
+            let Some(message) = gateway.next(&mut self.input).map_err(Fault::Fatal)? else {
+                match self.wait(&gateway, &session, &registered).await? {
+                    Wait::Bytes => continue,
+                    Wait::Closed => return Ok(()),
+                }
+            };
+            let start = *began.get_or_insert_with(clock::instant);
+            let ends = matches!(message, Frontend::Query(_) | Frontend::Sync | Frontend::FunctionCall);
+            let sync_follows = self.input.first() == Some(&b'S');
+            if session.handle(message, sync_follows, &mut self.out).await? == Next::Close {
+                return Ok(());
+            }
+            if ends {
+                self.node.metrics.request(clock::instant().duration_since(start).as_secs_f64());
+                began = None;
+            }
+        }
+    }
+
+    /// Waits for the rest of a message, or for the next one: no longer than the session may stand idle, and until the server stops.
+    async fn wait(&mut self, gateway: &Gateway, session: &Session, registered: &Registered) -> Result<Wait, Fault> {
+        if self.input.is_empty() && self.input.capacity() > KEEP_BYTES {
+            self.input = BytesMut::new();
+        }
+        let missing = gateway.missing(&self.input).clamp(READ_BYTES, READ_AHEAD_BYTES);
+        let limit = session.idle_limit().map(|(limit, error)| (clock::instant() + limit, error));
+        let idle = session.is_idle();
+        tokio::select! {
+            biased;
+            read = self.read(missing) => read,
+            () = registered.interrupt.stopped(idle) => Err(Fault::Fatal(shutdown_error())),
+            error = idle_too_long(limit) => Err(Fault::Fatal(error)),
+        }
+    }
+
+    /// Reads once, with room for `room` bytes. The buffer grows by what was received, never by what was announced.
+    async fn read(&mut self, room: usize) -> Result<Wait, Fault> {
+        self.input.reserve(room);
+        let count = self.reader.read_buf(&mut self.input).await?;
+        Ok(if count == 0 { Wait::Closed } else { Wait::Bytes })
+    }
+
+    /// Says why, then closes.
+    async fn fail(mut self, fault: Fault) {
+        match fault {
+            Fault::Fatal(error) | Fault::Statement(error) | Fault::Retry(error) => {
+                self.node.metrics.error(error.code);
+                tracing::debug!("a connection is closed: {error}");
+                if self.out.put_error(Severity::Fatal, &error, 0).is_ok() {
+                    self.close().await;
+                }
+            }
+            Fault::Io(error) => tracing::debug!("a connection broke: {error}"),
+        }
+    }
+
+    /// Sends what waits, says goodbye, and reads for a moment what the client still sends.
+    async fn close(mut self) {
+        let deadline = clock::instant() + LINGER;
+        let farewell = async {
+            self.out.finish().await?;
+            let mut left = LINGER_BYTES;
+            while left > 0 {
+                self.input.clear();
+                self.input.reserve(READ_BYTES);
+                match self.reader.read_buf(&mut self.input).await? {
+                    0 => break,
+                    count => left = left.saturating_sub(count),
+                }
+            }
+            Ok::<(), std::io::Error>(())
+        };
+        // The client may have left already; then there is nobody to be told.
+        let _ = timeout_at(deadline, farewell).await;
+    }
+}
+
+async fn idle_too_long(limit: Option<(Instant, SqlError)>) -> SqlError {
+    match limit {
+        Some((deadline, error)) => {
+            sleep_until(deadline).await;
+            error
+        }
+        None => std::future::pending().await,
+    }
+}

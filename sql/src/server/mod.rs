@@ -1,0 +1,121 @@
+//! The server side of the PostgreSQL protocol: sockets, startup, the connection loop, stop.
+//!
+//! [`SqlServer::serve`] accepts connections and gives each a task ([`connection`]): bytes pass the gateway ([`frame`]; before the
+//! session exists, [`startup`]), messages go to the [`crate::session`], replies come back buffered. What all connections of a
+//! node share is the [`Node`]; the [`registry`] is how a CancelRequest on one connection reaches the statement of another.
+
+pub(crate) mod clock;
+mod config;
+mod connection;
+mod frame;
+mod metrics;
+mod registry;
+mod startup;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use txn::Database;
+
+use crate::catalog::CatalogCache;
+use crate::session::fault::Fault;
+pub use config::SqlConfig;
+pub(crate) use frame::{Frontend, violation};
+pub use metrics::SqlMetrics;
+use registry::Registry;
+
+/// How long connections have to close once they were told to; a commit that takes longer goes on without `serve`.
+const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// How long accepting pauses when the system cannot give us a socket.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What all connections of a node share.
+pub(crate) struct Node {
+    pub(crate) db: Database,
+    pub(crate) catalog: CatalogCache,
+    pub(crate) config: SqlConfig,
+    pub(crate) metrics: SqlMetrics,
+    pub(crate) sessions: Arc<Registry>,
+    initialised: OnceCell<()>,
+}
+
+impl Node {
+    /// Makes sure that the catalog's own records exist, which the first statement of a new cluster finds missing.
+    pub(crate) async fn initialised(&self) -> Result<(), Fault> {
+        self.initialised.get_or_try_init(|| async { self.catalog.initialise(&self.db).await }).await?;
+        Ok(())
+    }
+}
+
+/// The front end of a node.
+pub struct SqlServer {
+    node: Arc<Node>,
+    handshakes: Arc<Semaphore>,
+}
+
+impl SqlServer {
+    /// A front end over a database. The config must be valid (see [`SqlConfig::validate`]).
+    pub fn new(db: Database, config: SqlConfig, metrics: SqlMetrics) -> Arc<SqlServer> {
+        let handshakes = Arc::new(Semaphore::new(config.max_handshakes));
+        let sessions = Registry::new(config.node_id);
+        let catalog = CatalogCache::new();
+        let node = Node { db, catalog, config, metrics, sessions, initialised: OnceCell::new() };
+        Arc::new(SqlServer { node: Arc::new(node), handshakes })
+    }
+
+    /// How many sessions are open.
+    pub fn connections(&self) -> usize {
+        self.node.sessions.len()
+    }
+
+    /// Serves connections until `stop`; then accepts no more, ends idle sessions at once and others when they come to the end of their
+    /// statement or transaction block, and after `grace` stops what still runs. Every session that is ended is told 57P01; a commit is
+    /// never interrupted.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken, grace: Duration) {
+        let tasks = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => self.accept(stream, &tasks, &stop),
+                // Out of descriptors, or a client that left at once: neither may end the loop.
+                Err(error) => {
+                    tracing::warn!("cannot accept a connection: {error}");
+                    clock::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        tasks.close();
+        self.node.sessions.drain();
+        if tokio::time::timeout(grace, tasks.wait()).await.is_ok() {
+            return;
+        }
+        self.node.sessions.kill();
+        if tokio::time::timeout(CLOSE_GRACE, tasks.wait()).await.is_err() {
+            tracing::warn!("{} connections did not close in time", tasks.len());
+        }
+    }
+
+    fn accept(&self, stream: TcpStream, tasks: &TaskTracker, stop: &CancellationToken) {
+        let Ok(permit) = self.handshakes.clone().try_acquire_owned() else {
+            self.node.metrics.refuse();
+            return;
+        };
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("cannot set TCP_NODELAY: {error}");
+        }
+        let node = self.node.clone();
+        let stop = stop.clone();
+        let (reader, writer) = stream.into_split();
+        tasks.spawn(async move { connection::run(node, reader, Box::new(writer), permit, stop).await });
+    }
+}

@@ -1,0 +1,221 @@
+//! Carries out the session's own statements.
+
+use super::Session;
+use super::control::{Control, Discard, Isolation, Modes};
+use super::fault::Fault;
+use super::output::{Notice, Output};
+use super::rows::{Formats, put_row};
+use super::state::{Block, Ending, check_isolation};
+use super::statement::{Listing, listing_columns};
+use crate::error::{SqlError, SqlState};
+use crate::server::clock;
+use crate::types::Datum;
+
+/// What a session statement answers.
+pub(crate) enum Reply {
+    /// Its command tag.
+    Tag(&'static str),
+    /// Rows.
+    Listing(Listing),
+}
+
+impl Reply {
+    /// The command tag.
+    pub(crate) fn tag(&self) -> String {
+        match self {
+            Reply::Tag(tag) => (*tag).to_owned(),
+            Reply::Listing(_) => "SHOW".to_owned(),
+        }
+    }
+}
+
+impl Session {
+    /// Carries out a statement. Outside of a block it runs in the implicit transaction, which the caller has opened.
+    pub(crate) async fn command(&mut self, control: &Control, out: &mut Output) -> Result<Reply, Fault> {
+        if !control.ends_transaction() {
+            self.state.check_alive()?;
+        }
+        self.node.metrics.command(control);
+        match control {
+            Control::Begin { tag, modes } => {
+                let notice = self.state.begin(*modes, self.settings.default_read_only())?;
+                self.notify_if(notice, out)?;
+                Ok(Reply::Tag(tag))
+            }
+            Control::Commit { chain } => {
+                let ending = self.state.commit(*chain)?;
+                self.end_block(ending, *chain, out).await
+            }
+            Control::Rollback { chain } => {
+                let ending = self.state.rollback(*chain)?;
+                self.end_block(ending, *chain, out).await
+            }
+            Control::Set { name, values, local } => self.set(name, values.as_deref(), *local, out),
+            Control::SetTransaction { modes, session } => self.set_transaction(*modes, *session, out),
+            Control::SetNothing(tag) => Ok(Reply::Tag(tag)),
+            Control::Reset(name) => {
+                match name {
+                    Some(name) => self.settings.set(name, None, false)?,
+                    None => self.settings.reset_all(),
+                }
+                Ok(Reply::Tag("RESET"))
+            }
+            Control::Show(name) => self.show(control, name.as_deref()),
+            Control::Discard(what) => self.discard(*what),
+            Control::Deallocate(name) => self.deallocate(name.as_deref()),
+            Control::Close(name) => self.close_cursor(name.as_deref()),
+            Control::Unlisten => Ok(Reply::Tag("UNLISTEN")),
+            Control::Unsupported(error) => Err((**error).clone().into()),
+        }
+    }
+
+    /// Sends up to `limit` rows (0: all) of a listing; false if the limit was met.
+    pub(crate) fn put_listing(
+        &self,
+        listing: &mut Listing,
+        formats: &Formats,
+        limit: usize,
+        out: &mut Output,
+    ) -> Result<(usize, bool), Fault> {
+        let mut sent = 0;
+        while limit == 0 || sent < limit {
+            let Some(row) = listing.rows.next() else {
+                return Ok((sent, true));
+            };
+            put_row(out.buffer(), &row, &listing.columns, formats, self.settings.zone())?;
+            sent += 1;
+        }
+        Ok((sent, false))
+    }
+
+    fn notify_if(&self, notice: Option<Notice>, out: &mut Output) -> Result<(), Fault> {
+        match notice {
+            Some(notice) => self.notify(&notice, out),
+            None => Ok(()),
+        }
+    }
+
+    async fn end_block(&mut self, ending: Ending, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
+        self.notify_if(ending.notice, out)?;
+        self.end(ending.fate).await?;
+        if chain {
+            self.state.restart();
+            self.now = clock::micros();
+        }
+        Ok(Reply::Tag(ending.tag))
+    }
+
+    fn set(&mut self, name: &str, values: Option<&[String]>, local: bool, out: &mut Output) -> Result<Reply, Fault> {
+        if local && self.state.block() == Block::Implicit {
+            let message = "SET LOCAL can only be used in transaction blocks";
+            self.notify(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
+        }
+        if let Some(modes) = self.transaction_setting(name, values)? {
+            if self.state.block() == Block::Explicit {
+                self.state.set_modes(modes)?;
+            } else {
+                check_isolation(modes.isolation)?;
+            }
+        } else {
+            self.settings.set(name, values, local)?;
+        }
+        Ok(Reply::Tag("SET"))
+    }
+
+    /// The modes that a setting of the running transaction stands for; `None` for other settings. The value is checked as any.
+    fn transaction_setting(&mut self, name: &str, values: Option<&[String]>) -> Result<Option<Modes>, SqlError> {
+        let lower = name.to_ascii_lowercase();
+        if !matches!(lower.as_str(), "transaction_isolation" | "transaction_read_only" | "transaction_deferrable") {
+            return Ok(None);
+        }
+        let Some(values) = values else {
+            return Ok(Some(Modes::default()));
+        };
+        let checked = super::settings::check(&lower, values)?;
+        let mut modes = Modes::default();
+        match lower.as_str() {
+            "transaction_isolation" => modes.isolation = Some(Isolation::RepeatableRead),
+            "transaction_read_only" => modes.read_only = Some(checked == "on"),
+            _ => modes.deferrable = Some(checked == "on"),
+        }
+        Ok(Some(modes))
+    }
+
+    fn set_transaction(&mut self, modes: Modes, session: bool, out: &mut Output) -> Result<Reply, Fault> {
+        if !session {
+            let notice = self.state.set_modes(modes)?;
+            self.notify_if(notice, out)?;
+            return Ok(Reply::Tag("SET"));
+        }
+        check_isolation(modes.isolation)?;
+        let on_off = |flag: bool| vec![super::settings::on_off(flag).to_owned()];
+        if let Some(read_only) = modes.read_only {
+            self.settings.set("default_transaction_read_only", Some(&on_off(read_only)), false)?;
+        }
+        if let Some(deferrable) = modes.deferrable {
+            self.settings.set("default_transaction_deferrable", Some(&on_off(deferrable)), false)?;
+        }
+        Ok(Reply::Tag("SET"))
+    }
+
+    fn show(&self, control: &Control, name: Option<&str>) -> Result<Reply, Fault> {
+        let text = |value: &str| Datum::Text(value.into());
+        let rows = match name {
+            Some(name) => {
+                let value = match name.to_ascii_lowercase().as_str() {
+                    "transaction_read_only" => super::settings::on_off(self.state.read_only()),
+                    "transaction_deferrable" => super::settings::on_off(self.state.deferrable()),
+                    _ => self.settings.show(name)?.1,
+                };
+                vec![vec![text(value)]]
+            }
+            None => self.settings.show_all().into_iter().map(|row| row.iter().map(|v| text(v)).collect()).collect(),
+        };
+        let columns = listing_columns(control).unwrap_or_default();
+        Ok(Reply::Listing(Listing { columns, rows: rows.into_iter() }))
+    }
+
+    fn discard(&mut self, what: Discard) -> Result<Reply, Fault> {
+        match what {
+            Discard::All => {
+                self.state.check_outside_block("DISCARD ALL")?;
+                self.settings.reset_all();
+                self.statements.clear();
+                self.portals.clear();
+                self.plans.clear();
+                Ok(Reply::Tag("DISCARD ALL"))
+            }
+            Discard::Plans => {
+                self.plans.clear();
+                Ok(Reply::Tag("DISCARD PLANS"))
+            }
+            Discard::Sequences => Ok(Reply::Tag("DISCARD SEQUENCES")),
+            Discard::Temp => Ok(Reply::Tag("DISCARD TEMP")),
+        }
+    }
+
+    fn deallocate(&mut self, name: Option<&str>) -> Result<Reply, Fault> {
+        match name {
+            None => {
+                self.statements.retain(|name, _| name.is_empty());
+                Ok(Reply::Tag("DEALLOCATE ALL"))
+            }
+            Some(name) if !name.is_empty() && self.statements.remove(name).is_some() => Ok(Reply::Tag("DEALLOCATE")),
+            Some(name) => Err(super::extended::no_statement(name).into()),
+        }
+    }
+
+    fn close_cursor(&mut self, name: Option<&str>) -> Result<Reply, Fault> {
+        match name {
+            None => {
+                self.portals.clear();
+                Ok(Reply::Tag("CLOSE CURSOR ALL"))
+            }
+            Some(name) if !name.is_empty() && self.portals.remove(name).is_some() => Ok(Reply::Tag("CLOSE CURSOR")),
+            Some(name) => {
+                let message = format!("cursor \"{name}\" does not exist");
+                Err(SqlError::new(SqlState::INVALID_CURSOR_NAME, message).into())
+            }
+        }
+    }
+}

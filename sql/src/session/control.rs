@@ -1,0 +1,469 @@
+//! The session's own statements: transaction control, settings, prepared statements by name. Parsed here, from tokens, because
+//! they never reach the binder, because the common ones must cost next to nothing, and because the general parser does not
+//! know some of them (ABORT, DEFERRABLE). Pure: text in, a [`Control`] out.
+
+use super::lexer::{Lexer, Spanned, Token};
+use crate::error::{SqlError, SqlState};
+
+/// A statement that the session itself carries out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// BEGIN, START TRANSACTION; the tag is either.
+    Begin { tag: &'static str, modes: Modes },
+    /// COMMIT, END.
+    Commit { chain: bool },
+    /// ROLLBACK, ABORT.
+    Rollback { chain: bool },
+    /// SET name = values; no values for DEFAULT.
+    Set { name: String, values: Option<Vec<String>>, local: bool },
+    /// SET TRANSACTION, or with `session` SET SESSION CHARACTERISTICS AS TRANSACTION.
+    SetTransaction { modes: Modes, session: bool },
+    /// A SET that changes nothing here, such as SET CONSTRAINTS ALL IMMEDIATE; with its tag.
+    SetNothing(&'static str),
+    /// RESET name, or RESET ALL.
+    Reset(Option<String>),
+    /// SHOW name, or SHOW ALL.
+    Show(Option<String>),
+    /// DISCARD.
+    Discard(Discard),
+    /// DEALLOCATE name, or DEALLOCATE ALL.
+    Deallocate(Option<String>),
+    /// CLOSE name, or CLOSE ALL.
+    Close(Option<String>),
+    /// UNLISTEN: nobody can listen, so there is nothing to do.
+    Unlisten,
+    /// Known and not supported: the error to give when it is run.
+    Unsupported(Box<SqlError>),
+}
+
+/// What to discard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discard {
+    /// Everything of the session.
+    All,
+    /// Cached plans.
+    Plans,
+    /// Cached sequence values, of which there are none.
+    Sequences,
+    /// Temporary tables, of which there are none.
+    Temp,
+}
+
+/// Transaction modes, as far as given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Modes {
+    /// ISOLATION LEVEL.
+    pub(crate) isolation: Option<Isolation>,
+    /// READ ONLY or READ WRITE.
+    pub(crate) read_only: Option<bool>,
+    /// DEFERRABLE or NOT DEFERRABLE.
+    pub(crate) deferrable: Option<bool>,
+}
+
+/// Isolation levels by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// Runs as snapshot isolation, which allows nothing that this level forbids.
+    ReadUncommitted,
+    /// Likewise.
+    ReadCommitted,
+    /// Snapshot isolation.
+    RepeatableRead,
+    /// Not there yet.
+    Serializable,
+}
+
+impl Isolation {
+    /// The level of a name, in lower case.
+    pub(crate) fn from_name(name: &str) -> Option<Isolation> {
+        match name {
+            "read uncommitted" => Some(Isolation::ReadUncommitted),
+            "read committed" => Some(Isolation::ReadCommitted),
+            "repeatable read" => Some(Isolation::RepeatableRead),
+            "serializable" => Some(Isolation::Serializable),
+            _ => None,
+        }
+    }
+}
+
+impl Control {
+    /// Whether it ends a transaction, which is all that a failed one takes.
+    pub(crate) fn ends_transaction(&self) -> bool {
+        matches!(self, Control::Commit { .. } | Control::Rollback { .. })
+    }
+}
+
+/// Parses a session statement; `None` if the text is a statement of another kind.
+pub(crate) fn parse_control(text: &str) -> Result<Option<Control>, SqlError> {
+    let mut p = Parser::new(text);
+    let Some(Spanned { token: Token::Word(first), .. }) = &p.head else {
+        return Ok(None);
+    };
+    let first = first.to_ascii_lowercase();
+    let parse: fn(&mut Parser<'_>) -> Result<Control, SqlError> = match first.as_str() {
+        "begin" => begin,
+        "start" => start,
+        "commit" | "end" => commit,
+        "rollback" | "abort" => rollback,
+        "set" => set,
+        "reset" => reset,
+        "show" => show,
+        "discard" => discard,
+        "deallocate" => deallocate,
+        "close" => close,
+        "unlisten" => unlisten,
+        "savepoint" | "release" => return Ok(Some(unsupported("savepoints are not supported"))),
+        "prepare" | "execute" => return Ok(Some(prepare(&mut p, &first))),
+        "declare" | "fetch" | "move" => return Ok(Some(unsupported("SQL-level cursors are not supported"))),
+        "listen" | "notify" => return Ok(Some(unsupported("LISTEN and NOTIFY are not supported"))),
+        _ => return Ok(None),
+    };
+    p.advance();
+    let control = parse(&mut p)?;
+    if matches!(control, Control::Unsupported(_)) {
+        return Ok(Some(control));
+    }
+    p.end()?;
+    Ok(Some(control))
+}
+
+fn unsupported(message: &str) -> Control {
+    Control::Unsupported(Box::new(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)))
+}
+
+fn begin(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    p.transaction_word();
+    Ok(Control::Begin { tag: "BEGIN", modes: modes(p)? })
+}
+
+fn start(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    p.expect("transaction")?;
+    Ok(Control::Begin { tag: "START TRANSACTION", modes: modes(p)? })
+}
+
+fn commit(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    if p.take("prepared") {
+        return Ok(unsupported("prepared transactions are not supported"));
+    }
+    p.transaction_word();
+    Ok(Control::Commit { chain: chain(p)? })
+}
+
+fn rollback(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    if p.take("prepared") {
+        return Ok(unsupported("prepared transactions are not supported"));
+    }
+    p.transaction_word();
+    if p.take("to") {
+        return Ok(unsupported("savepoints are not supported"));
+    }
+    Ok(Control::Rollback { chain: chain(p)? })
+}
+
+fn chain(p: &mut Parser<'_>) -> Result<bool, SqlError> {
+    if !p.take("and") {
+        return Ok(false);
+    }
+    let chain = !p.take("no");
+    p.expect("chain")?;
+    Ok(chain)
+}
+
+fn modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
+    let mut modes = Modes::default();
+    while p.head.is_some() {
+        if p.take("isolation") {
+            p.expect("level")?;
+            modes.isolation = Some(isolation(p)?);
+        } else if p.take("read") {
+            let read_only = p.take("only");
+            if !read_only {
+                p.expect("write")?;
+            }
+            modes.read_only = Some(read_only);
+        } else if p.take("deferrable") {
+            modes.deferrable = Some(true);
+        } else {
+            p.expect("not")?;
+            p.expect("deferrable")?;
+            modes.deferrable = Some(false);
+        }
+        if p.take_symbol(',') && p.head.is_none() {
+            return Err(p.error());
+        }
+    }
+    Ok(modes)
+}
+
+fn isolation(p: &mut Parser<'_>) -> Result<Isolation, SqlError> {
+    if p.take("serializable") {
+        return Ok(Isolation::Serializable);
+    }
+    if p.take("repeatable") {
+        p.expect("read")?;
+        return Ok(Isolation::RepeatableRead);
+    }
+    p.expect("read")?;
+    if p.take("committed") {
+        return Ok(Isolation::ReadCommitted);
+    }
+    p.expect("uncommitted")?;
+    Ok(Isolation::ReadUncommitted)
+}
+
+fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    let local = p.take("local");
+    let session = !local && p.take("session");
+    if session && p.take("characteristics") {
+        p.expect("as")?;
+        p.expect("transaction")?;
+        return Ok(Control::SetTransaction { modes: some_modes(p)?, session: true });
+    }
+    if p.take("transaction") {
+        if p.take("snapshot") {
+            return Ok(unsupported("exported snapshots are not supported"));
+        }
+        return Ok(Control::SetTransaction { modes: some_modes(p)?, session: false });
+    }
+    if p.take("constraints") {
+        while p.head.is_some() {
+            p.advance();
+        }
+        return Ok(Control::SetNothing("SET CONSTRAINTS"));
+    }
+    if p.take("role") {
+        return role(p, "none", "changing the role is not supported");
+    }
+    if p.take("session") || (session && p.is("authorization")) {
+        p.expect("authorization")?;
+        return role(p, "default", "changing the session authorization is not supported");
+    }
+    if p.take("time") {
+        p.expect("zone")?;
+        return Ok(Control::Set { name: "timezone".to_owned(), values: time_zone(p)?, local });
+    }
+    if p.take("names") {
+        let values = if p.head.is_none() || p.take("default") { None } else { Some(vec![p.value()?]) };
+        return Ok(Control::Set { name: "client_encoding".to_owned(), values, local });
+    }
+    let name = p.name()?;
+    if !p.take_symbol('=') {
+        p.expect("to")?;
+    }
+    if p.take("default") {
+        return Ok(Control::Set { name, values: None, local });
+    }
+    let mut values = vec![p.value()?];
+    while p.take_symbol(',') {
+        values.push(p.value()?);
+    }
+    Ok(Control::Set { name, values: Some(values), local })
+}
+
+fn some_modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
+    if p.head.is_none() { Err(p.error()) } else { modes(p) }
+}
+
+/// SET ROLE and SET SESSION AUTHORIZATION: only the word that means "as I connected" is possible.
+fn role(p: &mut Parser<'_>, own: &str, refusal: &str) -> Result<Control, SqlError> {
+    if p.take(own) { Ok(Control::SetNothing("SET")) } else { Ok(unsupported(refusal)) }
+}
+
+fn time_zone(p: &mut Parser<'_>) -> Result<Option<Vec<String>>, SqlError> {
+    if p.take("local") || p.take("default") {
+        return Ok(None);
+    }
+    Ok(Some(vec![p.value()?]))
+}
+
+fn reset(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    if p.take("all") {
+        return Ok(Control::Reset(None));
+    }
+    if p.take("role") {
+        return Ok(Control::SetNothing("RESET"));
+    }
+    if p.take("session") {
+        p.expect("authorization")?;
+        return Ok(Control::SetNothing("RESET"));
+    }
+    Ok(Control::Reset(Some(shown_name(p)?)))
+}
+
+fn show(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    if p.take("all") {
+        return Ok(Control::Show(None));
+    }
+    if p.take("session") {
+        p.expect("authorization")?;
+        return Ok(Control::Show(Some("session_authorization".to_owned())));
+    }
+    Ok(Control::Show(Some(shown_name(p)?)))
+}
+
+/// A setting's name, or the words that stand for one.
+fn shown_name(p: &mut Parser<'_>) -> Result<String, SqlError> {
+    if p.take("time") {
+        p.expect("zone")?;
+        return Ok("timezone".to_owned());
+    }
+    if p.take("transaction") {
+        p.expect("isolation")?;
+        p.expect("level")?;
+        return Ok("transaction_isolation".to_owned());
+    }
+    p.name()
+}
+
+fn discard(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    let kinds = [
+        ("all", Discard::All),
+        ("plans", Discard::Plans),
+        ("sequences", Discard::Sequences),
+        ("temp", Discard::Temp),
+        ("temporary", Discard::Temp),
+    ];
+    for (word, kind) in kinds {
+        if p.take(word) {
+            return Ok(Control::Discard(kind));
+        }
+    }
+    Err(p.error())
+}
+
+fn deallocate(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    p.take("prepare");
+    if p.take("all") {
+        return Ok(Control::Deallocate(None));
+    }
+    Ok(Control::Deallocate(Some(p.identifier()?)))
+}
+
+fn close(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    if p.take("all") {
+        return Ok(Control::Close(None));
+    }
+    Ok(Control::Close(Some(p.identifier()?)))
+}
+
+fn unlisten(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    if !p.take_symbol('*') {
+        p.identifier()?;
+    }
+    Ok(Control::Unlisten)
+}
+
+fn prepare(p: &mut Parser<'_>, first: &str) -> Control {
+    p.advance();
+    if first == "prepare" && p.is("transaction") {
+        unsupported("prepared transactions are not supported")
+    } else {
+        unsupported("PREPARE and EXECUTE are not supported: prepare statements through the protocol")
+    }
+}
+
+/// A cursor over a statement's tokens with one token of look-ahead.
+struct Parser<'a> {
+    text: &'a str,
+    lexer: Lexer<'a>,
+    head: Option<Spanned<'a>>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Parser<'a> {
+        let mut lexer = Lexer::new(text);
+        let head = lexer.next();
+        Parser { text, lexer, head }
+    }
+
+    fn advance(&mut self) {
+        self.head = self.lexer.next();
+    }
+
+    /// Whether the next token is this keyword.
+    fn is(&self, word: &str) -> bool {
+        matches!(&self.head, Some(Spanned { token: Token::Word(w), .. }) if w.eq_ignore_ascii_case(word))
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        let found = self.is(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn take_symbol(&mut self, symbol: char) -> bool {
+        let found = matches!(&self.head, Some(s) if s.token == Token::Symbol(symbol));
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect(&mut self, word: &str) -> Result<(), SqlError> {
+        if self.take(word) { Ok(()) } else { Err(self.error()) }
+    }
+
+    /// The word that may follow BEGIN, COMMIT and ROLLBACK and says nothing.
+    fn transaction_word(&mut self) {
+        let _ = self.take("transaction") || self.take("work");
+    }
+
+    fn end(&self) -> Result<(), SqlError> {
+        if self.head.is_none() { Ok(()) } else { Err(self.error()) }
+    }
+
+    /// An identifier, folded to lower case unless quoted.
+    fn identifier(&mut self) -> Result<String, SqlError> {
+        let name = match &self.head {
+            Some(Spanned { token: Token::Word(word), .. }) => word.to_lowercase(),
+            Some(Spanned { token: Token::Quoted(word), .. }) => word.clone(),
+            _ => return Err(self.error()),
+        };
+        self.advance();
+        Ok(name)
+    }
+
+    /// A setting's name: identifiers joined by dots.
+    fn name(&mut self) -> Result<String, SqlError> {
+        let mut name = self.identifier()?;
+        while self.take_symbol('.') {
+            name.push('.');
+            name.push_str(&self.identifier()?);
+        }
+        Ok(name)
+    }
+
+    /// A setting's value: a word, a string, or a number with a sign.
+    fn value(&mut self) -> Result<String, SqlError> {
+        let minus = self.take_symbol('-');
+        let plus = !minus && self.take_symbol('+');
+        let value = match &self.head {
+            Some(Spanned { token: Token::Number(number), .. }) if minus => format!("-{number}"),
+            Some(Spanned { token: Token::Number(number), .. }) => (*number).to_owned(),
+            _ if minus || plus => return Err(self.error()),
+            Some(Spanned { token: Token::Text(text), .. }) => text.clone(),
+            _ => return self.identifier(),
+        };
+        self.advance();
+        Ok(value)
+    }
+
+    /// The syntax error at the next token.
+    fn error(&self) -> SqlError {
+        let (message, start) = match &self.head {
+            None => ("syntax error at end of input".to_owned(), self.text.len()),
+            Some(Spanned { token: Token::Unterminated, start, .. }) => {
+                (format!("unterminated quoted string at or near \"{}\"", &self.text[*start..]), *start)
+            }
+            Some(s) => (format!("syntax error at or near \"{}\"", &self.text[s.start..s.end]), s.start),
+        };
+        let position = self.text[..start].chars().count() + 1;
+        SqlError::new(SqlState::SYNTAX_ERROR, message).at(u32::try_from(position).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+#[path = "control_tests.rs"]
+mod tests;

@@ -1,0 +1,119 @@
+//! Session statements as clients write them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn ok(text: &str) -> Control {
+    parse_control(text)
+        .unwrap_or_else(|e| panic!("{text}: {e}"))
+        .unwrap_or_else(|| panic!("{text}: not a session statement"))
+}
+
+fn set(name: &str, values: &[&str], local: bool) -> Control {
+    Control::Set { name: name.into(), values: Some(values.iter().map(|v| (*v).to_owned()).collect()), local }
+}
+
+#[test]
+fn transaction_control() {
+    let plain = Modes::default();
+    for text in ["BEGIN", "begin work", "Begin Transaction", "/* x */ begin -- y"] {
+        assert_eq!(ok(text), Control::Begin { tag: "BEGIN", modes: plain });
+    }
+    let modes = Modes { isolation: Some(Isolation::RepeatableRead), read_only: Some(true), deferrable: Some(false) };
+    for text in [
+        "start transaction isolation level repeatable read, read only, not deferrable",
+        "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY NOT DEFERRABLE",
+    ] {
+        assert_eq!(ok(text), Control::Begin { tag: "START TRANSACTION", modes });
+    }
+    for text in ["commit", "END", "commit work and no chain", "end transaction"] {
+        assert_eq!(ok(text), Control::Commit { chain: false });
+    }
+    assert_eq!(ok("commit and chain"), Control::Commit { chain: true });
+    for text in ["rollback", "ABORT", "abort transaction", "rollback work"] {
+        assert_eq!(ok(text), Control::Rollback { chain: false });
+    }
+    for text in [
+        "savepoint a",
+        "release a",
+        "rollback to a",
+        "rollback to savepoint a",
+        "prepare transaction 'x'",
+        "commit prepared 'x'",
+    ] {
+        let Control::Unsupported(error) = ok(text) else { panic!("{text}") };
+        assert_eq!(error.code.0, "0A000");
+    }
+}
+
+#[test]
+fn settings() {
+    assert_eq!(ok("set application_name = 'x'"), set("application_name", &["x"], false));
+    assert_eq!(ok("SET LOCAL Work_Mem TO -5"), set("work_mem", &["-5"], true));
+    assert_eq!(ok("set session search_path to \"$user\", public"), set("search_path", &["$user", "public"], false));
+    assert_eq!(ok("set cortado.replica_read = closest"), set("cortado.replica_read", &["closest"], false));
+    assert_eq!(ok("set extra_float_digits = +3"), set("extra_float_digits", &["3"], false));
+    assert_eq!(ok("set time zone 'Europe/Berlin'"), set("timezone", &["Europe/Berlin"], false));
+    assert_eq!(ok("set time zone -7"), set("timezone", &["-7"], false));
+    assert_eq!(ok("set names 'utf8'"), set("client_encoding", &["utf8"], false));
+    let default = Control::Set { name: "datestyle".into(), values: None, local: false };
+    assert_eq!(ok("set datestyle to default"), default);
+    let serializable = Modes { isolation: Some(Isolation::Serializable), ..Modes::default() };
+    assert_eq!(
+        ok("set session characteristics as transaction isolation level serializable"),
+        Control::SetTransaction { modes: serializable, session: true }
+    );
+    assert_eq!(ok("set constraints all immediate"), Control::SetNothing("SET CONSTRAINTS"));
+    assert_eq!(ok("set session authorization default"), Control::SetNothing("SET"));
+    assert_eq!(ok("set role none"), Control::SetNothing("SET"));
+    assert!(matches!(ok("set role bob"), Control::Unsupported(_)));
+    assert_eq!(ok("reset all"), Control::Reset(None));
+    assert_eq!(ok("reset cortado.hedge"), Control::Reset(Some("cortado.hedge".into())));
+    assert_eq!(ok("SHOW TRANSACTION ISOLATION LEVEL"), Control::Show(Some("transaction_isolation".into())));
+    assert_eq!(ok("show time zone"), Control::Show(Some("timezone".into())));
+    assert_eq!(ok("show all"), Control::Show(None));
+}
+
+#[test]
+fn the_rest() {
+    assert_eq!(ok("discard all"), Control::Discard(Discard::All));
+    assert_eq!(ok("deallocate prepare \"S_1\""), Control::Deallocate(Some("S_1".into())));
+    assert_eq!(ok("DEALLOCATE ALL"), Control::Deallocate(None));
+    assert_eq!(ok("close all"), Control::Close(None));
+    assert_eq!(ok("unlisten *"), Control::Unlisten);
+    for text in ["select 1", "insert into t values (1)", "(select 1)", "explain select 1", "", "'begin'"] {
+        assert_eq!(parse_control(text), Ok(None), "{text}");
+    }
+}
+
+#[test]
+fn syntax_errors_say_where() {
+    let cases = [
+        ("begin isolation", "syntax error at end of input", 16),
+        ("commit and", "syntax error at end of input", 11),
+        ("commit é now", "syntax error at or near \"é\"", 8),
+        ("set x", "syntax error at end of input", 6),
+        ("set x = 'a", "unterminated quoted string at or near \"'a\"", 9),
+        ("set x = a b", "syntax error at or near \"b\"", 11),
+        ("begin read only,", "syntax error at end of input", 17),
+        ("start", "syntax error at end of input", 6),
+        ("discard it", "syntax error at or near \"it\"", 9),
+        ("set transaction", "syntax error at end of input", 16),
+    ];
+    for (text, message, position) in cases {
+        let error = parse_control(text).expect_err(text);
+        assert_eq!(
+            (error.code.0, error.message.as_str(), error.position),
+            ("42601", message, Some(position)),
+            "{text}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(first in prop::sample::select(vec!["begin", "set", "show", "commit", "reset", "close"]), rest in "[ a-z='\",.;é0-9-]{0,30}") {
+        let _ = parse_control(&format!("{first} {rest}"));
+    }
+}

@@ -1,0 +1,292 @@
+//! Running plans: the transaction they run in, the plan for a text, rows to the client, and the second try after a conflict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pgwire::messages::response::CommandComplete;
+
+use super::fault::Fault;
+use super::output::Output;
+use super::rows::put_row;
+use super::settings::Settings;
+use super::state::Block;
+use super::statement::{Body, Bound, Call, Query, Run};
+use super::{Active, Session, control, lexer};
+use crate::catalog::{Catalog, constraint_error};
+use crate::error::{SqlError, SqlState};
+use crate::exec::{ExecContext, Execution, Tag};
+use crate::parse;
+use crate::plan;
+use crate::server::clock;
+use crate::types::SqlType;
+
+/// Rows asked of an execution at once.
+const BATCH_ROWS: usize = 128;
+
+/// How often a statement that met conflicts is run again before the client is told.
+const MAX_RETRIES: u32 = 10;
+
+/// The longest wait before such a run.
+const MAX_BACKOFF: Duration = Duration::from_millis(100);
+
+/// How far a run got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// To its end; the command tag.
+    Complete(String),
+    /// To the row limit.
+    Suspended,
+}
+
+/// A statement that can be run again in place of the run that met a conflict.
+pub(crate) struct Replay {
+    /// The statement.
+    pub(crate) call: Box<Call>,
+    /// Where its output begins.
+    pub(crate) mark: u64,
+}
+
+impl Session {
+    /// The statement that a piece of text is. A text that was bound before is not parsed again.
+    pub(crate) fn read(&mut self, text: &str, declared: &[SqlType]) -> Result<Body, SqlError> {
+        if let Some((query, _)) = self.plans.get(text, declared) {
+            return Ok(Body::Query(query.clone()));
+        }
+        if let Some(control) = control::parse_control(text)? {
+            return Ok(Body::Control(Arc::new(control)));
+        }
+        let mut statements = parse::parse(text)?;
+        match statements.pop() {
+            None => Ok(Body::Empty),
+            Some(parsed) if statements.is_empty() => Ok(Body::Query(Arc::new(Query::new(text, parsed)))),
+            Some(_) => Err(several_commands()),
+        }
+    }
+
+    /// The one statement of a text in the extended protocol, and the characters before it.
+    pub(crate) fn read_single(&mut self, text: &str, declared: &[SqlType]) -> Result<(Body, u32), SqlError> {
+        match lexer::split(text).as_slice() {
+            [] => Ok((Body::Empty, 0)),
+            [piece] => {
+                self.shift = piece.shift;
+                Ok((self.read(piece.text, declared)?, piece.shift))
+            }
+            _ => Err(several_commands()),
+        }
+    }
+
+    /// The transaction, begun if there is none yet.
+    async fn active(&mut self) -> Result<&mut Active, Fault> {
+        if self.active.is_none() {
+            let node = &self.node;
+            let begin = async {
+                node.initialised().await?;
+                node.db.begin().await.map_err(Fault::from)
+            };
+            let txn = self.interrupt.guard(self.deadline, begin).await?;
+            self.active = Some(Active { txn, catalog: None, own_schema: false });
+        }
+        self.active.as_mut().ok_or_else(|| Fault::Statement(lost_transaction()))
+    }
+
+    /// The catalog that the transaction sees.
+    async fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
+        self.active().await?;
+        let Some(active) = &mut self.active else {
+            return Err(lost_transaction().into());
+        };
+        if let Some(catalog) = &active.catalog {
+            return Ok((catalog.clone(), active.own_schema));
+        }
+        let look = async { self.node.catalog.at(&active.txn).await.map_err(Fault::from) };
+        let catalog = self.interrupt.guard(self.deadline, look).await?;
+        active.catalog = Some(catalog.clone());
+        Ok((catalog, active.own_schema))
+    }
+
+    /// The plan of a query for the catalog that the transaction sees: `known` if it still holds, one from the cache, or a new one.
+    pub(crate) async fn plan(
+        &mut self,
+        query: &Arc<Query>,
+        declared: &Arc<[SqlType]>,
+        known: Option<&Arc<Bound>>,
+    ) -> Result<Arc<Bound>, Fault> {
+        let (catalog, own_schema) = self.catalog().await?;
+        self.state.mark_used();
+        let holds = |bound: &&Arc<Bound>| !bound.provisional && bound.plan.catalog_version == catalog.version;
+        if !own_schema {
+            if let Some(bound) = known.filter(holds) {
+                return Ok(bound.clone());
+            }
+            if let Some(bound) = self.plans.get(&query.text, declared).map(|(_, b)| b).filter(holds) {
+                return Ok(bound.clone());
+            }
+        }
+        self.node.metrics.binding();
+        let plan = plan::bind(&query.parsed()?, declared, &catalog)?;
+        let bound = Arc::new(Bound::new(plan, own_schema)?);
+        if !own_schema {
+            self.plans.put(&query.text, declared, (query.clone(), bound.clone()));
+        }
+        Ok(bound)
+    }
+
+    /// Starts a run, refusing what the transaction does not allow. `alone`: the commit follows at once, and may say what is wrong.
+    pub(crate) async fn start(&mut self, call: Call, alone: bool) -> Result<Run, Fault> {
+        let Call { query, bound, params, formats } = call;
+        if bound.plan.writes {
+            self.state.check_write(&query.command)?;
+        }
+        self.node.metrics.statement(&query.command);
+        self.executed += 1;
+        self.active().await?;
+        let execution = Execution::new(bound.plan.clone(), params)?;
+        Ok(Run { bound, execution, formats, alone, finished: false })
+    }
+
+    /// Sends rows until `limit` (0: no limit) are sent or the run is at its end. Large results are written while they are made.
+    pub(crate) async fn pump(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
+        let mut sent = 0;
+        while !run.finished {
+            let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
+            let rows = self.next_rows(run, wanted).await?;
+            let Some(columns) = run.bound.plan.columns.as_deref().filter(|_| !rows.is_empty()) else {
+                run.finished = true;
+                break;
+            };
+            for row in &rows {
+                put_row(out.buffer(), row, columns, &run.formats, self.settings.zone())?;
+            }
+            sent += rows.len();
+            if out.is_full() {
+                self.write(out).await?;
+            }
+            if limit != 0 && sent >= limit {
+                return Ok(Progress::Suspended);
+            }
+        }
+        if run.bound.plan.is_ddl
+            && let Some(active) = &mut self.active
+        {
+            active.catalog = None;
+            active.own_schema = true;
+        }
+        Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
+    }
+
+    async fn next_rows(&mut self, run: &mut Run, wanted: usize) -> Result<Vec<crate::exec::Row>, Fault> {
+        let Some(active) = &mut self.active else {
+            return Err(lost_transaction().into());
+        };
+        let mut context = ExecContext {
+            txn: &mut active.txn,
+            catalog: &self.node.catalog,
+            zone: self.settings.zone(),
+            now: self.now,
+            user: &self.user,
+            database: &self.database,
+            explicit: !run.alone,
+        };
+        let next = async { run.execution.next(&mut context, wanted).await.map_err(Fault::from) };
+        self.interrupt.guard(self.deadline, next).await
+    }
+
+    /// Runs a statement of the extended protocol again, from a new transaction, after a conflict; `commit`: and commits it. Its earlier
+    /// output is taken back; if that has been written, the conflict is the client's.
+    pub(crate) async fn run_again(
+        &mut self,
+        conflict: SqlError,
+        replay: &Replay,
+        commit: bool,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let mut conflict = conflict;
+        for attempt in 0..MAX_RETRIES {
+            if !out.take_back_to(replay.mark) {
+                break;
+            }
+            self.wait_to_retry(attempt).await?;
+            match self.run_once(&replay.call, commit, out).await {
+                Err(Fault::Retry(error)) => conflict = error,
+                other => return other,
+            }
+        }
+        Err(Fault::Statement(conflict))
+    }
+
+    async fn run_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
+        self.open(self.shift);
+        let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
+        if !call.bound.same_columns(&bound) {
+            return Err(changed_result().into());
+        }
+        let mut run = self.start(Call { bound, ..call.clone() }, commit).await?;
+        let progress = self.pump(&mut run, 0, out).await?;
+        if commit {
+            self.finish().await?;
+        }
+        if let Progress::Complete(tag) = progress {
+            self.last_complete = Some(out.position());
+            out.put(&CommandComplete::new(tag))?;
+        }
+        Ok(())
+    }
+
+    /// Drops the transaction that met a conflict, and waits a while so that the other one may end.
+    pub(crate) async fn wait_to_retry(&mut self, attempt: u32) -> Result<(), Fault> {
+        self.active = None;
+        self.executed = 0;
+        self.settings.rollback();
+        if self.state.block() == Block::Implicit {
+            self.state.fail();
+        }
+        self.node.metrics.retry();
+        let pause = clock::jitter(Duration::from_millis(1).saturating_mul(1 << attempt.min(8)).min(MAX_BACKOFF));
+        let wait = async {
+            clock::sleep(pause).await;
+            Ok::<(), Fault>(())
+        };
+        self.interrupt.guard(self.deadline, wait).await
+    }
+
+    /// Whether an error of a statement that stands alone allows another run.
+    pub(crate) fn may_retry(attempt: u32) -> bool {
+        attempt < MAX_RETRIES
+    }
+}
+
+/// Commits, to the end. What violates a constraint is told in the words of the constraint.
+pub(crate) async fn commit(active: Active, settings: &Settings) -> Result<(), Fault> {
+    let Active { txn, catalog, .. } = active;
+    let Err(error) = txn.commit().await else {
+        return Ok(());
+    };
+    let violated = catalog.and_then(|catalog| constraint_error(&catalog, &error, settings.zone()));
+    match violated {
+        Some(violation) => Err(Fault::Statement(violation)),
+        None => Err(error.into()),
+    }
+}
+
+fn tag_text(tag: &Tag, rows: usize) -> String {
+    match tag {
+        Tag::Select => format!("SELECT {rows}"),
+        Tag::Insert(count) => format!("INSERT 0 {count}"),
+        Tag::Update(count) => format!("UPDATE {count}"),
+        Tag::Delete(count) => format!("DELETE {count}"),
+        Tag::Plain(text) => (*text).to_owned(),
+    }
+}
+
+/// What a client gets whose statement's columns are no longer those it was told; drivers prepare it anew on this.
+pub(crate) fn changed_result() -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+}
+
+fn several_commands() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
+}
+
+fn lost_transaction() -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a statement runs without a transaction")
+}

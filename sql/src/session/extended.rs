@@ -1,0 +1,385 @@
+//! The extended query protocol: Parse, Bind, Describe, Execute, Close, Flush, Sync.
+//!
+//! All of a pipeline up to its Sync is one implicit transaction, unless a block is open. Replies wait in the output until Sync or
+//! Flush. A pipeline that executed one writing statement and nothing after it is run again inside when its commit meets a conflict,
+//! its reply taken back; so a client sees what it would have seen had it come a little later.
+
+use std::sync::Arc;
+
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{
+    Bind, BindComplete, Close, CloseComplete, Describe, Execute, Parse, ParseComplete, PortalSuspended,
+    TARGET_TYPE_BYTE_STATEMENT,
+};
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
+
+use super::execute::{Progress, Replay, changed_result};
+use super::fault::Fault;
+use super::output::Output;
+use super::rows::Formats;
+use super::state::Block;
+use super::statement::{Action, Body, Bound, Call, Portal, Prepared, Run, describe, listing_columns};
+use super::{MAX_PORTALS, MAX_STATEMENTS, Session};
+use crate::error::{SqlError, SqlState};
+use crate::server::violation;
+use crate::session::command::Reply;
+use crate::session::control::Control;
+use crate::types::{Datum, SqlType};
+
+impl Session {
+    /// Parse: prepares a statement, and says at once what is wrong with it.
+    pub(crate) async fn parse(&mut self, message: Parse, out: &mut Output) -> Result<(), Fault> {
+        let name = message.name.unwrap_or_default();
+        if name.is_empty() {
+            self.statements.remove("");
+        } else if self.statements.contains_key(&name) {
+            let error = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, error).into());
+        } else if self.statements.len() > MAX_STATEMENTS {
+            return Err(too_many("prepared statements").into());
+        }
+        let declared = declared_types(&message.type_oids)?;
+        let (body, shift) = self.read_single(&message.query, &declared)?;
+        if !ends_transaction(&body) && !matches!(body, Body::Empty) {
+            self.state.check_alive()?;
+        }
+        self.open(shift);
+        let bound = match &body {
+            Body::Query(query) => Some(self.plan(query, &declared, None).await?),
+            Body::Control(control) => {
+                if let Control::Unsupported(error) = &**control {
+                    return Err((**error).clone().into());
+                }
+                None
+            }
+            Body::Empty => None,
+        };
+        self.statements.insert(name, Prepared { body, bound, shift });
+        out.put(&ParseComplete::new())?;
+        Ok(())
+    }
+
+    /// Bind: makes a portal of a statement and values for its parameters.
+    pub(crate) async fn bind(&mut self, message: Bind, out: &mut Output) -> Result<(), Fault> {
+        let statement = message.statement_name.as_deref().unwrap_or("");
+        let name = message.portal_name.as_deref().unwrap_or("");
+        let Some(prepared) = self.statements.get(statement).cloned() else {
+            return Err(no_statement(statement).into());
+        };
+        let formats = Formats::read(&message.parameter_format_codes, Some(message.parameters.len()), |count| {
+            let codes = message.parameter_format_codes.len();
+            format!("bind message has {codes} parameter formats but {count} parameters")
+        })?;
+        check_parameter_count(statement, message.parameters.len(), prepared.params().len())?;
+        if !ends_transaction(&prepared.body) {
+            self.state.check_alive()?;
+        }
+        if !name.is_empty() && self.portals.contains_key(name) {
+            let error = format!("cursor \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, error).into());
+        }
+        if self.portals.len() > MAX_PORTALS {
+            return Err(too_many("portals").into());
+        }
+        self.open(prepared.shift);
+        let columns = |count: Option<usize>| {
+            Formats::read(&message.result_column_format_codes, count, |columns| {
+                let codes = message.result_column_format_codes.len();
+                format!("bind message has {codes} result formats but query has {columns} columns")
+            })
+        };
+        let portal = match &prepared.body {
+            Body::Empty => Portal { action: Action::Empty, formats: columns(None)?, shift: prepared.shift },
+            Body::Control(control) => {
+                let count = listing_columns(control).map(|c| c.len());
+                Portal { action: Action::Control(control.clone()), formats: columns(count)?, shift: prepared.shift }
+            }
+            Body::Query(query) => {
+                let bound = self.current_plan(statement, &prepared).await?;
+                let params = self.decode_parameters(&bound.params, &formats, &message.parameters)?;
+                let formats = columns(bound.plan.columns.as_ref().map(Vec::len))?;
+                let call = Call { query: query.clone(), bound, params, formats: formats.clone() };
+                Portal { action: Action::Call(Box::new(call)), formats, shift: prepared.shift }
+            }
+        };
+        self.portals.insert(name.to_owned(), portal);
+        out.put(&BindComplete::new())?;
+        Ok(())
+    }
+
+    /// Describe: the types of a statement's parameters, and the columns of a statement or portal.
+    pub(crate) async fn describe(&mut self, message: &Describe, out: &mut Output) -> Result<(), Fault> {
+        let name = message.name.as_deref().unwrap_or("");
+        if message.target_type == TARGET_TYPE_BYTE_STATEMENT {
+            return self.describe_statement(name, out).await;
+        }
+        let Some(portal) = self.portals.get(name) else {
+            return Err(no_portal(name).into());
+        };
+        match portal.row_description()? {
+            Some(encoded) => {
+                self.state.check_alive()?;
+                out.put_encoded(&encoded);
+            }
+            None => out.put(&NoData::new())?,
+        }
+        Ok(())
+    }
+
+    async fn describe_statement(&mut self, name: &str, out: &mut Output) -> Result<(), Fault> {
+        let Some(prepared) = self.statements.get(name).cloned() else {
+            return Err(no_statement(name).into());
+        };
+        let rows = match &prepared.body {
+            Body::Empty => None,
+            Body::Control(control) => {
+                listing_columns(control).map(|columns| describe(&columns, &Formats::TEXT)).transpose()?
+            }
+            Body::Query(_) if self.state.block() == Block::Failed => {
+                if prepared.bound.as_ref().is_some_and(|b| b.plan.columns.is_some()) {
+                    self.state.check_alive()?;
+                }
+                None
+            }
+            Body::Query(_) => {
+                self.open(prepared.shift);
+                self.current_plan(name, &prepared).await?.row_description(&Formats::TEXT)?
+            }
+        };
+        let types = prepared.params().iter().map(|ty| ty.oid()).collect();
+        out.put(&ParameterDescription::new(types))?;
+        match rows {
+            Some(encoded) => out.put_encoded(&encoded),
+            None => out.put(&NoData::new())?,
+        }
+        Ok(())
+    }
+
+    /// Execute: runs a portal, or goes on with it.
+    pub(crate) async fn execute(&mut self, message: &Execute, out: &mut Output) -> Result<(), Fault> {
+        let name = message.name.as_deref().unwrap_or("");
+        let Some(mut portal) = self.portals.remove(name) else {
+            return Err(no_portal(name).into());
+        };
+        // As in PostgreSQL, a limit that is not positive is none.
+        let limit = usize::try_from(message.max_rows).unwrap_or(0);
+        self.open(portal.shift);
+        self.replay = None;
+        self.last_complete = None;
+        self.run_portal(&mut portal, limit, out).await?;
+        // COMMIT and ROLLBACK take all portals with them.
+        if self.state.block() != Block::Idle {
+            self.portals.insert(name.to_owned(), portal);
+        }
+        Ok(())
+    }
+
+    async fn run_portal(&mut self, portal: &mut Portal, limit: usize, out: &mut Output) -> Result<(), Fault> {
+        match std::mem::replace(&mut portal.action, Action::Done) {
+            Action::Empty => {
+                portal.action = Action::Empty;
+                out.put(&EmptyQueryResponse::new())?;
+                Ok(())
+            }
+            Action::Control(control) => match self.command(&control, out).await? {
+                Reply::Listing(listing) => {
+                    portal.action = Action::Listing(listing);
+                    self.run_listing(portal, limit, out)
+                }
+                tag => Ok(out.put(&CommandComplete::new(tag.tag()))?),
+            },
+            Action::Listing(listing) => {
+                portal.action = Action::Listing(listing);
+                self.run_listing(portal, limit, out)
+            }
+            Action::Call(call) => self.run_call(*call, portal, limit, out).await,
+            Action::Run(run) => {
+                self.state.check_alive()?;
+                self.go_on(run, portal, limit, out).await
+            }
+            Action::Done => {
+                let message = "portal cannot be run anymore";
+                Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).into())
+            }
+        }
+    }
+
+    fn run_listing(&mut self, portal: &mut Portal, limit: usize, out: &mut Output) -> Result<(), Fault> {
+        let Action::Listing(listing) = &mut portal.action else {
+            return Ok(());
+        };
+        let (_, complete) = self.put_listing(listing, &portal.formats, limit, out)?;
+        if complete {
+            out.put(&CommandComplete::new("SHOW".to_owned()))?;
+        } else {
+            out.put(&PortalSuspended::new())?;
+        }
+        Ok(())
+    }
+
+    /// The first Execute of a query.
+    async fn run_call(
+        &mut self,
+        mut call: Call,
+        portal: &mut Portal,
+        limit: usize,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.state.check_alive()?;
+        let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
+        if !call.bound.same_columns(&bound) {
+            return Err(changed_result().into());
+        }
+        call.bound = bound;
+        let alone = self.state.block() == Block::Implicit && self.executed == 0 && limit == 0;
+        let sync_follows = self.sync_follows;
+        if alone && call.bound.plan.writes {
+            let replay = Replay { call: Box::new(call.clone()), mark: out.position() };
+            let run = self.start(call, sync_follows).await?;
+            match self.go_on(Box::new(run), portal, limit, out).await {
+                Err(Fault::Retry(conflict)) => self.run_again(conflict, &replay, false, out).await?,
+                other => other?,
+            }
+            self.replay = Some(replay);
+            return Ok(());
+        }
+        let run = self.start(call, false).await?;
+        self.go_on(Box::new(run), portal, limit, out).await
+    }
+
+    async fn go_on(
+        &mut self,
+        mut run: Box<Run>,
+        portal: &mut Portal,
+        limit: usize,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        match self.pump(&mut run, limit, out).await? {
+            Progress::Complete(tag) => {
+                self.last_complete = Some(out.position());
+                out.put(&CommandComplete::new(tag))?;
+            }
+            Progress::Suspended => out.put(&PortalSuspended::new())?,
+        }
+        // A statement that returns no rows does its work once; one that does has an end to be seen again.
+        if run.bound.plan.columns.is_some() {
+            portal.action = Action::Run(run);
+        }
+        Ok(())
+    }
+
+    /// Close: forgets a statement or portal; that it does not exist is no error.
+    pub(crate) fn close(&mut self, message: &Close, out: &mut Output) -> Result<(), Fault> {
+        let name = message.name.as_deref().unwrap_or("");
+        if message.target_type == TARGET_TYPE_BYTE_STATEMENT {
+            self.statements.remove(name);
+        } else {
+            self.portals.remove(name);
+        }
+        out.put(&CloseComplete::new())?;
+        Ok(())
+    }
+
+    /// Flush: sends what waits. What the client does after it has read this may depend on it, so a transaction that has not run
+    /// anything yet takes its snapshot anew.
+    pub(crate) async fn flush(&mut self, out: &mut Output) -> Result<(), Fault> {
+        if self.state.block() == Block::Implicit && self.executed == 0 {
+            self.active = None;
+        }
+        self.write(out).await
+    }
+
+    /// Sync: ends the implicit transaction and the skipping after a failure.
+    pub(crate) async fn sync(&mut self, out: &mut Output) -> Result<(), Fault> {
+        self.skipping = false;
+        let replay = self.replay.take();
+        let last_complete = self.last_complete.take();
+        let result = match (self.finish().await, replay) {
+            (Err(Fault::Retry(conflict)), Some(replay)) => self.run_again(conflict, &replay, true, out).await,
+            (result, _) => result,
+        };
+        if let Err(fault) = result {
+            let error = fault.into_statement()?;
+            // Work that was not committed must not look complete.
+            if let Some(position) = last_complete {
+                out.take_back_to(position);
+            }
+            self.report(error, out)?;
+        }
+        self.ready(out)?;
+        self.deliver(out).await
+    }
+
+    /// The plan of a prepared statement for the catalog as it is now; refused if the columns that the client was told have changed.
+    async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<Bound>, Fault> {
+        let (Body::Query(query), Some(told)) = (&prepared.body, &prepared.bound) else {
+            return Err(no_statement(name).into());
+        };
+        // The parameter types that the client was told stay, whatever would be inferred now.
+        let bound = self.plan(query, &told.params, Some(told)).await?;
+        if Arc::ptr_eq(&bound, told) {
+            return Ok(bound);
+        }
+        if !told.same_columns(&bound) {
+            return Err(changed_result().into());
+        }
+        if let Some(kept) = self.statements.get_mut(name) {
+            kept.bound = Some(bound.clone());
+        }
+        Ok(bound)
+    }
+
+    fn decode_parameters(
+        &self,
+        types: &[SqlType],
+        formats: &Formats,
+        values: &[Option<bytes::Bytes>],
+    ) -> Result<Vec<Datum>, SqlError> {
+        let decode = |(index, (value, ty)): (usize, (&Option<bytes::Bytes>, &SqlType))| match value {
+            Some(bytes) => Datum::decode(*ty, formats.get(index), bytes, self.settings.zone()),
+            None => Ok(Datum::Null),
+        };
+        values.iter().zip(types).enumerate().map(decode).collect()
+    }
+}
+
+/// 26000 for a prepared statement that is not there.
+pub(crate) fn no_statement(name: &str) -> SqlError {
+    let message = if name.is_empty() {
+        "unnamed prepared statement does not exist".to_owned()
+    } else {
+        format!("prepared statement \"{name}\" does not exist")
+    };
+    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+}
+
+fn no_portal(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+}
+
+fn too_many(what: &str) -> SqlError {
+    SqlError::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, format!("too many {what} in one session"))
+}
+
+fn ends_transaction(body: &Body) -> bool {
+    matches!(body, Body::Control(control) if control.ends_transaction())
+}
+
+fn check_parameter_count(statement: &str, supplied: usize, required: usize) -> Result<(), SqlError> {
+    if supplied == required {
+        return Ok(());
+    }
+    Err(violation(format!(
+        "bind message supplies {supplied} parameters, but prepared statement \"{statement}\" requires {required}"
+    )))
+}
+
+fn declared_types(oids: &[u32]) -> Result<Arc<[SqlType]>, SqlError> {
+    let declared = |oid: &u32| {
+        SqlType::from_oid(*oid).ok_or_else(|| {
+            let message = format!("parameters of the type with OID {oid} are not supported");
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+        })
+    };
+    oids.iter().map(declared).collect()
+}

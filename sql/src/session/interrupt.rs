@@ -1,0 +1,176 @@
+//! How a running session is told to stop: by a CancelRequest on another connection, or by the server's own stop.
+//!
+//! One [`Interrupt`] per session, shared with the registry of sessions. The session looks at it between batches of rows and races
+//! it against everything it waits for, except a commit, which always runs to its end.
+//!
+//! Invariants:
+//! 1. A cancel that arrives while no request runs is dropped; it never hits the next one.
+//! 2. `drain` and `kill` stay.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::error::{SqlError, SqlState};
+
+const RUNNING: u8 = 1;
+const CANCEL: u8 = 2;
+const DRAIN: u8 = 4;
+const KILL: u8 = 8;
+
+/// The flags of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupt {
+    flags: AtomicU8,
+    wake: Notify,
+}
+
+impl Interrupt {
+    /// A request begins: from now on a cancel is for it.
+    pub(crate) fn begin(&self) {
+        self.flags.fetch_or(RUNNING, Ordering::AcqRel);
+    }
+
+    /// The request is over, and with it a cancel that came too late.
+    pub(crate) fn end(&self) {
+        self.flags.fetch_and(!(RUNNING | CANCEL), Ordering::AcqRel);
+    }
+
+    /// Stops the running request, if there is one.
+    pub(crate) fn cancel(&self) {
+        let set = |flags: u8| (flags & RUNNING != 0).then_some(flags | CANCEL);
+        if self.flags.fetch_update(Ordering::AcqRel, Ordering::Acquire, set).is_ok() {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The session is to end when it is idle outside a transaction.
+    pub(crate) fn drain(&self) {
+        self.flags.fetch_or(DRAIN, Ordering::AcqRel);
+        self.wake.notify_one();
+    }
+
+    /// The session is to end now, though not in the middle of a commit.
+    pub(crate) fn kill(&self) {
+        self.flags.fetch_or(KILL, Ordering::AcqRel);
+        self.wake.notify_one();
+    }
+
+    /// Waits until the session has to end, `idle` meaning that no transaction is open.
+    pub(crate) async fn stopped(&self, idle: bool) {
+        let mask = if idle { DRAIN | KILL } else { KILL };
+        self.any_of(mask).await;
+    }
+
+    /// The error that stops the running request, if it is to stop.
+    pub(crate) fn check(&self) -> Result<(), SqlError> {
+        let flags = self.flags.load(Ordering::Acquire);
+        if flags & KILL != 0 {
+            Err(shutdown_error())
+        } else if flags & CANCEL != 0 {
+            self.flags.fetch_and(!CANCEL, Ordering::AcqRel);
+            Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Runs `work` unless the request is stopped, or `deadline` passes, first. Work that is dropped must leave nothing half done.
+    pub(crate) async fn guard<T, E: From<SqlError>>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        self.check()?;
+        let timeout = async {
+            match deadline {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.any_of(CANCEL | KILL) => {
+                self.check()?;
+                Err(shutdown_error().into())
+            }
+            () = timeout => {
+                Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to statement timeout").into())
+            }
+        }
+    }
+
+    async fn any_of(&self, mask: u8) {
+        // `notify_one` leaves a permit when nobody waits, so a flag set between the look and the wait is not missed; a permit
+        // left over from before costs one more look.
+        while self.flags.load(Ordering::Acquire) & mask == 0 {
+            self.wake.notified().await;
+        }
+    }
+}
+
+/// What a session that the server ends is told.
+pub(crate) fn shutdown_error() -> SqlError {
+    SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn never() -> Result<(), SqlError> {
+        std::future::pending().await
+    }
+
+    #[tokio::test]
+    async fn a_cancel_stops_the_running_request_only() {
+        let interrupt = Interrupt::default();
+        interrupt.cancel();
+        interrupt.begin();
+        assert_eq!(interrupt.check(), Ok(()), "a cancel from before the request is dropped");
+        interrupt.cancel();
+        assert_eq!(interrupt.guard(None, never()).await.unwrap_err().code.0, "57014");
+        assert_eq!(interrupt.check(), Ok(()), "it stops one request");
+        interrupt.cancel();
+        interrupt.end();
+        interrupt.begin();
+        assert_eq!(interrupt.guard(None, async { Ok::<_, SqlError>(1) }).await, Ok(1), "a late one is dropped");
+    }
+
+    #[tokio::test]
+    async fn a_cancel_wakes_work_that_waits() {
+        let interrupt = std::sync::Arc::new(Interrupt::default());
+        interrupt.begin();
+        let other = interrupt.clone();
+        let cancel = tokio::spawn(async move { other.cancel() });
+        assert_eq!(interrupt.guard(None, never()).await.unwrap_err().code.0, "57014");
+        cancel.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_drain_ends_idle_sessions_and_a_kill_ends_all() {
+        let interrupt = Interrupt::default();
+        interrupt.begin();
+        interrupt.drain();
+        interrupt.stopped(true).await;
+        assert_eq!(interrupt.check(), Ok(()), "what runs goes on");
+        interrupt.kill();
+        interrupt.stopped(false).await;
+        assert_eq!(interrupt.guard(None, never()).await.unwrap_err().code.0, "57P01");
+        interrupt.end();
+        assert_eq!(interrupt.check().unwrap_err().code.0, "57P01", "a kill stays");
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "a test of a deadline")]
+    async fn a_deadline_stops_work() {
+        let interrupt = Interrupt::default();
+        interrupt.begin();
+        let deadline = Some(Instant::now());
+        let error = interrupt.guard(deadline, never()).await.unwrap_err();
+        assert_eq!(error.message, "canceling statement due to statement timeout");
+    }
+}

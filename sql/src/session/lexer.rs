@@ -1,0 +1,307 @@
+//! The lexical layer of PostgreSQL's SQL, as far as a session needs it: to cut a query string into statements, to see which
+//! are the session's own (BEGIN, SET, ...), and to parse those.
+//!
+//! Everything else goes to [`crate::parse`] as text. That is also why nothing here fails on a string or comment that does not end: it
+//! runs to the end of the text, and whoever parses the statement says what is wrong.
+
+/// A token of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Token<'a> {
+    /// An identifier or keyword, as written.
+    Word(&'a str),
+    /// A quoted identifier, unquoted.
+    Quoted(String),
+    /// A string literal, unquoted.
+    Text(String),
+    /// A number, as written.
+    Number(&'a str),
+    /// Any other character.
+    Symbol(char),
+    /// A string or quoted identifier without its end.
+    Unterminated,
+}
+
+/// A token and the byte range it spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spanned<'a> {
+    /// The token.
+    pub(crate) token: Token<'a>,
+    /// Its first byte.
+    pub(crate) start: usize,
+    /// The byte after it.
+    pub(crate) end: usize,
+}
+
+/// Reads tokens off a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    /// Whether the values of strings are wanted, or only where they end.
+    values: bool,
+}
+
+/// One statement of a query string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    /// Its text, without the semicolon, white space around it trimmed; comments in front of it are kept, for they may be hints.
+    pub(crate) text: &'a str,
+    /// How many characters of the query string come before it.
+    pub(crate) shift: u32,
+}
+
+/// Cuts a query string at its semicolons; pieces without a token vanish.
+pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::with_capacity(1);
+    let mut lexer = Lexer::skimming(query);
+    let mut start = 0;
+    let mut tokens = 0;
+    let mut counted = (0, 0u32);
+    loop {
+        let token = lexer.next();
+        let end = match &token {
+            Some(Spanned { token: Token::Symbol(';'), start, .. }) => *start,
+            Some(_) => {
+                tokens += 1;
+                continue;
+            }
+            None => query.len(),
+        };
+        if tokens > 0 {
+            let raw = &query[start..end];
+            let text = raw.trim();
+            let begin = start + (raw.len() - raw.trim_start().len());
+            let more = query[counted.0..begin].chars().count();
+            counted = (begin, counted.1.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)));
+            pieces.push(Piece { text, shift: counted.1 });
+        }
+        match token {
+            Some(semicolon) => (start, tokens) = (semicolon.end, 0),
+            None => return pieces,
+        }
+    }
+}
+
+impl<'a> Lexer<'a> {
+    /// At the beginning of a text.
+    pub(crate) fn new(text: &'a str) -> Lexer<'a> {
+        Lexer { text, at: 0, values: true }
+    }
+
+    /// The same, leaving the values of strings empty: for a look at where statements end.
+    fn skimming(text: &'a str) -> Lexer<'a> {
+        Lexer { text, at: 0, values: false }
+    }
+
+    /// The next token, or `None` at the end of the text.
+    pub(crate) fn next(&mut self) -> Option<Spanned<'a>> {
+        self.skip_blank();
+        let start = self.at;
+        let first = self.rest().chars().next()?;
+        let token = match first {
+            '\'' => self.quoted('\'', false).map_or(Token::Unterminated, Token::Text),
+            '"' => self.quoted('"', false).map_or(Token::Unterminated, Token::Quoted),
+            '$' => self.dollar(),
+            c if is_word_start(c) => self.word(),
+            c if c.is_ascii_digit() => self.number(),
+            c => {
+                self.at += c.len_utf8();
+                Token::Symbol(c)
+            }
+        };
+        Some(Spanned { token, start, end: self.at })
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_blank(&mut self) {
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+            self.at += rest.len() - trimmed.len();
+            if trimmed.starts_with("--") {
+                self.at += trimmed.find(['\n', '\r']).unwrap_or(trimmed.len());
+            } else if trimmed.starts_with("/*") {
+                self.at += block_comment(trimmed);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn word(&mut self) -> Token<'a> {
+        let rest = self.rest();
+        let length = rest.find(|c: char| !is_word_part(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length);
+        // A prefix that belongs to the string after it.
+        if after.starts_with('\'') && matches!(word, "e" | "E" | "b" | "B" | "x" | "X" | "n" | "N") {
+            self.at += length;
+            let escapes = word.eq_ignore_ascii_case("e");
+            return self.quoted('\'', escapes).map_or(Token::Unterminated, Token::Text);
+        }
+        self.at += length;
+        Token::Word(word)
+    }
+
+    fn number(&mut self) -> Token<'a> {
+        let rest = self.rest();
+        let length = rest.find(|c: char| !(is_word_part(c) || c == '.')).unwrap_or(rest.len());
+        self.at += length;
+        Token::Number(&rest[..length])
+    }
+
+    /// A string with `quote` at both ends, where a doubled quote stands for one; `escapes` if a backslash takes the next character along.
+    fn quoted(&mut self, quote: char, escapes: bool) -> Option<String> {
+        self.at += 1;
+        let mut value = String::new();
+        let mut chars = self.rest().char_indices();
+        while let Some((offset, c)) = chars.next() {
+            let part = if c == '\\' && escapes {
+                chars.next().map(|(_, c)| unescape(c))
+            } else if c != quote {
+                Some(c)
+            } else if self.rest()[offset + 1..].starts_with(quote) {
+                chars.next().map(|(_, c)| c)
+            } else {
+                self.at += offset + 1;
+                return Some(value);
+            };
+            if self.values {
+                value.extend(part);
+            }
+        }
+        self.at = self.text.len();
+        None
+    }
+
+    /// `$tag$ ... $tag$`, or a lone dollar sign (of a parameter, whose number is the next token).
+    fn dollar(&mut self) -> Token<'a> {
+        let rest = self.rest();
+        let Some(length) = rest[1..].find('$') else {
+            self.at += 1;
+            return Token::Symbol('$');
+        };
+        let tag = &rest[..length + 2];
+        let name = &tag[1..=length];
+        let is_tag = name.chars().next().is_none_or(is_word_start) && name.chars().all(|c| is_word_part(c) && c != '$');
+        if !is_tag {
+            self.at += 1;
+            return Token::Symbol('$');
+        }
+        let body = &rest[tag.len()..];
+        match body.find(tag) {
+            Some(end) => {
+                self.at += tag.len() + end + tag.len();
+                Token::Text(if self.values { body[..end].to_owned() } else { String::new() })
+            }
+            None => {
+                self.at = self.text.len();
+                Token::Unterminated
+            }
+        }
+    }
+}
+
+/// The length of the block comment at the head of `text`; block comments nest.
+fn block_comment(text: &str) -> usize {
+    let mut depth = 0usize;
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        match &bytes[at..] {
+            [b'/', b'*', ..] => {
+                depth += 1;
+                at += 2;
+            }
+            [b'*', b'/', ..] => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn is_word_start(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
+}
+
+fn is_word_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
+}
+
+fn unescape(c: char) -> char {
+    match c {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\x08',
+        'f' => '\x0c',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(query: &str) -> Vec<(&str, u32)> {
+        split(query).into_iter().map(|p| (p.text, p.shift)).collect()
+    }
+
+    #[test]
+    fn a_query_string_is_cut_at_semicolons_outside_of_quotes_and_comments() {
+        assert_eq!(texts("select 1; select ';' ;"), [("select 1", 0), ("select ';'", 10)]);
+        assert_eq!(texts(" ; -- ping\n ; /* a /* b; */ ; */ "), []);
+        assert_eq!(texts("é; x"), [("é", 0), ("x", 3)]);
+        assert_eq!(texts("a \"x;\"\"y\" ; b"), [("a \"x;\"\"y\"", 0), ("b", 12)]);
+        assert_eq!(texts("select $$;$$, $a$ $$ ; $a$; b"), [("select $$;$$, $a$ $$ ; $a$", 0), ("b", 28)]);
+        assert_eq!(texts("select e'\\';' ; b").len(), 2);
+        assert_eq!(texts("select '\\' ; b").len(), 2);
+        assert_eq!(texts("select $1;select $2").len(), 2);
+        assert_eq!(texts("select a$b;c$d").len(), 2);
+        assert_eq!(texts("/*+ HINT */ select 1"), [("/*+ HINT */ select 1", 0)]);
+        assert_eq!(texts("select 'open; x"), [("select 'open; x", 0)]);
+    }
+
+    #[test]
+    fn tokens_are_unquoted() {
+        let mut lexer = Lexer::new("Set \"A\"\"b\" = 'it''s' , E'a\\n' , 1.5e3 $1");
+        let mut tokens = Vec::new();
+        while let Some(t) = lexer.next() {
+            tokens.push(t.token);
+        }
+        assert_eq!(
+            tokens,
+            [
+                Token::Word("Set"),
+                Token::Quoted("A\"b".into()),
+                Token::Symbol('='),
+                Token::Text("it's".into()),
+                Token::Symbol(','),
+                Token::Text("a\n".into()),
+                Token::Symbol(','),
+                Token::Number("1.5e3"),
+                Token::Symbol('$'),
+                Token::Number("1"),
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[ ;'\"$a-z\\\\/*é-]{0,40}") {
+            for piece in split(&text) {
+                prop_assert!(text.contains(piece.text));
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A session: what one connection has between its messages, and what each message does to it.
+//!
+//! The connection loop ([`crate::server`]) hands over checked messages; [`Session::handle`] answers them into the [`Output`].
+//! Below it, one concept each: the transaction state ([`state`]), the session's own statements ([`control`], parsed from [`lexer`]'s
+//! tokens, carried out by [`command`]), settings ([`settings`]), the simple ([`simple`]) and the extended ([`extended`]) protocol, the running of
+//! plans ([`execute`]), and how a running statement is stopped ([`interrupt`]).
+//!
+//! Invariants:
+//! 1. `active`, the transaction in the store, exists only while the state is `Implicit` or `Explicit`; it is begun by the first
+//!    statement that needs it, not by BEGIN.
+//! 2. Portals live no longer than the transaction they were made in.
+//! 3. A commit, once begun, is awaited to its end: nothing that stops a statement is looked at meanwhile.
+//! 4. After a failure within a pipeline nothing is done until its Sync.
+
+pub(crate) mod command;
+pub(crate) mod control;
+pub(crate) mod execute;
+pub(crate) mod extended;
+pub(crate) mod fault;
+pub(crate) mod interrupt;
+pub(crate) mod lexer;
+pub(crate) mod output;
+pub(crate) mod plans;
+pub(crate) mod rows;
+pub(crate) mod settings;
+pub(crate) mod simple;
+pub(crate) mod state;
+pub(crate) mod statement;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pgwire::messages::response::ReadyForQuery;
+use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
+use tokio::time::Instant;
+use txn::Transaction;
+
+use crate::catalog::Catalog;
+use crate::error::{SqlError, SqlState};
+use crate::server::{Frontend, Node, clock};
+use crate::types::SqlType;
+use execute::Replay;
+use fault::Fault;
+use interrupt::{Interrupt, shutdown_error};
+use output::{Notice, Output, Severity};
+use plans::PlanCache;
+use settings::Settings;
+use state::{Block, Fate, TxnState};
+use statement::{Bound, Portal, Prepared, Query};
+
+/// Prepared statements of one session; one more is refused with 53400.
+pub(crate) const MAX_STATEMENTS: usize = 10_000;
+
+/// Portals of one session; one more is refused with 53400.
+pub(crate) const MAX_PORTALS: usize = 1_000;
+
+/// What the connection does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Reads on.
+    Continue,
+    /// Closes: the client said goodbye.
+    Close,
+}
+
+/// The transaction in the store.
+pub(crate) struct Active {
+    pub(crate) txn: Transaction,
+    /// The catalog it sees; forgotten when it changes the schema.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    /// Whether it changed the schema.
+    pub(crate) own_schema: bool,
+}
+
+/// The state of one connection.
+pub(crate) struct Session {
+    pub(crate) node: Arc<Node>,
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) interrupt: Arc<Interrupt>,
+    pub(crate) settings: Settings,
+    pub(crate) state: TxnState,
+    pub(crate) active: Option<Active>,
+    /// `now()` of the transaction, microseconds since 2000-01-01 UTC.
+    pub(crate) now: i64,
+    pub(crate) plans: PlanCache<(Arc<Query>, Arc<Bound>)>,
+    /// The declared types of a statement without any.
+    pub(crate) no_types: Arc<[SqlType]>,
+    /// Prepared statements; the unnamed one has the empty name.
+    pub(crate) statements: HashMap<String, Prepared>,
+    /// Portals; the unnamed one has the empty name.
+    pub(crate) portals: HashMap<String, Portal>,
+    /// When the running statement has to stop.
+    pub(crate) deadline: Option<Instant>,
+    /// Characters before the running statement in the text that the client sent.
+    pub(crate) shift: u32,
+    /// The pipeline failed; skip to its Sync.
+    pub(crate) skipping: bool,
+    /// Whether the message being answered is the last of its pipeline, as far as is known.
+    pub(crate) sync_follows: bool,
+    /// The one statement that the implicit transaction of this pipeline has run, if it can be run again.
+    pub(crate) replay: Option<Replay>,
+    /// Where the CommandComplete of the pipeline's last Execute begins, as long as nothing else follows it.
+    pub(crate) last_complete: Option<u64>,
+    /// Statements executed in this transaction.
+    pub(crate) executed: u64,
+}
+
+impl Session {
+    /// A session of a user, with what the startup packet set.
+    pub(crate) fn new(
+        node: Arc<Node>,
+        user: String,
+        database: String,
+        settings: Settings,
+        interrupt: Arc<Interrupt>,
+    ) -> Session {
+        Session {
+            node,
+            user,
+            database,
+            interrupt,
+            settings,
+            state: TxnState::new(),
+            active: None,
+            now: 0,
+            plans: PlanCache::new(),
+            no_types: Arc::new([]),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            deadline: None,
+            shift: 0,
+            skipping: false,
+            sync_follows: false,
+            replay: None,
+            last_complete: None,
+            executed: 0,
+        }
+    }
+
+    /// Answers one message. An error ends the connection; everything else has been said to the client. `sync_follows`: the next message is
+    /// already here, and is a Sync.
+    pub(crate) async fn handle(
+        &mut self,
+        message: Frontend,
+        sync_follows: bool,
+        out: &mut Output,
+    ) -> Result<Next, Fault> {
+        self.interrupt.begin();
+        self.sync_follows = sync_follows;
+        if self.skipping && !matches!(message, Frontend::Sync | Frontend::Terminate) {
+            return Ok(Next::Continue);
+        }
+        if !matches!(message, Frontend::Sync | Frontend::Execute(_)) {
+            // What follows an Execute in its pipeline would be lost if the statement were run again.
+            self.replay = None;
+            self.last_complete = None;
+        }
+        let result = match message {
+            Frontend::Query(query) => {
+                self.simple_query(&query.query, out).await?;
+                return Ok(Next::Continue);
+            }
+            Frontend::FunctionCall => {
+                self.report(function_call_error(), out)?;
+                self.ready(out)?;
+                self.deliver(out).await?;
+                return Ok(Next::Continue);
+            }
+            Frontend::Sync => {
+                self.sync(out).await?;
+                return Ok(Next::Continue);
+            }
+            Frontend::Terminate => return Ok(Next::Close),
+            Frontend::StrayCopy => Ok(()),
+            Frontend::Flush => self.flush(out).await,
+            Frontend::Parse(parse) => self.parse(parse, out).await,
+            Frontend::Bind(bind) => self.bind(bind, out).await,
+            Frontend::Describe(describe) => self.describe(&describe, out).await,
+            Frontend::Execute(execute) => self.execute(&execute, out).await,
+            Frontend::Close(close) => self.close(&close, out),
+        };
+        let result = match result {
+            Ok(()) if out.is_full() => self.write(out).await,
+            other => other,
+        };
+        if let Err(fault) = result {
+            self.report(fault.into_statement()?, out)?;
+            self.skipping = true;
+        }
+        Ok(Next::Continue)
+    }
+
+    /// What a starting session tells: all reported settings, the key for cancel requests, that it is ready.
+    pub(crate) fn greet(&mut self, key: &BackendKeyData, out: &mut Output) -> Result<(), Fault> {
+        self.put_untold(out)?;
+        out.put(key)?;
+        self.ready(out)
+    }
+
+    /// ReadyForQuery, after what changed among the reported settings.
+    pub(crate) fn ready(&mut self, out: &mut Output) -> Result<(), Fault> {
+        self.put_untold(out)?;
+        out.put(&ReadyForQuery::new(self.state.status()))?;
+        self.deadline = None;
+        self.shift = 0;
+        self.interrupt.end();
+        Ok(())
+    }
+
+    /// Writes what waits, as a part of the running statement: what stops that stops this.
+    pub(crate) async fn write(&self, out: &mut Output) -> Result<(), Fault> {
+        self.interrupt.guard(self.deadline, async { out.flush().await.map_err(Fault::Io) }).await
+    }
+
+    /// Writes what waits at the end of a request: only the server's stop ends the wait for a client that does not read.
+    pub(crate) async fn deliver(&self, out: &mut Output) -> Result<(), Fault> {
+        tokio::select! {
+            biased;
+            written = out.flush() => Ok(written?),
+            () = self.interrupt.stopped(false) => Err(Fault::Fatal(shutdown_error())),
+        }
+    }
+
+    fn put_untold(&mut self, out: &mut Output) -> Result<(), Fault> {
+        for (name, value) in self.settings.take_untold() {
+            out.put(&ParameterStatus::new(name.to_owned(), value))?;
+        }
+        Ok(())
+    }
+
+    /// Says that the running statement failed, and lets its transaction fail with it.
+    pub(crate) fn report(&mut self, error: SqlError, out: &mut Output) -> Result<(), Fault> {
+        self.fail();
+        if error.code == SqlState::INTERNAL_ERROR {
+            tracing::error!(user = self.user, "a statement failed inside: {error}");
+        }
+        self.node.metrics.error(error.code);
+        out.put_error(Severity::Error, &error, self.shift)?;
+        Ok(())
+    }
+
+    /// The running statement failed: its transaction is dropped.
+    pub(crate) fn fail(&mut self) {
+        self.state.fail();
+        self.active = None;
+        self.replay = None;
+        self.last_complete = None;
+        self.portals.clear();
+        if self.state.block() == Block::Idle {
+            self.settings.rollback();
+        }
+    }
+
+    /// A statement begins: its time runs, and outside of a block it gets a transaction.
+    pub(crate) fn open(&mut self, shift: u32) {
+        self.shift = shift;
+        self.deadline = self.settings.statement_timeout().map(|limit| clock::instant() + limit);
+        if self.state.block() == Block::Idle {
+            self.now = clock::micros();
+            self.executed = 0;
+            self.state.open(self.settings.default_read_only());
+        }
+    }
+
+    /// Ends the transaction that the state has already left. A commit is awaited without regard to cancel, timeout or disconnect.
+    pub(crate) async fn end(&mut self, fate: Fate) -> Result<(), Fault> {
+        self.portals.clear();
+        self.replay = None;
+        self.executed = 0;
+        let result = match (self.active.take(), fate) {
+            (Some(active), Fate::Commit) => execute::commit(active, &self.settings).await,
+            (_, Fate::Commit) => Ok(()),
+            (_, Fate::Rollback) => {
+                self.settings.rollback();
+                return Ok(());
+            }
+        };
+        match &result {
+            Ok(()) => self.settings.commit(),
+            Err(_) => self.settings.rollback(),
+        }
+        result
+    }
+
+    /// Commits the implicit transaction, if there is one.
+    pub(crate) async fn finish(&mut self) -> Result<(), Fault> {
+        if self.state.finish() { self.end(Fate::Commit).await } else { Ok(()) }
+    }
+
+    /// Sends a notice, if the client wants such.
+    pub(crate) fn notify(&self, notice: &Notice, out: &mut Output) -> Result<(), Fault> {
+        if self.settings.wants(notice.level) {
+            out.put_notice(notice)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction block is open, failed or not.
+    pub(crate) fn in_block(&self) -> bool {
+        matches!(self.state.block(), Block::Explicit | Block::Failed)
+    }
+
+    /// Whether the client waits for nothing and nothing waits for the client.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.block() == Block::Idle && !self.skipping
+    }
+
+    /// How long the client may leave the session idle as it stands, and the error it ends with if it does not come back.
+    pub(crate) fn idle_limit(&self) -> Option<(Duration, SqlError)> {
+        let in_block = self.in_block();
+        let limit = self.settings.idle_timeout(in_block)?;
+        let error = if in_block {
+            let message = "terminating connection due to idle-in-transaction timeout";
+            SqlError::new(SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT, message)
+        } else {
+            let message = "terminating connection due to idle-session timeout";
+            SqlError::new(SqlState::IDLE_SESSION_TIMEOUT, message)
+        };
+        Some((limit, error))
+    }
+}
+
+fn function_call_error() -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "the function call protocol is not supported")
+}

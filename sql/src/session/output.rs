@@ -1,0 +1,238 @@
+//! Replies on their way to the client: encoded into one buffer, written at Sync, Flush and the end of a simple query, or before
+//! when the buffer passes its bound. One write per cycle is what makes a point select cheap.
+//!
+//! A position in the output is a count of bytes since the connection began. What has not been written yet can be taken back
+//! to a position, which is how a retried statement leaves no trace.
+
+use std::io;
+
+use bytes::{Buf, BufMut, BytesMut};
+use pgwire::messages::Message;
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use crate::error::{SqlError, SqlState};
+
+/// A buffer that grew beyond this is given back once it is empty.
+const KEEP_BYTES: usize = 256 << 10;
+
+/// How much of the buffer is handed to the socket at once.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// The buffered writing half of a connection.
+pub(crate) struct Output {
+    buffer: BytesMut,
+    written: u64,
+    bound: usize,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+/// How grave an ErrorResponse is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// The statement failed.
+    Error,
+    /// The connection ends.
+    Fatal,
+}
+
+/// A NoticeResponse's level, in the order of `client_min_messages`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Something worth knowing.
+    Notice,
+    /// Something is probably not as the client believes.
+    Warning,
+}
+
+/// A message to the client that is not an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// How grave.
+    pub(crate) level: Level,
+    /// Its SQLSTATE.
+    pub(crate) code: SqlState,
+    /// Its text.
+    pub(crate) message: String,
+}
+
+impl Notice {
+    /// A warning.
+    pub(crate) fn warning(code: SqlState, message: impl Into<String>) -> Notice {
+        Notice { level: Level::Warning, code, message: message.into() }
+    }
+}
+
+impl Output {
+    /// Over a writer; `bound` is the number of bytes after which `is_full`.
+    pub(crate) fn new(writer: Box<dyn AsyncWrite + Send + Unpin>, bound: usize) -> Output {
+        Output { buffer: BytesMut::new(), written: 0, bound, writer }
+    }
+
+    /// Encodes a message.
+    pub(crate) fn put<M: Message>(&mut self, message: &M) -> Result<(), SqlError> {
+        let start = self.buffer.len();
+        message.encode(&mut self.buffer).map_err(|e| {
+            self.buffer.truncate(start);
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, format!("reply cannot be encoded: {e}"))
+        })
+    }
+
+    /// Appends a message that is already encoded.
+    pub(crate) fn put_encoded(&mut self, message: &[u8]) {
+        self.buffer.put_slice(message);
+    }
+
+    /// The buffer, to append to.
+    pub(crate) fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Encodes an error. `shift` is added to its position: the characters before the statement in the client's string.
+    pub(crate) fn put_error(&mut self, severity: Severity, error: &SqlError, shift: u32) -> Result<(), SqlError> {
+        let name = match severity {
+            Severity::Error => "ERROR",
+            Severity::Fatal => "FATAL",
+        };
+        let mut fields = message_fields(name, error.code, &error.message);
+        let mut add = |code: u8, value: &str| fields.push((code, without_nul(value)));
+        if let Some(detail) = &error.detail {
+            add(b'D', detail);
+        }
+        if let Some(hint) = &error.hint {
+            add(b'H', hint);
+        }
+        if let Some(position) = error.position {
+            add(b'P', &position.saturating_add(shift).to_string());
+        }
+        if let Some(constraint) = &error.constraint {
+            add(b's', &constraint.schema);
+            add(b't', &constraint.table);
+            if let Some(column) = &constraint.column {
+                add(b'c', column);
+            }
+            if let Some(name) = &constraint.constraint {
+                add(b'n', name);
+            }
+        }
+        self.put(&ErrorResponse::new(fields))
+    }
+
+    /// Encodes a notice.
+    pub(crate) fn put_notice(&mut self, notice: &Notice) -> Result<(), SqlError> {
+        let name = match notice.level {
+            Level::Notice => "NOTICE",
+            Level::Warning => "WARNING",
+        };
+        self.put(&NoticeResponse::new(message_fields(name, notice.code, &notice.message)))
+    }
+
+    /// Where the next byte goes.
+    pub(crate) fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Takes back everything since `position`; false, and nothing is done, if some of it has been written.
+    pub(crate) fn take_back_to(&mut self, position: u64) -> bool {
+        match position.checked_sub(self.written).and_then(|keep| usize::try_from(keep).ok()) {
+            Some(keep) if keep <= self.buffer.len() => {
+                self.buffer.truncate(keep);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether so much waits that it should be written.
+    pub(crate) fn is_full(&self) -> bool {
+        self.buffer.len() >= self.bound
+    }
+
+    /// Writes everything. If the future is dropped, what was written is known and the rest still waits.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        // What is advanced over no longer counts as capacity, though it is still held.
+        let held = self.buffer.capacity();
+        while !self.buffer.is_empty() {
+            let end = self.buffer.len().min(WRITE_BYTES);
+            let count = self.writer.write(&self.buffer[..end]).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.buffer.advance(count);
+            self.written += count as u64;
+        }
+        if held > KEEP_BYTES {
+            self.buffer = BytesMut::new();
+        } else {
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes everything and tells the peer that no more will come.
+    pub(crate) async fn finish(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        self.writer.shutdown().await
+    }
+}
+
+fn message_fields(severity: &str, code: SqlState, message: &str) -> Vec<(u8, String)> {
+    vec![
+        (b'S', severity.to_owned()),
+        (b'V', severity.to_owned()),
+        (b'C', code.0.to_owned()),
+        (b'M', without_nul(message)),
+    ]
+}
+
+/// A field is a terminated string: a NUL inside would end it and make the rest of the message something else.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgwire::messages::response::CommandComplete;
+
+    #[tokio::test]
+    async fn what_is_unwritten_can_be_taken_back_and_what_is_written_cannot() {
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        let mut out = Output::new(Box::new(ours), 16);
+        out.put(&CommandComplete::new("BEGIN".into())).unwrap();
+        out.flush().await.unwrap();
+        let mark = out.position();
+        out.put(&CommandComplete::new("SELECT 1".into())).unwrap();
+        assert!(!out.is_full());
+        out.put(&CommandComplete::new("SELECT 2".into())).unwrap();
+        assert!(out.is_full());
+        assert!(!out.take_back_to(mark - 1));
+        assert!(out.take_back_to(mark));
+        assert_eq!(out.position(), mark);
+        out.finish().await.unwrap();
+        drop(out);
+        let mut received = Vec::new();
+        tokio::io::AsyncReadExt::read_to_end(&mut theirs, &mut received).await.unwrap();
+        assert_eq!(received, b"C\0\0\0\x0aBEGIN\0");
+    }
+
+    #[test]
+    fn an_error_carries_all_its_fields_and_no_nul() {
+        let mut out = Output::new(Box::new(tokio::io::sink()), 1024);
+        let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, "du\0p").detail("d").hint("h").at(3);
+        error.constraint = Some(Box::new(crate::error::ConstraintFields {
+            schema: "public".into(),
+            table: "t".into(),
+            column: Some("c".into()),
+            constraint: Some("t_pkey".into()),
+        }));
+        out.put_error(Severity::Error, &error, 10).unwrap();
+        let text = out.buffer().escape_ascii().to_string();
+        assert!(
+            text.ends_with(
+                "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00spublic\\x00tt\\x00cc\\x00nt_pkey\\x00\\x00"
+            ),
+            "{text}"
+        );
+    }
+}

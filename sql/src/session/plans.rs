@@ -1,0 +1,106 @@
+//! A session's cache of bound statements, by text and declared parameter types: what makes the second run of a statement
+//! neither parse nor bind. An entry is valid while the catalog version is the one it was bound to, which its user checks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::types::SqlType;
+
+/// Statements kept; beyond, the least recently used quarter goes.
+const MAX_ENTRIES: usize = 128;
+
+/// Longer texts are not kept: bulk inserts come once. A plan takes some tens of times as much memory as its text.
+const MAX_TEXT_BYTES: usize = 4 << 10;
+
+struct Entry<V> {
+    declared: Arc<[SqlType]>,
+    value: V,
+    used: u64,
+}
+
+/// The cache.
+pub(crate) struct PlanCache<V> {
+    /// Texts are few that come with more than one set of types.
+    entries: HashMap<Arc<str>, Vec<Entry<V>>>,
+    count: usize,
+    clock: u64,
+}
+
+impl<V> PlanCache<V> {
+    /// An empty cache.
+    pub(crate) fn new() -> PlanCache<V> {
+        PlanCache { entries: HashMap::new(), count: 0, clock: 0 }
+    }
+
+    /// What was kept for a text and types.
+    pub(crate) fn get(&mut self, text: &str, declared: &[SqlType]) -> Option<&V> {
+        self.clock += 1;
+        let entry = self.entries.get_mut(text)?.iter_mut().find(|e| *e.declared == *declared)?;
+        entry.used = self.clock;
+        Some(&entry.value)
+    }
+
+    /// Keeps a value, in place of an older one.
+    pub(crate) fn put(&mut self, text: &Arc<str>, declared: &Arc<[SqlType]>, value: V) {
+        if text.len() > MAX_TEXT_BYTES {
+            return;
+        }
+        if self.count >= MAX_ENTRIES {
+            self.shrink();
+        }
+        self.clock += 1;
+        let entry = Entry { declared: declared.clone(), value, used: self.clock };
+        let entries = self.entries.entry(text.clone()).or_default();
+        match entries.iter_mut().find(|e| e.declared == *declared) {
+            Some(old) => *old = entry,
+            None => {
+                entries.push(entry);
+                self.count += 1;
+            }
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = PlanCache::new();
+    }
+
+    fn shrink(&mut self) {
+        let mut uses: Vec<u64> = self.entries.values().flatten().map(|e| e.used).collect();
+        uses.sort_unstable();
+        let limit = uses.get(uses.len() / 4).copied().unwrap_or(0);
+        self.entries.retain(|_, entries| {
+            entries.retain(|e| e.used > limit);
+            !entries.is_empty()
+        });
+        self.count = self.entries.values().map(Vec::len).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_told_apart_by_declared_types_and_the_oldest_go() {
+        let mut cache = PlanCache::new();
+        let none: Arc<[SqlType]> = Arc::new([]);
+        let int: Arc<[SqlType]> = Arc::new([SqlType::Int4]);
+        for n in 0..MAX_ENTRIES {
+            cache.put(&format!("s{n}").into(), &none, n);
+            assert_eq!(cache.get("s0", &none), Some(&0));
+        }
+        assert_eq!(cache.get("s0", &int), None);
+        cache.put(&"s0".into(), &int, 1000);
+        assert_eq!(cache.get("s1", &none), None, "the least recently used are gone");
+        assert_eq!((cache.get("s0", &none).copied(), cache.get("s0", &int).copied()), (Some(0), Some(1000)));
+        cache.put(&"s0".into(), &int, 1001);
+        assert_eq!(cache.get("s0", &int), Some(&1001));
+        assert_eq!(cache.count, cache.entries.values().flatten().count());
+        let long: Arc<str> = "x".repeat(MAX_TEXT_BYTES + 1).into();
+        cache.put(&long, &none, 1);
+        assert_eq!(cache.get(&long, &none), None);
+        cache.clear();
+        assert_eq!(cache.get("s0", &none), None);
+    }
+}

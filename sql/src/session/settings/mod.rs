@@ -1,0 +1,353 @@
+//! The settings of a session: their values now, what they return to when the transaction ends, and what the client was told.
+//!
+//! SET is transactional. [`Settings`] keeps up to three sets of values: the current ones; those that a commit leaves, when SET LOCAL
+//! made them differ; and those that a rollback brings back. Pure.
+
+mod table;
+mod value;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::output::Level;
+use crate::error::{SqlError, SqlState};
+use crate::types::TimeZone;
+use table::{SETTINGS, Setting};
+pub(crate) use value::on_off;
+
+/// Settings of other software (`myapp.user_id`) that a session may keep.
+const MAX_CUSTOM: usize = 64;
+
+/// Values of all settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Values {
+    /// By index in [`SETTINGS`].
+    known: Vec<String>,
+    /// Names with a dot, which anybody may set to any text.
+    custom: BTreeMap<String, String>,
+}
+
+/// What the session acts on, in the types it acts with.
+#[derive(Clone, Debug)]
+struct Active {
+    zone: TimeZone,
+    statement_timeout: Option<Duration>,
+    idle_in_transaction_timeout: Option<Duration>,
+    idle_timeout: Option<Duration>,
+    read_only: bool,
+    level: Option<Level>,
+}
+
+/// A session's settings.
+///
+/// Invariants: `after_commit` and `after_rollback` exist only within a transaction, the first only together with the second.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    current: Values,
+    after_commit: Option<Box<Values>>,
+    after_rollback: Option<Box<Values>>,
+    /// What RESET returns to: the defaults, and what the startup packet set.
+    initial: Values,
+    /// What the client was told, by index in [`SETTINGS`].
+    told: Vec<Option<String>>,
+    active: Active,
+    untold: bool,
+}
+
+impl Settings {
+    /// The defaults, for a role.
+    pub(crate) fn new(user: &str) -> Settings {
+        let mut known: Vec<String> = SETTINGS.iter().map(|s| s.default.to_owned()).collect();
+        if let Some(index) = table::find("session_authorization") {
+            known[index] = user.to_owned();
+        }
+        let values = Values { known, custom: BTreeMap::new() };
+        let active = activate(&values);
+        Settings {
+            current: values.clone(),
+            after_commit: None,
+            after_rollback: None,
+            initial: values,
+            told: vec![None; SETTINGS.len()],
+            active,
+            untold: true,
+        }
+    }
+
+    /// Sets a value from the startup packet; RESET returns to it.
+    pub(crate) fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        let values = [value.to_owned()];
+        assign(&mut self.initial, name, Some(&values), None)?;
+        self.current = self.initial.clone();
+        self.refresh();
+        Ok(())
+    }
+
+    /// SET: to `values`, or to the initial value. `local`: until the end of the transaction.
+    pub(crate) fn set(&mut self, name: &str, values: Option<&[String]>, local: bool) -> Result<(), SqlError> {
+        let mut changed = self.current.clone();
+        assign(&mut changed, name, values, Some(&self.initial))?;
+        let before = std::mem::replace(&mut self.current, changed);
+        if local {
+            if self.after_commit.is_none() {
+                self.after_commit = Some(Box::new(before.clone()));
+            }
+        } else if let Some(after) = &mut self.after_commit {
+            assign(after, name, values, Some(&self.initial))?;
+        }
+        self.after_rollback.get_or_insert_with(|| Box::new(before));
+        self.refresh();
+        Ok(())
+    }
+
+    /// RESET ALL.
+    pub(crate) fn reset_all(&mut self) {
+        let before = std::mem::replace(&mut self.current, self.initial.clone());
+        self.after_commit = None;
+        self.after_rollback.get_or_insert_with(|| Box::new(before));
+        self.refresh();
+    }
+
+    /// The transaction is committed.
+    pub(crate) fn commit(&mut self) {
+        self.after_rollback = None;
+        if let Some(values) = self.after_commit.take() {
+            self.current = *values;
+            self.refresh();
+        }
+    }
+
+    /// The transaction is rolled back.
+    pub(crate) fn rollback(&mut self) {
+        self.after_commit = None;
+        if let Some(values) = self.after_rollback.take() {
+            self.current = *values;
+            self.refresh();
+        }
+    }
+
+    /// A setting's name as it is shown, and its value.
+    pub(crate) fn show(&self, name: &str) -> Result<(String, &str), SqlError> {
+        if let Some(index) = table::find(name) {
+            return Ok((SETTINGS[index].name.to_owned(), &self.current.known[index]));
+        }
+        match self.current.custom.get_key_value(name) {
+            Some((name, value)) => Ok((name.clone(), value)),
+            None => Err(unknown(name)),
+        }
+    }
+
+    /// Name, value and description of every setting.
+    pub(crate) fn show_all(&self) -> Vec<[String; 3]> {
+        let known = SETTINGS.iter().zip(&self.current.known);
+        let known = known.map(|(s, v)| [s.name.to_owned(), v.clone(), s.about.to_owned()]);
+        let custom = self.current.custom.iter().map(|(n, v)| [n.clone(), v.clone(), String::new()]);
+        known.chain(custom).collect()
+    }
+
+    /// What the client has to be told: reported settings whose value changed since it was last told.
+    pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, String)> {
+        if !std::mem::take(&mut self.untold) {
+            return Vec::new();
+        }
+        let mut changes = Vec::new();
+        for (index, setting) in SETTINGS.iter().enumerate().filter(|(_, s)| s.report) {
+            let value = &self.current.known[index];
+            if self.told[index].as_ref() != Some(value) {
+                self.told[index] = Some(value.clone());
+                changes.push((setting.name, value.clone()));
+            }
+        }
+        changes
+    }
+
+    /// The session's zone.
+    pub(crate) fn zone(&self) -> &TimeZone {
+        &self.active.zone
+    }
+
+    /// How long a statement may run.
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        self.active.statement_timeout
+    }
+
+    /// How long the session may stand idle, in a transaction or outside of one.
+    pub(crate) fn idle_timeout(&self, in_transaction: bool) -> Option<Duration> {
+        if in_transaction { self.active.idle_in_transaction_timeout } else { self.active.idle_timeout }
+    }
+
+    /// Whether new transactions refuse writes.
+    pub(crate) fn default_read_only(&self) -> bool {
+        self.active.read_only
+    }
+
+    /// Whether the client wants notices of this level.
+    pub(crate) fn wants(&self, level: Level) -> bool {
+        self.active.level.is_some_and(|least| level >= least)
+    }
+
+    fn refresh(&mut self) {
+        self.active = activate(&self.current);
+        self.untold = true;
+    }
+}
+
+fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Option<&Values>) -> Result<(), SqlError> {
+    if let Some(index) = table::find(name) {
+        values.known[index] = match words {
+            Some(words) => value::normalise(&SETTINGS[index], words)?,
+            None => initial_value(&SETTINGS[index], index, initial)?,
+        };
+        return Ok(());
+    }
+    // `cortado.` is ours: an unknown name there is a mistake, not somebody else's setting.
+    if !name.contains('.') || name.starts_with("cortado.") || name.len() > value::MAX_VALUE_BYTES {
+        return Err(unknown(name));
+    }
+    match words {
+        Some(words) => {
+            let text = words.join(", ");
+            if text.len() > value::MAX_VALUE_BYTES
+                || (values.custom.len() >= MAX_CUSTOM && !values.custom.contains_key(name))
+            {
+                let message = format!("too many or too large settings: \"{name}\"");
+                return Err(SqlError::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, message));
+            }
+            values.custom.insert(name.to_owned(), text);
+        }
+        None => match initial.and_then(|i| i.custom.get(name)) {
+            Some(value) => {
+                values.custom.insert(name.to_owned(), value.clone());
+            }
+            None => {
+                values.custom.remove(name);
+            }
+        },
+    }
+    Ok(())
+}
+
+fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> Result<String, SqlError> {
+    if setting.kind == table::Kind::Internal {
+        return value::normalise(setting, &[String::new()]);
+    }
+    Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+fn activate(values: &Values) -> Active {
+    let text = |name: &str| table::find(name).map_or("", |index| values.known[index].as_str());
+    let duration = |name: &str| value::parse_millis(text(name)).filter(|ms| *ms > 0).map(Duration::from_millis);
+    Active {
+        zone: TimeZone(value::zone(text("TimeZone")).unwrap_or(jiff::tz::TimeZone::UTC)),
+        statement_timeout: duration("statement_timeout"),
+        idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
+        idle_timeout: duration("idle_session_timeout"),
+        read_only: text("default_transaction_read_only") == "on",
+        level: match text("client_min_messages") {
+            "error" => None,
+            "warning" => Some(Level::Warning),
+            _ => Some(Level::Notice),
+        },
+    }
+}
+
+/// Checks a value for a setting; what SHOW would then show.
+pub(crate) fn check(name: &str, values: &[String]) -> Result<String, SqlError> {
+    match table::find(name) {
+        Some(index) => value::normalise(&SETTINGS[index], values),
+        None => Err(unknown(name)),
+    }
+}
+
+/// A setting's name in the case in which it is shown; a name that is not in the table as it is.
+pub(crate) fn shown_name(name: &str) -> &str {
+    table::find(name).map_or(name, |index| SETTINGS[index].name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(settings: &mut Settings, name: &str, value: &str, local: bool) {
+        settings.set(name, Some(&[value.to_owned()]), local).unwrap();
+    }
+
+    fn shown<'a>(settings: &'a Settings, name: &str) -> &'a str {
+        settings.show(name).unwrap().1
+    }
+
+    #[test]
+    fn a_rollback_undoes_set_and_a_commit_undoes_set_local() {
+        let mut s = Settings::new("ann");
+        set(&mut s, "statement_timeout", "1s", false);
+        s.commit();
+        set(&mut s, "statement_timeout", "2s", false);
+        set(&mut s, "timezone", "Asia/Tokyo", true);
+        set(&mut s, "my.app", "x", true);
+        assert_eq!(s.statement_timeout(), Some(Duration::from_secs(2)));
+        assert_eq!(s.show("MY.app").unwrap_err().code.0, "42704", "names of others keep their case");
+        s.rollback();
+        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("1s", "UTC"));
+        set(&mut s, "timezone", "Asia/Tokyo", true);
+        set(&mut s, "statement_timeout", "3s", false);
+        set(&mut s, "timezone", "Europe/Rome", true);
+        s.commit();
+        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("3s", "UTC"));
+        set(&mut s, "timezone", "Asia/Tokyo", true);
+        set(&mut s, "timezone", "Europe/Rome", false);
+        s.commit();
+        assert_eq!(shown(&s, "timezone"), "Europe/Rome", "SET overrules an earlier SET LOCAL");
+        assert_eq!(s.zone().0.iana_name(), Some("Europe/Rome"));
+    }
+
+    #[test]
+    fn reset_returns_to_what_the_client_connected_with() {
+        let mut s = Settings::new("ann");
+        s.set_initial("application_name", "psql").unwrap();
+        set(&mut s, "application_name", "other", false);
+        set(&mut s, "a.b", "1", false);
+        s.set("application_name", None, false).unwrap();
+        s.commit();
+        assert_eq!(shown(&s, "application_name"), "psql");
+        set(&mut s, "statement_timeout", "1s", false);
+        s.reset_all();
+        s.rollback();
+        assert_eq!(shown(&s, "statement_timeout"), "0", "the whole transaction is undone");
+        s.reset_all();
+        s.commit();
+        assert!(s.show("a.b").is_err());
+        assert_eq!(s.set("server_version", None, false).unwrap_err().code.0, "55P02");
+        assert_eq!(s.set("cortado.nonsense", Some(&["1".into()]), false).unwrap_err().code.0, "42704");
+    }
+
+    #[test]
+    fn the_client_is_told_once() {
+        let mut s = Settings::new("ann");
+        let told: Vec<&str> = s.take_untold().into_iter().map(|(name, _)| name).collect();
+        for name in ["server_version", "client_encoding", "DateStyle", "TimeZone", "integer_datetimes", "is_superuser"]
+        {
+            assert!(told.contains(&name), "{name}");
+        }
+        assert!(s.take_untold().is_empty());
+        set(&mut s, "timezone", "Asia/Tokyo", false);
+        set(&mut s, "statement_timeout", "1s", false);
+        assert_eq!(s.take_untold(), [("TimeZone", "Asia/Tokyo".to_owned())]);
+        s.rollback();
+        assert_eq!(s.take_untold(), [("TimeZone", "UTC".to_owned())]);
+    }
+
+    #[test]
+    fn custom_settings_are_bounded() {
+        let mut s = Settings::new("ann");
+        for n in 0..MAX_CUSTOM {
+            set(&mut s, &format!("a.b{n}"), "1", false);
+        }
+        assert_eq!(s.set("a.one_more", Some(&["1".into()]), false).unwrap_err().code.0, "53400");
+        let long = "x".repeat(5000);
+        assert_eq!(s.set("a.b1", Some(&[long]), false).unwrap_err().code.0, "53400");
+    }
+}

@@ -1,0 +1,128 @@
+//! The table of settings: every name that SHOW and SET know, with its values.
+//!
+//! A setting is here for one of three reasons: it does something, clients look at it, or clients set it on connecting. One that
+//! PostgreSQL acts on and Cortado does not takes only the values that describe what Cortado does, and refuses the others with
+//! 0A000, so that nobody relies on what is not there.
+
+/// What a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing: it can be shown only.
+    Internal,
+    /// A boolean.
+    Bool,
+    /// An integer in a range.
+    Int(i64, i64),
+    /// A time in milliseconds, with units; 0 is off.
+    Millis,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// One of these words, because they describe what we do; PostgreSQL has others.
+    Fixed(&'static [&'static str]),
+    /// A name, cut at 63 bytes, ASCII only.
+    Name,
+    /// A list of schemas, of which `public` is the only one.
+    SearchPath,
+    /// A time zone.
+    Zone,
+    /// An encoding, of which UTF-8 is the only one.
+    Encoding,
+    /// A date style, of which ISO, MDY is the only one.
+    DateStyle,
+    /// An isolation level; all that are taken run as repeatable read, and it says so.
+    Isolation,
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    /// Its name, in the case in which it is shown.
+    pub(crate) name: &'static str,
+    /// What it takes.
+    pub(crate) kind: Kind,
+    /// Its value when nobody set it.
+    pub(crate) default: &'static str,
+    /// Whether the client is told its value on connecting and when it changes.
+    pub(crate) report: bool,
+    /// What SHOW ALL says about it.
+    pub(crate) about: &'static str,
+}
+
+const fn shown(name: &'static str, default: &'static str, about: &'static str) -> Setting {
+    Setting { name, kind: Kind::Internal, default, report: false, about }
+}
+
+const fn takes(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Setting {
+    Setting { name, kind, default, report: false, about }
+}
+
+const fn reported(setting: Setting) -> Setting {
+    Setting { report: true, ..setting }
+}
+
+/// The version that clients are told. psql and drivers choose their catalog queries by the number in front.
+pub(crate) const SERVER_VERSION: &str = concat!("15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
+
+const ON: Kind = Kind::Fixed(&["on"]);
+const OFF: Kind = Kind::Fixed(&["off"]);
+const C_LOCALE: Kind = Kind::Fixed(&["C", "POSIX", "C.UTF-8"]);
+const LEVELS: Kind =
+    Kind::OneOf(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]);
+const INTERVALS: Kind = Kind::OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]);
+const DURABILITY: Kind = Kind::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]);
+
+/// All settings, in the order of SHOW ALL.
+pub(crate) const SETTINGS: &[Setting] = &[
+    reported(takes("application_name", Kind::Name, "", "Name of the client's application.")),
+    takes("array_nulls", ON, "on", "NULL in array input."),
+    takes("bytea_output", Kind::Fixed(&["hex"]), "hex", "Text form of bytea."),
+    takes("check_function_bodies", Kind::Bool, "on", "No effect: there are no user functions."),
+    reported(takes("client_encoding", Kind::Encoding, "UTF8", "Encoding of the client's text.")),
+    takes("client_min_messages", LEVELS, "notice", "Lowest level of messages sent to the client."),
+    reported(takes("DateStyle", Kind::DateStyle, "ISO, MDY", "Text form of dates and times.")),
+    takes("default_table_access_method", Kind::Fixed(&["heap"]), "heap", "Storage of new tables."),
+    takes("default_tablespace", Kind::Fixed(&["", "pg_default"]), "", "There are no tablespaces."),
+    takes("default_transaction_deferrable", Kind::Bool, "off", "No effect: snapshots never wait."),
+    takes("default_transaction_isolation", Kind::Isolation, "repeatable read", "Isolation of new transactions."),
+    reported(takes("default_transaction_read_only", Kind::Bool, "off", "New transactions refuse writes.")),
+    takes("escape_string_warning", Kind::Bool, "on", "No effect: backslashes are plain characters."),
+    takes("extra_float_digits", Kind::Int(1, 3), "1", "Floats print in their shortest exact form."),
+    takes("idle_in_transaction_session_timeout", Kind::Millis, "0", "Longest idle time in a transaction."),
+    takes("idle_session_timeout", Kind::Millis, "0", "Longest idle time outside of a transaction."),
+    reported(shown("in_hot_standby", "off", "Every node takes writes.")),
+    reported(shown("integer_datetimes", "on", "Times are 64-bit integers.")),
+    reported(takes("IntervalStyle", INTERVALS, "postgres", "Text form of intervals.")),
+    reported(shown("is_superuser", "on", "Whether the role may do everything.")),
+    takes("jit", Kind::Bool, "off", "No effect: nothing is compiled."),
+    shown("lc_collate", "C", "Text sorts by its bytes."),
+    shown("lc_ctype", "C", "Class of characters."),
+    takes("lc_messages", C_LOCALE, "C", "Language of messages."),
+    takes("lc_monetary", C_LOCALE, "C", "Form of amounts."),
+    takes("lc_numeric", C_LOCALE, "C", "Form of numbers."),
+    takes("lc_time", C_LOCALE, "C", "Form of times."),
+    takes("lock_timeout", Kind::Fixed(&["0", "0ms"]), "0", "Longest wait for a lock: not limited."),
+    shown("max_identifier_length", "63", "Longest identifier, in bytes."),
+    shown("max_index_keys", "32", "Most columns of a key."),
+    takes("row_security", Kind::Bool, "on", "No effect: there are no row policies."),
+    takes("search_path", Kind::SearchPath, "\"$user\", public", "Where unqualified names are looked up."),
+    reported(shown("server_encoding", "UTF8", "Encoding of stored text.")),
+    reported(shown("server_version", SERVER_VERSION, "Version of the protocol and dialect, and of Cortado.")),
+    shown("server_version_num", "150000", "The same as a number."),
+    reported(shown("session_authorization", "", "The role of the session.")),
+    reported(takes("standard_conforming_strings", ON, "on", "Backslashes are plain characters.")),
+    takes("statement_timeout", Kind::Millis, "0", "Longest run of a statement."),
+    takes("synchronous_commit", DURABILITY, "on", "No effect: every commit is on a majority's disks."),
+    takes("synchronize_seqscans", Kind::Bool, "on", "No effect: scans are in key order."),
+    takes("temp_tablespaces", Kind::Fixed(&[""]), "", "There are no tablespaces."),
+    reported(takes("TimeZone", Kind::Zone, "UTC", "Zone in which times are read and shown.")),
+    takes("transaction_deferrable", Kind::Bool, "off", "No effect: snapshots never wait."),
+    takes("transaction_isolation", Kind::Isolation, "repeatable read", "Isolation of the transaction."),
+    takes("transaction_read_only", Kind::Bool, "off", "The transaction refuses writes."),
+    takes("transform_null_equals", OFF, "off", "x = NULL is never true."),
+    takes("xmloption", Kind::OneOf(&["content", "document"]), "content", "No effect: there is no xml type."),
+];
+
+/// The index of a setting by its name, whose case does not matter.
+pub(crate) fn find(name: &str) -> Option<usize> {
+    SETTINGS.iter().position(|s| s.name.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,285 @@
+//! Checks a value for a setting and brings it to the form in which it is shown. Pure.
+
+use super::table::{Kind, Setting};
+use crate::error::{SqlError, SqlState};
+use crate::session::control::Isolation;
+
+/// The longest name, in bytes, as for identifiers.
+const MAX_NAME_BYTES: usize = 63;
+
+/// Longest text value, in bytes; all of a session's settings are kept in memory.
+pub(crate) const MAX_VALUE_BYTES: usize = 4096;
+
+/// The value that `words` mean for a setting; several words come of a list. Errors are PostgreSQL's: 22023, or 55P02 for what cannot
+/// be set, or 0A000 for what we cannot do.
+pub(crate) fn normalise(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
+    if setting.kind == Kind::SearchPath {
+        return search_path(setting, words);
+    }
+    let value = match words {
+        [one] => one.as_str(),
+        _ if setting.kind == Kind::DateStyle => return date_style(setting, &words.join(",")),
+        _ => {
+            let message = format!("SET {} takes only one argument", setting.name);
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    };
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(invalid(setting, "(too long)"));
+    }
+    match setting.kind {
+        Kind::Internal => {
+            let message = format!("parameter \"{}\" cannot be changed", setting.name);
+            Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
+        }
+        Kind::Bool => boolean(value).map(|b| on_off(b).to_owned()).ok_or_else(|| {
+            let message = format!("parameter \"{}\" requires a Boolean value", setting.name);
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+        }),
+        Kind::Int(low, high) => integer(setting, value, low, high),
+        Kind::Millis => millis(setting, value).map(show_millis),
+        Kind::OneOf(words) => one_of(words, value)
+            .ok_or_else(|| invalid(setting, value).hint(format!("Available values: {}.", words.join(", ")))),
+        Kind::Fixed(words) => fixed(setting, words, value),
+        Kind::Name => Ok(clean_name(value)),
+        Kind::SearchPath => search_path(setting, words),
+        Kind::Zone => zone_name(value).ok_or_else(|| invalid(setting, value)),
+        Kind::Encoding => encoding(setting, value),
+        Kind::DateStyle => date_style(setting, value),
+        Kind::Isolation => isolation(setting, value),
+    }
+}
+
+/// A boolean as PostgreSQL reads it: any unambiguous beginning of its words.
+pub(crate) fn boolean(value: &str) -> Option<bool> {
+    let value = value.trim().to_ascii_lowercase();
+    let begins = |word: &str, least: usize| value.len() >= least && word.starts_with(value.as_str());
+    if value == "1" || begins("true", 1) || begins("yes", 1) || value == "on" {
+        Some(true)
+    } else if value == "0" || begins("false", 1) || begins("no", 1) || begins("off", 2) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// `on` or `off`.
+pub(crate) fn on_off(value: bool) -> &'static str {
+    if value { "on" } else { "off" }
+}
+
+/// The milliseconds of a shown time.
+pub(crate) fn parse_millis(value: &str) -> Option<u64> {
+    let value = value.trim();
+    let digits = value.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(value.len());
+    let (number, unit) = value.split_at(digits);
+    let factor = match unit.trim() {
+        "us" => 0.001,
+        "" | "ms" => 1.0,
+        "s" => 1000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return None,
+    };
+    let millis = number.parse::<f64>().ok()? * factor;
+    // Beyond the range of milliseconds it is out of range anyhow; the cast saturates.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+    (millis >= 0.0 && millis <= f64::from(i32::MAX)).then_some(millis.round() as u64)
+}
+
+/// A zone by its name in the time zone database, its POSIX description, or hours east of Greenwich.
+pub(crate) fn zone(value: &str) -> Option<jiff::tz::TimeZone> {
+    if let Ok(zone) = jiff::tz::TimeZone::get(value) {
+        return Some(zone);
+    }
+    let bytes = value.as_bytes();
+    let posix_like = bytes.first().is_some_and(|b| *b == b'<' || b.is_ascii_alphabetic()) && value.len() <= 64;
+    if posix_like { jiff::tz::TimeZone::posix(value).ok() } else { None }
+}
+
+fn zone_name(value: &str) -> Option<String> {
+    if let Ok(hours) = value.parse::<f64>() {
+        return (hours.abs() <= 24.0).then(|| offset_zone(hours)).filter(|name| zone(name).is_some());
+    }
+    let zone = zone(value)?;
+    Some(zone.iana_name().unwrap_or(value).to_owned())
+}
+
+/// The POSIX description of a fixed offset, whose sign is that of the West.
+fn offset_zone(hours: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "at most 24 hours")]
+    let minutes = (hours.abs() * 60.0).round() as i64;
+    let (sign, inverse) = if hours < 0.0 { ('-', '+') } else { ('+', '-') };
+    let (h, m) = (minutes / 60, minutes % 60);
+    if m == 0 {
+        format!("<{sign}{h:02}>{inverse}{h:02}")
+    } else {
+        format!("<{sign}{h:02}{m:02}>{inverse}{h:02}:{m:02}")
+    }
+}
+
+fn invalid(setting: &Setting, value: &str) -> SqlError {
+    let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name);
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+fn refused(setting: &Setting, value: &str) -> SqlError {
+    let message = format!("{} \"{value}\" is not supported", setting.name);
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
+fn integer(setting: &Setting, value: &str, low: i64, high: i64) -> Result<String, SqlError> {
+    let number: i64 = value.trim().parse().map_err(|_| invalid(setting, value))?;
+    if !(low..=high).contains(&number) {
+        let message =
+            format!("{number} is outside the valid range for parameter \"{}\" ({low} .. {high})", setting.name);
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(number.to_string())
+}
+
+fn millis(setting: &Setting, value: &str) -> Result<u64, SqlError> {
+    parse_millis(value).ok_or_else(|| {
+        invalid(setting, value)
+            .hint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+    })
+}
+
+/// In the largest unit that divides it.
+fn show_millis(millis: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")];
+    match units.iter().find(|(size, _)| millis > 0 && millis.is_multiple_of(*size)) {
+        Some((size, unit)) => format!("{}{unit}", millis / size),
+        None if millis == 0 => "0".to_owned(),
+        None => format!("{millis}ms"),
+    }
+}
+
+fn one_of(words: &[&str], value: &str) -> Option<String> {
+    words.iter().find(|w| w.eq_ignore_ascii_case(value.trim())).map(|w| (*w).to_owned())
+}
+
+fn fixed(setting: &Setting, words: &[&str], value: &str) -> Result<String, SqlError> {
+    if words.contains(&"on") || words.contains(&"off") {
+        let Some(flag) = boolean(value) else {
+            let message = format!("parameter \"{}\" requires a Boolean value", setting.name);
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        };
+        return if words.contains(&on_off(flag)) { Ok(on_off(flag).to_owned()) } else { Err(refused(setting, value)) };
+    }
+    match one_of(words, value) {
+        // The others mean the same as the first.
+        Some(_) => Ok(setting.default.to_owned()),
+        None => Err(refused(setting, value)),
+    }
+}
+
+fn clean_name(value: &str) -> String {
+    let end = value.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MAX_NAME_BYTES).last();
+    value[..end.unwrap_or(0)].chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect()
+}
+
+fn search_path(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
+    // SET search_path TO 'a, b' is one name with a comma in it for PostgreSQL; drivers that send it in the startup packet mean a list.
+    let names: Vec<String> = words
+        .iter()
+        .flat_map(|w| w.split(','))
+        .map(|w| w.trim().trim_matches('"').to_owned())
+        .filter(|w| !w.is_empty())
+        .collect();
+    for name in &names {
+        if !matches!(name.as_str(), "public" | "$user" | "pg_catalog") {
+            return Err(refused(setting, name).hint("The only schema is \"public\"."));
+        }
+    }
+    let shown: Vec<&str> = names.iter().map(|n| if n == "$user" { "\"$user\"" } else { n.as_str() }).collect();
+    Ok(shown.join(", "))
+}
+
+fn encoding(setting: &Setting, value: &str) -> Result<String, SqlError> {
+    let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    match plain.as_str() {
+        "utf8" | "unicode" => Ok("UTF8".to_owned()),
+        _ => Err(refused(setting, value).hint("The only encoding is UTF8.")),
+    }
+}
+
+fn date_style(setting: &Setting, value: &str) -> Result<String, SqlError> {
+    for word in value.split(',').map(|w| w.trim().to_ascii_lowercase()) {
+        match word.as_str() {
+            "iso" | "mdy" | "us" | "noneuro" | "noneuropean" | "default" => {}
+            "dmy" | "ymd" | "sql" | "postgres" | "german" | "euro" | "european" => return Err(refused(setting, value)),
+            _ => return Err(invalid(setting, value)),
+        }
+    }
+    Ok(setting.default.to_owned())
+}
+
+fn isolation(setting: &Setting, value: &str) -> Result<String, SqlError> {
+    let level = Isolation::from_name(&value.trim().to_ascii_lowercase()).ok_or_else(|| invalid(setting, value))?;
+    crate::session::state::check_isolation(Some(level))?;
+    Ok(setting.default.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{SETTINGS, find};
+    use super::*;
+
+    fn set(name: &str, words: &[&str]) -> Result<String, String> {
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        normalise(&SETTINGS[find(name).expect(name)], &words).map_err(|e| e.code.0.to_owned())
+    }
+
+    #[test]
+    fn every_default_is_a_valid_value() {
+        for setting in SETTINGS.iter().filter(|s| s.kind != Kind::Internal) {
+            let words = [setting.default.to_owned()];
+            assert_eq!(normalise(setting, &words).as_deref(), Ok(setting.default), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn values_are_brought_to_their_shown_form() {
+        let cases: [(&str, &[&str], Result<&str, &str>); 32] = [
+            ("STATEMENT_TIMEOUT", &["1500"], Ok("1500ms")),
+            ("statement_timeout", &["90s"], Ok("90s")),
+            ("statement_timeout", &["120 s"], Ok("2min")),
+            ("statement_timeout", &["-1"], Err("22023")),
+            ("statement_timeout", &["5 weeks"], Err("22023")),
+            ("statement_timeout", &["99999999999"], Err("22023")),
+            ("default_transaction_read_only", &["TRUE"], Ok("on")),
+            ("default_transaction_read_only", &["of"], Ok("off")),
+            ("default_transaction_read_only", &["o"], Err("22023")),
+            ("extra_float_digits", &["3"], Ok("3")),
+            ("extra_float_digits", &["0"], Err("22023")),
+            ("server_version", &["16"], Err("55P02")),
+            ("standard_conforming_strings", &["off"], Err("0A000")),
+            ("bytea_output", &["escape"], Err("0A000")),
+            ("client_encoding", &["utf-8"], Ok("UTF8")),
+            ("client_encoding", &["LATIN1"], Err("0A000")),
+            ("datestyle", &["ISO"], Ok("ISO, MDY")),
+            ("datestyle", &["iso", "mdy"], Ok("ISO, MDY")),
+            ("datestyle", &["german"], Err("0A000")),
+            ("datestyle", &["nonsense"], Err("22023")),
+            ("search_path", &["$user", "public"], Ok("\"$user\", public")),
+            ("search_path", &[""], Ok("")),
+            ("search_path", &["app"], Err("0A000")),
+            ("timezone", &["europe/berlin"], Ok("Europe/Berlin")),
+            ("timezone", &["-7"], Ok("<-07>+07")),
+            ("timezone", &["5.5"], Ok("<+0530>-05:30")),
+            ("timezone", &["GMT-03:00"], Ok("GMT-03:00")),
+            ("timezone", &["Mars/Olympus"], Err("22023")),
+            ("transaction_isolation", &["read committed"], Ok("repeatable read")),
+            ("transaction_isolation", &["serializable"], Err("0A000")),
+            ("application_name", &["é!"], Ok("?!")),
+            ("application_name", &["a", "b"], Err("22023")),
+        ];
+        for (name, words, expected) in cases {
+            assert_eq!(set(name, words).as_deref().map_err(String::as_str), expected, "{name} {words:?}");
+        }
+        let long = "é".repeat(60);
+        assert_eq!(set("application_name", &[&long]).unwrap().len(), 31);
+    }
+}

@@ -1,0 +1,317 @@
+//! The transaction state of a session, as PostgreSQL keeps it: idle, in the transaction that every statement outside of a block
+//! gets, in a block, in a block that failed. Pure: it says what is to be done with the transaction, the session does it.
+//!
+//! An *implicit* transaction spans all statements of a simple query string, or of a pipeline up to its Sync. BEGIN turns it into a block
+//! (what ran before becomes part of the block), COMMIT and ROLLBACK end it with a warning, an error undoes it.
+//!
+//! Invariants:
+//! 1. The session holds a transaction only when the state is `Implicit` or `Explicit`.
+//! 2. From `Failed` only COMMIT and ROLLBACK lead out, and both roll back.
+
+use pgwire::messages::response::TransactionStatus;
+
+use super::control::{Isolation, Modes};
+use super::output::Notice;
+use crate::error::{SqlError, SqlState};
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// No transaction.
+    Idle,
+    /// The transaction around statements outside of a block.
+    Implicit,
+    /// Between BEGIN and its end.
+    Explicit,
+    /// A block in which something failed.
+    Failed,
+}
+
+/// Whether to keep or drop what a transaction did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Keep it.
+    Commit,
+    /// Drop it.
+    Rollback,
+}
+
+/// How a transaction ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// What becomes of its work.
+    pub(crate) fate: Fate,
+    /// The command tag.
+    pub(crate) tag: &'static str,
+    /// A warning to go with it.
+    pub(crate) notice: Option<Notice>,
+}
+
+/// The state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TxnState {
+    block: Block,
+    read_only: bool,
+    deferrable: bool,
+    /// Whether a statement has read the transaction's snapshot: its modes are then fixed.
+    used: bool,
+}
+
+impl TxnState {
+    /// Idle.
+    pub(crate) fn new() -> TxnState {
+        TxnState { block: Block::Idle, read_only: false, deferrable: false, used: false }
+    }
+
+    /// Where the session stands.
+    pub(crate) fn block(&self) -> Block {
+        self.block
+    }
+
+    /// The byte for ReadyForQuery.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self.block {
+            Block::Idle | Block::Implicit => TransactionStatus::Idle,
+            Block::Explicit => TransactionStatus::Transaction,
+            Block::Failed => TransactionStatus::Error,
+        }
+    }
+
+    /// Whether writes are refused.
+    pub(crate) fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Whether the transaction is deferrable, which has no effect under snapshot isolation.
+    pub(crate) fn deferrable(&self) -> bool {
+        self.deferrable
+    }
+
+    /// A statement is about to run or be described: outside of a block it gets a transaction of its own.
+    pub(crate) fn open(&mut self, default_read_only: bool) {
+        if self.block == Block::Idle {
+            self.start(Block::Implicit, default_read_only);
+        }
+    }
+
+    /// A statement reads the snapshot.
+    pub(crate) fn mark_used(&mut self) {
+        self.used = true;
+    }
+
+    /// Refuses every statement but the end of the transaction in a failed block.
+    pub(crate) fn check_alive(&self) -> Result<(), SqlError> {
+        if self.block == Block::Failed {
+            return Err(SqlError::new(
+                SqlState::IN_FAILED_SQL_TRANSACTION,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a write in a read-only transaction.
+    pub(crate) fn check_write(&self, command: &str) -> Result<(), SqlError> {
+        if self.read_only {
+            let message = format!("cannot execute {command} in a read-only transaction");
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    /// Refuses a statement that cannot run in a block.
+    pub(crate) fn check_outside_block(&self, command: &str) -> Result<(), SqlError> {
+        if matches!(self.block, Block::Explicit | Block::Failed) {
+            let message = format!("{command} cannot run inside a transaction block");
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    /// BEGIN.
+    pub(crate) fn begin(&mut self, modes: Modes, default_read_only: bool) -> Result<Option<Notice>, SqlError> {
+        check_isolation(modes.isolation)?;
+        let notice = match self.block {
+            Block::Explicit | Block::Failed => {
+                Some(Notice::warning(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress"))
+            }
+            Block::Implicit => {
+                self.block = Block::Explicit;
+                None
+            }
+            Block::Idle => {
+                self.start(Block::Explicit, default_read_only);
+                None
+            }
+        };
+        self.apply(modes)?;
+        Ok(notice)
+    }
+
+    /// SET TRANSACTION; the warning says that there is no block that it could be for.
+    pub(crate) fn set_modes(&mut self, modes: Modes) -> Result<Option<Notice>, SqlError> {
+        check_isolation(modes.isolation)?;
+        if self.block != Block::Explicit {
+            let message = "SET TRANSACTION can only be used in transaction blocks";
+            return Ok(Some(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)));
+        }
+        if modes.isolation.is_some() && self.used {
+            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        self.apply(modes)?;
+        Ok(None)
+    }
+
+    /// COMMIT. The state is idle afterwards, also if the commit then fails; with `chain`, `restart` follows a commit that did not.
+    pub(crate) fn commit(&mut self, chain: bool) -> Result<Ending, SqlError> {
+        match self.block {
+            Block::Explicit => Ok(self.end(Fate::Commit, "COMMIT", None)),
+            Block::Failed => Ok(self.end(Fate::Rollback, "ROLLBACK", None)),
+            Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("COMMIT")),
+            Block::Idle | Block::Implicit => Ok(self.end(Fate::Commit, "COMMIT", Some(no_transaction()))),
+        }
+    }
+
+    /// ROLLBACK.
+    pub(crate) fn rollback(&mut self, chain: bool) -> Result<Ending, SqlError> {
+        match self.block {
+            Block::Explicit | Block::Failed => Ok(self.end(Fate::Rollback, "ROLLBACK", None)),
+            Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("ROLLBACK")),
+            Block::Idle | Block::Implicit => Ok(self.end(Fate::Rollback, "ROLLBACK", Some(no_transaction()))),
+        }
+    }
+
+    /// AND CHAIN: a new block with the modes of the one that just ended.
+    pub(crate) fn restart(&mut self) {
+        self.block = Block::Explicit;
+        self.used = false;
+    }
+
+    /// The end of a query string or pipeline: whether there is an implicit transaction to commit.
+    pub(crate) fn finish(&mut self) -> bool {
+        let implicit = self.block == Block::Implicit;
+        if implicit {
+            self.block = Block::Idle;
+        }
+        implicit
+    }
+
+    /// A statement failed: its transaction is dropped, a block is left failed.
+    pub(crate) fn fail(&mut self) {
+        self.block = match self.block {
+            Block::Idle | Block::Implicit => Block::Idle,
+            Block::Explicit | Block::Failed => Block::Failed,
+        };
+    }
+
+    fn start(&mut self, block: Block, default_read_only: bool) {
+        *self = TxnState { block, read_only: default_read_only, deferrable: false, used: false };
+    }
+
+    fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
+        if modes.read_only == Some(false) && self.read_only && self.used {
+            let message = "transaction read-write mode must be set before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        self.read_only = modes.read_only.unwrap_or(self.read_only);
+        self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
+        Ok(())
+    }
+
+    fn end(&mut self, fate: Fate, tag: &'static str, notice: Option<Notice>) -> Ending {
+        self.block = Block::Idle;
+        Ending { fate, tag, notice }
+    }
+}
+
+/// Refuses the level that we do not have. The two weaker ones run as snapshot isolation, which allows nothing that they forbid.
+pub(crate) fn check_isolation(isolation: Option<Isolation>) -> Result<(), SqlError> {
+    if isolation == Some(Isolation::Serializable) {
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "isolation level SERIALIZABLE is not supported")
+            .hint("REPEATABLE READ (snapshot isolation) is the strongest level."));
+    }
+    Ok(())
+}
+
+fn no_transaction() -> Notice {
+    Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")
+}
+
+fn no_block_to_chain(command: &str) -> SqlError {
+    let message = format!("{command} AND CHAIN can only be used in transaction blocks");
+    SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modes() -> Modes {
+        Modes::default()
+    }
+
+    #[test]
+    fn a_block_goes_from_begin_to_commit() {
+        let mut state = TxnState::new();
+        state.open(false);
+        assert_eq!(state.status(), TransactionStatus::Idle);
+        assert_eq!(state.begin(modes(), false), Ok(None));
+        assert_eq!(state.status(), TransactionStatus::Transaction);
+        assert!(!state.finish(), "a block outlives its query string");
+        let again = state.begin(modes(), false).unwrap().unwrap();
+        assert_eq!(again.code.0, "25001");
+        assert_eq!(state.commit(false).unwrap(), Ending { fate: Fate::Commit, tag: "COMMIT", notice: None });
+        assert_eq!(state.block(), Block::Idle);
+    }
+
+    #[test]
+    fn a_failed_block_takes_only_its_end_and_commit_rolls_back() {
+        let mut state = TxnState::new();
+        state.begin(modes(), false).unwrap();
+        state.fail();
+        assert_eq!(state.status(), TransactionStatus::Error);
+        assert_eq!(state.check_alive().unwrap_err().code.0, "25P02");
+        state.fail();
+        assert_eq!(state.commit(false).unwrap(), Ending { fate: Fate::Rollback, tag: "ROLLBACK", notice: None });
+        assert_eq!(state.status(), TransactionStatus::Idle);
+    }
+
+    #[test]
+    fn an_implicit_transaction_ends_with_its_string() {
+        let mut state = TxnState::new();
+        state.open(false);
+        assert!(state.finish());
+        assert!(!state.finish());
+        state.open(false);
+        state.fail();
+        assert!(!state.finish());
+        state.open(false);
+        let ending = state.rollback(false).unwrap();
+        assert_eq!((ending.fate, ending.notice.unwrap().code.0), (Fate::Rollback, "25P01"));
+        state.open(false);
+        assert_eq!(state.commit(true).unwrap_err().code.0, "25P01");
+    }
+
+    #[test]
+    fn modes_are_checked() {
+        let mut state = TxnState::new();
+        let serializable = Modes { isolation: Some(Isolation::Serializable), ..modes() };
+        assert_eq!(state.begin(serializable, false).unwrap_err().code.0, "0A000");
+        assert_eq!(state.block(), Block::Idle);
+        state.begin(Modes { read_only: Some(true), ..modes() }, false).unwrap();
+        assert_eq!(state.check_write("INSERT").unwrap_err().code.0, "25006");
+        state.mark_used();
+        let read_write = Modes { read_only: Some(false), ..modes() };
+        assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
+        let level = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
+        assert_eq!(state.set_modes(level).unwrap_err().code.0, "25001");
+        state.rollback(true).unwrap();
+        state.restart();
+        assert!(state.read_only(), "a chained block keeps its modes");
+        state.commit(false).unwrap();
+        state.open(true);
+        assert!(state.read_only(), "the session's default");
+        assert_eq!(state.set_modes(read_write).unwrap().unwrap().code.0, "25P01");
+    }
+}

@@ -1,0 +1,423 @@
+//! `timestamp with time zone`: text input in the ISO spellings, ISO output in the session's zone.
+//!
+//! A value counts microseconds from 2000-01-01 00:00 UTC; the two ends of `i64` are the infinities. Calendar
+//! arithmetic is done here, over PostgreSQL's range (4714-11-24 BC to 294276 AD), which is wider than jiff's; jiff is
+//! asked only for the offset of a zone at an instant.
+
+use std::fmt::Write;
+
+use jiff::tz::{AmbiguousOffset, Offset};
+
+use super::TimeZone;
+use super::codes;
+use super::input::is_space;
+use crate::error::SqlError;
+
+/// `infinity`
+pub const INFINITY: i64 = i64::MAX;
+/// `-infinity`
+pub const NEG_INFINITY: i64 = i64::MIN;
+/// The first finite value.
+const FIRST: i64 = -211_813_488_000_000_000;
+/// One after the last finite value.
+const END: i64 = 9_223_371_331_200_000_000;
+/// Seconds from the Unix epoch to 2000-01-01.
+const EPOCH_SECONDS: i64 = 946_684_800;
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+/// What `'now'` and its relatives mean.
+#[derive(Clone, Copy, Debug)]
+pub enum Now {
+    /// Start of the transaction, in microseconds since 2000-01-01 UTC.
+    At(i64),
+    /// The system clock: for parameters, which arrive before their transaction has begun.
+    Clock,
+}
+
+impl Now {
+    fn micros(self) -> i64 {
+        match self {
+            Now::At(micros) => micros,
+            Now::Clock => clock(),
+        }
+    }
+}
+
+/// The system clock in this module's unit.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "edge: a 'now' among the parameters of a statement has no transaction yet"
+)]
+fn clock() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_micros()).unwrap_or(i64::MAX).saturating_sub(EPOCH_SECONDS * SECOND)
+}
+
+/// Whether a count of microseconds is a value of the type.
+pub fn in_range(micros: i64) -> bool {
+    micros == INFINITY || micros == NEG_INFINITY || (FIRST..END).contains(&micros)
+}
+
+/// Days from 2000-01-01 to a date of the proleptic Gregorian calendar; year 0 is 1 BC.
+fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 730_425
+}
+
+/// The inverse of `days_from_date`.
+fn date_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 730_425;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day)
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// Prints a value in a zone, as `2024-03-01 12:00:00.5+01`.
+pub fn format(micros: i64, zone: &TimeZone) -> String {
+    match micros {
+        INFINITY => return "infinity".to_owned(),
+        NEG_INFINITY => return "-infinity".to_owned(),
+        _ => {}
+    }
+    let offset = offset_at(micros, zone);
+    let local = micros.saturating_add(offset * SECOND);
+    let (year, month, day) = date_from_days(local.div_euclid(DAY));
+    let time = local.rem_euclid(DAY);
+    let (shown_year, before_christ) = if year > 0 { (year, false) } else { (1 - year, true) };
+    let seconds = time / SECOND;
+    let mut out = String::with_capacity(32);
+    // Writing to a String cannot fail.
+    let _ = write!(
+        out,
+        "{shown_year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    );
+    let fraction = time % SECOND;
+    if fraction != 0 {
+        let digits = format!("{fraction:06}");
+        let _ = write!(out, ".{}", digits.trim_end_matches('0'));
+    }
+    let size = offset.abs();
+    let _ = write!(out, "{}{:02}", if offset < 0 { '-' } else { '+' }, size / 3600);
+    if size % 3600 != 0 {
+        let _ = write!(out, ":{:02}", size / 60 % 60);
+    }
+    if size % 60 != 0 {
+        let _ = write!(out, ":{:02}", size % 60);
+    }
+    if before_christ {
+        out.push_str(" BC");
+    }
+    out
+}
+
+/// Seconds east of Greenwich at an instant; outside of jiff's range, that of its nearest end.
+fn offset_at(micros: i64, zone: &TimeZone) -> i64 {
+    let seconds = micros.div_euclid(SECOND).saturating_add(EPOCH_SECONDS);
+    let bounded = seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
+    let instant = jiff::Timestamp::from_second(bounded).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    i64::from(zone.0.to_offset(instant).seconds())
+}
+
+/// Seconds east of Greenwich for a local time. One that a clock change skips is read with the offset before it, one
+/// that a change repeats with the offset after it, as PostgreSQL does.
+fn offset_of_local(local: i64, zone: &TimeZone) -> i64 {
+    let (year, month, day) = date_from_days(local.div_euclid(DAY));
+    let seconds = local.rem_euclid(DAY) / SECOND;
+    let part = |value: i64| i8::try_from(value).unwrap_or(0);
+    let civil = i16::try_from(year.clamp(-9998, 9998)).ok().and_then(|year| {
+        let (hour, minute) = (part(seconds / 3600), part(seconds / 60 % 60));
+        jiff::civil::DateTime::new(year, part(month), part(day), hour, minute, part(seconds % 60), 0).ok()
+    });
+    let Some(civil) = civil else { return offset_at(local, zone) };
+    let offset: Offset = match zone.0.to_ambiguous_timestamp(civil).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset,
+        AmbiguousOffset::Gap { before, .. } => before,
+        AmbiguousOffset::Fold { after, .. } => after,
+    };
+    i64::from(offset.seconds())
+}
+
+fn invalid(text: &str) -> SqlError {
+    let message = format!("invalid input syntax for type timestamp with time zone: \"{text}\"");
+    SqlError::new(codes::INVALID_DATETIME_FORMAT, message)
+}
+
+fn field_overflow(text: &str) -> SqlError {
+    SqlError::new(codes::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
+}
+
+fn out_of_range(text: &str) -> SqlError {
+    SqlError::new(codes::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
+}
+
+/// Reads a value: `YYYY-MM-DD[ T]HH:MM[:SS[.ffffff]]` with an optional zone (offset, `Z`, or a name) and era, the
+/// compact `YYYYMMDD[THHMMSS]`, or one of `now`, `today`, `tomorrow`, `yesterday`, `epoch`, `infinity`, `-infinity`.
+/// Without a zone the session's is meant. 22007 for what is not a time at all, 22008 for one with a field out of range.
+pub fn parse(text: &str, zone: &TimeZone, now: Now) -> Result<i64, SqlError> {
+    let body = text.trim_matches(is_space);
+    if let Some(value) = special(body, zone, now) {
+        return Ok(value);
+    }
+    let mut scanner = Scanner { text, rest: body };
+    let (mut year, month, day) = scanner.date()?;
+    let time = scanner.time()?;
+    let given_zone = scanner.zone()?;
+    if scanner.era()? {
+        year = 1 - year;
+    }
+    if !scanner.rest.is_empty() {
+        return Err(invalid(text));
+    }
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return Err(field_overflow(text).hint("Perhaps you need a different \"datestyle\" setting."));
+    }
+    if day > days_in_month(year, month) {
+        return Err(field_overflow(text));
+    }
+    let midnight = days_from_date(year, month, day).checked_mul(DAY).ok_or_else(|| out_of_range(text))?;
+    let local = midnight.checked_add(time).ok_or_else(|| out_of_range(text))?;
+    let offset = match given_zone {
+        None => offset_of_local(local, zone),
+        Some(Zone::Offset(seconds)) => seconds,
+        Some(Zone::Named(named)) => offset_of_local(local, &named),
+    };
+    let micros = local.checked_sub(offset * SECOND).ok_or_else(|| out_of_range(text))?;
+    if (FIRST..END).contains(&micros) { Ok(micros) } else { Err(out_of_range(text)) }
+}
+
+fn special(word: &str, zone: &TimeZone, now: Now) -> Option<i64> {
+    let midnight = |days: i64| {
+        let now = now.micros();
+        let local = now.saturating_add(offset_at(now, zone) * SECOND);
+        let start = (local.div_euclid(DAY) + days).saturating_mul(DAY);
+        start - offset_of_local(start, zone) * SECOND
+    };
+    Some(match word.to_ascii_lowercase().as_str() {
+        "now" => now.micros(),
+        "today" => midnight(0),
+        "tomorrow" => midnight(1),
+        "yesterday" => midnight(-1),
+        "epoch" => -EPOCH_SECONDS * SECOND,
+        "infinity" | "+infinity" => INFINITY,
+        "-infinity" => NEG_INFINITY,
+        _ => return None,
+    })
+}
+
+/// The zone that a text names.
+enum Zone {
+    /// Seconds east of Greenwich.
+    Offset(i64),
+    /// From the time zone database.
+    Named(TimeZone),
+}
+
+/// Reads a time from left to right.
+struct Scanner<'a> {
+    text: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Scanner<'a> {
+    /// Takes the leading characters that satisfy `test`.
+    fn take(&mut self, test: impl Fn(char) -> bool) -> &'a str {
+        let end = self.rest.find(|c| !test(c)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    fn skip_spaces(&mut self) {
+        self.rest = self.rest.trim_start_matches(is_space);
+    }
+
+    /// A run of at most `most` digits.
+    fn number(&mut self, most: usize) -> Result<i64, SqlError> {
+        let digits = self.take(|c| c.is_ascii_digit());
+        if digits.is_empty() {
+            return Err(invalid(self.text));
+        }
+        if digits.len() > most {
+            return Err(field_overflow(self.text));
+        }
+        digits.parse().map_err(|_| field_overflow(self.text))
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        match self.rest.strip_prefix(c) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn date(&mut self) -> Result<(i64, i64, i64), SqlError> {
+        let digits = self.take(|c| c.is_ascii_digit());
+        if digits.len() == 8 && !self.rest.starts_with('-') {
+            let part = |range: std::ops::Range<usize>| digits[range].parse::<i64>().map_err(|_| invalid(self.text));
+            return Ok((part(0..4)?, part(4..6)?, part(6..8)?));
+        }
+        if digits.len() < 3 {
+            // Two-digit fields need a guess about their order, which only DateStyle could settle.
+            return Err(invalid(self.text));
+        }
+        if digits.len() > 6 {
+            return Err(field_overflow(self.text));
+        }
+        let year = digits.parse().map_err(|_| invalid(self.text))?;
+        if !self.eat('-') {
+            return Err(invalid(self.text));
+        }
+        let month = self.number(2)?;
+        if !self.eat('-') {
+            return Err(invalid(self.text));
+        }
+        let day = self.number(2)?;
+        if year == 0 {
+            return Err(field_overflow(self.text));
+        }
+        Ok((year, month, day))
+    }
+
+    /// The time of day in microseconds; none is midnight.
+    fn time(&mut self) -> Result<i64, SqlError> {
+        let had_t = self.rest.starts_with(['T', 't']);
+        if had_t {
+            self.rest = &self.rest[1..];
+        }
+        self.skip_spaces();
+        if !self.rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return if had_t { Err(invalid(self.text)) } else { Ok(0) };
+        }
+        let first = self.take(|c| c.is_ascii_digit());
+        let (hour, minute, second) = if self.eat(':') {
+            let hour = first.parse().map_err(|_| field_overflow(self.text))?;
+            let minute = self.number(2)?;
+            let second = if self.eat(':') { self.number(2)? } else { 0 };
+            (hour, minute, second)
+        } else if first.len() == 6 || first.len() == 4 {
+            let part = |range: std::ops::Range<usize>| first[range].parse::<i64>().map_err(|_| invalid(self.text));
+            (part(0..2)?, part(2..4)?, if first.len() == 6 { part(4..6)? } else { 0 })
+        } else {
+            return Err(invalid(self.text));
+        };
+        let fraction = if self.eat('.') { self.fraction()? } else { 0 };
+        let whole: i64 = hour;
+        let late = whole == 24 && (minute > 0 || second > 0 || fraction > 0);
+        if whole > 24 || late || minute > 59 || second > 60 {
+            return Err(field_overflow(self.text));
+        }
+        Ok((whole * 3600 + minute * 60 + second) * SECOND + fraction)
+    }
+
+    /// Digits after the point, rounded to microseconds.
+    fn fraction(&mut self) -> Result<i64, SqlError> {
+        let digits = self.take(|c| c.is_ascii_digit());
+        if digits.is_empty() {
+            return Ok(0);
+        }
+        let fraction: f64 = format!("0.{digits}").parse().map_err(|_| invalid(self.text))?;
+        let micros = (fraction * 1e6).round_ties_even();
+        // Within 0..=1_000_000, which the cast keeps.
+        Ok(micros as i64)
+    }
+
+    fn zone(&mut self) -> Result<Option<Zone>, SqlError> {
+        self.skip_spaces();
+        if self.rest.starts_with(['+', '-']) {
+            return self.offset().map(Some);
+        }
+        let word_end = self.rest.find(is_space).unwrap_or(self.rest.len());
+        let word = &self.rest[..word_end];
+        if word.is_empty() || is_era(word).is_some() {
+            return Ok(None);
+        }
+        if !word.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return Err(invalid(self.text));
+        }
+        self.rest = &self.rest[word_end..];
+        if ["z", "utc", "gmt", "zulu"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
+            return Ok(Some(Zone::Offset(0)));
+        }
+        match jiff::tz::TimeZone::get(word) {
+            Ok(zone) => Ok(Some(Zone::Named(TimeZone(zone)))),
+            Err(_) if word.contains('/') => Err(SqlError::new(
+                codes::INVALID_PARAMETER_VALUE,
+                format!("time zone \"{}\" not recognized", word.to_ascii_lowercase()),
+            )),
+            Err(_) => Err(invalid(self.text)),
+        }
+    }
+
+    /// `+HH`, `+HHMM`, `+HH:MM`, `+HH:MM:SS`.
+    fn offset(&mut self) -> Result<Zone, SqlError> {
+        let negative = self.rest.starts_with('-');
+        self.rest = &self.rest[1..];
+        let first = self.take(|c| c.is_ascii_digit());
+        let value: i64 = match first.len() {
+            1..=4 => first.parse().map_err(|_| invalid(self.text))?,
+            _ => return Err(invalid(self.text)),
+        };
+        let (hours, mut minutes, mut seconds) =
+            if first.len() > 2 { (value / 100, value % 100, 0) } else { (value, 0, 0) };
+        if first.len() <= 2 && self.eat(':') {
+            minutes = self.number(2)?;
+            if self.eat(':') {
+                seconds = self.number(2)?;
+            }
+        }
+        if hours > 15 || minutes > 59 || seconds > 59 {
+            let message = format!("time zone displacement out of range: \"{}\"", self.text);
+            return Err(SqlError::new(codes::INVALID_TIME_ZONE_DISPLACEMENT, message));
+        }
+        let size = hours * 3600 + minutes * 60 + seconds;
+        Ok(Zone::Offset(if negative { -size } else { size }))
+    }
+
+    /// Whether the era is BC.
+    fn era(&mut self) -> Result<bool, SqlError> {
+        self.skip_spaces();
+        if self.rest.is_empty() {
+            return Ok(false);
+        }
+        let word = self.take(|c| !is_space(c));
+        self.skip_spaces();
+        is_era(word).ok_or_else(|| invalid(self.text))
+    }
+}
+
+/// `Some(true)` for BC, `Some(false)` for AD.
+fn is_era(word: &str) -> Option<bool> {
+    if word.eq_ignore_ascii_case("bc") {
+        Some(true)
+    } else if word.eq_ignore_ascii_case("ad") {
+        Some(false)
+    } else {
+        None
+    }
+}

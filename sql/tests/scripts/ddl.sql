@@ -1,0 +1,251 @@
+# CREATE TABLE, DROP TABLE, TRUNCATE.
+create table t (a int, b text);
+----
+CREATE TABLE
+
+create table t (a int);
+----
+ERROR 42P07: relation "t" already exists
+
+create table if not exists t (a int);
+----
+CREATE TABLE
+
+create table T (a int);
+----
+ERROR 42P07: relation "t" already exists
+
+create table "T" (a int);
+----
+CREATE TABLE
+
+select * from "T";
+----
+a:int4
+
+create table u (a int, a text);
+----
+ERROR 42701: column "a" specified more than once
+
+create table u (a nosuch);
+----
+ERROR 42704: type "nosuch" does not exist [at 19]
+
+create table u (a int primary key, b int primary key);
+----
+ERROR 42P16: multiple primary keys for table "u" are not allowed [at 42]
+
+create table u (a int primary key, primary key (a));
+----
+ERROR 42P16: multiple primary keys for table "u" are not allowed [at 36]
+
+create table u (a int, primary key (b));
+----
+ERROR 42703: column "b" named in key does not exist [at 24]
+
+create table u (a int, primary key (a, a));
+----
+ERROR 42701: column "a" appears twice in primary key constraint [at 24]
+
+create table u (a int null not null);
+----
+ERROR 42601: conflicting NULL/NOT NULL declarations for column "a" of table "u" [at 28]
+
+create table u (a int default 'x');
+----
+ERROR 22P02: invalid input syntax for type integer: "x" [at 31]
+
+create table u (a int default true);
+----
+ERROR 42804: column "a" is of type integer but default expression is of type boolean
+HINT: You will need to rewrite or cast the expression.
+
+create table u (a int default b, b int);
+----
+ERROR 0A000: cannot use column reference in DEFAULT expression [at 31]
+
+create table u (a int default count(*));
+----
+ERROR 42803: aggregate functions are not allowed in DEFAULT expressions [at 31]
+
+create table nosuch.u (a int);
+----
+ERROR 3F000: schema "nosuch" does not exist [at 14]
+
+create table public.u (a int constraint mykey primary key, b varchar(3) default 'abcd');
+----
+CREATE TABLE
+
+insert into u values (1);
+----
+ERROR 22001: value too long for type character varying(3)
+
+insert into u values (1, 'x');
+----
+INSERT 0 1
+
+insert into u values (1, 'x');
+----
+ERROR 23505: duplicate key value violates unique constraint "mykey"
+DETAIL: Key (a)=(1) already exists.
+
+create table v ();
+----
+CREATE TABLE
+
+select * from v;
+----
+
+
+create table w (a int default 1 + 1, b timestamptz default now(), c text default 'it''s', d bool default false, e int default null) with (fillfactor=50);
+----
+CREATE TABLE
+
+insert into w default values returning a, b is not null, c, d, e;
+----
+a:int4|?column?:bool|c:text|d:bool|e:int4
+2|t|it's|f|NULL
+INSERT 0 1
+
+create table w2 (a int) with (nosuch=1);
+----
+ERROR 22023: unrecognized parameter "nosuch"
+
+drop table nope;
+----
+ERROR 42P01: table "nope" does not exist
+
+drop table if exists nope;
+----
+DROP TABLE
+
+drop table t, nope;
+----
+ERROR 42P01: table "nope" does not exist
+
+drop table if exists nope, "T";
+----
+DROP TABLE
+
+drop table t;
+----
+DROP TABLE
+
+select * from t;
+----
+ERROR 42P01: relation "t" does not exist [at 15]
+
+drop table t;
+----
+ERROR 42P01: table "t" does not exist
+
+create table t (x int8 primary key);
+----
+CREATE TABLE
+
+insert into t values (1), (2);
+----
+INSERT 0 2
+
+truncate t;
+----
+TRUNCATE TABLE
+
+select * from t;
+----
+x:int8
+
+insert into t values (1);
+----
+INSERT 0 1
+
+truncate table t, u;
+----
+TRUNCATE TABLE
+
+truncate nope;
+----
+ERROR 42P01: relation "nope" does not exist
+
+select count(*) from u;
+----
+count:int8
+0
+
+begin;
+----
+BEGIN
+
+create table inside (a int primary key);
+----
+CREATE TABLE
+
+insert into inside values (1);
+----
+INSERT 0 1
+
+select * from inside;
+----
+a:int4
+1
+
+rollback;
+----
+ROLLBACK
+
+select * from inside;
+----
+ERROR 42P01: relation "inside" does not exist [at 15]
+
+begin;
+----
+BEGIN
+
+create table inside (a int primary key);
+----
+CREATE TABLE
+
+insert into inside values (1), (2);
+----
+INSERT 0 2
+
+drop table t;
+----
+DROP TABLE
+
+truncate inside;
+----
+TRUNCATE TABLE
+
+insert into inside values (3);
+----
+INSERT 0 1
+
+commit;
+----
+COMMIT
+
+select * from inside;
+----
+a:int4
+3
+
+select * from t;
+----
+ERROR 42P01: relation "t" does not exist [at 15]
+
+create table user (a int);
+----
+ERROR 42601: syntax error at or near "user" [at 14]
+
+create table r (select int);
+----
+ERROR 42601: syntax error at or near "select" [at 17]
+
+create table c1 (a text collate "C", b varchar collate "default");
+----
+CREATE TABLE
+
+create table c2 (a int collate "C");
+----
+ERROR 42804: collations are not supported by type integer [at 24]

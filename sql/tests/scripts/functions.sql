@@ -1,0 +1,169 @@
+# Functions of text, numbers and bytea, and the names of their columns.
+select length('äbc'), char_length('abc'), octet_length('ä'), length('\x0102'::bytea), length('');
+----
+length:int4|char_length:int4|octet_length:int4|length:int4|length:int4
+3|3|2|2|0
+
+select lower('AbC'), upper('aBc'), lower('ÄÖ'), reverse('abc');
+----
+lower:text|upper:text|lower:text|reverse:text
+abc|ABC|äö|cba
+
+select substr('abcdef', 2), substr('abcdef', 2, 3), substring('abcdef' from 2 for 2), substring('abcdef', 0, 3), substring('abc' for 2);
+----
+substr:text|substr:text|substring:text|substring:text|substring:text
+bcdef|bcd|bc|ab|ab
+
+select substr('abc', 1, -1);
+----
+ERROR 22011: negative substring length not allowed
+
+select substr('abc', -2, 5), substr('abc', 10), substr('\x010203'::bytea, 2, 1);
+----
+substr:text|substr:text|substr:bytea
+ab||\x02
+
+select trim('  a '), trim(both 'x' from 'xxaxx'), ltrim('  a'), rtrim('a  '), btrim('xyaxy', 'xy'), trim(leading from '  b '), trim(trailing 'b' from 'abb');
+----
+btrim:text|btrim:text|ltrim:text|rtrim:text|btrim:text|ltrim:text|rtrim:text
+a|a|a|a|a|b |a
+
+select concat('a', 1, null, true, 2.5::float8), concat_ws('-', 'a', null, 'b'), concat_ws(null, 'a');
+----
+concat:text|concat_ws:text|concat_ws:text
+a1t2.5|a-b|NULL
+
+select abs(-5), abs(-5.5::float8), abs(-5::int8), mod(7, 3), mod(-7, 3), sign(-2.0::float8);
+----
+abs:int4|abs:float8|abs:int8|mod:int4|mod:int4|sign:float8
+5|5.5|5|1|-1|-1
+
+select abs(-2147483648);
+----
+ERROR 22003: integer out of range
+
+select mod(1, 0);
+----
+ERROR 22012: division by zero
+
+select round(2.5::float8), round(3.5::float8), floor(-1.5::float8), ceil(1.2::float8), ceiling(1.2::float8), trunc(-1.7::float8), round(7), floor(3);
+----
+round:float8|round:float8|floor:float8|ceil:float8|ceiling:float8|trunc:float8|round:float8|floor:float8
+2|4|-2|2|2|-1|7|3
+
+select sqrt(4), power(2, 3), exp(0), ln(1);
+----
+sqrt:float8|power:float8|exp:float8|ln:float8
+2|8|1|0
+
+select sqrt(-1);
+----
+ERROR 2201F: cannot take square root of a negative number
+
+select ln(0);
+----
+ERROR 2201E: cannot take logarithm of zero
+
+select power(0::float8, -1::float8);
+----
+ERROR 2201F: zero raised to a negative power is undefined
+
+select left('abcdef', 2), left('abcdef', -2), right('abcdef', 2), right('abcdef', -2), left('a', 5);
+----
+left:text|left:text|right:text|right:text|left:text
+ab|abcd|ef|cdef|a
+
+select repeat('ab', 3), repeat('x', -1), replace('aXbX', 'X', '--'), replace('abc', '', 'x');
+----
+repeat:text|repeat:text|replace:text|replace:text
+ababab||a--b--|abc
+
+select strpos('abc', 'c'), position('b' in 'abc'), strpos('abc', 'z'), strpos('abc', '');
+----
+strpos:int4|position:int4|strpos:int4|strpos:int4
+3|2|0|1
+
+select lpad('a', 3), lpad('a', 3, 'xy'), rpad('abc', 2), rpad('a', 4, 'xy'), lpad('a', -1);
+----
+lpad:text|lpad:text|rpad:text|rpad:text|lpad:text
+  a|xya|ab|axyx|
+
+select starts_with('abc', 'ab'), ascii('a'), ascii(''), chr(228);
+----
+starts_with:bool|ascii:int4|ascii:int4|chr:text
+t|97|0|ä
+
+select chr(0);
+----
+ERROR 54000: null character not permitted
+
+select current_schema, current_schema();
+----
+current_schema:text|current_schema:text
+public|public
+
+select nosuch(1, 'a');
+----
+ERROR 42883: function nosuch(integer, unknown) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+select length(1);
+----
+ERROR 42883: function length(integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+select lower(1);
+----
+ERROR 42883: function lower(integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+select substr('a', 'b');
+----
+ERROR 22P02: invalid input syntax for type integer: "b" [at 20]
+
+select abs('x');
+----
+ERROR 22P02: invalid input syntax for type double precision: "x" [at 12]
+
+select abs('-5');
+----
+abs:float8
+5
+
+select pg_catalog.lower('A');
+----
+lower:text
+a
+
+select nosuchschema.lower('A');
+----
+ERROR 3F000: schema "nosuchschema" does not exist [at 8]
+
+select lower(distinct 'a');
+----
+ERROR 42809: DISTINCT specified, but lower is not an aggregate function [at 8]
+
+select lower('a', 'b');
+----
+ERROR 42883: function lower(unknown, unknown) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+select length(null), lower(null), substr(null, 1);
+----
+length:int4|lower:text|substr:text
+NULL|NULL|NULL
+
+select coalesce(1) as c, nullif(1, 2) n, greatest(1, 2), lower('A');
+----
+c:int4|n:int4|greatest:int4|lower:text
+1|1|2|a
+
+select 1 as "Two Words", 2 as x, 3 as X, 4 "y";
+----
+Two Words:int4|x:int4|x:int4|y:int4
+1|2|3|4
+
+select true, 'a'::text, 1::int4, cast(1 as int8), '2024-01-01'::timestamptz, case when true then 1 end, -1, 1 + 1;
+----
+?column?:bool|text:text|int4:int4|int8:int8|timestamptz:timestamptz|case:int4|?column?:int4|?column?:int4
+t|a|1|1|2024-01-01 00:00:00+00|1|-1|2

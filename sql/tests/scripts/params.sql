@@ -1,0 +1,133 @@
+# Types that parameters take, and their values.
+create table t (id int primary key, s int2, n int8, f float8, v varchar(3), ok bool, at timestamptz, raw bytea);
+----
+CREATE TABLE
+
+\params 1 2 3 4.5 abc t 2024-01-01 \x01
+insert into t values ($1, $2, $3, $4, $5, $6, $7, $8);
+----
+params int4 int2 int8 float8 varchar bool timestamptz bytea
+INSERT 0 1
+
+\params 5
+update t set n = n + $1 returning n;
+----
+params int8
+n:int8
+8
+UPDATE 1
+
+\params 5
+select $1 + 1;
+----
+params int4
+?column?:int4
+6
+
+\params abc
+select $1;
+----
+params text
+?column?:text
+abc
+
+\params 1 x
+select $1::int, $2::text;
+----
+params int4 text
+int4:int4|text:text
+1|x
+
+\params 2 1
+select id from t limit $1 offset $2;
+----
+params int8 int8
+id:int4
+
+\params -1
+select id from t limit $1;
+----
+ERROR 2201W: LIMIT must not be negative
+
+\params \N
+select id from t limit $1;
+----
+params int8
+id:int4
+1
+
+\params x
+select id from t where id = $1;
+----
+ERROR 22P02: invalid input syntax for type integer: "x"
+
+\params toolong
+insert into t (id, v) values (2, $1);
+----
+ERROR 22001: value too long for type character varying(3)
+
+\params 1 5
+select id from t where id between $1 and $2;
+----
+params int4 int4
+id:int4
+1
+
+\params 7
+select coalesce($1, 1);
+----
+params int4
+coalesce:int4
+7
+
+\params a b
+select $1 || $2;
+----
+params text text
+?column?:text
+ab
+
+\params 1
+select $1 is null or id = $1 from t;
+----
+params int4
+?column?:bool
+t
+
+select $1 is null;
+----
+ERROR 42P18: could not determine data type of parameter $1
+
+select $2::int;
+----
+ERROR 42P18: could not determine data type of parameter $1
+
+select $0;
+----
+ERROR 42P02: there is no parameter $0 [at 8]
+
+\params 2024-01-01
+select at = $1 from t;
+----
+params timestamptz
+?column?:bool
+t
+
+\params now
+select at < $1 from t;
+----
+params timestamptz
+?column?:bool
+t
+
+\params 1
+select case when true then $1 else 2 end;
+----
+params int4
+case:int4
+1
+
+\params 3 4
+select * from (values ($1), ($2)) x;
+----
+ERROR 0A000: subqueries are not supported yet [at 23]

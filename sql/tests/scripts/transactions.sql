@@ -1,0 +1,287 @@
+# Transactions see their own changes, and not those of others that committed later.
+create table t (id int primary key, v text);
+insert into t values (1, 'one');
+----
+CREATE TABLE
+INSERT 0 1
+
+\session a
+begin;
+select * from t;
+----
+BEGIN
+id:int4|v:text
+1|one
+
+\session b
+insert into t values (2, 'two');
+update t set v = 'ONE' where id = 1;
+----
+INSERT 0 1
+UPDATE 1
+
+\session a
+select * from t;
+insert into t values (3, 'three');
+select * from t;
+commit;
+select * from t;
+----
+id:int4|v:text
+1|one
+INSERT 0 1
+id:int4|v:text
+1|one
+3|three
+COMMIT
+id:int4|v:text
+1|ONE
+2|two
+3|three
+
+# First committer wins.
+\session a
+begin;
+update t set v = 'a' where id = 1;
+----
+BEGIN
+UPDATE 1
+
+\session b
+begin;
+update t set v = 'b' where id = 1;
+commit;
+----
+BEGIN
+UPDATE 1
+COMMIT
+
+\session a
+commit;
+select * from t where id = 1;
+----
+ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 1000000.16, after 1000000.14
+id:int4|v:text
+1|b
+
+# A duplicate key inside an explicit transaction is found by the statement.
+begin;
+insert into t values (1, 'dup');
+select 1;
+commit;
+----
+BEGIN
+ERROR 23505: duplicate key value violates unique constraint "t_pkey"
+DETAIL: Key (id)=(1) already exists.
+ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+ROLLBACK
+
+# One that a concurrent transaction inserts is found by the commit.
+\session a
+begin;
+insert into t values (9, 'a');
+----
+BEGIN
+INSERT 0 1
+
+\session b
+insert into t values (9, 'b');
+----
+INSERT 0 1
+
+\session a
+commit;
+select * from t where id = 9;
+----
+ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x00r\x81\t": committed at 1000000.21, after 1000000.19
+id:int4|v:text
+9|b
+
+# A statement that fails takes back what it did, and only that; the rest of the transaction is lost with it.
+\session c
+begin;
+insert into t values (10, 'ten');
+insert into t values (11, 'eleven'), (1, 'dup');
+select count(*) from t;
+rollback;
+select count(*) from t;
+----
+BEGIN
+INSERT 0 1
+ERROR 23505: duplicate key value violates unique constraint "t_pkey"
+DETAIL: Key (id)=(1) already exists.
+ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+ROLLBACK
+count:int8
+4
+
+# Rows can trade their keys.
+create table s (id int primary key, v text);
+insert into s values (1, 'a'), (2, 'b');
+update s set id = 3 - id;
+select * from s;
+----
+CREATE TABLE
+INSERT 0 2
+UPDATE 2
+id:int4|v:text
+1|b
+2|a
+
+# Deleting and inserting the same key.
+begin;
+delete from s where id = 1;
+insert into s values (1, 'again');
+select * from s;
+commit;
+select * from s;
+----
+BEGIN
+DELETE 1
+INSERT 0 1
+id:int4|v:text
+1|again
+2|a
+COMMIT
+id:int4|v:text
+1|again
+2|a
+
+# Two transactions create the same table: one wins.
+\session a
+begin;
+create table same (a int);
+----
+BEGIN
+CREATE TABLE
+
+\session b
+begin;
+create table same (b int);
+commit;
+----
+BEGIN
+CREATE TABLE
+COMMIT
+
+\session a
+commit;
+create table same (a int);
+select * from same;
+----
+ERROR 40001: could not serialize access due to concurrent update: write conflict on "mi": committed at 1000000.37, after 1000000.35
+ERROR 42P07: relation "same" already exists
+b:int4
+
+# A transaction keeps seeing the schema of its snapshot.
+\session a
+create table old (a int primary key);
+insert into old values (1);
+begin;
+select * from old;
+----
+CREATE TABLE
+INSERT 0 1
+BEGIN
+a:int4
+1
+
+\session b
+drop table old;
+create table old (b text, c int);
+insert into old values ('x', 2);
+----
+DROP TABLE
+CREATE TABLE
+INSERT 0 1
+
+\session a
+select * from old;
+commit;
+select * from old;
+----
+a:int4
+1
+COMMIT
+b:text|c:int4
+x|2
+
+# Writing into a table that is dropped meanwhile takes effect before the drop.
+create table gone (a int primary key);
+begin;
+insert into gone values (1);
+----
+CREATE TABLE
+BEGIN
+INSERT 0 1
+
+\session b
+drop table gone;
+create table gone (a int primary key);
+----
+DROP TABLE
+CREATE TABLE
+
+\session a
+commit;
+select * from gone;
+----
+COMMIT
+a:int4
+
+# SELECT FOR UPDATE conflicts with a later writer.
+insert into gone values (5);
+begin;
+select * from gone where a = 5 for update;
+----
+INSERT 0 1
+BEGIN
+a:int4
+5
+
+\session b
+delete from gone where a = 5;
+----
+DELETE 1
+
+\session a
+commit;
+----
+ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x06r\x81\x05": committed at 1000000.65, after 1000000.63
+
+# TRUNCATE and DROP can be taken back.
+create table keep (a int primary key);
+insert into keep values (1), (2);
+begin;
+truncate keep;
+select count(*) from keep;
+insert into keep values (3);
+select * from keep;
+rollback;
+select * from keep;
+begin;
+drop table keep;
+select * from keep;
+rollback;
+select * from keep;
+----
+CREATE TABLE
+INSERT 0 2
+BEGIN
+TRUNCATE TABLE
+count:int8
+0
+INSERT 0 1
+a:int4
+3
+ROLLBACK
+a:int4
+1
+2
+BEGIN
+DROP TABLE
+ERROR 42P01: relation "keep" does not exist [at 15]
+ROLLBACK
+a:int4
+1
+2

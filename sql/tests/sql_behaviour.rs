@@ -1,0 +1,350 @@
+//! What scripts cannot show: concurrency, pages, reclaiming, caching, and text that must not bring the binder down.
+
+#![allow(clippy::expect_used, reason = "a test that cannot go on says so")]
+
+mod sql_support;
+
+use std::sync::Arc;
+
+use kv::client::{Client, ScanRange};
+use kv::memory::MemoryCluster;
+use proptest::prelude::*;
+use sql::catalog::{CatalogCache, StorageId, reclaim};
+use sql::codec::key;
+use sql::types::{Datum, codes};
+use sql::{parse, plan};
+use sql_support::{Session, database};
+use tso::TsoClient;
+use txn::Database;
+
+fn ints(rows: &[Vec<Datum>]) -> Vec<i64> {
+    rows.iter()
+        .map(|row| match row[0] {
+            Datum::Int(value) => value,
+            ref other => panic!("no integer: {other:?}"),
+        })
+        .collect()
+}
+
+async fn query(session: &mut Session, text: &str) -> Vec<Vec<Datum>> {
+    session.run(text).await.unwrap_or_else(|error| panic!("{text}: {error}")).pop().expect("a statement").rows
+}
+
+/// `insert into t values (from), ..., (to - 1)`
+async fn fill(session: &mut Session, from: i64, to: i64) {
+    let rows: Vec<String> = (from..to).map(|i| format!("({i}, {})", i % 7)).collect();
+    query(session, &format!("insert into t values {}", rows.join(", "))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_creators_one_wins() {
+    let (db, catalog) = database().await;
+    for round in 0..5 {
+        let creators: Vec<_> = (0..8)
+            .map(|_| {
+                let mut session = Session::new(db.clone(), catalog.clone());
+                tokio::spawn(async move { session.run(&format!("create table t{round} (a int)")).await.map(|_| ()) })
+            })
+            .collect();
+        let mut winners = 0;
+        for creator in creators {
+            match creator.await.expect("no panic") {
+                Ok(()) => winners += 1,
+                Err(error) => assert_eq!(error.code, codes::DUPLICATE_TABLE, "{error}"),
+            }
+        }
+        assert_eq!(winners, 1);
+    }
+}
+
+#[tokio::test]
+async fn scans_cross_pages() {
+    let (db, catalog) = database().await;
+    let mut session = Session::new(db, catalog);
+    query(&mut session, "create table t (id int primary key, k int)").await;
+    fill(&mut session, 0, 3000).await;
+    assert_eq!(ints(&query(&mut session, "select count(*) from t").await), [3000]);
+    assert_eq!(ints(&query(&mut session, "select id from t").await), (0..3000).collect::<Vec<_>>());
+    assert_eq!(
+        ints(&query(&mut session, "select id from t order by id desc").await),
+        (0..3000).rev().collect::<Vec<_>>()
+    );
+    assert_eq!(ints(&query(&mut session, "select id from t where k = 3 order by id desc limit 2").await), [2999, 2992]);
+    assert_eq!(ints(&query(&mut session, "select id from t order by k desc, id limit 3 offset 2").await), [20, 27, 34]);
+    assert_eq!(ints(&query(&mut session, "select distinct k from t order by k").await), (0..7).collect::<Vec<_>>());
+    let keys: Vec<String> = (0..600).map(|i| (i * 7).to_string()).collect();
+    let text = format!("select id from t where id in ({})", keys.join(", "));
+    assert_eq!(query(&mut session, &text).await.len(), 429);
+    // Inside a transaction its own writes are merged into the pages.
+    query(&mut session, "begin").await;
+    query(&mut session, "update t set id = id + 10000 where k = 0").await;
+    query(&mut session, "delete from t where k = 1").await;
+    assert_eq!(ints(&query(&mut session, "select count(*) from t where id < 10000").await), [2142]);
+    assert_eq!(ints(&query(&mut session, "select id from t order by id desc limit 1").await), [12996]);
+    query(&mut session, "commit").await;
+    assert_eq!(ints(&query(&mut session, "select count(*) from t").await), [2571]);
+}
+
+#[tokio::test]
+async fn hidden_rows_never_collide() {
+    let (db, catalog) = database().await;
+    let mut session = Session::new(db, catalog);
+    query(&mut session, "create table t (a int, b int)").await;
+    query(&mut session, "begin").await;
+    for from in [0, 700, 1400] {
+        fill(&mut session, from, from + 700).await;
+    }
+    query(&mut session, "delete from t where a < 50").await;
+    fill(&mut session, 0, 50).await;
+    query(&mut session, "commit").await;
+    fill(&mut session, 0, 10).await;
+    assert_eq!(ints(&query(&mut session, "select count(*) from t").await), [2110]);
+}
+
+async fn rows_under(db: &Database, storage: StorageId) -> usize {
+    let txn = db.begin().await.expect("a timestamp");
+    let (start, end) = key::storage_range(storage);
+    txn.scan(&ScanRange { start, end, reverse: false }, 10_000).await.expect("it can be read").pairs.len()
+}
+
+#[tokio::test]
+async fn dropped_rows_are_reclaimed() {
+    let cluster = MemoryCluster::new();
+    let tso = cluster.tso();
+    let db = Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+    let catalog = CatalogCache::new();
+    catalog.initialise(&db).await.expect("a fresh cluster");
+    let mut session = Session::new(db.clone(), catalog.clone());
+    query(&mut session, "create table t (a int primary key, b int)").await;
+    fill(&mut session, 0, 1200).await;
+    let storage = {
+        let txn = db.begin().await.expect("a timestamp");
+        catalog.at(&txn).await.expect("a catalog").table("t").expect("there").storage
+    };
+    // A transaction from before the drop commits its row after it.
+    let mut late = Session::new(db.clone(), catalog.clone());
+    query(&mut late, "begin; insert into t values (5000, 1)").await;
+    query(&mut session, "drop table t").await;
+    let mut steps = 0;
+    while reclaim::step(&db).await.expect("it works").more {
+        steps += 1;
+        assert!(steps < 10, "it comes to an end");
+    }
+    assert_eq!(rows_under(&db, storage).await, 0);
+    query(&mut late, "commit").await;
+    assert_eq!(rows_under(&db, storage).await, 1);
+    assert_eq!(reclaim::step(&db).await.expect("it works").rows, 1);
+    assert_eq!(rows_under(&db, storage).await, 0);
+    // The record goes once it is old.
+    assert_eq!(reclaim::step(&db).await.expect("it works"), reclaim::Progress::default());
+    tso.advance_ms(3_600_001);
+    assert_eq!(reclaim::step(&db).await.expect("it works").storages, 1);
+    assert_eq!(reclaim::step(&db).await.expect("it works"), reclaim::Progress::default());
+}
+
+#[tokio::test]
+async fn the_catalog_costs_one_read_per_transaction() {
+    let cluster = MemoryCluster::new();
+    let db = Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+    let catalog = CatalogCache::new();
+    catalog.initialise(&db).await.expect("a fresh cluster");
+    let txn = db.begin().await.expect("a timestamp");
+    catalog.at(&txn).await.expect("a catalog");
+    let txn = db.begin().await.expect("a timestamp");
+    let before = cluster.calls();
+    let first = catalog.at(&txn).await.expect("a catalog");
+    let second = catalog.at(&txn).await.expect("a catalog");
+    assert_eq!(cluster.calls() - before, 1);
+    assert_eq!(first.version, second.version);
+}
+
+#[tokio::test]
+async fn uncommitted_schema_changes_stay_private() {
+    let (db, catalog) = database().await;
+    let mut session = Session::new(db.clone(), catalog.clone());
+    query(&mut session, "create table t (a int)").await;
+    let mut txn = db.begin().await.expect("a timestamp");
+    let before = catalog.at(&txn).await.expect("a catalog");
+    let mark = txn.savepoint();
+    sql::catalog::ddl::drop_table(&catalog, &mut txn, before.table("t").expect("there")).await.expect("it works");
+    let (own, again) = (catalog.at(&txn).await.expect("a catalog"), catalog.at(&txn).await.expect("a catalog"));
+    assert!(own.table("t").is_none());
+    assert!(own.version != before.version && own.version != again.version, "plans of it are never taken for others");
+    let other = db.begin().await.expect("a timestamp");
+    let seen = catalog.at(&other).await.expect("a catalog");
+    assert!(seen.table("t").is_some() && seen.version == before.version);
+    txn.rollback_to(mark);
+    assert_eq!(catalog.at(&txn).await.expect("a catalog").version, before.version);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_nodes_initialise_one_catalog() {
+    let cluster = MemoryCluster::new();
+    let nodes: Vec<_> = (0..6)
+        .map(|_| {
+            let db = Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+            tokio::spawn(async move { CatalogCache::new().initialise(&db).await })
+        })
+        .collect();
+    for node in nodes {
+        node.await.expect("no panic").expect("it works");
+    }
+    let db = Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+    let mut session = Session::new(db, CatalogCache::new());
+    query(&mut session, "create table t (a int); insert into t values (1)").await;
+    assert_eq!(ints(&query(&mut session, "select a from t").await), [1]);
+}
+
+#[tokio::test]
+async fn a_stale_cache_follows_other_gateways() {
+    let (db, first) = database().await;
+    let second = CatalogCache::new();
+    let mut a = Session::new(db.clone(), first);
+    let mut b = Session::new(db, second);
+    query(&mut a, "create table t (a int primary key, b int)").await;
+    query(&mut b, "insert into t values (1, 1)").await;
+    query(&mut a, "drop table t; create table t (c text)").await;
+    let error = b.run("insert into t values (1, 1)").await.err().expect("the other schema is in force");
+    assert_eq!(error.code, codes::SYNTAX_ERROR, "{error}");
+    query(&mut b, "insert into t values ('x')").await;
+    assert_eq!(query(&mut a, "select c from t").await, [[Datum::Text("x".into())]]);
+}
+
+const WORDS: &[&str] = &[
+    "select",
+    "from",
+    "t",
+    "where",
+    "a",
+    "b",
+    "=",
+    "<",
+    "1",
+    "2.5",
+    "'x'",
+    "null",
+    "$1",
+    "$2",
+    "(",
+    ")",
+    ",",
+    "and",
+    "or",
+    "not",
+    "in",
+    "between",
+    "like",
+    "is",
+    "order",
+    "by",
+    "limit",
+    "offset",
+    "insert",
+    "into",
+    "values",
+    "update",
+    "set",
+    "delete",
+    "returning",
+    "*",
+    "+",
+    "-",
+    "/",
+    "||",
+    "::int",
+    "::text",
+    "::timestamptz",
+    "case",
+    "when",
+    "then",
+    "else",
+    "end",
+    "count",
+    "sum",
+    "coalesce",
+    "distinct",
+    "desc",
+    "default",
+    "create",
+    "table",
+    "primary",
+    "key",
+    "int",
+    "explain",
+    ".",
+    "as",
+    "on",
+    "conflict",
+    "do",
+    "nothing",
+    "excluded",
+    "'2024-01-01'",
+    "now",
+    "length",
+    "^",
+    "~",
+    "escape",
+    "nulls",
+    "first",
+    "drop",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn no_text_panics(words in proptest::collection::vec(0..WORDS.len(), 0..24)) {
+        let text: Vec<&str> = words.iter().map(|at| WORDS[*at]).collect();
+        check(&text.join(" "));
+    }
+
+    #[test]
+    fn no_mangled_statement_panics(cut in 0usize..200, insert in "\\PC{0,3}", which in 0usize..6) {
+        let statements = [
+            "select a, b + 1 as x, case when a = 1 then 'x' else b::text end from t where a in (1, 2) or (a, b) in ((1, 2)) order by 1 desc limit 3",
+            "insert into t (a, b) values (1, default), ($1, 'ä') on conflict (a) do update set b = excluded.b returning *",
+            "update t set b = b + $1, a = 3 where a between 1 and 5 and b is not null returning a",
+            "create table u (a int primary key, b varchar(5) default 'x' not null, primary key (a))",
+            "select count(distinct b), sum(a) filter (where a > 1), trim(both 'x' from 'xax') from t having count(*) > 1",
+            "delete from t where a = '1'::int or b = 1::int8 and not a < - 2 ^ 2",
+        ];
+        let text = statements[which];
+        let mut at = cut.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        check(&format!("{}{insert}{}", &text[..at], text.get(at + 1..).unwrap_or("")));
+    }
+}
+
+/// Parses and binds; whatever comes of it, positions lie within the text.
+fn check(text: &str) {
+    use sql::catalog::{Catalog, Column, ColumnId, Table, TableId};
+    use sql::types::SqlType;
+    let column = |id, name: &str, not_null| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty: SqlType::Int4,
+        not_null,
+        default: None,
+    };
+    let table = Table {
+        id: TableId(20_000),
+        storage: StorageId(20_000),
+        name: "t".to_owned(),
+        columns: vec![column(1, "a", true), column(2, "b", false)],
+        primary_key: vec![0],
+        key_name: "t_pkey".to_owned(),
+    };
+    let catalog = Catalog::new(1, [table]);
+    let within = |position: Option<u32>| position.is_none_or(|at| at as usize <= text.chars().count() + 1);
+    match parse::parse(text) {
+        Err(error) => assert!(within(error.position), "{text}: {error:?}"),
+        Ok(statements) => {
+            for statement in statements {
+                if let Err(error) = plan::bind(&statement, &[], &catalog) {
+                    assert!(within(error.position), "{text}: {error:?}");
+                }
+            }
+        }
+    }
+}

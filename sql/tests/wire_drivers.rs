@@ -1,0 +1,426 @@
+//! A real driver against the server: tokio-postgres, which prepares everything, speaks binary and pipelines.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
+
+mod wire_common;
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kv::memory::{Faults, MemoryCluster};
+use sql::server::SqlConfig;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, SimpleQueryMessage};
+use wire_common::client::Raw;
+use wire_common::{TestServer, eventually};
+
+async fn with_table(server: &TestServer) -> Client {
+    let client = server.connect().await;
+    client
+        .batch_execute("create table t (id int8 primary key, n int, s text, f float8, ok bool, raw bytea)")
+        .await
+        .expect("creates");
+    client
+}
+
+/// Every call to the store waits, as good as surely, far longer than a test.
+fn stalled() -> Faults {
+    Faults { delay_max: Duration::from_secs(1_000_000), ..Faults::none() }
+}
+
+fn state(error: &tokio_postgres::Error) -> &str {
+    error.code().map_or("", SqlState::code)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_travel_in_binary_both_ways() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    let insert = client.prepare("insert into t values ($1, $2, $3, $4, $5, $6)").await.expect("prepares");
+    assert_eq!(insert.params(), [Type::INT8, Type::INT4, Type::TEXT, Type::FLOAT8, Type::BOOL, Type::BYTEA]);
+    for id in 0..10i64 {
+        let n = i32::try_from(id).expect("small") - 5;
+        let (s, f, ok, raw) = (format!("é{id}"), 0.1 + n as f64, id % 2 == 0, vec![0u8, 255, n.unsigned_abs() as u8]);
+        let params: [&(dyn ToSql + Sync); 6] = [&id, &n, &s, &f, &ok, &raw];
+        assert_eq!(client.execute(&insert, &params).await.expect("inserts"), 1);
+    }
+    client.execute("insert into t (id) values ($1)", &[&100i64]).await.expect("inserts");
+    let rows = client.query("select * from t where id >= $1 order by id desc", &[&8i64]).await.expect("selects");
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[0].get::<_, Option<i32>>(1), None);
+    assert_eq!(rows[0].get::<_, Option<Vec<u8>>>("raw"), None);
+    assert_eq!(rows[1].get::<_, i64>("id"), 9);
+    assert_eq!(rows[1].get::<_, i32>("n"), 4);
+    assert_eq!(rows[1].get::<_, String>("s"), "é9");
+    assert!((rows[1].get::<_, f64>("f") - 4.1).abs() < 1e-12);
+    assert!(!rows[1].get::<_, bool>("ok"));
+    assert_eq!(rows[1].get::<_, Vec<u8>>("raw"), [0, 255, 4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn simple_queries_and_errors() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    let messages =
+        client.simple_query("insert into t (id) values (1), (2); select id from t order by id").await.expect("runs");
+    let rows: Vec<&str> = messages
+        .iter()
+        .filter_map(|m| match m {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(rows, ["1", "2"]);
+    let error = client.simple_query("select nope from t").await.expect_err("no such column");
+    assert_eq!(state(&error), "42703");
+    let error = client.execute("insert into t (id) values ($1)", &[&1i64]).await.expect_err("taken");
+    assert_eq!(state(&error), "23505");
+    let error = error.as_db_error().expect("from the server");
+    assert_eq!((error.table(), error.constraint()), (Some("t"), Some("t_pkey")));
+    let error = client.query("select * from nope", &[]).await.expect_err("no such table");
+    assert_eq!(state(&error), "42P01");
+    assert_eq!(client.query_one("select 1 + 1", &[]).await.expect("goes on").get::<_, i32>(0), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_commit_and_roll_back() {
+    let server = TestServer::start().await;
+    let mut client = with_table(&server).await;
+    let txn = client.transaction().await.expect("begins");
+    txn.execute("insert into t (id) values (1)", &[]).await.expect("inserts");
+    txn.rollback().await.expect("rolls back");
+    let txn = client.transaction().await.expect("begins");
+    txn.execute("insert into t (id) values (2)", &[]).await.expect("inserts");
+    txn.commit().await.expect("commits");
+    let txn = client.build_transaction().read_only(true).start().await.expect("begins");
+    let error = txn.execute("insert into t (id) values (3)", &[]).await.expect_err("read only");
+    assert_eq!(state(&error), "25006");
+    let error = txn.query("select 1", &[]).await.expect_err("failed");
+    assert_eq!(state(&error), "25P02");
+    drop(txn);
+    let ids = client.query("select id from t", &[]).await.expect("selects");
+    assert_eq!(ids.iter().map(|r| r.get::<_, i64>(0)).collect::<Vec<_>>(), [2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn portals_hand_out_rows_in_parts() {
+    let server = TestServer::start().await;
+    let mut client = with_table(&server).await;
+    let values: Vec<String> = (0..1000).map(|id| format!("({id})")).collect();
+    client.batch_execute(&format!("insert into t (id) values {}", values.join(", "))).await.expect("inserts");
+    let txn = client.transaction().await.expect("begins");
+    let portal = txn.bind("select id from t order by id", &[]).await.expect("binds");
+    let mut seen = 0i64;
+    loop {
+        let rows = txn.query_portal(&portal, 300).await.expect("fetches");
+        for row in &rows {
+            assert_eq!(row.get::<_, i64>(0), seen);
+            seen += 1;
+        }
+        if rows.len() < 300 {
+            break;
+        }
+    }
+    assert_eq!(seen, 1000);
+    txn.commit().await.expect("commits");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pipelined_statements_answer_in_order() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    let insert = client.prepare("insert into t (id) values ($1)").await.expect("prepares");
+    let ids: Vec<i64> = (0..200).collect();
+    let inserts = ids.iter().map(|id| {
+        let (client, insert) = (&client, &insert);
+        async move { client.execute(insert, &[id]).await }
+    });
+    for done in futures::future::join_all(inserts).await {
+        assert_eq!(done.expect("inserts"), 1);
+    }
+    let select = client.prepare("select id from t where id = $1").await.expect("prepares");
+    let selects = ids.iter().map(|id| {
+        let (client, select) = (&client, &select);
+        async move { client.query_one(select, &[id]).await.map(|row| row.get::<_, i64>(0)) }
+    });
+    let found = futures::future::try_join_all(selects).await.expect("selects");
+    assert_eq!(found, ids);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_results_stream() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    let text = "x".repeat(1000);
+    for start in (0..5_000).step_by(500) {
+        let values: Vec<String> = (start..start + 500).map(|id| format!("({id}, '{text}')")).collect();
+        client.batch_execute(&format!("insert into t (id, s) values {}", values.join(", "))).await.expect("inserts");
+    }
+    let no_parameters: [&(dyn ToSql + Sync); 0] = [];
+    let stream = client.query_raw("select * from t", no_parameters).await.expect("selects");
+    let count = stream.try_fold(0, |count, row| async move { Ok(count + row.get::<_, &str>("s").len()) }).await;
+    assert_eq!(count.expect("streams"), 5_000_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    client.batch_execute("insert into t (id) values (1)").await.expect("inserts");
+    let token = client.cancel_token();
+    server.cluster.set_faults(stalled());
+    let waiting = tokio::spawn(async move {
+        let error = client.query("select * from t", &[]).await.expect_err("canceled");
+        (client, state(&error).to_owned())
+    });
+    // The request may not have begun yet, so that a first cancel may come too early.
+    let canceled = async {
+        while !waiting.is_finished() {
+            token.cancel_query(tokio_postgres::NoTls).await.expect("reaches the server");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(wire_common::PATIENCE, canceled).await.expect("canceled in time");
+    let (client, state) = waiting.await.expect("no panic");
+    assert_eq!(state, "57014");
+    server.cluster.set_faults(Faults::none());
+    while let Err(error) = client.query("select * from t", &[]).await {
+        assert_eq!(error.code().map(SqlState::code), Some("57014"), "a cancel that was still under way");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timeout_stops_a_statement() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    client.batch_execute("set statement_timeout = '20ms'").await.expect("sets");
+    server.cluster.set_faults(stalled());
+    let error = client.query("select * from t", &[]).await.expect_err("times out");
+    assert_eq!(state(&error), "57014");
+    assert!(error.to_string().contains("statement timeout") || error.as_db_error().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_transaction_is_ended_and_so_is_an_idle_session() {
+    let server = TestServer::start().await;
+    let mut raw = Raw::login(server.address).await;
+    raw.query("set idle_in_transaction_session_timeout = '20ms'").await;
+    raw.query("begin").await;
+    let reply = raw.reply().await.expect("a last word");
+    assert_eq!(reply.field(b'C').as_deref(), Some("25P03"));
+    assert_eq!(raw.reply().await, None);
+    let mut raw = Raw::login(server.address).await;
+    raw.query("set idle_session_timeout = '20ms'").await;
+    let reply = raw.reply().await.expect("a last word");
+    assert_eq!(reply.field(b'C').as_deref(), Some("57P05"));
+    assert_eq!(raw.reply().await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_increments_are_all_counted() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    client.batch_execute("insert into t (id, n) values (1, 0)").await.expect("inserts");
+    let mut workers = Vec::new();
+    for _ in 0..4 {
+        let client = server.connect().await;
+        workers.push(tokio::spawn(async move {
+            let mut done = 0;
+            while done < 25 {
+                // The statement is run again inside when it meets another; only if that happens too often the client sees it.
+                match client.execute("update t set n = n + 1 where id = $1", &[&1i64]).await {
+                    Ok(count) => {
+                        assert_eq!(count, 1);
+                        done += 1;
+                    }
+                    Err(error) => assert_eq!(state(&error), "40001"),
+                }
+            }
+        }));
+    }
+    for worker in workers {
+        worker.await.expect("no panic");
+    }
+    let total: i32 = client.query_one("select n from t", &[]).await.expect("selects").get(0);
+    assert_eq!(total, 100);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_insert_that_loses_a_race_is_told_so() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    let other = server.connect().await;
+    client.batch_execute("begin; insert into t (id) values (7)").await.expect("inserts");
+    other.batch_execute("insert into t (id) values (7)").await.expect("inserts");
+    let error = client.batch_execute("commit").await.expect_err("lost");
+    assert_eq!(state(&error), "40001");
+    // Run again, as the error says, the transaction sees the other's row; the session is idle again and takes it.
+    client.batch_execute("begin").await.expect("begins");
+    let error = client.batch_execute("insert into t (id) values (7)").await.expect_err("taken");
+    assert_eq!(state(&error), "23505");
+    assert_eq!(error.as_db_error().and_then(|e| e.constraint()), Some("t_pkey"));
+    client.batch_execute("rollback").await.expect("rolls back");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_lets_what_runs_finish_and_tells_the_idle() {
+    let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_secs(30)).await;
+    let mut idle = Raw::login(server.address).await;
+    let mut busy = Raw::login(server.address).await;
+    busy.query("create table t (a int primary key)").await;
+    busy.query("begin").await;
+    busy.query("insert into t values (1)").await;
+    server.begin_stop();
+    let reply = idle.reply().await.expect("a last word");
+    assert_eq!(reply.field(b'C').as_deref(), Some("57P01"));
+    assert_eq!(idle.reply().await, None);
+    assert_eq!(busy.query("commit").await, ["CommandComplete COMMIT", "ReadyForQuery I"]);
+    let reply = busy.reply().await.expect("a last word");
+    assert_eq!(reply.field(b'C').as_deref(), Some("57P01"));
+    drop((idle, busy));
+    server.stopped().await;
+    assert!(tokio::net::TcpStream::connect(server.address).await.is_err(), "nobody listens");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_ends_what_does_not_finish() {
+    let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
+    let mut raw = Raw::login(server.address).await;
+    raw.query("create table t (a int primary key)").await;
+    raw.query("begin").await;
+    let mut stuck = Raw::login(server.address).await;
+    server.cluster.set_faults(stalled());
+    stuck.send(&wire_common::client::query("select * from t")).await;
+    server.begin_stop();
+    for raw in [&mut raw, &mut stuck] {
+        let reply = raw.reply().await.expect("a last word");
+        assert_eq!(reply.field(b'C').as_deref(), Some("57P01"), "{}", reply.show());
+        assert_eq!(raw.reply().await, None);
+    }
+    drop((raw, stuck));
+    server.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happens_is_counted() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    client.execute("insert into t (id) values (1)", &[]).await.expect("inserts");
+    let _ = client.query("select 1/0", &[]).await;
+    eventually("a request is timed", || server.metric("sql_request_seconds_count ").is_some_and(|n| n >= 3.0)).await;
+    assert_eq!(server.metric("sql_statements_total{kind=\"insert\"} "), Some(1.0));
+    assert_eq!(server.metric("sql_statements_total{kind=\"schema\"} "), Some(1.0));
+    assert_eq!(server.metric("sql_errors_total{class=\"22\"} "), Some(1.0));
+    assert_eq!(server.metric("sql_connections "), Some(1.0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_statement_is_bound_once() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    client.batch_execute("insert into t (id) values (1)").await.expect("inserts");
+    let before = server.metric("sql_bindings_total ").expect("counted");
+    let select = client.prepare("select id from t where id = $1").await.expect("prepares");
+    for _ in 0..50 {
+        assert_eq!(client.query(&select, &[&1i64]).await.expect("selects").len(), 1);
+    }
+    assert_eq!(server.metric("sql_bindings_total "), Some(before + 1.0));
+    for _ in 0..50 {
+        client.batch_execute("select s from t where id = 1").await.expect("selects");
+    }
+    assert_eq!(server.metric("sql_bindings_total "), Some(before + 2.0));
+    client.batch_execute("create table another (a int)").await.expect("creates");
+    client.query(&select, &[&1i64]).await.expect("selects");
+    client.query(&select, &[&1i64]).await.expect("selects");
+    assert_eq!(server.metric("sql_bindings_total "), Some(before + 4.0), "once for CREATE, once for the new catalog");
+}
+
+/// Every call to the store waits a while.
+fn slow() -> Faults {
+    Faults { delay_max: Duration::from_millis(100), ..Faults::none() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_does_not_tear_a_commit() {
+    let server = TestServer::start().await;
+    let mut raw = Raw::login(server.address).await;
+    raw.query("create table t (a int primary key)").await;
+    raw.query("begin").await;
+    raw.query("insert into t values (1), (2), (3)").await;
+    server.cluster.set_faults(slow());
+    raw.send(&wire_common::client::query("commit")).await;
+    for _ in 0..20 {
+        let mut other = Raw::open(server.address).await;
+        other.send(&wire_common::client::cancel(raw.pid, raw.secret)).await;
+        assert_eq!(other.reply().await, None);
+    }
+    assert_eq!(raw.transcript().await, ["CommandComplete COMMIT", "ReadyForQuery I"]);
+    server.cluster.set_faults(Faults::none());
+    let count = raw.query("select count(*) from t").await;
+    assert_eq!(count[1], "DataRow [\"3\"]", "and it hits no later statement");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_does_not_tear_a_commit() {
+    let server = TestServer::start().await;
+    let mut raw = Raw::login(server.address).await;
+    raw.query("create table t (a int primary key)").await;
+    raw.query("begin").await;
+    raw.query("insert into t values (1), (2), (3)").await;
+    server.cluster.set_faults(slow());
+    raw.send(&wire_common::client::query("commit")).await;
+    raw.shutdown().await;
+    drop(raw);
+    eventually("the session ends", || server.server.connections() == 0).await;
+    server.cluster.set_faults(Faults::none());
+    let mut raw = Raw::login(server.address).await;
+    let count = raw.query("select count(*) from t").await;
+    assert_eq!(count[1], "DataRow [\"3\"]");
+}
+
+/// A session that has asked for far more than the sockets hold, and reads nothing.
+async fn unread_result(server: &TestServer) -> Raw {
+    let mut raw = Raw::login(server.address).await;
+    raw.query("create table t (a int primary key, s text)").await;
+    let text = "x".repeat(100_000);
+    for id in 0..300 {
+        raw.query(&format!("insert into t values ({id}, '{text}')")).await;
+    }
+    raw.send(&wire_common::client::query("select * from t")).await;
+    raw
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
+    let server = TestServer::start().await;
+    let mut raw = unread_result(&server).await;
+    let mut other = Raw::open(server.address).await;
+    assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
+    other.send(&wire_common::client::cancel(raw.pid, raw.secret)).await;
+    assert_eq!(other.reply().await, None);
+    let lines = raw.until_ready().await;
+    let error = &lines[lines.len() - 2];
+    assert_eq!(error.field(b'C').as_deref(), Some("57014"), "{}", error.show());
+    assert!(lines.len() < 302, "not all rows came");
+    assert_eq!(raw.query("select 1").await.len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_read_does_not_hold_the_stop() {
+    let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
+    let mut raw = unread_result(&server).await;
+    assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
+    server.begin_stop();
+    server.stopped().await;
+    assert_eq!(server.server.connections(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_columns_than_the_protocol_counts_are_refused() {
+    let server = TestServer::start().await;
+    let client = server.connect().await;
+    let error = client.batch_execute(&format!("select {}", vec!["1"; 70_000].join(","))).await.expect_err("too many");
+    assert_eq!(state(&error), "54011");
+    client.batch_execute("select 1").await.expect("the connection is in order");
+}

@@ -1,0 +1,182 @@
+//! Golden transcripts of the protocol: messages in, messages out.
+//!
+//! A script's commands are messages of a client; a prefix names the connection (`a: query "begin"`). What the server answers is
+//! read at `query` and `sync` (up to ReadyForQuery) and at `flush N` (N messages). Commands:
+//!
+//! - `query TEXT`, `sync`, `flush N`, `parse NAME TEXT [OID...]`, `describe S|P NAME`, `execute PORTAL [LIMIT]`, `close S|P NAME`
+//! - `bind PORTAL STATEMENT [VALUE...] [in=0,1] [out=0,1]`: values as text, `NULL`, or `0x...`
+//! - `skipped TEXT`: a query string that the server is to skip; `call`: a function call; `stray`: copy messages outside of COPY
+//! - `cancel`: a CancelRequest for the connection, by another one; `terminate`
+
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
+
+mod wire_common;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+
+use goldenscript::{Argument, Command, Context};
+use tokio::runtime::Runtime;
+use wire_common::TestServer;
+use wire_common::client::{Raw, Reply, bind, cancel, execute, flush, message, named, parse, query, sync};
+
+struct Runner {
+    runtime: Runtime,
+    server: TestServer,
+    connections: BTreeMap<String, Raw>,
+}
+
+impl Runner {
+    fn new() -> Runner {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("runtime");
+        let server = runtime.block_on(TestServer::start());
+        Runner { runtime, server, connections: BTreeMap::new() }
+    }
+}
+
+impl goldenscript::Runner for Runner {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, context: &Context) -> Result<String, Box<dyn Error>> {
+        let name = context.prefix.clone().unwrap_or_default();
+        let address = self.server.address;
+        let runtime = &self.runtime;
+        let raw = self.connections.entry(name).or_insert_with(|| runtime.block_on(Raw::login(address)));
+        let words: Vec<&str> = command
+            .args
+            .iter()
+            .filter_map(|argument| match argument {
+                Argument::Positional(word) => Some(word.as_str()),
+                _ => None,
+            })
+            .collect();
+        let word = |index: usize| words.get(index).copied().unwrap_or("");
+        let codes = |key: &str| -> Vec<i16> {
+            let list = command.args.iter().find_map(|argument| match argument {
+                Argument::KeyValue(name, list) if name == key => Some(list.as_str()),
+                _ => None,
+            });
+            list.unwrap_or("").split(',').filter(|c| !c.is_empty()).map(|c| c.parse().expect("a format")).collect()
+        };
+        runtime.block_on(async {
+            match command.name.as_str() {
+                "query" => raw.send(&query(word(0))).await,
+                "sync" => raw.send(&sync()).await,
+                "skipped" => {
+                    raw.send(&query(word(0))).await;
+                    return Ok(String::new());
+                }
+                "flush" => {
+                    raw.send(&flush()).await;
+                    return Ok(lines(&receive(raw, word(0).parse()?).await));
+                }
+                "parse" => {
+                    let types: Vec<u32> = words.iter().skip(2).map(|oid| oid.parse().expect("an OID")).collect();
+                    raw.send(&parse(word(0), word(1), &types)).await;
+                    return Ok(String::new());
+                }
+                "bind" => {
+                    let values: Vec<Option<Vec<u8>>> = words.iter().skip(2).map(|v| value(v)).collect();
+                    let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.as_deref()).collect();
+                    raw.send(&bind(word(0), word(1), &codes("in"), &values, &codes("out"))).await;
+                    return Ok(String::new());
+                }
+                "describe" | "close" => {
+                    let kind = if command.name == "close" { b'C' } else { b'D' };
+                    raw.send(&named(kind, word(0).as_bytes()[0], word(1))).await;
+                    return Ok(String::new());
+                }
+                "execute" => {
+                    let limit = if word(1).is_empty() { 0 } else { word(1).parse()? };
+                    raw.send(&execute(word(0), limit)).await;
+                    return Ok(String::new());
+                }
+                "call" => raw.send(&message(b'F', b"\0\0\0\0")).await,
+                "stray" => {
+                    raw.send(&message(b'd', b"data")).await;
+                    raw.send(&message(b'c', b"")).await;
+                    return Ok(String::new());
+                }
+                "terminate" => raw.send(&message(b'X', b"")).await,
+                "cancel" => {
+                    let mut other = Raw::open(address).await;
+                    other.send(&cancel(raw.pid, raw.secret)).await;
+                    assert_eq!(other.reply().await, None);
+                    return Ok(String::new());
+                }
+                other => return Err(format!("unknown command {other}").into()),
+            }
+            Ok(format!("{}\n", raw.transcript().await.join("\n")))
+        })
+    }
+}
+
+async fn receive(raw: &mut Raw, count: usize) -> Vec<Reply> {
+    let mut replies = Vec::new();
+    while replies.len() < count {
+        match raw.reply().await {
+            Some(reply) => replies.push(reply),
+            None => break,
+        }
+    }
+    replies
+}
+
+fn lines(replies: &[Reply]) -> String {
+    replies.iter().map(|r| r.show() + "\n").collect()
+}
+
+fn value(text: &str) -> Option<Vec<u8>> {
+    if text == "NULL" {
+        return None;
+    }
+    match text.strip_prefix("0x") {
+        Some(hex) => {
+            let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
+            Some(digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect())
+        }
+        None => Some(text.as_bytes().to_vec()),
+    }
+}
+
+fn run(script: &str) {
+    let path = Path::new("tests/wire_scripts").join(script);
+    goldenscript::run(&mut Runner::new(), path).expect("the transcript is as recorded");
+}
+
+#[test]
+fn simple() {
+    run("simple");
+}
+
+#[test]
+fn extended() {
+    run("extended");
+}
+
+#[test]
+fn portals() {
+    run("portals");
+}
+
+#[test]
+fn transactions() {
+    run("transactions");
+}
+
+#[test]
+fn settings() {
+    run("settings");
+}
+
+#[test]
+fn pipelines() {
+    run("pipelines");
+}
+
+#[test]
+fn schema_changes() {
+    run("schema_changes");
+}
