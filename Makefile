@@ -1,0 +1,29 @@
+# The two commands of the README: `make demo` and `make test`. Both install what is missing first.
+
+.PHONY: demo test setup build seeds bench
+
+# Starts three nodes on this machine and prints how to talk to them.
+demo: build
+	@target/release/cortado demo
+
+# Everything that must hold before a change lands: the same as .ci/run.
+test:
+	@tools/setup.sh test
+	@tools/test.sh
+
+# The release binary, target/release/cortado.
+build: setup
+	@cargo build --release --bin cortado
+
+# What cannot come from crates.io: a C++ compiler, libclang for RocksDB's bindings, a fast linker.
+setup:
+	@tools/setup.sh
+
+# More seeds of the Raft simulation than the tests run: make seeds SEEDS=10000
+SEEDS ?= 10000
+seeds: setup
+	@CORTADO_SIM_SEEDS=$(SEEDS) cargo test -p raftstore --test sim -- --nocapture
+
+# Layer benchmarks, and whole systems side by side (docs/benchmarks.md). The latter needs PostgreSQL 15's server programs.
+bench: setup
+	@cargo bench --workspace

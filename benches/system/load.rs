@@ -1,0 +1,140 @@
+//! The load program: closed-loop clients with prepared statements, and a latency histogram.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use hdrhistogram::Histogram;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tokio_postgres::{Client, NoTls, Statement};
+
+/// What the clients do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    /// One row by primary key.
+    PointSelect,
+    /// One new row, autocommit.
+    Insert,
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Workload::PointSelect => "point_select",
+            Workload::Insert => "insert",
+        })
+    }
+}
+
+/// What a run of one workload showed.
+pub struct Outcome {
+    pub requests: u64,
+    pub errors: u64,
+    pub elapsed: Duration,
+    pub latency: Histogram<u64>,
+}
+
+/// Inserted ids go on from run to run, so that none meets an old row.
+static NEXT_ID: AtomicI64 = AtomicI64::new(1 << 32);
+
+async fn connect(port: u16) -> Client {
+    let config = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
+    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Creates the table with `rows` rows, of the widths that sysbench uses.
+pub async fn prepare(port: u16, rows: i64) {
+    let client = connect(port).await;
+    let table = "CREATE TABLE sbtest1 (id bigint PRIMARY KEY, k int NOT NULL, c varchar(120) NOT NULL, pad varchar(60) NOT NULL)";
+    client.batch_execute("DROP TABLE IF EXISTS sbtest1").await.unwrap();
+    client.batch_execute(table).await.unwrap();
+    let mut rng = StdRng::seed_from_u64(1);
+    for first in (1..=rows).step_by(500) {
+        let values = (first..(first + 500).min(rows + 1)).map(|id| {
+            let (k, c, pad) = row(&mut rng);
+            format!("({id},{k},'{c}','{pad}')")
+        });
+        let insert = format!("INSERT INTO sbtest1 (id, k, c, pad) VALUES {}", values.collect::<Vec<_>>().join(","));
+        client.batch_execute(&insert).await.unwrap();
+    }
+}
+
+fn row(rng: &mut StdRng) -> (i32, String, String) {
+    let mut digits = |groups: usize| {
+        let group = |rng: &mut StdRng| format!("{:011}", rng.random_range(0..100_000_000_000u64));
+        (0..groups).map(|_| group(rng)).collect::<Vec<_>>().join("-")
+    };
+    let (c, pad) = (digits(10), digits(5));
+    (rng.random_range(0..1 << 20), c, pad)
+}
+
+/// Runs `clients` clients for `time`.
+pub async fn run(port: u16, workload: Workload, clients: usize, rows: i64, time: Duration) -> Outcome {
+    let sql = match workload {
+        Workload::PointSelect => "SELECT c FROM sbtest1 WHERE id = $1",
+        Workload::Insert => "INSERT INTO sbtest1 (id, k, c, pad) VALUES ($1, $2, $3, $4)",
+    };
+    let mut connections = Vec::new();
+    for _ in 0..clients {
+        let client = connect(port).await;
+        let statement = client.prepare(sql).await.unwrap();
+        connections.push((client, statement));
+    }
+    let start = Instant::now();
+    let deadline = start + time;
+    let tasks = connections.into_iter().enumerate().map(|(n, (client, statement))| {
+        tokio::spawn(client_loop(client, statement, workload, rows, n as u64, deadline))
+    });
+    let mut outcome = Outcome { requests: 0, errors: 0, elapsed: Duration::ZERO, latency: Histogram::new(3).unwrap() };
+    for task in join_all(tasks).await {
+        let (latency, errors) = task.unwrap();
+        outcome.requests += latency.len();
+        outcome.errors += errors;
+        outcome.latency.add(latency).unwrap();
+    }
+    outcome.elapsed = start.elapsed();
+    outcome
+}
+
+async fn client_loop(
+    client: Client,
+    statement: Statement,
+    workload: Workload,
+    rows: i64,
+    seed: u64,
+    deadline: Instant,
+) -> (Histogram<u64>, u64) {
+    let mut latency = Histogram::new(3).unwrap();
+    let mut errors = 0;
+    let mut rng = StdRng::seed_from_u64(seed);
+    while Instant::now() < deadline {
+        let start;
+        let result = match workload {
+            Workload::PointSelect => {
+                let id = rng.random_range(1..=rows);
+                start = Instant::now();
+                client.query(&statement, &[&id]).await.map(|rows| rows.len() as u64)
+            }
+            Workload::Insert => {
+                let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+                let (k, c, pad) = row(&mut rng);
+                start = Instant::now();
+                client.execute(&statement, &[&id, &k, &c, &pad]).await
+            }
+        };
+        match result {
+            Ok(1) => latency.record(start.elapsed().as_nanos() as u64).unwrap(),
+            Ok(n) => panic!("{workload} touched {n} rows"),
+            Err(error) => {
+                eprintln!("{workload}: {error}");
+                errors += 1;
+                assert!(errors < 100, "too many errors");
+            }
+        }
+    }
+    (latency, errors)
+}

@@ -1,0 +1,140 @@
+//! The command line: what can be typed, and its defaults.
+//!
+//! Parsing only; `main.rs` turns a [`Command`] into work and an exit code. A mistake in the flags is one line on stderr and
+//! exit code 2, as clap does it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{HostPort, Locality};
+
+/// A distributed SQL database that speaks the PostgreSQL protocol.
+#[derive(Debug, Parser)]
+#[command(name = "cortado", version, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// How to print logs.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+    /// Which logs to print, such as `info` or `info,raftstore=debug`; the environment variable RUST_LOG serves too.
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+/// Forms of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a cluster on this machine to try things out; Ctrl-C stops it
+    Demo(DemoArgs),
+    /// Start one node that is a whole cluster by itself
+    StartSingleNode(SingleNodeArgs),
+    /// Start a node of a cluster
+    Start(StartArgs),
+    /// Initialise a new cluster, once, through any of its started nodes
+    Init(InitArgs),
+    /// Show nodes, regions and leaders
+    Status(StatusArgs),
+}
+
+/// Flags of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// How many nodes, 1 to 9
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub(crate) nodes: u16,
+    /// PostgreSQL port of the first node; the others take the following ones
+    #[arg(long, default_value_t = 5433, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) pg_port: u16,
+    /// Where to keep the data; without it a temporary directory that is removed at the end
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// Flags shared by every command that starts a node.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// Directory of this node's data; created if missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Address for psql and drivers
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5433")]
+    pub(crate) pg: SocketAddr,
+    /// Address for Prometheus metrics (/metrics) and health (/healthz); none by default
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<SocketAddr>,
+    /// Bytes of the block cache, such as 512MiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = crate::config::parse_size)]
+    pub(crate) cache: u64,
+    /// Allow addresses that other machines reach, although nothing is encrypted or authenticated
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Stop when standard input closes: for whoever starts nodes as child processes
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_closes: bool,
+}
+
+/// Flags of `start-single-node`.
+#[derive(Debug, Args)]
+pub(crate) struct SingleNodeArgs {
+    /// What every node has.
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+    /// Address for other nodes and for `cortado status`
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
+    pub(crate) listen: SocketAddr,
+}
+
+/// Flags of `start`.
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// What every node has.
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+    /// Address for the other nodes
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: SocketAddr,
+    /// Address under which the other nodes reach this one, if it is not the one listened on
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) advertise: Option<HostPort>,
+    /// Addresses of the first nodes of the cluster, this one included
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', required = true)]
+    pub(crate) join: Vec<HostPort>,
+    /// Where this node stands, from wide to narrow, such as region=eu,zone=a
+    #[arg(long, value_name = "K=V,..", default_value = "")]
+    pub(crate) locality: Locality,
+    /// Refuse to start unless the cluster has this id
+    #[arg(long, value_name = "ID")]
+    pub(crate) cluster_id: Option<String>,
+}
+
+/// Flags of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Address (`--listen`) of one of the started nodes
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) host: HostPort,
+}
+
+/// Flags of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Address (`--listen`) of any node
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
+    pub(crate) host: HostPort,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

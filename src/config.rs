@@ -1,0 +1,265 @@
+//! Settings of a node as the flags give them, checked before anything is opened.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Everything `Node::start` needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeConfig {
+    /// The data directory.
+    pub(crate) data: PathBuf,
+    /// Where to accept nodes.
+    pub(crate) listen: SocketAddr,
+    /// What to tell other nodes to dial.
+    pub(crate) advertise: HostPort,
+    /// Where to accept PostgreSQL clients.
+    pub(crate) pg: SocketAddr,
+    /// Where to serve metrics and health.
+    pub(crate) http: Option<SocketAddr>,
+    /// Bytes of the block cache.
+    pub(crate) cache_bytes: u64,
+    /// How the node comes into its cluster.
+    pub(crate) membership: Membership,
+    /// Where it stands.
+    pub(crate) locality: Locality,
+    /// The cluster it must belong to, if the user said so.
+    pub(crate) cluster_id: Option<String>,
+}
+
+/// How a node comes into its cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Membership {
+    /// It is the whole cluster and initialises itself.
+    Alone,
+    /// It is one of many; these are addresses to ask.
+    Join(Vec<HostPort>),
+}
+
+/// A flag whose value makes no sense; printed as one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// Nothing is encrypted yet, so other machines must be let in knowingly.
+    #[error(
+        "{flag} {addr} can be reached by other machines and nothing is encrypted or authenticated yet; use a loopback address, or pass --insecure"
+    )]
+    NotLoopback { flag: &'static str, addr: SocketAddr },
+    /// Others cannot dial it.
+    #[error("{flag} {addr} is no address that other nodes can dial; give --advertise HOST:PORT")]
+    NotDialable { flag: &'static str, addr: SocketAddr },
+    /// Two servers on one port.
+    #[error("{a} and {b} are both {addr}")]
+    SameAddress { a: &'static str, b: &'static str, addr: SocketAddr },
+    /// The same node twice.
+    #[error("--join names {0} twice")]
+    JoinTwice(HostPort),
+}
+
+impl NodeConfig {
+    /// Checks what no single flag can know. `insecure` allows addresses beyond loopback.
+    pub(crate) fn validate(&self, insecure: bool) -> Result<(), ConfigError> {
+        let named = [("--listen", Some(self.listen)), ("--pg", Some(self.pg)), ("--http", self.http)];
+        let addrs: Vec<(&'static str, SocketAddr)> =
+            named.iter().filter_map(|(flag, addr)| addr.map(|addr| (*flag, addr))).collect();
+        for (i, (flag, addr)) in addrs.iter().enumerate() {
+            if !insecure && !addr.ip().is_loopback() {
+                return Err(ConfigError::NotLoopback { flag, addr: *addr });
+            }
+            for (other, other_addr) in &addrs[..i] {
+                if addr == other_addr && addr.port() != 0 {
+                    return Err(ConfigError::SameAddress { a: other, b: flag, addr: *addr });
+                }
+            }
+        }
+        if self.advertise.is_wildcard() {
+            return Err(ConfigError::NotDialable { flag: "--listen", addr: self.listen });
+        }
+        if let Membership::Join(join) = &self.membership {
+            for (i, host) in join.iter().enumerate() {
+                if join[..i].contains(host) {
+                    return Err(ConfigError::JoinTwice(host.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A host and a port, as typed: a name is resolved when it is dialled, so that it may move.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HostPort {
+    text: String,
+}
+
+impl HostPort {
+    /// As typed, `host:port`.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it stands for all addresses of a machine, which nobody can dial.
+    fn is_wildcard(&self) -> bool {
+        self.text.parse::<SocketAddr>().is_ok_and(|addr| addr.ip().is_unspecified())
+    }
+}
+
+impl From<SocketAddr> for HostPort {
+    fn from(addr: SocketAddr) -> HostPort {
+        HostPort { text: addr.to_string() }
+    }
+}
+
+impl FromStr for HostPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<HostPort, String> {
+        let Some((host, port)) = text.rsplit_once(':') else {
+            return Err("expected HOST:PORT".to_string());
+        };
+        if host.is_empty() || port.parse::<u16>().is_err() {
+            return Err("expected HOST:PORT".to_string());
+        }
+        if let Err(e) = text.to_socket_addrs() {
+            return Err(format!("cannot resolve {host}: {e}"));
+        }
+        Ok(HostPort { text: text.to_string() })
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Where a node stands: ordered key=value tiers from wide to narrow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Locality {
+    tiers: Vec<(String, String)>,
+}
+
+impl FromStr for Locality {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Locality, String> {
+        let mut tiers = Vec::new();
+        let mut seen = BTreeMap::new();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(format!("expected KEY=VALUE, found {part:?}"));
+            };
+            let plain = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+            if !plain(key) || !plain(value) {
+                return Err(format!("{part:?}: keys and values are letters, digits, '-', '_' and '.'"));
+            }
+            if seen.insert(key, ()).is_some() {
+                return Err(format!("{key} is given twice"));
+            }
+            tiers.push((key.to_string(), value.to_string()));
+        }
+        Ok(Locality { tiers })
+    }
+}
+
+impl fmt::Display for Locality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (key, value)) in self.tiers.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{key}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A size in bytes with an optional unit: `4096`, `64KiB`, `512MiB`, `2GiB`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| "expected a size such as 512MiB".to_string())?;
+    let shift = match unit {
+        "" | "B" => 0,
+        "KiB" | "K" => 10,
+        "MiB" | "M" => 20,
+        "GiB" | "G" => 30,
+        _ => return Err(format!("unknown unit {unit:?}; use KiB, MiB or GiB")),
+    };
+    number.checked_mul(1 << shift).filter(|bytes| *bytes >= 1 << 20).ok_or_else(|| "must be at least 1MiB".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(listen: &str, pg: &str) -> NodeConfig {
+        let listen: SocketAddr = listen.parse().unwrap();
+        NodeConfig {
+            data: PathBuf::from("unused"),
+            listen,
+            advertise: listen.into(),
+            pg: pg.parse().unwrap(),
+            http: None,
+            cache_bytes: 1 << 30,
+            membership: Membership::Alone,
+            locality: Locality::default(),
+            cluster_id: None,
+        }
+    }
+
+    #[test]
+    fn beyond_loopback_only_knowingly() {
+        let open = config("10.0.0.1:1000", "127.0.0.1:1001");
+        assert!(matches!(open.validate(false), Err(ConfigError::NotLoopback { flag: "--listen", .. })));
+        assert_eq!(open.validate(true), Ok(()));
+    }
+
+    #[test]
+    fn one_port_for_two_servers_is_refused() {
+        let same = config("127.0.0.1:1000", "127.0.0.1:1000");
+        assert!(matches!(same.validate(false), Err(ConfigError::SameAddress { a: "--listen", b: "--pg", .. })));
+    }
+
+    #[test]
+    fn wildcard_needs_an_advertised_address() {
+        let wild = config("0.0.0.0:1000", "127.0.0.1:1001");
+        assert!(matches!(wild.validate(true), Err(ConfigError::NotDialable { .. })));
+    }
+
+    #[test]
+    fn a_node_joins_once() {
+        let mut config = config("127.0.0.1:1000", "127.0.0.1:1001");
+        let a: HostPort = "127.0.0.1:1000".parse().unwrap();
+        config.membership = Membership::Join(vec![a.clone(), a.clone()]);
+        assert_eq!(config.validate(false), Err(ConfigError::JoinTwice(a)));
+    }
+
+    #[test]
+    fn host_ports() {
+        assert!("127.0.0.1:80".parse::<HostPort>().is_ok());
+        assert!("[::1]:80".parse::<HostPort>().is_ok());
+        for bad in ["", "127.0.0.1", ":80", "127.0.0.1:99999", "127.0.0.1:x"] {
+            assert!(bad.parse::<HostPort>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn localities() {
+        let text = "region=eu-west,zone=a";
+        assert_eq!(text.parse::<Locality>().unwrap().to_string(), text);
+        for bad in ["region", "=x", "region=", "a=1,a=2", "a=b c"] {
+            assert!(bad.parse::<Locality>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("512MiB"), Ok(512 << 20));
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        for bad in ["", "x", "12XB", "1", "99999999999999999999G", "18446744073709551615G"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The timestamp oracle's ties to the system region: its mark is a record there, its lease is that region's.
+
+use std::sync::{Arc, OnceLock};
+
+use engine::WriteBatch;
+use engine::store::Store;
+use futures::future::BoxFuture;
+use kv::placement::registry;
+use raftstore::ports::RoleListener;
+use raftstore::{ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, Term};
+use tso::window::{LeaderTerm, Window, WindowError};
+use tso::{Timestamp, TsoService};
+
+use super::members::Members;
+
+/// The mark in the system region. The handle arrives after the store is open, and the store needs its listener before.
+pub(crate) struct RegionWindow<S: Store> {
+    store: OnceLock<StoreHandle<S>>,
+}
+
+impl<S: Store> RegionWindow<S> {
+    /// Without a store yet: nobody leads.
+    pub(crate) fn new() -> RegionWindow<S> {
+        RegionWindow { store: OnceLock::new() }
+    }
+
+    /// Ties it to the node's store; once.
+    pub(crate) fn connect(&self, store: StoreHandle<S>) {
+        assert!(self.store.set(store).is_ok(), "the oracle has one store");
+    }
+
+    /// The store and a snapshot of the system region that was taken while it led in `term`.
+    fn leading(&self, term: LeaderTerm) -> Result<(&StoreHandle<S>, RegionSnapshot<S>), WindowError> {
+        let store = self.store.get().ok_or(WindowError::NotLeader)?;
+        let status = store.region(RegionId::SYSTEM).ok_or(WindowError::NotLeader)?;
+        let context = RegionContext { region: RegionId::SYSTEM, epoch: status.region.epoch };
+        let snapshot = store.evaluate(context).map_err(from_region)?;
+        if snapshot.term != Term::new(term.0) {
+            return Err(WindowError::NotLeader);
+        }
+        Ok((store, snapshot))
+    }
+
+    fn mark(snapshot: &RegionSnapshot<S>) -> Result<Timestamp, WindowError> {
+        registry::tso_mark(snapshot).map(Timestamp::from_raw).map_err(|e| WindowError::Failed(e.to_string()))
+    }
+}
+
+fn from_region(error: RegionError) -> WindowError {
+    match error {
+        RegionError::NotLeader { .. } | RegionError::RegionNotFound { .. } => WindowError::NotLeader,
+        other => WindowError::Failed(other.to_string()),
+    }
+}
+
+impl<S: Store> Window for RegionWindow<S> {
+    fn load(&self, term: LeaderTerm) -> BoxFuture<'_, Result<Timestamp, WindowError>> {
+        Box::pin(std::future::ready(self.leading(term).and_then(|(_, snapshot)| Self::mark(&snapshot))))
+    }
+
+    fn raise(&self, term: LeaderTerm, mark: Timestamp) -> BoxFuture<'_, Result<(), WindowError>> {
+        Box::pin(async move {
+            let (store, snapshot) = self.leading(term)?;
+            if Self::mark(&snapshot)? >= mark {
+                return Ok(());
+            }
+            let mut batch = WriteBatch::new();
+            registry::put_tso_mark(&mut batch, mark.raw());
+            match store.propose(&snapshot, batch).await {
+                Ok(_) => Ok(()),
+                Err(ProposeError::Region(error)) => Err(from_region(error)),
+                Err(other) => Err(WindowError::Failed(other.to_string())),
+            }
+        })
+    }
+
+    fn lease_holds(&self, term: LeaderTerm) -> bool {
+        self.store.get().is_some_and(|store| store.lease_holds(RegionId::SYSTEM, Term::new(term.0)))
+    }
+}
+
+/// Starts and stops the oracle with the leadership of the system region.
+pub(crate) struct OracleSwitch {
+    /// The oracle of this node.
+    pub(crate) service: TsoService,
+}
+
+impl RoleListener for OracleSwitch {
+    fn on_leader(&self, region: RegionId, term: Term) {
+        tracing::info!(%region, %term, "leads");
+        if region == RegionId::SYSTEM {
+            self.service.on_leader(LeaderTerm(term.get()));
+        }
+    }
+
+    fn on_step_down(&self, region: RegionId, term: Term) {
+        tracing::info!(%region, %term, "no longer leads");
+        if region == RegionId::SYSTEM {
+            self.service.on_step_down();
+        }
+    }
+}
+
+/// Where the oracle may be, as this node knows: with the leader of the system region.
+pub(crate) struct OracleDirectory<S: Store> {
+    /// This node's store.
+    pub(crate) store: StoreHandle<S>,
+    /// All stores' addresses.
+    pub(crate) members: Members,
+}
+
+impl<S: Store> tso::router::Directory for OracleDirectory<S> {
+    fn leader(&self) -> Option<String> {
+        let leader = self.store.region(RegionId::SYSTEM)?.leader?;
+        self.members.get(leader.store)
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        self.members.all().into_iter().map(|(_, address)| address).collect()
+    }
+}
+
+/// The window and the oracle over it.
+pub(crate) fn oracle<S: Store>(
+    registry: &prometheus::Registry,
+) -> prometheus::Result<(Arc<RegionWindow<S>>, TsoService)> {
+    let window = Arc::new(RegionWindow::new());
+    let metrics = tso::metrics::ServiceMetrics::new(registry)?;
+    let service = TsoService::new(window.clone(), tso::service::system_clock(), Some(metrics));
+    Ok((window, service))
+}

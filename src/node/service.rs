@@ -1,0 +1,241 @@
+//! The gRPC service of a node about the cluster itself; answers in every state of the node.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::{join_all, try_join_all};
+use futures::stream::FuturesUnordered;
+use raftstore::StoreId;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Response, Status};
+
+use super::placement::{Placement, PlacementError};
+use super::proto::node_client::NodeClient;
+use super::proto::node_server::Node;
+use super::proto::{
+    BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
+    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, StatusRequest, StatusResponse, StoreAddress,
+};
+use super::state::NodeState;
+use crate::client;
+use crate::config::{HostPort, Membership};
+use crate::data_dir::{DataDirError, Ident};
+use crate::plan::{self, Candidate, ClusterId, Plan};
+
+/// See the module documentation.
+#[derive(Clone)]
+pub(crate) struct NodeService {
+    state: Arc<NodeState>,
+}
+
+impl NodeService {
+    /// Over the node's state.
+    pub(crate) fn new(state: Arc<NodeState>) -> NodeService {
+        NodeService { state }
+    }
+
+    fn placement(&self) -> Result<&Placement<engine::store::rocks::RocksStore>, Status> {
+        self.state.placement.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))
+    }
+
+    fn check_cluster(&self, theirs: u64) -> Result<ClusterId, Status> {
+        match self.state.ident() {
+            Some(ident) if ident.cluster_id.get() == theirs => Ok(ident.cluster_id),
+            Some(ident) => Err(Status::failed_precondition(format!(
+                "this node belongs to cluster {}, not to {}",
+                ident.cluster_id,
+                ClusterId::new(theirs)
+            ))),
+            None => Err(Status::unavailable("the node is not initialised")),
+        }
+    }
+
+    /// Asks all other nodes at once a question that only the leader of the system region answers.
+    async fn pass_on<T, F>(&self, question: impl Fn(NodeClient<Channel>) -> F) -> Result<Response<T>, Status>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let own = self.state.ident().map(|ident| ident.store_id);
+        let others = self.state.members.all().into_iter().filter(|(store, _)| Some(*store) != own);
+        let mut answers: FuturesUnordered<_> = others
+            .map(|(_, address)| {
+                let question = &question;
+                async move {
+                    let host: HostPort = address.parse().map_err(Status::unavailable)?;
+                    let node = client::connect(&host).await.map_err(|e| Status::unavailable(e.to_string()))?;
+                    question(node).await
+                }
+            })
+            .collect();
+        while let Some(answer) = answers.next().await {
+            match answer {
+                // Down, or not the leader: another one may be.
+                Err(status) if [Code::Unavailable, Code::FailedPrecondition].contains(&status.code()) => {}
+                decided => return decided,
+            }
+        }
+        Err(Status::unavailable("no node leads the system region: fewer than a majority of its replicas are up"))
+    }
+
+    /// Carries a plan to all its nodes: first the plan, then that everybody has it.
+    async fn carry_out(&self, plan: &Plan) -> Result<(), Status> {
+        for complete in [false, true] {
+            let rounds = plan.stores.iter().map(|store| async move {
+                let request = BootstrapRequest { plan: Some(PlanMessage::from(plan)), store_id: store.id, complete };
+                let host: HostPort = store.address.parse().map_err(Status::internal)?;
+                let mut node = client::connect(&host).await.map_err(|e| Status::unavailable(e.to_string()))?;
+                node.bootstrap(request).await.map_err(|s| Status::aborted(format!("{host}: {}", s.message())))
+            });
+            try_join_all(rounds).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks a node who it is.
+pub(crate) async fn ask(host: &HostPort) -> Result<Candidate, client::ClientError> {
+    let mut node = client::connect(host).await?;
+    let info = node.info(InfoRequest {}).await.map_err(|s| client::ClientError::refused(host, &s))?.into_inner();
+    let plan = info.plan.map(Plan::try_from).transpose().map_err(|s| client::ClientError::refused(host, &s))?;
+    Ok(Candidate {
+        dialled: host.to_string(),
+        address: info.address,
+        cluster_id: (info.cluster_id != 0).then(|| ClusterId::new(info.cluster_id)),
+        store_id: info.store_id,
+        plan,
+        complete: info.complete,
+        stores: info.stores.into_iter().map(|s| (s.store_id, s.address)).collect(),
+    })
+}
+
+fn address_of((store, address): (StoreId, String)) -> StoreAddress {
+    StoreAddress { store_id: store.get(), address }
+}
+
+fn storage(error: DataDirError) -> Status {
+    Status::internal(error.to_string())
+}
+
+impl From<PlacementError> for Status {
+    fn from(error: PlacementError) -> Status {
+        match &error {
+            PlacementError::NotLeader => Status::failed_precondition(error.to_string()),
+            PlacementError::AddressTaken { .. } => Status::already_exists(error.to_string()),
+            PlacementError::Region(_) | PlacementError::Propose(_) => Status::unavailable(error.to_string()),
+            PlacementError::Registry(_) => Status::internal(error.to_string()),
+        }
+    }
+}
+
+/// So that a change of the identity can fail with a status of its own.
+struct Refusal(Status);
+
+impl From<DataDirError> for Refusal {
+    fn from(error: DataDirError) -> Refusal {
+        Refusal(storage(error))
+    }
+}
+
+#[tonic::async_trait]
+impl Node for NodeService {
+    async fn info(&self, _: Request<InfoRequest>) -> Result<Response<InfoResponse>, Status> {
+        let ident = self.state.ident();
+        let join = match &self.state.config.membership {
+            Membership::Alone => Vec::new(),
+            Membership::Join(join) => join.iter().map(ToString::to_string).collect(),
+        };
+        Ok(Response::new(InfoResponse {
+            cluster_id: ident.as_ref().map_or(0, |i| i.cluster_id.get()),
+            store_id: ident.as_ref().map_or(0, |i| i.store_id.get()),
+            plan: ident.as_ref().and_then(|i| i.plan.as_ref()).map(PlanMessage::from),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            join,
+            address: self.state.config.advertise.to_string(),
+            complete: ident.is_some_and(|i| i.complete),
+            stores: self.state.members.all().into_iter().map(address_of).collect(),
+        }))
+    }
+
+    async fn init(&self, _: Request<InitRequest>) -> Result<Response<InitResponse>, Status> {
+        let Membership::Join(join) = &self.state.config.membership else {
+            return Err(Status::failed_precondition("a single node initialises itself"));
+        };
+        let answers = join_all(join.iter().map(ask)).await;
+        let mut candidates = Vec::new();
+        for answer in answers {
+            // Every node must be there: a plan without one of them could never take it in as a first member.
+            candidates.push(answer.map_err(|e| Status::unavailable(format!("{e}; start all nodes of --join first")))?);
+        }
+        let fresh = ClusterId::new(rand::random_range(1..=u64::MAX));
+        let plan = plan::decide(&candidates, fresh).map_err(|e| Status::failed_precondition(e.to_string()))?;
+        self.carry_out(&plan).await?;
+        Ok(Response::new(InitResponse { cluster_id: plan.cluster_id.get(), nodes: plan.stores.len() as u32 }))
+    }
+
+    async fn bootstrap(&self, request: Request<BootstrapRequest>) -> Result<Response<BootstrapResponse>, Status> {
+        let request = request.into_inner();
+        let plan = Plan::try_from(request.plan.unwrap_or_default())?;
+        let own = self.state.config.advertise.as_str();
+        let Some(store) = plan.store_at(own).filter(|store| store.get() == request.store_id) else {
+            return Err(Status::failed_precondition(format!(
+                "the plan does not name {own} as node {}",
+                request.store_id
+            )));
+        };
+        if self.state.config.cluster_id.as_ref().is_some_and(|id| *id != plan.cluster_id.to_string()) {
+            return Err(Status::failed_precondition("the node was started with another --cluster-id"));
+        }
+        let state = self.state.clone();
+        let change = move || {
+            state.update_ident(|present| match present {
+                None => Ok(Some(Ident::new(plan.cluster_id, store, Some(plan)))),
+                Some(ident) if ident.cluster_id != plan.cluster_id || ident.store_id != store => Err(Refusal(
+                    Status::failed_precondition(format!("the node already belongs to cluster {}", ident.cluster_id)),
+                )),
+                Some(ident) if request.complete && !ident.complete => {
+                    Ok(Some(Ident { complete: true, ..ident.clone() }))
+                }
+                Some(_) => Ok(None),
+            })
+        };
+        let done = tokio::task::spawn_blocking(change).await.map_err(|e| Status::internal(e.to_string()))?;
+        done.map_err(|Refusal(status)| status)?;
+        Ok(Response::new(BootstrapResponse {}))
+    }
+
+    async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<RegisterResponse>, Status> {
+        let request = request.into_inner();
+        self.check_cluster(request.cluster_id)?;
+        match self.placement()?.register(&request.address, &request.locality).await {
+            Ok(store) => return Ok(Response::new(RegisterResponse { store_id: store.get() })),
+            Err(PlacementError::NotLeader) if !request.forwarded => {}
+            Err(error) => return Err(error.into()),
+        }
+        let request = RegisterRequest { forwarded: true, ..request };
+        self.pass_on(|mut node| {
+            let request = request.clone();
+            async move { node.register(request).await }
+        })
+        .await
+    }
+
+    async fn heartbeat(&self, request: Request<HeartbeatRequest>) -> Result<Response<HeartbeatResponse>, Status> {
+        let request = request.into_inner();
+        self.check_cluster(request.cluster_id)?;
+        let stores = self.placement()?.heartbeat(request.into(), self.state.uptime()).await?;
+        let stores = stores.into_iter().map(|s| address_of((s.id, s.address))).collect();
+        Ok(Response::new(HeartbeatResponse { stores }))
+    }
+
+    async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        let Some(ident) = self.state.ident() else {
+            return Err(Status::failed_precondition("the cluster is not initialised; run: cortado init"));
+        };
+        match self.placement()?.status(ident.cluster_id, self.state.uptime()) {
+            Ok(status) => return Ok(Response::new(status)),
+            Err(PlacementError::NotLeader) if !request.into_inner().forwarded => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.pass_on(|mut node| async move { node.status(StatusRequest { forwarded: true }).await }).await
+    }
+}

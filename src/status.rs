@@ -1,0 +1,235 @@
+//! `cortado status`: the cluster as a table or as JSON.
+
+use std::fmt::Write as _;
+
+use kv::Key;
+use serde::Serialize;
+
+use crate::client::{self, ClientError};
+use crate::config::HostPort;
+use crate::node::proto::{RegionStatus, StatusRequest, StatusResponse, StoreStatus};
+
+#[derive(Serialize)]
+struct Page {
+    cluster_id: String,
+    nodes: Vec<Node>,
+    regions: Vec<Region>,
+}
+
+#[derive(Serialize)]
+struct Node {
+    id: u64,
+    state: String,
+    silent_ms: u64,
+    address: String,
+    pg_address: String,
+    locality: String,
+    version: String,
+    replicas: u32,
+    leaders: u32,
+}
+
+#[derive(Serialize)]
+struct Region {
+    id: u64,
+    start: String,
+    end: String,
+    epoch: String,
+    leader: Option<u64>,
+    term: u64,
+    replicas: Vec<Replica>,
+}
+
+#[derive(Serialize)]
+struct Replica {
+    node: u64,
+    applied: Option<u64>,
+}
+
+/// Asks `host` and renders the answer.
+pub(crate) async fn run(host: &HostPort, json: bool) -> Result<String, ClientError> {
+    let mut node = client::connect(host).await?;
+    let answer = node.status(StatusRequest { forwarded: false }).await.map_err(|s| ClientError::refused(host, &s))?;
+    let page = Page::from(answer.into_inner());
+    if json {
+        return serde_json::to_string_pretty(&page).map_err(|e| ClientError::Malformed(e.to_string()));
+    }
+    Ok(page.to_text())
+}
+
+impl From<StatusResponse> for Page {
+    fn from(answer: StatusResponse) -> Page {
+        Page {
+            cluster_id: crate::plan::ClusterId::new(answer.cluster_id).to_string(),
+            nodes: answer.stores.into_iter().map(Node::from).collect(),
+            regions: answer.regions.into_iter().map(Region::from).collect(),
+        }
+    }
+}
+
+impl From<StoreStatus> for Node {
+    fn from(store: StoreStatus) -> Node {
+        Node {
+            id: store.store_id,
+            state: store.state,
+            silent_ms: store.silent_ms,
+            address: store.address,
+            pg_address: store.pg_address,
+            locality: store.locality,
+            version: store.version,
+            replicas: store.replicas,
+            leaders: store.leaders,
+        }
+    }
+}
+
+impl From<RegionStatus> for Region {
+    fn from(status: RegionStatus) -> Region {
+        let region = status.region.unwrap_or_default();
+        let applied = |store: u64| status.applied.iter().find(|a| a.store_id == store).map(|a| a.index);
+        Region {
+            id: region.id,
+            start: bound(&region.start, "-inf"),
+            end: bound(&region.end, "+inf"),
+            epoch: format!("{}.{}", region.version, region.conf_ver),
+            leader: (status.leader_store != 0).then_some(status.leader_store),
+            term: status.term,
+            replicas: region
+                .peers
+                .iter()
+                .map(|peer| Replica { node: peer.store_id, applied: applied(peer.store_id) })
+                .collect(),
+        }
+    }
+}
+
+/// A boundary as a key where it is the storage form of one, which all are that we make.
+fn bound(storage: &[u8], infinite: &str) -> String {
+    if storage.is_empty() {
+        return infinite.to_string();
+    }
+    match Key::from_storage(storage) {
+        Ok(key) => key.as_bytes().escape_ascii().to_string(),
+        Err(_) => format!("0x{}", storage.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
+}
+
+impl Page {
+    fn to_text(&self) -> String {
+        let mut nodes =
+            Table::new(&["node", "state", "address", "postgres", "locality", "replicas", "leads", "version"]);
+        for n in &self.nodes {
+            let state = match n.state.as_str() {
+                "silent" => format!("silent {} s", n.silent_ms / 1000),
+                state => state.to_string(),
+            };
+            nodes.row([
+                n.id.to_string(),
+                state,
+                n.address.clone(),
+                n.pg_address.clone(),
+                n.locality.clone(),
+                n.replicas.to_string(),
+                n.leaders.to_string(),
+                n.version.clone(),
+            ]);
+        }
+        let mut regions = Table::new(&["region", "from", "to", "epoch", "leader", "term", "replicas (node:applied)"]);
+        for r in &self.regions {
+            let replicas = r.replicas.iter().map(|replica| match replica.applied {
+                Some(applied) => format!("{}:{applied}", replica.node),
+                None => format!("{}:?", replica.node),
+            });
+            regions.row([
+                r.id.to_string(),
+                r.start.clone(),
+                r.end.clone(),
+                r.epoch.clone(),
+                r.leader.map_or("none".to_string(), |node| node.to_string()),
+                r.term.to_string(),
+                replicas.collect::<Vec<_>>().join(" "),
+            ]);
+        }
+        format!("cluster {}\n\n{}\n{}", self.cluster_id, nodes.render(), regions.render())
+    }
+}
+
+/// Columns as wide as their widest cell.
+struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    fn new(head: &[&str; N]) -> Table<N> {
+        Table { rows: vec![head.map(str::to_string)] }
+    }
+
+    fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
+    }
+
+    fn render(&self) -> String {
+        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..N).map(width).collect();
+        let mut out = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                // Writing to a String cannot fail.
+                let _ = write!(line, "{cell:<width$}  ");
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::proto;
+
+    #[test]
+    fn the_table_lines_up() {
+        let store = StoreStatus {
+            store_id: 1,
+            address: "127.0.0.1:26257".to_string(),
+            pg_address: "127.0.0.1:5433".to_string(),
+            locality: "region=eu".to_string(),
+            version: "0.1.0".to_string(),
+            state: "alive".to_string(),
+            silent_ms: 0,
+            replicas: 2,
+            leaders: 1,
+        };
+        let silent = StoreStatus { store_id: 12, state: "silent".to_string(), silent_ms: 7300, ..store.clone() };
+        let region = proto::Region {
+            id: 1,
+            start: vec![],
+            end: Key::from_static(b"t").to_storage(),
+            conf_ver: 1,
+            version: 1,
+            peers: vec![
+                proto::Peer { id: 101, store_id: 1, learner: false },
+                proto::Peer { id: 102, store_id: 2, learner: false },
+            ],
+        };
+        let regions = vec![RegionStatus {
+            region: Some(region),
+            leader_store: 1,
+            term: 6,
+            applied: vec![proto::Applied { store_id: 1, index: 42 }],
+        }];
+        let page = Page::from(StatusResponse { cluster_id: 0xabc, stores: vec![store, silent], regions });
+        assert_eq!(
+            page.to_text(),
+            "cluster 0000000000000abc\n\n\
+             node  state       address          postgres        locality   replicas  leads  version\n\
+             1     alive       127.0.0.1:26257  127.0.0.1:5433  region=eu  2         1      0.1.0\n\
+             12    silent 7 s  127.0.0.1:26257  127.0.0.1:5433  region=eu  2         1      0.1.0\n\n\
+             region  from  to  epoch  leader  term  replicas (node:applied)\n\
+             1       -inf  t   1.1    1       6     1:42 2:?\n"
+        );
+    }
+}

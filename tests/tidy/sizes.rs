@@ -1,0 +1,119 @@
+//! Small files and small functions.
+//!
+//! A file has at most 800 lines of code, a function 70. What was longer when the rule came stands in `ratchet.txt` with its length: it
+//! may shrink (then the number is lowered, or the line removed), never grow.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+use crate::source::{self, Source};
+
+const FILE_LINES: usize = 800;
+const FUNCTION_LINES: usize = 70;
+
+/// Lines that hold code: not blank, not only a comment, not in an inline `mod tests`.
+fn code_lines(text: &str) -> usize {
+    let body = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    body.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
+struct Functions {
+    path: Vec<String>,
+    long: Vec<(String, usize)>,
+}
+
+impl Functions {
+    fn measure(&mut self, name: &syn::Ident, block: &syn::Block) {
+        let span = block.span();
+        let lines = span.end().line.saturating_sub(span.start().line + 1);
+        if lines > FUNCTION_LINES {
+            self.long.push((format!("{}{}", self.path.concat(), name), lines));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Functions {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        self.measure(&item.sig.ident, &item.block);
+        visit::visit_item_fn(self, item);
+    }
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.measure(&item.sig.ident, &item.block);
+        visit::visit_impl_item_fn(self, item);
+    }
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let name = match &*item.self_ty {
+            syn::Type::Path(path) => path.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default(),
+            _ => String::new(),
+        };
+        self.path.push(format!("{name}::"));
+        visit::visit_item_impl(self, item);
+        self.path.pop();
+    }
+}
+
+/// Everything over a limit in one file: what, and how many lines.
+fn too_long(file: &Source) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    let lines = code_lines(&file.text);
+    if lines > FILE_LINES {
+        found.push((file.path.clone(), lines));
+    }
+    let parsed = syn::parse_file(&file.text).unwrap_or_else(|e| panic!("{}: {e}", file.path));
+    let mut functions = Functions { path: Vec::new(), long: Vec::new() };
+    functions.visit_file(&parsed);
+    found.extend(functions.long.into_iter().map(|(name, lines)| (format!("{} {name}", file.path), lines)));
+    found
+}
+
+/// Findings, given what is long now and what the ratchet allows.
+fn check(long: &BTreeMap<String, usize>, ratchet: &BTreeMap<String, usize>) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (what, lines) in long {
+        match ratchet.get(what) {
+            None => findings.push(format!("{what}: {lines} lines are too many; split it")),
+            Some(allowed) if lines > allowed => findings.push(format!("{what}: grew from {allowed} to {lines} lines")),
+            Some(allowed) if lines < allowed => {
+                findings.push(format!("{what}: shrank to {lines}; lower {allowed} in ratchet.txt"))
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = ratchet.keys().filter(|what| !long.contains_key(*what));
+    findings.extend(gone.map(|what| format!("{what}: is short now; remove it from ratchet.txt")));
+    findings
+}
+
+fn read_ratchet(text: &str) -> BTreeMap<String, usize> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| line.rsplit_once(' ').map(|(what, n)| (what.to_string(), n.parse().unwrap())).unwrap()).collect()
+}
+
+#[test]
+fn files_and_functions_are_small() {
+    let ratchet = fs::read_to_string(source::root().join("tests/tidy/ratchet.txt")).unwrap();
+    let long = source::all().iter().flat_map(too_long).collect();
+    crate::assert_clean(check(&long, &read_ratchet(&ratchet)));
+}
+
+#[test]
+fn breaches_are_found() {
+    let long_body = "    let x = 1;\n".repeat(FUNCTION_LINES + 1);
+    let file = Source::fake("a.rs", &format!("impl A {{\nfn long() {{\n{long_body}}}\n}}\nfn short() {{}}\n"));
+    assert_eq!(too_long(&file), [("a.rs A::long".to_string(), FUNCTION_LINES + 1)]);
+    let file = Source::fake("b.rs", &"const X: u8 = 1;\n".repeat(FILE_LINES + 1));
+    assert_eq!(too_long(&file), [("b.rs".to_string(), FILE_LINES + 1)]);
+    let commented = format!("{}#[cfg(test)]\nmod tests {{\n}}\n", "// why\n\n".repeat(FILE_LINES));
+    assert_eq!(too_long(&Source::fake("c.rs", &commented)), []);
+
+    let map = |n| BTreeMap::from([("a.rs f".to_string(), n)]);
+    assert_eq!(check(&map(80), &map(80)), Vec::<String>::new());
+    for (long, ratchet) in
+        [(map(81), map(80)), (map(79), map(80)), (BTreeMap::new(), map(80)), (map(80), BTreeMap::new())]
+    {
+        assert_eq!(check(&long, &ratchet).len(), 1);
+    }
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Installs what the build needs on Debian and Ubuntu, and says clearly what is missing elsewhere.
+# Does nothing, quickly, when all is there. With the argument `test`, also what only the tests need.
+set -euo pipefail
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+missing=()
+need() { # COMMAND PACKAGE
+    command -v "$1" >/dev/null 2>&1 || missing+=("$2")
+}
+need g++ g++
+need cmake cmake
+need make make
+need clang clang
+need mold mold
+if [ "${1:-}" = test ]; then
+    # The drivers that the tests talk with.
+    need psql postgresql-client
+    /usr/bin/python3 -c 'import psycopg' 2>/dev/null || python3 -c 'import psycopg' 2>/dev/null || missing+=(python3-psycopg)
+fi
+# bindgen loads libclang at build time.
+if [ -z "$(find /usr/lib /usr/lib64 /usr/local/lib -name 'libclang*.so*' -print -quit 2>/dev/null)" ]; then
+    missing+=(libclang-dev)
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        say "please install: ${missing[*]} (this script knows apt-get only)"
+        exit 1
+    fi
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null 2>&1; then
+            say "please run as root: apt-get install ${missing[*]}"
+            exit 1
+        fi
+        as_root=(sudo)
+    fi
+    say "installing ${missing[*]}"
+    # A stale package list is the usual reason for a failed install, so it is refreshed first.
+    "${as_root[@]}" apt-get update -q >/dev/null || say "could not refresh the package lists, trying with the old ones"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null ||
+        { say "could not install ${missing[*]}"; exit 1; }
+fi
+
+if ! command -v cargo >/dev/null 2>&1; then
+    say "Rust is missing: install rustup (https://rustup.rs), then run this again"
+    exit 1
+fi
+want=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml" | head -n 1)
+have=$(rustc --version | cut -d ' ' -f 2)
+if [ "$(printf '%s\n%s\n' "$want" "$have" | sort -V | head -n 1)" != "$want" ]; then
+    say "Rust $want or newer is needed, this is $have: rustup update"
+    exit 1
+fi
