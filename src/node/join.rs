@@ -64,8 +64,8 @@ pub(crate) async fn identify(state: &Arc<NodeState>) -> Result<Ident, JoinError>
     }
 }
 
-/// A random number, never 0.
-fn new_cluster_id() -> ClusterId {
+/// The id of a new cluster: a random number, never 0.
+pub(super) fn new_cluster_id() -> ClusterId {
     ClusterId::new(rand::random_range(1..=u64::MAX))
 }
 

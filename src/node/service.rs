@@ -9,6 +9,7 @@ use raftstore::StoreId;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
+use super::join::new_cluster_id;
 use super::placement::{Placement, PlacementError};
 use super::proto::node_client::NodeClient;
 use super::proto::node_server::Node;
@@ -166,8 +167,8 @@ impl Node for NodeService {
             // Every node must be there: a plan without one of them could never take it in as a first member.
             candidates.push(answer.map_err(|e| Status::unavailable(format!("{e}; start all nodes of --join first")))?);
         }
-        let fresh = ClusterId::new(rand::random_range(1..=u64::MAX));
-        let plan = plan::decide(&candidates, fresh).map_err(|e| Status::failed_precondition(e.to_string()))?;
+        let plan =
+            plan::decide(&candidates, new_cluster_id()).map_err(|e| Status::failed_precondition(e.to_string()))?;
         self.carry_out(&plan).await?;
         Ok(Response::new(InitResponse { cluster_id: plan.cluster_id.get(), nodes: plan.stores.len() as u32 }))
     }
