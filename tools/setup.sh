@@ -14,6 +14,8 @@ need cmake cmake
 need make make
 need clang clang
 need mold mold
+# raft-rs compiles its messages with protoc; ours are compiled in Rust.
+need protoc protobuf-compiler
 if [ "${1:-}" = test ]; then
     # The drivers that the tests talk with.
     need psql postgresql-client
