@@ -2,18 +2,18 @@
 
 .PHONY: demo test setup build seeds bench
 
-# Starts three nodes on this machine and prints how to talk to them.
-demo: build
-	@target/release/cortado demo
+# Starts three nodes on this machine and prints how to talk to them. Cargo knows where it builds, and becomes the program: Ctrl-C reaches it.
+demo: setup
+	@cargo run --release --locked --bin cortado -- demo
 
 # Everything that must hold before a change lands: the same as .ci/run.
 test:
 	@tools/setup.sh test
 	@tools/test.sh
 
-# The release binary, target/release/cortado.
+# The release binary: target/release/cortado, unless CARGO_TARGET_DIR says otherwise.
 build: setup
-	@cargo build --release --bin cortado
+	@cargo build --release --locked --bin cortado
 
 # What cannot come from crates.io: a C++ compiler, libclang for RocksDB's bindings, a fast linker.
 setup:
@@ -22,7 +22,7 @@ setup:
 # More seeds of the Raft simulation than the tests run: make seeds SEEDS=10000
 SEEDS ?= 10000
 seeds: setup
-	@CORTADO_SIM_SEEDS=$(SEEDS) cargo test -p raftstore --test sim -- --nocapture
+	@CORTADO_SIM_SEEDS=$(SEEDS) cargo test --locked -p raftstore --test sim -- --nocapture
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). The latter needs PostgreSQL 15's server programs.
 bench: setup

@@ -1,12 +1,13 @@
 //! The command line: what can be typed, and its defaults.
 //!
-//! Parsing only; `main.rs` turns a [`Command`] into work and an exit code. A mistake in the flags is one line on stderr and
-//! exit code 2, as clap does it.
+//! Parsing only; `main.rs` turns a [`Command`] into work and an exit code. A mistake in the flags is one line on stderr
+//! ([`one_line`]) and exit code 2.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use raftstore::transport::ClusterId;
 
 use crate::config::{HostPort, Locality};
 
@@ -17,6 +18,14 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// What every command has.
+    #[command(flatten)]
+    pub(crate) logs: LogArgs,
+}
+
+/// Flags about logs.
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
     /// How to print logs.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
@@ -92,9 +101,9 @@ pub(crate) struct SingleNodeArgs {
     /// What every node has.
     #[command(flatten)]
     pub(crate) node: NodeArgs,
-    /// Address for other nodes and for `cortado status`
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
-    pub(crate) listen: SocketAddr,
+    /// Address for `cortado status`; by default 127.0.0.1:26257 or, if that is taken, any other port, which the log tells
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 /// Flags of `start`.
@@ -117,7 +126,7 @@ pub(crate) struct StartArgs {
     pub(crate) locality: Locality,
     /// Refuse to start unless the cluster has this id
     #[arg(long, value_name = "ID")]
-    pub(crate) cluster_id: Option<String>,
+    pub(crate) cluster_id: Option<ClusterId>,
 }
 
 /// Flags of `init`.
@@ -137,4 +146,48 @@ pub(crate) struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What clap has to say about a mistake, on one line: its first paragraph and its tips, without the usage.
+pub(crate) fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let mut paragraphs = text.split("\n\n");
+    let first = paragraphs.next().unwrap_or_default();
+    let tips = paragraphs.filter(|paragraph| paragraph.trim_start().starts_with("tip:"));
+    let in_a_row = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    std::iter::once(first).chain(tips).map(in_a_row).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(args: &[&str]) -> String {
+        one_line(&Cli::try_parse_from(std::iter::once("cortado").chain(args.iter().copied())).unwrap_err())
+    }
+
+    #[test]
+    fn flags_hang_together() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn mistakes_are_one_line() {
+        assert_eq!(
+            refusal(&["start", "--pg", "127.0.0.1:1"]),
+            "error: the following required arguments were not provided: --data <DIR> --listen <ADDR> --join <A,B,C>"
+        );
+        let said = refusal(&["status", "--hots", "127.0.0.1:1"]);
+        assert!(said.starts_with("error: unexpected argument '--hots' found; tip: "), "{said}");
+        let said = refusal(&["status", "--log-format", "xml"]);
+        assert!(said.contains("'xml'") && said.contains("[possible values: text, json]"), "{said}");
+        let said = refusal(&["demo", "--nodes", "0\n\nx"]);
+        assert!(!said.contains('\n'), "{said}");
+    }
+
+    #[test]
+    fn cluster_ids_are_checked_where_they_are_typed() {
+        let start = ["start", "--data", "d", "--listen", "127.0.0.1:1", "--join", "127.0.0.1:1", "--cluster-id"];
+        assert!(refusal(&[&start[..], &["beef"]].concat()).contains("\"beef\" is not a cluster id"));
+    }
 }

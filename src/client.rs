@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use raftstore::transport::ClusterId;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::config::HostPort;
 use crate::node::proto::InitRequest;
 use crate::node::proto::node_client::NodeClient;
-use crate::plan::ClusterId;
 
 /// A connection must be there within this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Everything `Node::start` needs to know.
+use raftstore::transport::ClusterId;
+
+/// Everything a node needs to know. Once its ports are bound, the addresses are those that it got.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeConfig {
     /// The data directory.
     pub(crate) data: PathBuf,
     /// Where to accept nodes.
     pub(crate) listen: SocketAddr,
+    /// Whether any other port will do if that one is taken.
+    pub(crate) or_any_port: bool,
     /// What to tell other nodes to dial.
     pub(crate) advertise: HostPort,
     /// Where to accept PostgreSQL clients.
@@ -26,7 +30,7 @@ pub(crate) struct NodeConfig {
     /// Where it stands.
     pub(crate) locality: Locality,
     /// The cluster it must belong to, if the user said so.
-    pub(crate) cluster_id: Option<String>,
+    pub(crate) cluster_id: Option<ClusterId>,
 }
 
 /// How a node comes into its cluster.
@@ -48,7 +52,7 @@ pub(crate) enum ConfigError {
     NotLoopback { flag: &'static str, addr: SocketAddr },
     /// Others cannot dial it.
     #[error("{flag} {addr} is no address that other nodes can dial; give --advertise HOST:PORT")]
-    NotDialable { flag: &'static str, addr: SocketAddr },
+    NotDialable { flag: &'static str, addr: HostPort },
     /// Two servers on one port.
     #[error("{a} and {b} are both {addr}")]
     SameAddress { a: &'static str, b: &'static str, addr: SocketAddr },
@@ -60,7 +64,9 @@ pub(crate) enum ConfigError {
 impl NodeConfig {
     /// Checks what no single flag can know. `insecure` allows addresses beyond loopback.
     pub(crate) fn validate(&self, insecure: bool) -> Result<(), ConfigError> {
-        let named = [("--listen", Some(self.listen)), ("--pg", Some(self.pg)), ("--http", self.http)];
+        // A port that nobody asked for gives way to those that were asked for.
+        let listen = (!self.or_any_port).then_some(self.listen);
+        let named = [("--listen", listen), ("--pg", Some(self.pg)), ("--http", self.http)];
         let addrs: Vec<(&'static str, SocketAddr)> =
             named.iter().filter_map(|(flag, addr)| addr.map(|addr| (*flag, addr))).collect();
         for (i, (flag, addr)) in addrs.iter().enumerate() {
@@ -73,8 +79,11 @@ impl NodeConfig {
                 }
             }
         }
-        if self.advertise.is_wildcard() {
-            return Err(ConfigError::NotDialable { flag: "--listen", addr: self.listen });
+        // The port of a node that is alone may be any: it is known once it is bound, and nobody was told another.
+        let is_alone = self.membership == Membership::Alone;
+        if self.advertise.is_wildcard() || (self.advertise.is_any_port() && !is_alone) {
+            let flag = if self.advertises_listen() { "--listen" } else { "--advertise" };
+            return Err(ConfigError::NotDialable { flag, addr: self.advertise.clone() });
         }
         if let Membership::Join(join) = &self.membership {
             for (i, host) in join.iter().enumerate() {
@@ -85,9 +94,14 @@ impl NodeConfig {
         }
         Ok(())
     }
+
+    /// Whether other nodes are told to dial what it listens on.
+    pub(crate) fn advertises_listen(&self) -> bool {
+        self.advertise == HostPort::from(self.listen)
+    }
 }
 
-/// A host and a port, as typed: a name is resolved when it is dialled, so that it may move.
+/// A host and a port, as typed, of the right form. A name is resolved when it is dialled: it may move, or be unknown for a while.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HostPort {
     text: String,
@@ -103,6 +117,11 @@ impl HostPort {
     fn is_wildcard(&self) -> bool {
         self.text.parse::<SocketAddr>().is_ok_and(|addr| addr.ip().is_unspecified())
     }
+
+    /// Whether it leaves the port to the system, so that nobody knows it in advance.
+    fn is_any_port(&self) -> bool {
+        self.text.ends_with(":0")
+    }
 }
 
 impl From<SocketAddr> for HostPort {
@@ -116,15 +135,22 @@ impl FromStr for HostPort {
 
     fn from_str(text: &str) -> Result<HostPort, String> {
         let Some((host, port)) = text.rsplit_once(':') else {
-            return Err("expected HOST:PORT".to_string());
+            return Err(format!("{text:?} is not of the form HOST:PORT"));
         };
-        if host.is_empty() || port.parse::<u16>().is_err() {
-            return Err("expected HOST:PORT".to_string());
+        if !is_host(host) {
+            return Err(format!("{host:?} is no host name, IPv4 address or [IPv6 address]"));
         }
-        if let Err(e) = text.to_socket_addrs() {
-            return Err(format!("cannot resolve {host}: {e}"));
+        if !port.bytes().all(|b| b.is_ascii_digit()) || !port.parse::<u16>().is_ok_and(|port| port > 0) {
+            return Err(format!("{port:?} is no port, 1 to 65535"));
         }
         Ok(HostPort { text: text.to_string() })
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    match text.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+        None => !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)),
     }
 }
 
@@ -199,6 +225,7 @@ mod tests {
         NodeConfig {
             data: PathBuf::from("unused"),
             listen,
+            or_any_port: false,
             advertise: listen.into(),
             pg: pg.parse().unwrap(),
             http: None,
@@ -220,12 +247,26 @@ mod tests {
     fn one_port_for_two_servers_is_refused() {
         let same = config("127.0.0.1:1000", "127.0.0.1:1000");
         assert!(matches!(same.validate(false), Err(ConfigError::SameAddress { a: "--listen", b: "--pg", .. })));
+        assert_eq!(NodeConfig { or_any_port: true, ..same }.validate(false), Ok(()));
     }
 
     #[test]
     fn wildcard_needs_an_advertised_address() {
         let wild = config("0.0.0.0:1000", "127.0.0.1:1001");
-        assert!(matches!(wild.validate(true), Err(ConfigError::NotDialable { .. })));
+        assert!(matches!(wild.validate(true), Err(ConfigError::NotDialable { flag: "--listen", .. })));
+        let told = NodeConfig { advertise: "db1:1000".parse().unwrap(), ..wild.clone() };
+        assert_eq!(told.validate(true), Ok(()));
+        let still_wild = NodeConfig { advertise: "0.0.0.0:2000".parse().unwrap(), ..wild };
+        assert!(matches!(still_wild.validate(true), Err(ConfigError::NotDialable { flag: "--advertise", .. })));
+    }
+
+    #[test]
+    fn only_a_node_alone_may_listen_on_any_port() {
+        let alone = config("127.0.0.1:0", "127.0.0.1:1001");
+        assert_eq!(alone.validate(false), Ok(()));
+        let join = Membership::Join(vec!["127.0.0.1:1000".parse().unwrap()]);
+        let error = NodeConfig { membership: join, ..alone }.validate(false).unwrap_err();
+        assert!(error.to_string().contains("--advertise"), "{error}");
     }
 
     #[test]
@@ -240,7 +281,10 @@ mod tests {
     fn host_ports() {
         assert!("127.0.0.1:80".parse::<HostPort>().is_ok());
         assert!("[::1]:80".parse::<HostPort>().is_ok());
-        for bad in ["", "127.0.0.1", ":80", "127.0.0.1:99999", "127.0.0.1:x"] {
+        assert!("db1.example.invalid:80".parse::<HostPort>().is_ok(), "names are not looked up here");
+        for bad in
+            ["", "127.0.0.1", ":80", "a:99999", "a:x", "a:0", "a:+1", "a:", "::1:80", "[::1:80", "a b:1", "a/b:1"]
+        {
             assert!(bad.parse::<HostPort>().is_err(), "{bad}");
         }
     }

@@ -9,17 +9,20 @@
 //! ```
 //!
 //! Guarantees: nothing is written before the directory is known to be ours (empty or missing, or holding a readable IDENT), locked,
-//! and of a format this version reads.
+//! and of a format this version reads. What opening creates is durable, and is removed again if the node is refused
+//! ([`DataDir::undo`]). Whoever holds the lock holds the file that the next process finds under its name.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use raftstore::StoreId;
+use raftstore::transport::ClusterId;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{ClusterId, Plan};
+use crate::plan::{Plan, cluster_text};
 
 /// The newest format of a data directory that this version reads, and the one it writes.
 const FORMAT: u32 = 1;
@@ -30,6 +33,7 @@ pub(crate) struct Ident {
     /// Version of the whole data directory.
     pub(crate) format: u32,
     /// The cluster.
+    #[serde(with = "cluster_text")]
     pub(crate) cluster_id: ClusterId,
     /// This store's number in it.
     #[serde(with = "store_number")]
@@ -93,31 +97,60 @@ pub(crate) enum DataDirError {
 pub(crate) struct DataDir {
     dir: PathBuf,
     _lock: File,
+    created: Created,
+}
+
+/// What opening a data directory put on the disk.
+#[derive(Debug, Default)]
+struct Created {
+    /// Directories, outer ones first.
+    dirs: Vec<PathBuf>,
+    lock: Option<PathBuf>,
+}
+
+impl Created {
+    /// Removes it all, as far as it is still empty.
+    fn undo(&self) {
+        if let Some(lock) = &self.lock {
+            // What cannot be removed is harmless: the next start takes it as it is.
+            let _ = fs::remove_file(lock);
+        }
+        for dir in self.dirs.iter().rev() {
+            let _ = fs::remove_dir(dir);
+        }
+    }
 }
 
 impl DataDir {
     /// Locks `dir`, creating it if it is missing, and reads who it belongs to.
     pub(crate) fn open(dir: &Path) -> Result<(DataDir, Option<Ident>), DataDirError> {
-        let ident = if dir.exists() { inspect(dir)? } else { None };
-        fs::create_dir_all(dir).map_err(|source| DataDirError::Io { path: dir.to_path_buf(), source })?;
-        let lock_path = dir.join("LOCK");
-        let io_error = |source| DataDirError::Io { path: lock_path.clone(), source };
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path).map_err(io_error)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(DataDirError::Locked(dir.to_path_buf())),
-            Err(errno) => return Err(io_error(errno.into())),
+        if dir.exists() {
+            inspect(dir)?;
         }
-        // Whoever held the lock before us may have written it since the first look.
-        let ident = if ident.is_some() { ident } else { read_ident(dir)? };
-        Ok((DataDir { dir: dir.to_path_buf(), _lock: lock }, ident))
+        let mut created = Created::default();
+        // Looked at again under the lock: whoever held it before us may have written meanwhile.
+        let opened = lock(dir, &mut created).and_then(|lock| Ok((lock, inspect(dir)?)));
+        match opened {
+            Ok((lock, ident)) => Ok((DataDir { dir: dir.to_path_buf(), _lock: lock, created }, ident)),
+            Err(error) => {
+                created.undo();
+                Err(error)
+            }
+        }
     }
 
-    /// A folder inside, created if missing.
+    /// Takes back what `open` created, for a node that turns out not to be let in. Does nothing once there is an identity.
+    pub(crate) fn undo(&self) {
+        if !self.dir.join("IDENT").exists() {
+            self.created.undo();
+        }
+    }
+
+    /// A folder inside, created if missing; durable on return.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, DataDirError> {
         let path = self.dir.join(name);
-        match fs::create_dir_all(&path) {
-            Ok(()) => Ok(path),
+        match create_dir(&path) {
+            Ok(_) => Ok(path),
             Err(source) => Err(DataDirError::Io { path, source }),
         }
     }
@@ -132,10 +165,69 @@ impl DataDir {
             file.write_all(b"\n")?;
             file.sync_all()?;
             fs::rename(&temporary, &path)?;
-            File::open(&self.dir)?.sync_all()
+            sync_dir(&self.dir)
         };
         write().map_err(|source| DataDirError::Io { path: path.clone(), source })
     }
+}
+
+/// Creates `dir` where it is missing, and takes its lock.
+fn lock(dir: &Path, created: &mut Created) -> Result<File, DataDirError> {
+    let missing = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
+    for dir in missing.collect::<Vec<_>>().into_iter().rev() {
+        let is_new = create_dir(dir).map_err(|source| DataDirError::Io { path: dir.to_path_buf(), source })?;
+        created.dirs.extend(is_new.then(|| dir.to_path_buf()));
+    }
+    let path = dir.join("LOCK");
+    let io_error = |source| DataDirError::Io { path: path.clone(), source };
+    loop {
+        let (file, is_new) = match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => (file, true),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => match OpenOptions::new().write(true).open(&path) {
+                Ok(file) => (file, false),
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(e) => return Err(io_error(e)),
+            },
+            Err(e) => return Err(io_error(e)),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(DataDirError::Locked(dir.to_path_buf())),
+            Err(errno) => return Err(io_error(errno.into())),
+        }
+        // A refused node removes the file that it had locked: ours may be that one, and lock nobody out.
+        if is_at(&file, &path).map_err(io_error)? {
+            created.lock = is_new.then(|| path.clone());
+            return Ok(file);
+        }
+    }
+}
+
+/// Whether `file` is what others find at `path`.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let own = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Creates a directory, durably, unless it is there; tells whether it did.
+fn create_dir(path: &Path) -> io::Result<bool> {
+    match fs::create_dir(path) {
+        Ok(()) => {}
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && path.is_dir() => return Ok(false),
+        Err(e) => return Err(e),
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_dir(parent.unwrap_or(Path::new(".")))?;
+    Ok(true)
+}
+
+/// Makes the names in a directory durable.
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
 }
 
 /// Looks at an existing directory without changing it.
@@ -164,13 +256,16 @@ fn read_ident(dir: &Path) -> Result<Option<Ident>, DataDirError> {
     let path = dir.join("IDENT");
     let text = match fs::read(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(DataDirError::Io { path, source }),
     };
     let damaged = |e: serde_json::Error| DataDirError::Damaged { path: path.clone(), why: e.to_string() };
     let Versioned { format } = serde_json::from_slice(&text).map_err(damaged)?;
     if format > FORMAT {
         return Err(DataDirError::Newer { dir: dir.to_path_buf(), found: format });
+    }
+    if format == 0 {
+        return Err(DataDirError::Damaged { path, why: "there is no format 0".to_string() });
     }
     serde_json::from_slice(&text).map(Some).map_err(damaged)
 }
@@ -225,5 +320,46 @@ mod tests {
         assert!(refused(dir.path()).contains("format 99"));
         fs::write(dir.path().join("IDENT"), r#"{"format": 1, "cluster_id"#).unwrap();
         assert!(refused(dir.path()).contains("is damaged"));
+        fs::write(dir.path().join("IDENT"), r#"{"format": 0, "whatever": []}"#).unwrap();
+        assert!(refused(dir.path()).contains("no format 0"));
+    }
+
+    #[test]
+    fn a_refused_node_leaves_no_trace() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path().join("new/data");
+        DataDir::open(&dir).unwrap().0.undo();
+        assert_eq!(files(temporary.path()), [], "directories and lock are gone");
+
+        // What was there before stays: here the directory, then the lock too.
+        fs::create_dir_all(&dir).unwrap();
+        DataDir::open(&dir).unwrap().0.undo();
+        assert!(dir.is_dir() && files(&dir).is_empty());
+        drop(DataDir::open(&dir).unwrap());
+        DataDir::open(&dir).unwrap().0.undo();
+        assert_eq!(files(&dir), [(dir.join("LOCK").display().to_string(), Vec::new())]);
+    }
+
+    #[test]
+    fn an_identity_is_not_undone() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path().join("data");
+        let (data, _) = DataDir::open(&dir).unwrap();
+        data.write_ident(&Ident::new(ClusterId::new(7), StoreId::new(3), None)).unwrap();
+        data.undo();
+        assert!(dir.join("IDENT").exists() && dir.join("LOCK").exists());
+    }
+
+    #[test]
+    fn the_lock_that_is_held_is_the_one_that_others_find() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path().join("data");
+        let (refused, _) = DataDir::open(&dir).unwrap();
+        let stale = File::open(dir.join("LOCK")).unwrap();
+        assert!(is_at(&stale, &dir.join("LOCK")).unwrap());
+        refused.undo();
+        assert!(!is_at(&stale, &dir.join("LOCK")).unwrap(), "removed");
+        let _next = DataDir::open(&dir).unwrap();
+        assert!(!is_at(&stale, &dir.join("LOCK")).unwrap(), "another file");
     }
 }

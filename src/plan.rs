@@ -4,47 +4,23 @@
 //! initialisation goes on with the same plan from whichever node it is repeated.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use kv::Key;
+use raftstore::transport::ClusterId;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use serde::{Deserialize, Serialize};
 
-/// A cluster. Random and never 0; printed as 16 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub(crate) struct ClusterId(u64);
+/// For serde: a cluster's id as it is printed.
+pub(crate) mod cluster_text {
+    use raftstore::transport::ClusterId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-impl ClusterId {
-    /// From its number.
-    pub(crate) const fn new(raw: u64) -> ClusterId {
-        ClusterId(raw)
+    pub(crate) fn serialize<S: Serializer>(id: &ClusterId, serializer: S) -> Result<S::Ok, S::Error> {
+        id.to_string().serialize(serializer)
     }
 
-    /// Its number.
-    pub(crate) const fn get(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for ClusterId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl From<ClusterId> for String {
-    fn from(id: ClusterId) -> String {
-        id.to_string()
-    }
-}
-
-impl TryFrom<String> for ClusterId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<ClusterId, String> {
-        let parsed = u64::from_str_radix(&text, 16).ok().filter(|id| *id != 0 && text.len() == 16);
-        parsed.map(ClusterId).ok_or_else(|| format!("{text:?} is not a cluster id"))
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClusterId, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -61,13 +37,14 @@ pub(crate) struct PlannedStore {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// The cluster.
+    #[serde(with = "cluster_text")]
     pub(crate) cluster_id: ClusterId,
     /// Its first stores, by number.
     pub(crate) stores: Vec<PlannedStore>,
 }
 
 /// First key of the data region: keys of tables begin with `t`, all the system's are below.
-const DATA_START: &[u8] = b"t";
+pub(crate) const DATA_START: &[u8] = b"t";
 
 impl Plan {
     /// Most replicas that the first regions get.
@@ -117,6 +94,8 @@ pub(crate) struct Candidate {
     pub(crate) address: String,
     /// The cluster it belongs to already.
     pub(crate) cluster_id: Option<ClusterId>,
+    /// The only cluster that it is willing to be part of, if it was told one.
+    pub(crate) wanted: Option<ClusterId>,
     /// Its number there; 0 if it belongs to none.
     pub(crate) store_id: u64,
     /// The plan it knows.
@@ -139,11 +118,24 @@ pub(crate) enum InitError {
     /// Two names for one node.
     #[error("{a} and {b} are the same node")]
     SameNode { a: String, b: String },
+    /// A new cluster gets an id that nobody can have asked for.
+    #[error("node {address} was started with --cluster-id {wanted}, which is not this cluster's; start it without")]
+    Unwilling { address: String, wanted: ClusterId },
 }
 
 /// What `init` does, given all nodes' answers: the plan to carry out, new or taken over from an interrupted attempt. `fresh` is the id of
 /// a new cluster.
 pub(crate) fn decide(candidates: &[Candidate], fresh: ClusterId) -> Result<Plan, InitError> {
+    let plan = draw_up(candidates, fresh)?;
+    for c in candidates {
+        if let Some(wanted) = c.wanted.filter(|id| *id != plan.cluster_id) {
+            return Err(InitError::Unwilling { address: c.address.clone(), wanted });
+        }
+    }
+    Ok(plan)
+}
+
+fn draw_up(candidates: &[Candidate], fresh: ClusterId) -> Result<Plan, InitError> {
     let mut by_address: BTreeMap<&str, &str> = BTreeMap::new();
     for c in candidates {
         if let Some(other) = by_address.insert(&c.address, &c.dialled) {
@@ -178,6 +170,7 @@ mod tests {
             dialled: address.to_string(),
             address: address.to_string(),
             cluster_id: plan.map(|p| p.cluster_id),
+            wanted: None,
             store_id: 0,
             plan: plan.cloned(),
             complete: false,
@@ -227,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_waits_for_another_cluster_is_not_initialised() {
+        let unwilling = Candidate { wanted: Some(ClusterId::new(9)), ..node("b", None) };
+        let refused = decide(&[node("a", None), unwilling.clone()], FRESH);
+        assert_eq!(refused, Err(InitError::Unwilling { address: "b".to_string(), wanted: ClusterId::new(9) }));
+        let plan = Plan::new(ClusterId::new(9), ["a".to_string(), "b".to_string()]);
+        assert_eq!(decide(&[node("a", Some(&plan)), unwilling], FRESH), Ok(plan), "that very cluster");
+    }
+
+    #[test]
     fn strangers_are_not_mixed_in() {
         let ours = Plan::new(FRESH, ["a".to_string(), "b".to_string()]);
         let theirs = Plan::new(ClusterId::new(9), ["c".to_string()]);
@@ -237,13 +239,5 @@ mod tests {
         let mut twice = node("a", None);
         twice.dialled = "alias".to_string();
         assert!(matches!(decide(&[node("a", None), twice], FRESH), Err(InitError::SameNode { .. })));
-    }
-
-    #[test]
-    fn cluster_ids_read_back() {
-        assert_eq!(ClusterId::try_from(FRESH.to_string()), Ok(FRESH));
-        for bad in ["", "0000000000000000", "xyz", "abc"] {
-            assert!(ClusterId::try_from(bad.to_string()).is_err(), "{bad}");
-        }
     }
 }

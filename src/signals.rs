@@ -1,18 +1,28 @@
 //! When to stop: Ctrl-C, SIGTERM, or a closed standard input.
 
-use tokio::io::AsyncReadExt;
-use tokio::signal::unix::{SignalKind, signal};
+use std::io;
 
-/// Ends when Ctrl-C is pressed or SIGTERM arrives. May be called many times.
-pub(crate) async fn stop_requested() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        // Without handlers the signals end the process at once, as the operating system does it.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+use tokio::io::AsyncReadExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C and SIGTERM, caught from the moment this is made: one that comes while nobody waits is not lost.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Catches both from now on.
+    pub(crate) fn catch() -> io::Result<Signals> {
+        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Ends when either arrives, or has arrived since the last call ended.
+    pub(crate) async fn stop_requested(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 

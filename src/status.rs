@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use kv::Key;
+use raftstore::transport::ClusterId;
 use serde::Serialize;
 
 use crate::client::{self, ClientError};
@@ -49,7 +50,7 @@ struct Replica {
 /// Asks `host` and renders the answer.
 pub(crate) async fn run(host: &HostPort, json: bool) -> Result<String, ClientError> {
     let mut node = client::connect(host).await?;
-    let answer = node.status(StatusRequest { forwarded: false }).await.map_err(|s| ClientError::refused(host, &s))?;
+    let answer = node.status(StatusRequest::default()).await.map_err(|s| ClientError::refused(host, &s))?;
     let page = Page::from(answer.into_inner());
     if json {
         return serde_json::to_string_pretty(&page).map_err(|e| ClientError::Malformed(e.to_string()));
@@ -60,7 +61,7 @@ pub(crate) async fn run(host: &HostPort, json: bool) -> Result<String, ClientErr
 impl From<StatusResponse> for Page {
     fn from(answer: StatusResponse) -> Page {
         Page {
-            cluster_id: crate::plan::ClusterId::new(answer.cluster_id).to_string(),
+            cluster_id: ClusterId::new(answer.cluster_id).to_string(),
             nodes: answer.stores.into_iter().map(Node::from).collect(),
             regions: answer.regions.into_iter().map(Region::from).collect(),
         }

@@ -2,12 +2,13 @@
 //! machine, same run, same load program.
 //!
 //! ```text
-//! cargo bench --bench system [-- --seconds 10 --rounds 3 --clients 1,16 --rows 100000 --json]
+//! cargo bench --bench system [-- --seconds 10 --rounds 3 --clients 1,16 --rows 100000 --driver sysbench,own --json]
 //! ```
 //!
-//! The statements are those of sysbench's `oltp_point_select` and `oltp_insert`, prepared once per connection. The two systems take
-//! turns, round by round, so that a machine that slows down slows both; medians are printed. Figures: requests per second, latency at the 50th,
-//! 95th and 99th percentile, CPU time per request of the server that the clients talk to and of all three, and ratios.
+//! The load comes from sysbench 1.0 (`oltp_point_select`, `oltp_insert`) and from a program of our own that sends the same statements
+//! prepared and in binary. The systems take turns, round by round, so that a machine that slows down slows all; medians are printed.
+//! Figures: requests per second, latency at the 50th, 95th and 99th percentile, CPU time per request of the server that the clients
+//! talk to and of all three, requests that failed, and ratios.
 
 #![allow(
     missing_docs,
@@ -23,10 +24,11 @@ mod cpu;
 mod load;
 mod postgres;
 mod report;
+mod sysbench;
 
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use crate::load::Workload;
 use crate::report::{Cell, Report};
@@ -42,6 +44,9 @@ struct Options {
     /// Numbers of clients
     #[arg(long, value_delimiter = ',', default_value = "1,16")]
     clients: Vec<usize>,
+    /// Load programs
+    #[arg(long, value_delimiter = ',', default_value = "sysbench,own")]
+    driver: Vec<Driver>,
     /// Rows in the table
     #[arg(long, default_value_t = 100_000)]
     rows: i64,
@@ -53,6 +58,15 @@ struct Options {
     bench: bool,
 }
 
+/// Where the load comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Driver {
+    /// sysbench 1.0.
+    Sysbench,
+    /// Prepared statements in binary, from this program.
+    Own,
+}
+
 /// A running system under load.
 pub trait System {
     /// What it is called in the report.
@@ -61,31 +75,35 @@ pub trait System {
     fn port(&self) -> u16;
     /// Process ids of its servers, the one at `port` first; each with all its descendants.
     fn servers(&self) -> Vec<u32>;
+    /// Whether it is another view of the servers before it, with their data.
+    fn shares_data(&self) -> bool {
+        false
+    }
 }
 
 #[tokio::main]
 async fn main() {
     let options = Options::parse();
-    let systems: Vec<Box<dyn System>> = vec![Box::new(cortado::start()), Box::new(postgres::start())];
-    for system in &systems {
+    if options.driver.contains(&Driver::Sysbench) && !sysbench::is_installed() {
+        eprintln!("system: sysbench is not installed; install it, or pass --driver own");
+        std::process::exit(1);
+    }
+    let [leader, other] = cortado::start();
+    let systems: Vec<Box<dyn System>> = vec![leader, other, Box::new(postgres::start())];
+    for system in systems.iter().filter(|system| !system.shares_data()) {
         eprintln!("loading {} rows into {}", options.rows, system.name());
         load::prepare(system.port(), options.rows).await;
     }
     let mut report = Report::default();
-    for workload in [Workload::PointSelect, Workload::Insert] {
-        for &clients in &options.clients {
-            for round in 0..options.rounds {
-                for system in &systems {
-                    let servers = system.servers();
-                    let before: Vec<Duration> = servers.iter().map(|pid| cpu::of_tree(*pid)).collect();
-                    let outcome =
-                        load::run(system.port(), workload, clients, options.rows, Duration::from_secs(options.seconds))
-                            .await;
-                    let spent =
-                        servers.iter().zip(before).map(|(pid, before)| cpu::of_tree(*pid).saturating_sub(before));
-                    let cell = Cell::new(&outcome, &spent.collect::<Vec<_>>());
-                    eprintln!("{workload} {clients} client(s), round {}: {} {cell}", round + 1, system.name());
-                    report.add(workload, clients, system.name(), cell);
+    for &driver in &options.driver {
+        for workload in [Workload::PointSelect, Workload::Insert] {
+            for &clients in &options.clients {
+                for round in 1..=options.rounds {
+                    for system in &systems {
+                        let cell = measure(&options, system.as_ref(), driver, workload, clients).await;
+                        eprintln!("{driver:?} {workload} {clients} client(s), round {round}: {} {cell}", system.name());
+                        report.add((driver, workload, clients), system.name(), cell);
+                    }
                 }
             }
         }
@@ -94,4 +112,16 @@ async fn main() {
         true => println!("{}", report.to_json()),
         false => println!("{}", report.to_markdown()),
     }
+}
+
+/// One run on one system.
+async fn measure(options: &Options, system: &dyn System, driver: Driver, workload: Workload, clients: usize) -> Cell {
+    let (port, servers, time) = (system.port(), system.servers(), Duration::from_secs(options.seconds));
+    let before: Vec<Duration> = servers.iter().map(|pid| cpu::of_tree(*pid)).collect();
+    let outcome = match driver {
+        Driver::Sysbench => sysbench::run(port, workload, clients, options.rows, time),
+        Driver::Own => load::run(port, workload, clients, options.rows, time).await,
+    };
+    let spent = servers.iter().zip(before).map(|(pid, before)| cpu::of_tree(*pid).saturating_sub(before));
+    Cell::new(&outcome, &spent.collect::<Vec<_>>())
 }

@@ -7,17 +7,50 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::Driver;
 use crate::load::{Outcome, Workload};
 
-/// The figures of one run.
+/// What the others are compared with.
+const PEER: &str = "postgres";
+
+/// What is measured; or how one system's figures stand to another's.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Cell {
+struct Figures {
     per_second: f64,
     p50_us: f64,
     p95_us: f64,
     p99_us: f64,
     gateway_cpu_us: f64,
     all_cpu_us: f64,
+}
+
+impl Figures {
+    /// Each figure computed by itself.
+    fn each(figure: impl Fn(fn(&Figures) -> f64) -> f64) -> Figures {
+        Figures {
+            per_second: figure(|f| f.per_second),
+            p50_us: figure(|f| f.p50_us),
+            p95_us: figure(|f| f.p95_us),
+            p99_us: figure(|f| f.p99_us),
+            gateway_cpu_us: figure(|f| f.gateway_cpu_us),
+            all_cpu_us: figure(|f| f.all_cpu_us),
+        }
+    }
+
+    /// As cells of a table, in the order of its head.
+    fn cells(&self, digits: usize) -> String {
+        [self.per_second, self.p50_us, self.p95_us, self.p99_us, self.gateway_cpu_us, self.all_cpu_us]
+            .map(|figure| format!("{figure:.digits$}"))
+            .join(" | ")
+    }
+}
+
+/// One run; or several, as one.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Cell {
+    #[serde(flatten)]
+    figures: Figures,
+    /// Requests that failed.
     errors: u64,
 }
 
@@ -27,78 +60,101 @@ impl Cell {
         let requests = outcome.requests.max(1) as f64;
         let quantile = |q| outcome.latency.value_at_quantile(q) as f64 / 1000.0;
         let micros = |time: &Duration| time.as_secs_f64() * 1e6 / requests;
-        Cell {
+        let figures = Figures {
             per_second: requests / outcome.elapsed.as_secs_f64(),
             p50_us: quantile(0.5),
             p95_us: quantile(0.95),
             p99_us: quantile(0.99),
             gateway_cpu_us: cpu.first().map_or(0.0, micros),
             all_cpu_us: cpu.iter().map(micros).sum(),
-            errors: outcome.errors,
-        }
+        };
+        Cell { figures, errors: outcome.errors }
     }
 
-    fn figures(&self) -> [f64; 6] {
-        [self.per_second, self.p50_us, self.p95_us, self.p99_us, self.gateway_cpu_us, self.all_cpu_us]
+    /// The median of each figure, but the errors of all runs: one is enough to doubt the rest.
+    fn median(runs: &[Cell]) -> Cell {
+        let figures = Figures::each(|figure| {
+            let mut values: Vec<f64> = runs.iter().map(|run| figure(&run.figures)).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        });
+        Cell { figures, errors: runs.iter().map(|run| run.errors).sum() }
     }
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [per_second, p50, p95, p99, gateway, all] = self.figures();
-        write!(
-            f,
-            "{per_second:.0}/s p50 {p50:.0} us p95 {p95:.0} us p99 {p99:.0} us cpu {gateway:.1} us, all {all:.1} us"
-        )
+        let Figures { per_second, p50_us, p95_us, p99_us, gateway_cpu_us, all_cpu_us } = self.figures;
+        write!(f, "{per_second:.0}/s p50 {p50_us:.0} us p95 {p95_us:.0} us p99 {p99_us:.0} us ")?;
+        write!(f, "cpu {gateway_cpu_us:.1} us, all {all_cpu_us:.1} us, {} error(s)", self.errors)
     }
 }
 
-/// All cells: by workload and clients, then by system, then rounds.
+/// What was run: the load program, the statements, the number of clients.
+pub type Load = (Driver, Workload, usize);
+
+/// All cells: by load, then by system, then rounds.
 #[derive(Default)]
 pub struct Report {
-    cells: BTreeMap<(Workload, usize), BTreeMap<&'static str, Vec<Cell>>>,
+    cells: BTreeMap<Load, BTreeMap<&'static str, Vec<Cell>>>,
+}
+
+/// What one load did to each system.
+#[derive(Debug, Serialize)]
+struct Row {
+    load: String,
+    systems: BTreeMap<&'static str, Cell>,
+    /// Each system's figures over those of [`PEER`], where that was measured too.
+    ratios: BTreeMap<&'static str, Figures>,
+}
+
+impl Row {
+    fn new((driver, workload, clients): Load, runs: &BTreeMap<&'static str, Vec<Cell>>) -> Row {
+        let load = match driver {
+            Driver::Sysbench => format!("sysbench oltp_{workload}, {clients} thread(s)"),
+            Driver::Own => format!("{workload}, prepared and binary, {clients} client(s)"),
+        };
+        let systems: BTreeMap<_, _> = runs.iter().map(|(name, runs)| (*name, Cell::median(runs))).collect();
+        let mut ratios = BTreeMap::new();
+        if let Some(peer) = systems.get(PEER) {
+            for (name, cell) in systems.iter().filter(|(name, _)| **name != PEER) {
+                ratios.insert(*name, Figures::each(|figure| figure(&cell.figures) / figure(&peer.figures)));
+            }
+        }
+        Row { load, systems, ratios }
+    }
 }
 
 impl Report {
     /// Adds a run.
-    pub fn add(&mut self, workload: Workload, clients: usize, system: &'static str, cell: Cell) {
-        self.cells.entry((workload, clients)).or_default().entry(system).or_default().push(cell);
+    pub fn add(&mut self, load: Load, system: &'static str, cell: Cell) {
+        self.cells.entry(load).or_default().entry(system).or_default().push(cell);
     }
 
-    fn medians(&self) -> BTreeMap<String, BTreeMap<&'static str, [f64; 6]>> {
-        let median = |cells: &[Cell], i: usize| {
-            let mut values: Vec<f64> = cells.iter().map(|cell| cell.figures()[i]).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        let row = |systems: &BTreeMap<&'static str, Vec<Cell>>| {
-            systems.iter().map(|(name, cells)| (*name, std::array::from_fn(|i| median(cells, i)))).collect()
-        };
-        self.cells.iter().map(|((workload, n), systems)| (format!("{workload}, {n} client(s)"), row(systems))).collect()
+    fn rows(&self) -> Vec<Row> {
+        self.cells.iter().map(|(load, runs)| Row::new(*load, runs)).collect()
     }
 
     /// The table.
     pub fn to_markdown(&self) -> String {
         let mut out = String::from(
-            "| workload | system | requests/s | p50 us | p95 us | p99 us | CPU us/request, gateway | CPU us/request, all nodes |\n\
-             |---|---|---|---|---|---|---|---|\n",
+            "| load | system | requests/s | p50 us | p95 us | p99 us | CPU us/request, gateway | CPU us/request, all nodes | errors |\n\
+             |---|---|---|---|---|---|---|---|---|\n",
         );
-        for (workload, systems) in self.medians() {
-            for (name, figures) in &systems {
-                let cells: Vec<String> = figures.iter().map(|figure| format!("{figure:.1}")).collect();
-                // Writing to a String cannot fail.
-                let _ = writeln!(out, "| {workload} | {name} | {} |", cells.join(" | "));
+        for row in self.rows() {
+            // Writing to a String cannot fail.
+            for (name, cell) in &row.systems {
+                let _ = writeln!(out, "| {} | {name} | {} | {} |", row.load, cell.figures.cells(1), cell.errors);
             }
-            if let (Some(ours), Some(theirs)) = (systems.get("cortado"), systems.get("postgres")) {
-                let ratios: Vec<String> = ours.iter().zip(theirs).map(|(a, b)| format!("{:.2}", a / b)).collect();
-                let _ = writeln!(out, "| {workload} | ratio | {} |", ratios.join(" | "));
+            for (name, ratios) in &row.ratios {
+                let _ = writeln!(out, "| {} | {name} / {PEER} | {} | |", row.load, ratios.cells(2));
             }
         }
         out
     }
 
-    /// The same figures for programs.
+    /// The same for programs: a list of loads, each with the figures of the systems and their ratios.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(&self.medians()).unwrap()
+        serde_json::to_string_pretty(&self.rows()).unwrap()
     }
 }

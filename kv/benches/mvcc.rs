@@ -84,7 +84,7 @@ fn store_benches<S: Store>(c: &mut Criterion, name: &str, store: &S) {
     group.bench_function("batch_get_10", |b| {
         b.iter(|| {
             let keys: Vec<Key> = (0..10).map(|_| key(next())).collect();
-            batch_get(&store.snapshot(), &keys, now).unwrap()
+            batch_get(&store.snapshot(), &keys, now, usize::MAX).unwrap()
         });
     });
     for reverse in [false, true] {

@@ -30,7 +30,7 @@ pub enum RequestBody {
         /// Snapshot to read at.
         start_ts: Timestamp,
     },
-    /// The same for many keys; absent keys are left out of the answer.
+    /// The same for many distinct keys; absent keys are left out of the answer. A long answer ends early and says where to go on.
     BatchGet {
         /// The keys; the answer keeps their order.
         keys: Vec<Key>,
@@ -193,7 +193,8 @@ pub enum Response {
     Pairs {
         /// In the order asked for.
         pairs: Vec<(Key, Bytes)>,
-        /// For a scan that stopped at a limit within its range: the bound to go on from, exclusive end for a reverse scan.
+        /// For a scan that stopped at a limit within its range: the bound to go on from, exclusive end for a reverse scan. For a batch get
+        /// that did: the first key, in the order asked for, that was not looked up.
         resume: Option<Key>,
     },
     /// To `CheckTxnStatus`.
@@ -310,7 +311,18 @@ pub enum ServerError {
     /// The write may or may not have taken effect.
     #[error("outcome of a write to region {0} is unknown")]
     Undetermined(RegionId),
-    /// The server cannot serve: stopping, poisoned, corrupt data.
+    /// The request writes more than a region takes at a time. It had no effect, and would be refused again.
+    #[error("a write of {bytes} bytes; at most {limit} fit into one")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The most that is taken.
+        limit: usize,
+    },
+    /// The request contradicts itself or a limit. It had no effect, and would be refused again, here and elsewhere.
+    #[error("invalid request: {0}")]
+    Invalid(String),
+    /// The server failed before it changed anything: its disk, its data. Another replica may do better.
     #[error("server failure: {0}")]
     Failed(String),
 }

@@ -1,5 +1,7 @@
 //! Why a read or an action on one region could not be carried out, grouped by what the caller does next.
 
+use engine::store::StoreError;
+
 use crate::api::{KeyError, ServerError};
 use crate::key::MalformedKey;
 use crate::mvcc::MvccError;
@@ -18,8 +20,19 @@ pub enum ActionError {
     Mvcc(#[from] MvccError),
 }
 
-impl From<engine::store::StoreError> for ActionError {
-    fn from(error: engine::store::StoreError) -> ActionError {
+impl ActionError {
+    /// Whether the store's data is damaged: it must not serve any more. A disk that refuses a read may do so once only.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            ActionError::Key(_) | ActionError::Invalid(_) => false,
+            ActionError::Mvcc(MvccError::Store(error)) => matches!(error, StoreError::Corrupt(_)),
+            ActionError::Mvcc(MvccError::Key(_) | MvccError::Record { .. } | MvccError::Inconsistent(_)) => true,
+        }
+    }
+}
+
+impl From<StoreError> for ActionError {
+    fn from(error: StoreError) -> ActionError {
         ActionError::Mvcc(error.into())
     }
 }
@@ -34,7 +47,8 @@ impl From<ActionError> for ServerError {
     fn from(error: ActionError) -> ServerError {
         match error {
             ActionError::Key(error) => ServerError::Key(error),
-            other => ServerError::Failed(other.to_string()),
+            ActionError::Invalid(why) => ServerError::Invalid(why.to_owned()),
+            ActionError::Mvcc(error) => ServerError::Failed(error.to_string()),
         }
     }
 }

@@ -20,5 +20,6 @@ pub mod read_pool;
 pub mod scheduler;
 pub mod server;
 pub mod service;
+pub mod size;
 
 pub use key::Key;

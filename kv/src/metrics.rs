@@ -8,7 +8,7 @@ use crate::api::{RequestBody, Response, ServerError};
 const KINDS: [&str; 9] =
     ["get", "batch_get", "scan", "prewrite", "commit", "rollback", "check_txn_status", "resolve_lock", "heartbeat"];
 /// Outcomes of a request, in the order of the counters.
-const OUTCOMES: [&str; 5] = ["ok", "region_error", "key_error", "undetermined", "failed"];
+const OUTCOMES: [&str; 7] = ["ok", "region_error", "key_error", "undetermined", "failed", "too_large", "invalid"];
 /// Upper bounds of the latency buckets, in seconds: 50 us to about 13 s, each four times the last.
 const LATENCY_BUCKETS: [f64; 10] = [5e-5, 2e-4, 8e-4, 3.2e-3, 1.28e-2, 5.12e-2, 0.2048, 0.8192, 3.2768, 13.1072];
 
@@ -49,6 +49,8 @@ impl ServerMetrics {
             Err(ServerError::Key(_)) => 2,
             Err(ServerError::Undetermined(_)) => 3,
             Err(ServerError::Failed(_)) => 4,
+            Err(ServerError::TooLarge { .. }) => 5,
+            Err(ServerError::Invalid(_)) => 6,
         };
         if let Some(counter) = self.requests.get(kind.0 * OUTCOMES.len() + outcome) {
             counter.inc();

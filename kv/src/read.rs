@@ -12,12 +12,12 @@ use crate::api::{KeyError, Request, RequestBody, Response, ScanRequest, ServerEr
 use crate::error::ActionError;
 use crate::mvcc::reader::{batch_get, get};
 use crate::mvcc::scanner::{PageEnd, ScanPage, scan};
-use crate::port::{RegionStore, RegionView};
+use crate::port::{self, RegionStore, RegionView};
 use crate::read_pool::{PoolError, ReadPool};
 
 /// The most pairs in one page of a scan, whatever is asked for.
 pub const SCAN_PAIRS_MAX: u32 = 10_000;
-/// The most bytes in one page of a scan, about, whatever is asked for.
+/// The most bytes in one page of a scan, or of a batch get, about, whatever is asked for: the last value may exceed it.
 pub const SCAN_BYTES_MAX: u32 = 2 << 20;
 /// Cursor movements after which a page of a scan ends, however little it found.
 pub const SCAN_STEPS_MAX: usize = 200_000;
@@ -34,8 +34,8 @@ pub fn answer_at_once<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Res
     match body {
         RequestBody::Get { key, start_ts } => get(reader, key, *start_ts).map(Response::Value),
         RequestBody::BatchGet { keys, start_ts } => {
-            let pairs = batch_get(reader, keys, *start_ts)?;
-            Ok(Response::Pairs { pairs, resume: None })
+            let page = batch_get(reader, keys, *start_ts, SCAN_BYTES_MAX as usize)?;
+            Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
         }
         RequestBody::Scan(request) => {
             let page = scan(reader, &bounded(request), SCAN_STEPS_MAX)?;
@@ -70,22 +70,26 @@ impl<H: RegionStore> Reads<H> {
             RequestBody::BatchGet { ref keys, .. } if keys.len() > INLINE_KEYS => {
                 self.in_pool(move || answer_at_once(&view, &request.body)).await
             }
-            body => Ok(answer_at_once(&view, &body)?),
+            body => answer_at_once(&view, &body).map_err(|error| self.refusal(error)),
         }
     }
 
     async fn scan(&self, view: H::View, request: ScanRequest) -> Result<Response, ServerError> {
         let mut joined = Joined::new(request);
         let first = scan(&view, &joined.rest, FIRST_SLICE_STEPS);
-        let mut more = joined.add(first)?;
+        let mut more = joined.add(first).map_err(|error| self.refusal(error))?;
         let mut steps = FIRST_SLICE_STEPS;
         while more && steps < SCAN_STEPS_MAX {
             let (view, rest) = (view.clone(), joined.rest.clone());
             let slice = self.in_pool(move || Ok(scan(&view, &rest, POOL_SLICE_STEPS))).await?;
-            more = joined.add(slice)?;
+            more = joined.add(slice).map_err(|error| self.refusal(error))?;
             steps += POOL_SLICE_STEPS;
         }
         Ok(Response::Pairs { pairs: joined.page.pairs, resume: joined.page.resume })
+    }
+
+    fn refusal(&self, error: ActionError) -> ServerError {
+        port::refusal(&self.store, error)
     }
 
     async fn in_pool<T: Send + 'static>(
@@ -93,7 +97,7 @@ impl<H: RegionStore> Reads<H> {
         job: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
     ) -> Result<T, ServerError> {
         match self.pool.run(job).await {
-            Ok(result) => Ok(result?),
+            Ok(result) => result.map_err(|error| self.refusal(error)),
             Err(PoolError::Full) => {
                 let busy = RegionError::ServerBusy { store: self.store.store_id(), what: "read pool".to_owned() };
                 Err(busy.into())

@@ -27,7 +27,7 @@ use crate::api::{Request, RequestBody, Response, ServerError};
 use crate::error::ActionError;
 use crate::latch::{LatchGuard, LatchTable};
 use crate::percolator::{self, Effects};
-use crate::port::{RegionStore, RegionView};
+use crate::port::{RegionStore, RegionView, refusal};
 use crate::read_pool::{PoolError, ReadPool};
 
 /// Keys of a write that is evaluated where it is called; one with more goes to the read pool.
@@ -71,6 +71,7 @@ impl<H: RegionStore> Scheduler<H> {
                 self.confirm(context, view.term()).await?;
                 Ok(response)
             }
+            Err(error) if error.is_damage() => Err(refusal(&self.store, error)),
             Err(error) => {
                 self.confirm(context, view.term()).await?;
                 Err(error.into())
@@ -115,6 +116,7 @@ impl<H: RegionStore> Scheduler<H> {
         let result = match self.store.propose(&view, batch).await {
             Ok(_) => Ok(()),
             Err(ProposeError::Region(error)) => Err(error.into()),
+            Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
             Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
             Err(ProposeError::Poisoned(why)) => {
                 // Ours is broken, but others may have the entry: it can still be committed by them.

@@ -9,9 +9,7 @@ use crate::api::ServerError;
 use crate::port::RegionStore;
 use crate::proto::{MalformedMessage, pb};
 use crate::server::KvServer;
-
-/// The largest request or response, in bytes.
-pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+use crate::size::MESSAGE_BYTES_MAX;
 
 /// Serves the wire protocol.
 pub struct KvService<H: RegionStore> {
@@ -45,7 +43,7 @@ fn within_limit(response: pb::Response) -> pb::Response {
         return response;
     }
     let why = format!("the answer has {size} bytes, more than the {MESSAGE_BYTES_MAX} of a message");
-    Err(ServerError::Failed(why)).into()
+    Err(ServerError::Invalid(why)).into()
 }
 
 fn invalid(error: MalformedMessage) -> Status {

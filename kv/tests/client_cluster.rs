@@ -36,7 +36,7 @@ async fn write(client: &Client, cluster: &MemoryCluster, pairs: &[(Key, Bytes)])
     let start_ts = cluster.timestamp();
     let mutations = pairs.iter().map(|(key, value)| Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) });
     let primary = pairs[0].0.clone();
-    client.prewrite(mutations.collect(), &primary, start_ts, 3_000).await.expect("prewritten");
+    client.prewrite(mutations.collect(), &primary, start_ts, || 3_000).await.expect("prewritten");
     let commit_ts = cluster.timestamp();
     let others: Vec<Key> = pairs[1..].iter().map(|(key, _)| key.clone()).collect();
     let left = client.commit_primary(&primary, &others, start_ts, commit_ts).await.expect("committed");
@@ -124,6 +124,77 @@ async fn pages_are_bounded_by_bytes() {
     }
 }
 
+/// Values that fill several answers of a region: all of them come, or a page of them that has no gap.
+#[tokio::test]
+async fn batch_gets_go_on_where_an_answer_ended() {
+    for seed in 0..4 {
+        let cluster = MemoryCluster::builder().stores(3).split_at(key(3)).split_at(key(9)).build();
+        let config = ClientConfig { page_bytes: 5 << 20, fan_out: 2, ..quick(seed) };
+        let client = client(&cluster, config);
+        let there = (0..12).filter(|n| *n != 6);
+        let pairs: Vec<(Key, Bytes)> = there.map(|n| (key(n), Bytes::from(vec![n as u8; 1 << 20]))).collect();
+        write(&client, &cluster, &pairs).await;
+        cluster.set_faults(Faults::rough(seed));
+        let start_ts = cluster.timestamp();
+        // One is absent, one is asked for twice, and the order is any.
+        let asked: Vec<Key> = (0..12).rev().chain([5]).map(key).collect();
+        let all = client.batch_get(&asked, start_ts).await.expect("served");
+        assert!(all == pairs, "seed {seed}: {} of {}", all.len(), pairs.len());
+
+        let (mut rest, mut found, mut pages) = (asked, Vec::new(), 0);
+        while !rest.is_empty() {
+            let page = client.batch_get_page(&rest, start_ts).await.expect("served");
+            assert!(!page.pairs.is_empty() && page.pairs.len() <= 9, "seed {seed}: {} pairs", page.pairs.len());
+            found.extend(page.pairs);
+            pages += 1;
+            rest = page.resume.map_or(Vec::new(), |resume| rest.into_iter().filter(|key| *key >= resume).collect());
+        }
+        assert!(found == pairs && pages > 1, "seed {seed}: {} pairs in {pages} pages", found.len());
+    }
+}
+
+/// Keys of 16 KiB: a thousand of them in one request would make a proposal that no store takes.
+#[tokio::test]
+async fn requests_are_bounded_by_what_a_region_makes_of_them() {
+    let cluster = MemoryCluster::builder().max_proposal_bytes(4 << 20).build();
+    let client = client(&cluster, quick(1));
+    let long = |n: u32| Key::new(format!("{n:04}{}", "x".repeat(16_000)));
+    let pairs: Vec<(Key, Bytes)> = (0..400).map(|n| (long(n), Bytes::from_static(b"v"))).collect();
+    let (start_ts, _) = write(&client, &cluster, &pairs).await;
+    let keys: Vec<Key> = pairs.iter().map(|(key, _)| key.clone()).collect();
+    assert!(client.batch_get(&keys, cluster.timestamp()).await.expect("served") == pairs);
+    client.resolve_locks(&keys, start_ts, None).await.expect("nothing to do");
+
+    // What others find of a coordinator that died, and what it rolls back itself.
+    let start_ts = cluster.timestamp();
+    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten");
+    let Err(ClientError::Key(KeyError::Locked(met))) = client.batch_get(&keys, cluster.timestamp()).await else {
+        panic!("locks were overlooked")
+    };
+    assert!((1..400).contains(&met.len()), "{} locks in one answer", met.len());
+    let met: Vec<Key> = met.into_iter().map(|lock| lock.key).collect();
+    client.resolve_locks(&met, start_ts, None).await.expect("resolved");
+    client.rollback(&keys, start_ts).await.expect("rolled back");
+    assert!(client.batch_get(&keys, cluster.timestamp()).await.expect("served") == pairs);
+}
+
+/// A request that contradicts itself is given up at once, and its leader is not blamed for it.
+#[tokio::test]
+async fn an_invalid_request_is_not_sent_again() {
+    let (cluster, client, _) = filled(1, Faults::none(), 100).await;
+    let at = key(5);
+    client.get(&at, cluster.timestamp()).await.expect("served");
+    let (route, calls) = (client.cached_route(&at), cluster.calls());
+    let twice = vec![Mutation { key: at.clone(), op: MutationOp::Delete }; 2];
+    let refused = client.prewrite(twice, &at, cluster.timestamp(), || 3_000).await;
+    assert_eq!(refused, Err(ClientError::Invalid("two mutations of one key".to_owned())));
+    let commit = client.commit(std::slice::from_ref(&at), Timestamp::MAX, Timestamp::MAX).await;
+    assert!(matches!(commit, Err(ClientError::Invalid(_))), "{commit:?}");
+    assert_eq!(cluster.calls() - calls, 2);
+    assert_eq!(client.cached_route(&at), route);
+}
+
 #[tokio::test]
 async fn empty_and_inverted_ranges_are_empty() {
     let (cluster, client, _) = filled(1, Faults::none(), 100).await;
@@ -143,7 +214,7 @@ async fn all_locks_of_all_regions_are_reported() {
     let locked = [key(3), key(40), key(90)];
     let start_ts = cluster.timestamp();
     let mutations = locked.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
-    client.prewrite(mutations, &locked[1], start_ts, 3_000).await.expect("prewritten");
+    client.prewrite(mutations, &locked[1], start_ts, || 3_000).await.expect("prewritten");
     let asked: Vec<Key> = (0..100).map(key).collect();
     let Err(ClientError::Key(KeyError::Locked(locks))) = client.batch_get(&asked, cluster.timestamp()).await else {
         panic!("locks were overlooked")
@@ -153,7 +224,7 @@ async fn all_locks_of_all_regions_are_reported() {
     assert_eq!(met, locked);
     assert!(client.batch_get(&asked, start_ts.prev()).await.is_ok(), "locks after the snapshot do not matter");
 
-    assert_eq!(client.heartbeat(&locked[1], start_ts, 9_000).await, Ok(9_000));
+    assert_eq!(client.heartbeat(&locked[1], start_ts, || 9_000, Duration::from_secs(9)).await, Ok(9_000));
     let status = CheckTxnStatusRequest {
         primary: locked[1].clone(),
         lock_ts: start_ts,
@@ -174,7 +245,7 @@ async fn a_primary_commits_with_its_region() {
     let keys: Vec<Key> = [1, 5, 9, 95].map(key).into();
     let start_ts = cluster.timestamp();
     let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
-    client.prewrite(mutations, &keys[0], start_ts, 3_000).await.expect("prewritten");
+    client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten");
     cluster.split(&keys[2]);
     let left = client.commit_primary(&keys[0], &keys[1..], start_ts, cluster.timestamp()).await;
     assert_eq!(left, Ok(keys[2..].to_vec()));

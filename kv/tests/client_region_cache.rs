@@ -115,6 +115,8 @@ impl Runner {
             "unreachable" => CallError::Unreachable { store, why: "refused".to_owned() },
             "lost" => CallError::Lost { store, why: "silence".to_owned() },
             "undetermined" => ServerError::Undetermined(region).into(),
+            "too_large" => ServerError::TooLarge { bytes: 9, limit: 8 }.into(),
+            "invalid" => ServerError::Invalid("two of one key".to_owned()).into(),
             "failed" => ServerError::Failed("poisoned".to_owned()).into(),
             "key" => ServerError::from(KeyError::Locked(Vec::new())).into(),
             "not_leader" => {

@@ -155,6 +155,21 @@ async fn silence_after_delivery_is_lost() {
     assert_eq!(cluster.calls() - calls, 1, "it was carried out");
 }
 
+/// A message that our own encoder refuses was surely not delivered.
+#[tokio::test]
+async fn a_message_beyond_the_limit_is_not_sent() {
+    let cluster = MemoryCluster::new();
+    let server = serve(&cluster, ONE, None).await;
+    let remote = remote(&[(ONE, server.address)]);
+    let keys = vec![Key::new(vec![7; 1 << 20]); 17];
+    let context = get(&cluster, RegionId::FIRST_DATA).context;
+    let body = RequestBody::Commit { keys, start_ts: cluster.timestamp(), commit_ts: cluster.timestamp() };
+    let refused = remote.call(ONE, Request { context, body }).await.expect_err("too large");
+    assert!(matches!(refused, CallError::Server(ServerError::TooLarge { .. })), "{refused:?}");
+    assert!(refused.is_final() && !refused.maybe_delivered());
+    assert_eq!(cluster.calls(), 0);
+}
+
 #[tokio::test]
 async fn malformed_addresses_change_nothing() {
     let cluster = MemoryCluster::new();
@@ -190,7 +205,7 @@ async fn a_node_calls_its_own_store_directly_and_others_over_the_network() {
     let (start_ts, keys) = (cluster.timestamp(), [Key::from_static(b"a"), Key::from_static(b"z")]);
     let op = MutationOp::Put(Bytes::from_static(b"1"));
     let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: op.clone() }).collect();
-    client.prewrite(mutations, &keys[0], start_ts, 3_000).await.expect("prewritten in both regions");
+    client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten in both regions");
     client.commit(&keys, start_ts, cluster.timestamp()).await.expect("committed in both regions");
     let found = client.batch_get(&keys, Timestamp::MAX.prev()).await.expect("served");
     assert_eq!(found.len(), 2);

@@ -108,7 +108,7 @@ impl<S: Store> Runner<S> {
                 Err(error) => format!("{error}\n"),
             });
         }
-        show_pairs(reader::batch_get(&self.store.snapshot(), &keys, at))
+        show_pairs(reader::batch_get(&self.store.snapshot(), &keys, at, usize::MAX).map(|page| page.pairs))
     }
 
     fn scan(&self, args: &Args<'_>) -> Outcome<String> {

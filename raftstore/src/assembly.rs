@@ -198,9 +198,14 @@ impl<S: Store> StoreCore<S> {
 
     /// One turn of the store loop: what the log made durable and apply applied, then the mailbox, then a tick if one is due, then one log
     /// batch and the messages. Returns whether it did anything. To be called when something was delivered or completed, and
-    /// at least each tick interval.
-    pub fn store_turn(&mut self, now: MonoTime) -> bool {
-        self.store_loop.turn(now)
+    /// at least each tick interval. Reads the clock once.
+    pub fn store_turn(&mut self, clock: &dyn Clock) -> bool {
+        self.store_loop.turn(clock)
+    }
+
+    /// One stage of such a turn, for a simulator that lets time pass in the middle; what [`StoreCore::store_turn`] returns if it was the last.
+    pub fn store_stage(&mut self, clock: &dyn Clock) -> Option<bool> {
+        self.store_loop.stage(clock)
     }
 
     /// One turn of the apply loop: one write for all committed entries at hand (or one snapshot installed). Returns whether it did anything.

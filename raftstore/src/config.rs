@@ -27,6 +27,9 @@ pub struct StoreConfig {
     pub turn_messages: usize,
     /// Most log batches submitted and not yet durable. Default 8, minimum 1.
     pub inflight_log_batches: usize,
+    /// Most bytes of log that are not durable yet before proposals and appends are refused; no more is submitted while half of it is on its way.
+    /// Default 64 MiB, minimum 64 KiB.
+    pub log_backlog_bytes: usize,
     /// Most bytes of committed entries waiting for apply before proposals and appends are refused, and most bytes of a region's entries
     /// waiting to be committed. Default 64 MiB, minimum 64 KiB.
     pub apply_backlog_bytes: usize,
@@ -36,11 +39,13 @@ pub struct StoreConfig {
     pub pending_proposals: usize,
     /// Most reads of a region waiting for a read index. Default 8192, minimum 1.
     pub pending_reads: usize,
-    /// Largest write batch accepted, in bytes. Default 8 MiB, minimum 1 KiB.
+    /// Largest write batch accepted, in bytes. It travels in one message, so the transport's frames must be larger. Default 8 MiB, minimum 1 KiB.
     pub max_proposal_bytes: usize,
-    /// Most bytes of entries in one append message. Default 1 MiB, minimum 1 KiB, at most `apply_backlog_bytes`.
+    /// Most bytes of entries in one append message, unless a single entry is larger; also what goes into the log as one when many proposals
+    /// come together. Default 256 KiB, minimum 1 KiB, at most `apply_backlog_bytes`.
     pub max_append_bytes: u64,
-    /// Most append messages to one follower that are not acknowledged. Default 256, minimum 1.
+    /// Most append messages to one follower that are not acknowledged. What a follower that lags is sent at once is this many times
+    /// `max_append_bytes`, and should fit into the transport's queue. Default 64, minimum 1.
     pub max_inflight_appends: usize,
     /// Bytes of acknowledged entries of a region kept in memory for its followers. Default 1 MiB, minimum 0.
     pub entry_cache_bytes: usize,
@@ -72,13 +77,14 @@ impl Default for StoreConfig {
             mailbox_capacity: 16_384,
             turn_messages: 4096,
             inflight_log_batches: 8,
+            log_backlog_bytes: 64 << 20,
             apply_backlog_bytes: 64 << 20,
             apply_batch_bytes: 4 << 20,
             pending_proposals: 8192,
             pending_reads: 8192,
             max_proposal_bytes: 8 << 20,
-            max_append_bytes: 1 << 20,
-            max_inflight_appends: 256,
+            max_append_bytes: 256 << 10,
+            max_inflight_appends: 64,
             entry_cache_bytes: 1 << 20,
             log_gc_ticks: 50,
             log_tail_entries: 1024,
@@ -119,6 +125,7 @@ impl StoreConfig {
         ensure(self.mailbox_capacity >= 16, "mailbox_capacity is below 16")?;
         ensure(self.turn_messages >= 1, "turn_messages is below 1")?;
         ensure(self.inflight_log_batches >= 1, "inflight_log_batches is below 1")?;
+        ensure(self.log_backlog_bytes >= 64 << 10, "log_backlog_bytes is below 64 KiB")?;
         ensure(self.apply_backlog_bytes >= 64 << 10, "apply_backlog_bytes is below 64 KiB")?;
         ensure(self.apply_batch_bytes >= 4 << 10, "apply_batch_bytes is below 4 KiB")?;
         ensure(self.pending_proposals >= 1, "pending_proposals is below 1")?;

@@ -1,6 +1,7 @@
 //! Errors of the multi-Raft layer, grouped by what the caller does next.
 
 use crate::region::{PeerMeta, Region, RegionId, StoreId};
+use crate::snapshot::SnapshotKey;
 
 /// The request reached the wrong peer, or at a wrong time: refresh the route and send it again. Nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +64,14 @@ pub enum ProposeError {
     /// It had no effect: reroute and send again.
     #[error(transparent)]
     Region(#[from] RegionError),
+    /// It exceeds the store's `max_proposal_bytes`. It had no effect, and would be refused again.
+    #[error("a write of {bytes} bytes; at most {limit} fit into one")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The most that is taken.
+        limit: usize,
+    },
     /// It may or may not take effect: leadership was lost, or the node is stopping, before its fate was known.
     #[error("outcome of a proposal to region {region} is unknown")]
     Undetermined {
@@ -92,6 +101,30 @@ pub enum OpenError {
         /// The region.
         region: RegionId,
         /// What does not fit.
+        what: String,
+    },
+    /// A snapshot was being installed when the store stopped, and its file is not there to go on with.
+    #[error(
+        "snapshot {snapshot} of region {region} was being installed, and its file is missing; put it back into the snapshot \
+         directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
+    )]
+    SnapshotMissing {
+        /// The region.
+        region: RegionId,
+        /// What names the file.
+        snapshot: SnapshotKey,
+    },
+    /// A snapshot was being installed when the store stopped, and its file is damaged.
+    #[error(
+        "snapshot {snapshot} of region {region} was being installed, and its file is damaged ({what}); put a sound copy into \
+         the snapshot directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
+    )]
+    SnapshotDamaged {
+        /// The region.
+        region: RegionId,
+        /// What names the file.
+        snapshot: SnapshotKey,
+        /// Where, and what is wrong there.
         what: String,
     },
     /// A region that has no peer on this store.

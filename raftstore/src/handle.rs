@@ -100,6 +100,9 @@ impl<S: Store> Reader for RegionSnapshot<S> {
     }
 }
 
+/// One in so many places of the mailbox is for messages between stores alone.
+const MESSAGE_SHARE: usize = 4;
+
 /// Attempts to take a snapshot after a read index, while the replica changes under it.
 const SNAPSHOT_ATTEMPTS: usize = 3;
 
@@ -190,7 +193,7 @@ impl<S: Store> StoreHandle<S> {
     /// Hands in a message from another store; never blocks. The file that a `MsgSnapshot` names must be complete and durable in this store's
     /// `SnapshotFiles` before. `Err` means dropped, as a network may.
     pub fn deliver(&self, message: RaftMessage) -> Result<(), RegionError> {
-        self.push(StoreMsg::Raft(Box::new(message)))
+        self.push_sparing(StoreMsg::Raft(Box::new(message)), 0)
     }
 
     /// Asks `to` to take over leadership of `region`; does not wait.
@@ -202,19 +205,24 @@ impl<S: Store> StoreHandle<S> {
         self.push(StoreMsg::Transfer(region, to))
     }
 
+    /// Ends the store's service for good: whoever reads its data found it damaged. What waits is refused, nothing is acknowledged any more.
+    pub fn poison(&self, why: &str) {
+        self.shared.health.poison(why);
+        self.shared.mailbox.wake();
+    }
+
     /// Why the store does not serve any more, if a failure stopped it.
     pub fn poisoned(&self) -> Option<String> {
         self.shared.health.poisoned().map(str::to_string)
     }
 
-    fn check_batch(&self, region: &Region, batch: &WriteBatch) -> Result<(), RegionError> {
-        let max = self.shared.config.max_proposal_bytes;
-        if batch.size() > max {
-            let what = format!("write of {} bytes, the limit is {max}", batch.size());
-            return Err(RegionError::ServerBusy { store: self.shared.id, what });
+    fn check_batch(&self, region: &Region, batch: &WriteBatch) -> Result<(), ProposeError> {
+        let (bytes, limit) = (batch.size(), self.shared.config.max_proposal_bytes);
+        if bytes > limit {
+            return Err(ProposeError::TooLarge { bytes, limit });
         }
         if !batch.iter().all(|op| within(region, &op)) {
-            return Err(RegionError::KeyNotInRegion { region: region.id });
+            return Err(RegionError::KeyNotInRegion { region: region.id }.into());
         }
         Ok(())
     }
@@ -227,8 +235,14 @@ impl<S: Store> StoreHandle<S> {
         self.shared.router.get(region).ok_or_else(missing)
     }
 
+    /// Queues a request. A part of the mailbox is kept for messages between stores: a flood of requests must not drop the heartbeats by which
+    /// this store keeps its leaders, and with them the answers to those very requests.
     fn push(&self, message: StoreMsg) -> Result<(), RegionError> {
-        self.shared.mailbox.push(message).map_err(|_| {
+        self.push_sparing(message, self.shared.config.mailbox_capacity / MESSAGE_SHARE)
+    }
+
+    fn push_sparing(&self, message: StoreMsg, spare: usize) -> Result<(), RegionError> {
+        self.shared.mailbox.push_sparing(message, spare).map_err(|_| {
             self.shared.metrics.busy.with_label_values(&["mailbox"]).inc();
             RegionError::ServerBusy { store: self.shared.id, what: "mailbox".to_string() }
         })

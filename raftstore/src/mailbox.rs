@@ -41,8 +41,13 @@ impl<T> Mailbox<T> {
 
     /// Queues a message and wakes the owner.
     pub(crate) fn push(&self, message: T) -> Result<(), Refused<T>> {
+        self.push_sparing(message, 0)
+    }
+
+    /// The same for a message that must leave `spare` places to more urgent ones.
+    pub(crate) fn push_sparing(&self, message: T, spare: usize) -> Result<(), Refused<T>> {
         let mut state = self.state.lock();
-        if state.closed || state.queue.len() >= self.capacity {
+        if state.closed || state.queue.len() + spare >= self.capacity {
             return Err(Refused(message));
         }
         state.queue.push_back(message);
@@ -150,6 +155,16 @@ mod tests {
         assert!(mailbox.take(1, &mut taken));
         mailbox.push(4).unwrap();
         assert_eq!((taken, mailbox.close()), (vec![1], vec![2, 4]));
+        assert!(mailbox.push(5).is_err());
+    }
+
+    #[test]
+    fn urgent_messages_find_room_when_others_do_not() {
+        let mailbox = Mailbox::new(3);
+        mailbox.push_sparing(1, 1).unwrap();
+        mailbox.push_sparing(2, 1).unwrap();
+        assert_eq!(mailbox.push_sparing(3, 1).unwrap_err().0, 3);
+        mailbox.push(4).unwrap();
         assert!(mailbox.push(5).is_err());
     }
 

@@ -23,6 +23,10 @@ pub(crate) struct Metrics {
     pub(crate) applied_per_write: Histogram,
     /// Bytes of committed entries that wait for apply.
     pub(crate) apply_backlog: IntGauge,
+    /// Bytes of log that are not durable yet.
+    pub(crate) log_backlog: IntGauge,
+    /// 1 while the log waits for space on its disk.
+    pub(crate) log_full: IntGauge,
     /// Regions led.
     pub(crate) leaders: IntGauge,
     /// Snapshots, by what was done: `built`, `installed`.
@@ -50,6 +54,8 @@ impl Metrics {
             log_batches: IntCounter::new("raftstore_log_batches_total", "Log batches submitted.")?,
             applied_per_write: Histogram::with_opts(histogram.buckets(entries))?,
             apply_backlog: IntGauge::new("raftstore_apply_backlog_bytes", "Committed bytes waiting for apply.")?,
+            log_backlog: IntGauge::new("raftstore_log_backlog_bytes", "Bytes of log not durable yet.")?,
+            log_full: IntGauge::new("raftstore_log_full", "1 while the log waits for space on its disk.")?,
             leaders: IntGauge::new("raftstore_leaders", "Regions led by this store.")?,
             snapshots: vector("raftstore_snapshots_total", "Snapshots built and installed.", "what")?,
         };
@@ -67,6 +73,8 @@ impl Metrics {
         registry.register(Box::new(self.log_batches.clone()))?;
         registry.register(Box::new(self.applied_per_write.clone()))?;
         registry.register(Box::new(self.apply_backlog.clone()))?;
+        registry.register(Box::new(self.log_backlog.clone()))?;
+        registry.register(Box::new(self.log_full.clone()))?;
         registry.register(Box::new(self.leaders.clone()))?;
         registry.register(Box::new(self.snapshots.clone()))
     }

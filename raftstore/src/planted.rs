@@ -9,8 +9,12 @@ pub enum PlantedBug {
     AckBeforeFsync,
     /// A leader applies (and acknowledges) its entries when it appends them, before a quorum has them.
     ApplyAboveCommit,
-    /// A restarted replica has forgotten for whom it voted, and votes at once.
+    /// A restarted replica has forgotten for whom it voted in its term.
     VoteForgottenOnRestart,
+    /// A restarted replica votes at once, although it may have promised a leader an election timeout of peace.
+    PromiseForgottenOnRestart,
     /// The leader's lease never ends: it answers reads although a newer leader writes.
     LeaseReadAfterNewerLeader,
+    /// A read that asks for a read index is answered under the lease, as of a clock that was read before the request came.
+    ReadIndexUnderOldClock,
 }

@@ -26,6 +26,14 @@ pub enum SendError {
     /// The bounded queue to that store is full, or its connection is down.
     #[error("queue to the store is full or its connection is down")]
     Unreachable,
+    /// It is larger than a frame may be.
+    #[error("a message of {bytes} bytes; at most {limit} fit into a frame")]
+    TooLarge {
+        /// What it may take.
+        bytes: usize,
+        /// The most that is taken.
+        limit: usize,
+    },
     /// No address is known for the store.
     #[error("no address is known for the store")]
     UnknownStore,

@@ -4,18 +4,19 @@
 //! behind the log, never ahead of it. A log group without a descriptor is left alone: it waits for the parent's log to bring the
 //! region back.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use engine::log::{Durability, LogBatch, LogEngine, LogError};
-use engine::store::{Reader, Store};
+use engine::store::{Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raft::eraftpb::HardState;
 
 use crate::apply::install_snapshot;
 use crate::error::OpenError;
-use crate::records::{self, BOOTSTRAP_POSITION, LogPosition};
-use crate::region::{PeerRole, Region, RegionId};
+use crate::records::{self, BOOTSTRAP_POSITION, LogPosition, SnapshotIntent};
+use crate::region::{Region, RegionId};
 use crate::snapshot::SnapshotFiles;
 use crate::storage::{self, Recovered};
 
@@ -68,18 +69,7 @@ pub fn bootstrap<S: Store>(
 
 /// Refuses descriptors that no replica could run.
 fn check_region(region: &Region) -> Result<(), OpenError> {
-    let distinct = |mut ids: Vec<u64>| {
-        let count = ids.len();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.len() == count && ids.first() != Some(&0)
-    };
-    let sound = region.id.get() != 0
-        && region.peers.iter().any(|p| p.role == PeerRole::Voter)
-        && distinct(region.peers.iter().map(|p| p.id.get()).collect())
-        && distinct(region.peers.iter().map(|p| p.store.get()).collect())
-        && (region.end.is_empty() || region.start < region.end);
-    if sound {
+    if region.is_sound() {
         return Ok(());
     }
     Err(OpenError::Damaged { region: region.id, what: "its descriptor is not sound".to_string() })
@@ -133,11 +123,8 @@ fn redo_installs<S: Store>(
         let Some(Recovered { intent: Some(intent), mut hard_state, .. }) = storage::recover(log, region)? else {
             continue;
         };
-        if !snapshots.contains(intent.key) {
-            let what = format!("snapshot {} was being installed, but its file is gone", intent.key);
-            return Err(OpenError::Damaged { region, what });
-        }
-        let start = install_snapshot(store, snapshots, &intent)?;
+        let start =
+            install_snapshot(store, snapshots, &intent).map_err(|error| unfinished(snapshots, &intent, error))?;
         hard_state.commit = start.index.get();
         let mut batch = LogBatch::new();
         storage::restart(group, start, &hard_state, &mut batch);
@@ -145,6 +132,20 @@ fn redo_installs<S: Store>(
         snapshots.remove(intent.key)?;
     }
     Ok(())
+}
+
+/// Why a snapshot could not be installed to the end: the fault of its file is named, for that is what somebody can do something about.
+fn unfinished(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreError) -> OpenError {
+    let (region, snapshot) = (intent.region.id, intent.key);
+    match snapshots.verify(snapshot) {
+        Err(StoreError::Io(error)) if error.kind() == ErrorKind::NotFound => {
+            OpenError::SnapshotMissing { region, snapshot }
+        }
+        Err(StoreError::Corrupt(what)) => OpenError::SnapshotDamaged { region, snapshot, what },
+        Err(other) => OpenError::Store(other),
+        // The file is whole, so it is the store that failed.
+        Ok(()) => OpenError::Store(error),
+    }
 }
 
 /// Writes a batch and waits until it is durable.

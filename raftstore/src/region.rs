@@ -110,6 +110,21 @@ impl Region {
         start >= self.start.as_slice() && (self.end.is_empty() || (!end.is_empty() && end <= self.end.as_slice()))
     }
 
+    /// Whether a replica could run on this descriptor: a range that is not empty, a voter, and no peer or store twice or of number 0.
+    pub fn is_sound(&self) -> bool {
+        let distinct = |mut ids: Vec<u64>| {
+            let count = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.len() == count && ids.first() != Some(&0)
+        };
+        self.id.get() != 0
+            && self.peers.iter().any(|p| p.role == PeerRole::Voter)
+            && distinct(self.peers.iter().map(|p| p.id.get()).collect())
+            && distinct(self.peers.iter().map(|p| p.store.get()).collect())
+            && (self.end.is_empty() || self.start < self.end)
+    }
+
     /// The replica on `store`, if there is one.
     pub fn peer_on(&self, store: StoreId) -> Option<PeerMeta> {
         self.peers.iter().copied().find(|p| p.store == store)

@@ -147,7 +147,7 @@ impl<S: Store> StoreRuntime<S> {
                     give_up = Some(now.plus(patience));
                     store.begin_stop(now);
                 }
-                let busy = store.turn(now);
+                let busy = store.turn(&*clock);
                 if let Some(deadline) = give_up
                     && (store.is_drained(now) || now >= deadline || health.poisoned().is_some())
                 {

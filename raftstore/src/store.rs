@@ -1,9 +1,20 @@
 //! The store loop: all peers of a store, stepped by one owner.
 //!
-//! A turn takes what was completed, then the mailbox, then a tick if one is due, and then carries out what the peers want: it publishes what
-//! readers may know, submits *one* log batch for all peers, sends, and hands committed entries to apply. The order within a turn matters in two
-//! places: a lease that became suspect is published before the message that made it so leaves, and messages that wait for a write are
-//! released only by its completion. `turn` never waits.
+//! A turn has three stages. It takes in what was completed and what is in the mailbox (`intake` has what is refused); it reads the clock, and lets the
+//! peers decide: completions, then messages, then a tick if one is due; and it carries out what they want: it publishes what
+//! readers may know, submits *one* log batch for all peers (`log_queue`), sends, and hands committed entries to apply. Three orders matter:
+//!
+//! - The clock is read *after* the intake. A promise to a leader counts from then, and must not count from before the leader sent what asks for it;
+//!   and nothing that came in may be judged by an older moment. That time passes after the reading does no harm: what is sent is sent later
+//!   than it is said to be.
+//! - A lease that became suspect is published before the message that made it so leaves.
+//! - Messages that wait for a write are released only by its completion.
+//!
+//! A turn never waits. Its stages can be run one by one, so that a simulator can let time pass between them.
+
+mod intake;
+mod log_queue;
+mod stop;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,7 +27,7 @@ use crate::apply::{ApplyShared, ApplyTask};
 use crate::background::{Job, JobDone};
 use crate::config::StoreConfig;
 use crate::delegate::Delegate;
-use crate::error::{ProposeError, RegionError};
+use crate::error::RegionError;
 use crate::health::Health;
 use crate::mailbox::{Completions, Inbox, Mailbox, Refused};
 use crate::metrics::Metrics;
@@ -28,7 +39,8 @@ use crate::ports::{RaftMessage, RoleListener, Transport};
 use crate::region::{Epoch, LogIndex, RegionId, StoreId, Term};
 use crate::router::Router;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
-use crate::time::MonoTime;
+use crate::time::{Clock, MonoTime};
+use log_queue::LogQueue;
 
 /// A request to the store loop.
 #[derive(Debug)]
@@ -44,11 +56,21 @@ pub(crate) enum StoreMsg {
 struct Batch {
     number: u64,
     writes: Vec<(RegionId, WriteNumber)>,
+    bytes: usize,
 }
 
 struct Slot {
     peer: Peer,
     delegate: Arc<Delegate>,
+    /// Its share of `StoreLoop::unwritten`.
+    unwritten: usize,
+}
+
+/// How far a turn has got: the stage that is next.
+enum Stage {
+    Intake,
+    Decide(Box<Completions>),
+    CarryOut { now: MonoTime, busy: bool },
 }
 
 /// What the store loop is built from.
@@ -71,26 +93,37 @@ pub(crate) struct LoopParts {
 /// See the module documentation.
 ///
 /// Invariants:
-/// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it.
-/// 2. Effects are taken from a peer only when there is room to carry them out.
+/// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it. `inflight` is the sum of their bytes.
+/// 2. `unwritten` is the sum of what the peers have taken in and not handed over.
+/// 3. Effects are taken from a peer only when there is room to carry them out.
 pub(crate) struct StoreLoop {
     parts: LoopParts,
+    log: Arc<LogQueue>,
     peers: BTreeMap<RegionId, Slot>,
     /// Peers that may want something.
     dirty: BTreeSet<RegionId>,
     /// Peers of which somebody waits for apply.
     waiters: BTreeSet<RegionId>,
     last_tick: MonoTime,
+    stage: Stage,
     batches: VecDeque<Batch>,
     next_batch: u64,
+    inflight: usize,
+    unwritten: usize,
+    /// Whether the log's disk was full when a turn looked last.
+    was_full: bool,
     pending_apply: VecDeque<ApplyTask>,
     building: BTreeSet<RegionId>,
     checkpoint: Option<u64>,
     ticks_to_checkpoint: u32,
     /// Estimated bytes of log written since the last complete flush.
     unflushed: u64,
+    /// Taken from the mailbox, for this turn.
     messages: Vec<StoreMsg>,
     halted: bool,
+    /// When the turn before this one read the clock.
+    #[cfg(feature = "planted-bugs")]
+    old_clock: MonoTime,
 }
 
 /// What a turn gathers from its peers.
@@ -105,47 +138,93 @@ struct Gathered {
 
 impl StoreLoop {
     pub(crate) fn new(parts: LoopParts, now: MonoTime) -> StoreLoop {
+        let (inbox, mailbox) = (Arc::clone(&parts.inbox), Arc::clone(&parts.mailbox));
         StoreLoop {
+            log: LogQueue::new(parts.log.clone(), inbox, mailbox, parts.metrics.clone()),
             ticks_to_checkpoint: parts.config.log_gc_ticks,
             parts,
             peers: BTreeMap::new(),
             dirty: BTreeSet::new(),
             waiters: BTreeSet::new(),
             last_tick: now,
+            stage: Stage::Intake,
             batches: VecDeque::new(),
             next_batch: 1,
+            inflight: 0,
+            unwritten: 0,
+            was_full: false,
             pending_apply: VecDeque::new(),
             building: BTreeSet::new(),
             checkpoint: None,
             unflushed: 0,
             messages: Vec::new(),
             halted: false,
+            #[cfg(feature = "planted-bugs")]
+            old_clock: now,
         }
     }
 
     /// Adds a peer as it was recovered.
     pub(crate) fn add_peer(&mut self, peer: Peer, delegate: Arc<Delegate>) {
         let id = peer.region_id();
-        self.peers.insert(id, Slot { peer, delegate });
+        self.peers.insert(id, Slot { peer, delegate, unwritten: 0 });
         self.dirty.insert(id);
         self.publish(id);
         self.refresh_router();
     }
 
     /// One turn; returns whether it did anything, so that another may be worth while.
-    pub(crate) fn turn(&mut self, now: MonoTime) -> bool {
-        if let Some(why) = self.parts.health.poisoned().map(str::to_string) {
-            return self.halt(&why);
+    pub(crate) fn turn(&mut self, clock: &dyn Clock) -> bool {
+        loop {
+            if let Some(busy) = self.stage(clock) {
+                return busy;
+            }
         }
-        let mut busy = self.take_completions(now);
-        busy |= self.take_messages(now);
-        busy |= self.tick(now);
-        busy |= self.carry_out(now);
-        self.watch_apply() || busy
     }
 
-    fn take_completions(&mut self, now: MonoTime) -> bool {
-        let Completions { durable, log_failure, applied, installed, jobs, snapshots_sent } = self.parts.inbox.take();
+    /// One stage of a turn. After the last one, says whether the turn did anything.
+    pub(crate) fn stage(&mut self, clock: &dyn Clock) -> Option<bool> {
+        let stage = std::mem::replace(&mut self.stage, Stage::Intake);
+        if let Some(why) = self.parts.health.poisoned().map(str::to_string) {
+            return Some(self.halt(&why));
+        }
+        match stage {
+            Stage::Intake => {
+                let completions = Box::new(self.parts.inbox.take());
+                self.parts.mailbox.take(self.parts.config.turn_messages, &mut self.messages);
+                self.stage = Stage::Decide(completions);
+                None
+            }
+            Stage::Decide(completions) => {
+                let now = self.read_clock(clock);
+                let mut busy = self.take_completions(*completions, now);
+                busy |= self.take_messages(now);
+                busy |= self.tick(now);
+                self.stage = Stage::CarryOut { now, busy };
+                None
+            }
+            Stage::CarryOut { now, busy } => {
+                let busy = self.carry_out(now) || busy;
+                Some(self.watch_apply() || busy)
+            }
+        }
+    }
+
+    /// The moment by which this turn judges what has come in.
+    fn read_clock(&mut self, clock: &dyn Clock) -> MonoTime {
+        let now = clock.now();
+        #[cfg(feature = "planted-bugs")]
+        {
+            let old = std::mem::replace(&mut self.old_clock, now);
+            if self.parts.config.planted(crate::planted::PlantedBug::ReadIndexUnderOldClock) {
+                return old;
+            }
+        }
+        now
+    }
+
+    fn take_completions(&mut self, completions: Completions, now: MonoTime) -> bool {
+        let Completions { durable, log_failure, applied, installed, jobs, snapshots_sent } = completions;
         let mut busy = !(applied.is_empty() && installed.is_empty() && jobs.is_empty() && snapshots_sent.is_empty());
         if let Some(why) = log_failure {
             self.parts.health.poison(&format!("log: {why}"));
@@ -154,6 +233,7 @@ impl StoreLoop {
         while self.batches.front().is_some_and(|b| b.number <= durable) {
             let Some(batch) = self.batches.pop_front() else { break };
             busy = true;
+            self.inflight -= batch.bytes;
             for (region, write) in batch.writes {
                 self.with_peer(region, |peer| peer.on_durable(write, now));
             }
@@ -199,75 +279,6 @@ impl StoreLoop {
         }
     }
 
-    fn take_messages(&mut self, now: MonoTime) -> bool {
-        let mut messages = std::mem::take(&mut self.messages);
-        let busy = self.parts.mailbox.take(self.parts.config.turn_messages, &mut messages);
-        for message in messages.drain(..) {
-            self.take_message(message, now);
-        }
-        self.messages = messages;
-        busy
-    }
-
-    fn take_message(&mut self, message: StoreMsg, now: MonoTime) {
-        match message {
-            StoreMsg::Raft(message) => self.step(*message, now),
-            StoreMsg::Propose(region, proposal) => self.propose(region, *proposal, now),
-            StoreMsg::Read(region, epoch, reply) => match self.peers.get_mut(&region) {
-                None => reply.send(Err(self.not_found(region))),
-                Some(slot) => {
-                    slot.peer.read_index(epoch, reply, now);
-                    self.dirty.insert(region);
-                }
-            },
-            StoreMsg::Transfer(region, to) => {
-                self.with_peer(region, |peer| peer.transfer_leader(to, now));
-            }
-        }
-    }
-
-    fn step(&mut self, message: RaftMessage, now: MonoTime) {
-        let dropped = |why: &str| self.parts.metrics.dropped_messages.with_label_values(&[why]).inc();
-        let kind = message.message.get_msg_type();
-        if kind == MessageType::MsgAppend && self.is_backlogged() {
-            return dropped("backlog");
-        }
-        if kind == MessageType::MsgSnapshot && !self.has_file(&message) {
-            return dropped("no snapshot file");
-        }
-        let Some(slot) = self.peers.get_mut(&message.region) else { return dropped("no such region") };
-        let region = message.region;
-        if let Err(refusal) = slot.peer.step(message, now) {
-            return dropped(&format!("{refusal:?}"));
-        }
-        self.dirty.insert(region);
-    }
-
-    fn has_file(&self, message: &RaftMessage) -> bool {
-        snapshot_key(message).is_some_and(|key| self.parts.snapshots.contains(key))
-    }
-
-    fn propose(&mut self, region: RegionId, proposal: Proposal, now: MonoTime) {
-        if self.is_backlogged() {
-            self.parts.metrics.busy.with_label_values(&["apply"]).inc();
-            let busy = RegionError::ServerBusy { store: self.parts.id, what: "apply backlog".to_string() };
-            return proposal.reply.send(Err(busy.into()));
-        }
-        let not_found = self.not_found(region);
-        match self.peers.get_mut(&region) {
-            None => proposal.reply.send(Err(not_found.into())),
-            Some(slot) => {
-                slot.peer.propose(proposal, now);
-                self.parts.metrics.proposals.inc();
-                self.dirty.insert(region);
-            }
-        }
-    }
-
-    fn is_backlogged(&self) -> bool {
-        self.parts.apply.backlog.load(Ordering::SeqCst) > self.parts.config.apply_backlog_bytes
-    }
-
     /// At most one tick a turn, and never one for the past: a follower's promise not to vote is counted in ticks that took their time.
     fn tick(&mut self, now: MonoTime) -> bool {
         if now.since(self.last_tick) < self.parts.config.tick_interval {
@@ -280,12 +291,24 @@ impl StoreLoop {
         }
         let backlog = self.parts.apply.backlog.load(Ordering::SeqCst);
         self.parts.metrics.apply_backlog.set(i64::try_from(backlog).unwrap_or(i64::MAX));
+        self.parts.metrics.log_backlog.set(i64::try_from(self.log_backlog()).unwrap_or(i64::MAX));
+        self.look_after_log(now);
         self.ticks_to_checkpoint = self.ticks_to_checkpoint.saturating_sub(1);
         if self.ticks_to_checkpoint == 0 {
             self.ticks_to_checkpoint = self.parts.config.log_gc_ticks;
             self.start_checkpoint(now);
         }
         true
+    }
+
+    /// Tries again what met a full disk. A store that can write nothing lets others lead, once: they may have space.
+    fn look_after_log(&mut self, now: MonoTime) {
+        let full = self.log.is_full();
+        if full && !self.was_full {
+            self.give_leadership_away(now);
+        }
+        self.was_full = full;
+        self.log.retry();
     }
 
     fn start_checkpoint(&mut self, now: MonoTime) {
@@ -319,7 +342,7 @@ impl StoreLoop {
         let mut busy = false;
         let regions: Vec<RegionId> = self.dirty.iter().copied().collect();
         for region in regions {
-            let room = self.pending_apply.is_empty() && self.batches.len() < self.parts.config.inflight_log_batches;
+            let room = self.has_room();
             let Some(slot) = self.peers.get_mut(&region) else { continue };
             if room {
                 let effects = slot.peer.effects(now);
@@ -328,6 +351,8 @@ impl StoreLoop {
                     self.dirty.remove(&region);
                 }
                 self.gather(region, effects, &mut gathered);
+                // At once, so that what one region gives apply to do does not take the room of the next.
+                self.push_apply();
             }
             self.publish(region);
         }
@@ -339,8 +364,14 @@ impl StoreLoop {
         for (region, event) in gathered.events {
             self.tell(region, event);
         }
-        self.push_apply();
         busy
+    }
+
+    /// Whether what a peer wants can be carried out. While the disk is full, batches are many and small, for little is taken in.
+    fn has_room(&self) -> bool {
+        let config = &self.parts.config;
+        let batches = self.log.is_full() || self.batches.len() < config.inflight_log_batches;
+        self.pending_apply.is_empty() && batches && self.inflight < config.log_backlog_bytes / 2
     }
 
     fn gather(&mut self, region: RegionId, effects: Effects, into: &mut Gathered) {
@@ -362,6 +393,7 @@ impl StoreLoop {
         if let Some(intent) = installed {
             self.queue_job(Job::RemoveSnapshot(intent.key));
         }
+        self.note_unwritten(region);
         if build_snapshot && self.queue_job(Job::BuildSnapshot(region)) {
             self.building.insert(region);
         } else if build_snapshot {
@@ -387,27 +419,13 @@ impl StoreLoop {
         if log.is_empty() || self.parts.health.poisoned().is_some() {
             return;
         }
-        let number = self.next_batch;
+        let (number, bytes) = (self.next_batch, log.bytes());
         self.next_batch += 1;
-        self.batches.push_back(Batch { number, writes });
-        let durability = if must_sync { Durability::Synced } else { Durability::Buffered };
-        let (inbox, mailbox) = (Arc::clone(&self.parts.inbox), Arc::clone(&self.parts.mailbox));
-        let done = Box::new(move |result: engine::log::Result<engine::log::Lsn>| {
-            inbox.update(|c| match result {
-                // A failed batch leaves a hole: what comes after it must not count.
-                Ok(_) if c.log_failure.is_none() => c.durable = c.durable.max(number),
-                Ok(_) => {}
-                Err(error) => {
-                    c.log_failure.get_or_insert(error.to_string());
-                }
-            });
-            mailbox.wake();
-        });
+        self.inflight += bytes;
+        self.batches.push_back(Batch { number, writes, bytes });
         self.parts.metrics.log_batches.inc();
-        // The number of batches in flight is bounded below the log's own queue, so `Busy` is as fatal as the rest: the batch is lost.
-        if let Err(error) = self.parts.log.submit(log, durability, done) {
-            self.parts.health.poison(&format!("log: {error}"));
-        }
+        let durability = if must_sync { Durability::Synced } else { Durability::Buffered };
+        self.log.submit(number, log, durability);
     }
 
     fn send(&mut self, message: RaftMessage, now: MonoTime) {
@@ -455,7 +473,7 @@ impl StoreLoop {
 
     /// Says whether apply shall wake this loop; returns whether it has applied something in the meantime.
     fn watch_apply(&mut self) -> bool {
-        let wanted = !self.waiters.is_empty() || !self.pending_apply.is_empty() || self.is_backlogged();
+        let wanted = !self.waiters.is_empty() || !self.pending_apply.is_empty() || self.is_apply_backlogged();
         self.parts.inbox.want_applied(wanted);
         wanted && self.parts.inbox.has_applied()
     }
@@ -473,90 +491,9 @@ impl StoreLoop {
         RegionError::RegionNotFound { region, store: self.parts.id }
     }
 
-    /// The store is poisoned: nothing is acknowledged, everything that waits or still comes in is refused.
-    fn halt(&mut self, why: &str) -> bool {
-        let first = !self.halted;
-        self.halted = true;
-        if first {
-            self.close_peers(|peer| peer.poison(why));
-            for task in std::mem::take(&mut self.pending_apply) {
-                if let ApplyTask::Entries(_, committed) = task {
-                    for (_, reply) in committed.replies {
-                        reply.send(Err(ProposeError::Poisoned(why.to_string())));
-                    }
-                }
-            }
-        }
-        let mut messages = std::mem::take(&mut self.messages);
-        let busy = self.parts.mailbox.take(usize::MAX, &mut messages);
-        for message in messages.drain(..) {
-            match message {
-                StoreMsg::Propose(_, proposal) => proposal.reply.send(Err(ProposeError::Poisoned(why.to_string()))),
-                StoreMsg::Read(region, _, reply) => {
-                    reply.send(Err(RegionError::NotReady { region, why: format!("store is poisoned: {why}") }));
-                }
-                StoreMsg::Raft(_) | StoreMsg::Transfer(..) => {}
-            }
-        }
-        self.messages = messages;
-        busy || first
-    }
-
-    /// Closes the delegates, ends what waits at the peers, and tells the listener.
-    fn close_peers(&mut self, end: impl Fn(&mut Peer)) {
-        let mut told = Vec::new();
-        for (region, slot) in &mut self.peers {
-            slot.delegate.close();
-            end(&mut slot.peer);
-            told.extend(slot.peer.end_leadership().map(|term| (*region, term)));
-        }
-        for (region, term) in told {
-            self.tell(region, RoleEvent::SteppedDown(term));
-        }
-    }
-
     /// How long until the next tick is due.
     pub(crate) fn until_tick(&self, now: MonoTime) -> std::time::Duration {
         self.parts.config.tick_interval.saturating_sub(now.since(self.last_tick))
-    }
-
-    /// Starts a graceful stop: offers leadership of every region to its best follower.
-    pub(crate) fn begin_stop(&mut self, now: MonoTime) {
-        let regions: Vec<RegionId> = self.peers.keys().copied().collect();
-        for region in regions {
-            self.with_peer(region, |peer| {
-                if let Some(to) = peer.best_successor(now).filter(|_| peer.is_leader()) {
-                    peer.transfer_leader(to, now);
-                }
-            });
-        }
-    }
-
-    /// Whether nothing is left that a graceful stop waits for.
-    pub(crate) fn is_drained(&self, now: MonoTime) -> bool {
-        let waits = |slot: &Slot| {
-            slot.peer.pending_proposals() > 0 || (slot.peer.is_leader() && slot.peer.best_successor(now).is_some())
-        };
-        self.pending_apply.is_empty() && self.batches.is_empty() && !self.peers.values().any(waits)
-    }
-
-    /// Ends a graceful stop: what still waits is told that its fate is unknown.
-    pub(crate) fn finish_stop(&mut self) {
-        self.halted = true;
-        self.close_peers(Peer::stop);
-        let region_of = |m: &StoreMsg| match m {
-            StoreMsg::Propose(region, _) | StoreMsg::Read(region, ..) | StoreMsg::Transfer(region, _) => *region,
-            StoreMsg::Raft(message) => message.region,
-        };
-        for message in self.parts.mailbox.close() {
-            let region = region_of(&message);
-            let refused = RegionError::NotReady { region, why: "the store stops".to_string() };
-            match message {
-                StoreMsg::Propose(_, proposal) => proposal.reply.send(Err(refused.into())),
-                StoreMsg::Read(_, _, reply) => reply.send(Err(refused)),
-                StoreMsg::Raft(_) | StoreMsg::Transfer(..) => {}
-            }
-        }
     }
 }
 

@@ -8,6 +8,8 @@ use std::fmt;
 
 use txn::TxnError;
 
+pub use crate::sqlstate::SqlState;
+
 /// An error that goes to the client as an ErrorResponse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
@@ -36,87 +38,6 @@ pub struct ConstraintFields {
     pub column: Option<String>,
     /// The constraint, where it has a name.
     pub constraint: Option<String>,
-}
-
-/// A SQLSTATE: five characters, the first two of which name its class.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SqlState(pub &'static str);
-
-/// The codes of sessions and transactions, by PostgreSQL's condition names; those of types, binder and executor are in [`crate::types::codes`].
-impl SqlState {
-    /// COMMIT was sent and its outcome is not known.
-    pub const TRANSACTION_RESOLUTION_UNKNOWN: SqlState = SqlState("08007");
-    /// A message that the protocol does not allow.
-    pub const PROTOCOL_VIOLATION: SqlState = SqlState("08P01");
-    /// Something that PostgreSQL has and Cortado does not (yet).
-    pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
-    /// Bytes that are not text in the client's encoding.
-    pub const CHARACTER_NOT_IN_REPERTOIRE: SqlState = SqlState("22021");
-    /// A value that the parameter or function does not take.
-    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
-    /// A second row with the same key.
-    pub const UNIQUE_VIOLATION: SqlState = SqlState("23505");
-    /// A transaction is open where none may be, or a mode is set too late.
-    pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25001");
-    /// A write in a read-only transaction.
-    pub const READ_ONLY_SQL_TRANSACTION: SqlState = SqlState("25006");
-    /// A transaction is wanted and none is open.
-    pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
-    /// The transaction failed earlier; only its end is taken.
-    pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
-    /// A transaction stood idle for too long.
-    pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: SqlState = SqlState("25P03");
-    /// No prepared statement of that name.
-    pub const INVALID_SQL_STATEMENT_NAME: SqlState = SqlState("26000");
-    /// The connection names no user.
-    pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState("28000");
-    /// No portal of that name.
-    pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
-    /// No database of that name.
-    pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
-    /// Somebody else committed first: the whole transaction can be run again.
-    pub const SERIALIZATION_FAILURE: SqlState = SqlState("40001");
-    /// The statement cannot be parsed.
-    pub const SYNTAX_ERROR: SqlState = SqlState("42601");
-    /// No parameter, type or other object of that name.
-    pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
-    /// A portal of that name is open.
-    pub const DUPLICATE_CURSOR: SqlState = SqlState("42P03");
-    /// A prepared statement of that name exists.
-    pub const DUPLICATE_PREPARED_STATEMENT: SqlState = SqlState("42P05");
-    /// A limit of memory or of things kept per session.
-    pub const CONFIGURATION_LIMIT_EXCEEDED: SqlState = SqlState("53400");
-    /// As many connections as are allowed.
-    pub const TOO_MANY_CONNECTIONS: SqlState = SqlState("53300");
-    /// A statement or transaction exceeds a limit of size.
-    pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState("54000");
-    /// A result with more columns than the protocol allows.
-    pub const TOO_MANY_COLUMNS: SqlState = SqlState("54011");
-    /// An object that is not in a state for this.
-    pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState("55000");
-    /// A parameter that cannot be changed now, or ever.
-    pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
-    /// The client, or statement_timeout, stopped the statement.
-    pub const QUERY_CANCELED: SqlState = SqlState("57014");
-    /// The server stops.
-    pub const ADMIN_SHUTDOWN: SqlState = SqlState("57P01");
-    /// The cluster cannot serve now.
-    pub const CANNOT_CONNECT_NOW: SqlState = SqlState("57P03");
-    /// A session stood idle for too long.
-    pub const IDLE_SESSION_TIMEOUT: SqlState = SqlState("57P05");
-    /// A defect, or damaged data.
-    pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
-
-    /// The first two characters.
-    pub fn class(self) -> &'static str {
-        self.0.get(..2).unwrap_or(self.0)
-    }
-}
-
-impl fmt::Debug for SqlState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
 }
 
 impl SqlError {

@@ -12,7 +12,7 @@ use sql::server::SqlConfig;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, SimpleQueryMessage};
-use wire_common::client::Raw;
+use wire_common::client::{Raw, bind, execute, named, parse, query, sync};
 use wire_common::{TestServer, eventually};
 
 async fn with_table(server: &TestServer) -> Client {
@@ -188,6 +188,61 @@ async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
     while let Err(error) = client.query("select * from t", &[]).await {
         assert_eq!(error.code().map(SqlState::code), Some("57014"), "a cancel that was still under way");
     }
+}
+
+/// pgjdbc sends a limit of one row with statements that have none, and lost the second try for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_limit_does_not_keep_a_statement_from_being_run_again() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    client.batch_execute("insert into t (id, n) values (1, 0)").await.expect("inserts");
+    let mut raw = Raw::login(server.address).await;
+    raw.send(&parse("u", "update t set n = n + 1 where id = 1", &[])).await;
+    raw.send(&bind("", "u", &[], &[], &[])).await;
+    raw.send(&execute("", 1)).await;
+    let updates = "sql_statements_total{kind=\"update\"} ";
+    eventually("the update has its snapshot", || server.metric(updates) >= Some(1.0)).await;
+    client.batch_execute("update t set n = n + 10 where id = 1").await.expect("updates");
+    raw.send(&sync()).await;
+    let replies = ["ParseComplete", "BindComplete", "CommandComplete UPDATE 1", "ReadyForQuery I"];
+    assert_eq!(raw.transcript().await, replies);
+    assert!(server.metric("sql_statement_retries_total ") >= Some(1.0), "the two did not meet");
+    let row = client.query_one("select n from t", &[]).await.expect("selects");
+    assert_eq!(row.get::<_, i32>(0), 11);
+}
+
+/// They were bounded in number only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prepared_statements_and_portals_are_bounded_in_bytes() {
+    let server = TestServer::start().await;
+    let mut raw = Raw::login(server.address).await;
+    let large = format!("select '{}'", "x".repeat(4 << 20));
+    let state = |replies: Vec<String>| replies.join(" ").contains("ErrorResponse ERROR 53200");
+    for (name, refused) in [("a", false), ("b", true), ("", true)] {
+        raw.send(&parse(name, &large, &[])).await;
+        raw.send(&sync()).await;
+        assert_eq!(state(raw.transcript().await), refused, "statement {name:?}");
+    }
+    raw.send(&named(b'C', b'S', "a")).await;
+    raw.send(&parse("b", &large, &[])).await;
+    raw.send(&sync()).await;
+    assert!(!state(raw.transcript().await), "what is closed makes room");
+    raw.send(&query("begin")).await;
+    raw.transcript().await;
+    raw.send(&parse("p", "select length($1::bytea)", &[])).await;
+    let value = vec![7u8; 40 << 20];
+    for (name, refused) in [("a", false), ("b", true)] {
+        raw.send(&bind(name, "p", &[1], &[Some(&value)], &[])).await;
+        raw.send(&sync()).await;
+        assert_eq!(state(raw.transcript().await), refused, "portal {name:?}");
+    }
+    raw.send(&query("rollback")).await;
+    raw.transcript().await;
+    raw.send(&bind("b", "p", &[1], &[Some(&value)], &[])).await;
+    raw.send(&execute("b", 0)).await;
+    raw.send(&sync()).await;
+    let replies = ["BindComplete", "DataRow [\"41943040\"]", "CommandComplete SELECT 1", "ReadyForQuery I"];
+    assert_eq!(raw.transcript().await, replies);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

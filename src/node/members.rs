@@ -6,38 +6,62 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use raftstore::StoreId;
+use tokio::sync::watch;
 
 /// The shared address book; clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
-    addresses: Arc<RwLock<BTreeMap<StoreId, String>>>,
+    addresses: Arc<watch::Sender<BTreeMap<StoreId, String>>>,
 }
 
 impl Members {
     /// Learns where a store answers.
     pub(crate) fn learn(&self, store: StoreId, address: &str) {
-        if self.addresses.read().get(&store).is_some_and(|known| known == address) {
-            return;
-        }
-        self.addresses.write().insert(store, address.to_string());
+        self.addresses.send_if_modified(|addresses| {
+            let changes = addresses.get(&store).is_none_or(|known| known != address);
+            if changes {
+                addresses.insert(store, address.to_string());
+            }
+            changes
+        });
     }
 
     /// Learns of a store by hearsay: what is known already is not touched.
     pub(crate) fn learn_new(&self, store: StoreId, address: &str) {
-        self.addresses.write().entry(store).or_insert_with(|| address.to_string());
+        self.addresses.send_if_modified(|addresses| {
+            let changes = !addresses.contains_key(&store);
+            if changes {
+                addresses.insert(store, address.to_string());
+            }
+            changes
+        });
     }
 
     /// Where a store answers.
     pub(crate) fn get(&self, store: StoreId) -> Option<String> {
-        self.addresses.read().get(&store).cloned()
+        self.addresses.borrow().get(&store).cloned()
     }
 
     /// Every store, by number.
     pub(crate) fn all(&self) -> Vec<(StoreId, String)> {
-        self.addresses.read().iter().map(|(store, address)| (*store, address.clone())).collect()
+        listed(&self.addresses.borrow())
     }
+
+    /// Tells `follower` of every store, now and whenever something changes, for ever.
+    pub(crate) async fn follow(&self, mut follower: impl FnMut(Vec<(StoreId, String)>)) {
+        let mut changes = self.addresses.subscribe();
+        changes.mark_changed();
+        // Ends never: `self` keeps the sender.
+        while changes.changed().await.is_ok() {
+            let all = listed(&changes.borrow_and_update());
+            follower(all);
+        }
+    }
+}
+
+fn listed(addresses: &BTreeMap<StoreId, String>) -> Vec<(StoreId, String)> {
+    addresses.iter().map(|(store, address)| (*store, address.clone())).collect()
 }
 
 impl raftstore::transport::AddressBook for Members {

@@ -1,9 +1,10 @@
 //! A node: every role of Cortado in one process, and the order in which they start and stop.
 //!
-//! Start: ports are bound before anything is written, so that a taken one leaves no trace; the data directory is locked; the node
-//! finds out which store of which cluster it is ([`join`]); then the layers start from the bottom ([`serving`]), and PostgreSQL clients are
-//! let in once a timestamp can be had. Stop goes the other way: no new statements, running ones finish, commits under way end, leadership
-//! is handed away, the store flushes.
+//! Start: ports are taken before anything is written, so that a taken one leaves no trace; the data directory is locked; the node
+//! finds out which store of which cluster it is ([`join`]), and takes back what it created if it is refused; then the layers start from the
+//! bottom ([`serving`]), and PostgreSQL clients are let in once both regions answer ([`probe`]); until then they are told to come again. Stop
+//! goes the other way: no new statements, running ones finish, commits under way end, leadership is handed away, the store flushes. A
+//! stop that is asked for during the start is carried out at its end.
 
 pub(crate) mod proto;
 
@@ -13,12 +14,15 @@ mod members;
 mod oracle;
 mod placement;
 mod ports;
+mod probe;
 mod reclaim;
 mod service;
 mod serving;
 mod state;
+mod storage;
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use prometheus::Registry;
@@ -54,8 +58,8 @@ pub(crate) enum NodeError {
 }
 
 /// Runs a node until `stop` ends, or until it fails for good.
-pub(crate) async fn run(config: NodeConfig, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
-    let ports = Ports::bind(&config)?;
+pub(crate) async fn run(mut config: NodeConfig, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
+    let ports = Ports::bind(&mut config)?;
     let (data, ident) = DataDir::open(&config.data)?;
     let registry = Registry::new();
     let health = Health::starting();
@@ -67,6 +71,9 @@ pub(crate) async fn run(config: NodeConfig, stop: impl Future<Output = ()>) -> R
     tokio::pin!(stop);
     let outcome = serve(&state, &ports, &registry, &health, &mut stop).await;
     stop_http.cancel();
+    if let Err(NodeError::Join(_)) = &outcome {
+        state.data().undo();
+    }
     outcome
 }
 
@@ -82,12 +89,30 @@ async fn serve(
         ident = find_identity(state, ports) => ident?,
         () = &mut *stop => return Ok(()),
     };
-    tracing::info!(cluster = %ident.cluster_id, store = %ident.store_id, data = %state.config.data.display(), "starting");
+    let config = &state.config;
+    tracing::info!(
+        cluster = %ident.cluster_id, store = %ident.store_id, data = %config.data.display(), listen = %config.listen,
+        pg = %config.pg, "starting"
+    );
     health.not_serving("starting");
-    let mut serving = Serving::start(state.clone(), ident, ports, registry).await?;
-    let failed = tokio::select! {
-        error = serving.run(ports, health) => Some(error),
-        () = &mut *stop => None,
+    let mut stopping = false;
+    let mut starting = pin!(Serving::start(state.clone(), ident, ports, registry));
+    let started = tokio::select! {
+        started = &mut starting => started,
+        () = &mut *stop => {
+            tracing::info!("stopping once the start is done");
+            stopping = true;
+            starting.await
+        }
+    };
+    let mut serving = started?;
+    let failed = if stopping {
+        None
+    } else {
+        tokio::select! {
+            error = serving.run(ports, health) => Some(error),
+            () = &mut *stop => None,
+        }
     };
     health.not_serving("stopping");
     tracing::info!("stopping");

@@ -16,12 +16,13 @@ use super::members::Members;
 /// The mark in the system region. The handle arrives after the store is open, and the store needs its listener before.
 pub(crate) struct RegionWindow<S: Store> {
     store: OnceLock<StoreHandle<S>>,
+    members: Members,
 }
 
 impl<S: Store> RegionWindow<S> {
     /// Without a store yet: nobody leads.
-    pub(crate) fn new() -> RegionWindow<S> {
-        RegionWindow { store: OnceLock::new() }
+    pub(crate) fn new(members: Members) -> RegionWindow<S> {
+        RegionWindow { store: OnceLock::new(), members }
     }
 
     /// Ties it to the node's store; once.
@@ -77,6 +78,16 @@ impl<S: Store> Window for RegionWindow<S> {
     fn lease_holds(&self, term: LeaderTerm) -> bool {
         self.store.get().is_some_and(|store| store.lease_holds(RegionId::SYSTEM, Term::new(term.0)))
     }
+
+    fn leader_address(&self) -> Option<String> {
+        leader_address(self.store.get()?, &self.members)
+    }
+}
+
+/// Where the leader of the system region answers, as this node's replica and its address book have it.
+pub(super) fn leader_address<S: Store>(store: &StoreHandle<S>, members: &Members) -> Option<String> {
+    let leader = store.region(RegionId::SYSTEM)?.leader?;
+    members.get(leader.store)
 }
 
 /// Starts and stops the oracle with the leadership of the system region.
@@ -111,8 +122,7 @@ pub(crate) struct OracleDirectory<S: Store> {
 
 impl<S: Store> tso::router::Directory for OracleDirectory<S> {
     fn leader(&self) -> Option<String> {
-        let leader = self.store.region(RegionId::SYSTEM)?.leader?;
-        self.members.get(leader.store)
+        leader_address(&self.store, &self.members)
     }
 
     fn nodes(&self) -> Vec<String> {
@@ -122,9 +132,10 @@ impl<S: Store> tso::router::Directory for OracleDirectory<S> {
 
 /// The window and the oracle over it.
 pub(crate) fn oracle<S: Store>(
+    members: Members,
     registry: &prometheus::Registry,
 ) -> prometheus::Result<(Arc<RegionWindow<S>>, TsoService)> {
-    let window = Arc::new(RegionWindow::new());
+    let window = Arc::new(RegionWindow::new(members));
     let metrics = tso::metrics::ServiceMetrics::new(registry)?;
     let service = TsoService::new(window.clone(), tso::service::system_clock(), Some(metrics));
     Ok((window, service))

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use engine::WriteBatch;
 use engine::store::Store;
-use kv::placement::{ClusterView, Heartbeat, Liveness, RegistryError, StoreRecord, registry};
+use kv::placement::registry::{self, Admission, InstanceId, RegistryError, StoreRecord};
+use kv::placement::{ClusterView, Heartbeat, Liveness};
 use parking_lot::Mutex;
+use raftstore::transport::ClusterId;
 use raftstore::{ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId, Term};
 
 use super::proto;
-use crate::plan::ClusterId;
 
 /// Why placement cannot answer.
 #[derive(Debug, thiserror::Error)]
@@ -85,23 +86,35 @@ impl<S: Store> Placement<S> {
         Ok(self.store.evaluate(RegionContext { region: RegionId::SYSTEM, epoch: status.region.epoch })?)
     }
 
-    /// Adds a store to the cluster and tells its number.
-    pub(crate) async fn register(&self, address: &str, locality: &str) -> Result<StoreId, PlacementError> {
+    /// Adds a store to the cluster and tells its number. Whoever is not sure of having been heard asks again, with the same `instance`.
+    pub(crate) async fn register(
+        &self,
+        address: &str,
+        locality: &str,
+        instance: InstanceId,
+    ) -> Result<StoreId, PlacementError> {
         let _turn = self.registry_turn.lock().await;
         let snapshot = self.snapshot()?;
-        if let Some(taken) = registry::stores(&snapshot)?.into_iter().find(|s| s.address == address) {
-            return Err(PlacementError::AddressTaken { address: address.to_string(), store: taken.id });
-        }
+        let abandoned = match registry::admit(&registry::stores(&snapshot)?, address, instance) {
+            Admission::Known(store) => return Ok(store),
+            Admission::Taken(store) => {
+                return Err(PlacementError::AddressTaken { address: address.to_string(), store });
+            }
+            Admission::New { abandoned } => abandoned,
+        };
         let mut batch = WriteBatch::new();
         let id = StoreId::new(registry::take_ids(&snapshot, &mut batch, 1)?);
-        let record = StoreRecord { id, address: address.to_string(), locality: locality.to_string() };
-        registry::put_store(&mut batch, &record);
+        let (address, locality) = (address.to_string(), locality.to_string());
+        registry::put_store(&mut batch, &StoreRecord { id, address, locality, joining: Some(instance) });
+        if let Some(abandoned) = abandoned {
+            registry::remove_store(&mut batch, abandoned);
+        }
         self.store.propose(&snapshot, batch).await?;
-        self.remember(&snapshot)?;
+        self.remember(&snapshot, abandoned)?;
         Ok(id)
     }
 
-    /// Takes in a store's report; registers it anew if its address or place changed. Returns every known store.
+    /// Takes in a store's report; records it anew if it is the first, or if address or place changed. Returns every known store.
     pub(crate) async fn heartbeat(
         &self,
         heartbeat: Heartbeat,
@@ -112,6 +125,7 @@ impl<S: Store> Placement<S> {
             id: heartbeat.store,
             address: heartbeat.address.clone(),
             locality: heartbeat.locality.clone(),
+            joining: None,
         };
         let known = self.with_reign(&snapshot, |reign| {
             reign.view.heartbeat(heartbeat, now);
@@ -123,7 +137,7 @@ impl<S: Store> Placement<S> {
             let mut batch = WriteBatch::new();
             registry::put_store(&mut batch, &record);
             self.store.propose(&snapshot, batch).await?;
-            self.remember(&snapshot)?;
+            self.remember(&snapshot, None)?;
         }
         self.with_reign(&snapshot, |reign| reign.registered.clone())
     }
@@ -156,10 +170,13 @@ impl<S: Store> Placement<S> {
         }
     }
 
-    /// Reads the registry again after a change that was proposed on `basis`.
-    fn remember(&self, basis: &RegionSnapshot<S>) -> Result<(), PlacementError> {
+    /// Reads the registry again after a change that was proposed on `basis`, and that removed `gone`.
+    fn remember(&self, basis: &RegionSnapshot<S>, gone: Option<StoreId>) -> Result<(), PlacementError> {
         let registered = registry::stores(&self.snapshot()?)?;
         self.with_reign(basis, |reign| {
+            if let Some(gone) = gone {
+                reign.view.forget(gone);
+            }
             for record in &registered {
                 reign.view.registered(record.id, &record.address, &record.locality);
             }

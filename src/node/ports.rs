@@ -1,13 +1,15 @@
-//! The node's ports: taken all at once before anything else happens.
+//! The node's ports: taken all at once before anything else happens, and listened on from then on.
 //!
-//! The PostgreSQL port is bound at the start, so that a taken one is told at once, but listened on only when the node serves: until then clients are
-//! refused by the operating system instead of being left waiting.
+//! A port that is only bound can be bound a second time, and would fail the second node too late. So all are listened on at once: the other
+//! nodes' connections wait for a server, and PostgreSQL clients that come before the node serves are told so ([`sql::server::turn_away`]).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpIncoming;
 
 use crate::config::NodeConfig;
@@ -29,16 +31,40 @@ pub(crate) struct Ports {
     addrs: NodeConfig,
     listen: StdListener,
     http: Option<StdListener>,
-    pg: Mutex<Option<TcpSocket>>,
+    pg: Mutex<Option<Early>>,
+}
+
+/// The PostgreSQL port while the node does not serve: its clients are turned away.
+struct Early {
+    until: CancellationToken,
+    task: JoinHandle<TcpListener>,
 }
 
 impl Ports {
-    /// Takes all ports of a node.
-    pub(crate) fn bind(config: &NodeConfig) -> Result<Ports, PortError> {
-        let pg = bind_only(config.pg).map_err(error("--pg", config.pg))?;
-        let listen = listener(config.listen).map_err(error("--listen", config.listen))?;
+    /// Takes all ports of a node, and puts those that it got into `config`. Must be called within a tokio runtime.
+    pub(crate) fn bind(config: &mut NodeConfig) -> Result<Ports, PortError> {
+        let pg = pg_listener(config.pg).map_err(error("--pg", config.pg))?;
+        let listen = match listener(config.listen) {
+            Err(taken) if config.or_any_port && taken.kind() == io::ErrorKind::AddrInUse => {
+                listener((config.listen.ip(), 0).into())
+            }
+            other => other,
+        };
+        let listen = listen.map_err(error("--listen", config.listen))?;
         let http = config.http.map(|addr| listener(addr).map_err(error("--http", addr))).transpose()?;
-        Ok(Ports { addrs: config.clone(), listen, http, pg: Mutex::new(Some(pg)) })
+
+        let advertises_listen = config.advertises_listen();
+        config.pg = pg.local_addr().map_err(error("--pg", config.pg))?;
+        config.listen = listen.local_addr().map_err(error("--listen", config.listen))?;
+        if let Some((listener, addr)) = http.as_ref().zip(config.http) {
+            config.http = Some(listener.local_addr().map_err(error("--http", addr))?);
+        }
+        if advertises_listen {
+            config.advertise = config.listen.into();
+        }
+        let until = CancellationToken::new();
+        let task = tokio::spawn(sql::server::turn_away(pg, until.clone()));
+        Ok(Ports { addrs: config.clone(), listen, http, pg: Mutex::new(Some(Early { until, task })) })
     }
 
     /// The connections of other nodes. May be called again when the stream of the last call is dropped.
@@ -56,10 +82,13 @@ impl Ports {
         listener.try_clone().and_then(TcpListener::from_std).map(Some).map_err(error("--http", addr))
     }
 
-    /// Begins to listen for PostgreSQL clients; once.
-    pub(crate) fn pg(&self) -> Result<Option<TcpListener>, PortError> {
-        let socket = self.pg.lock().take();
-        socket.map(|socket| socket.listen(BACKLOG)).transpose().map_err(error("--pg", self.addrs.pg))
+    /// The PostgreSQL clients, who are no longer turned away; once.
+    pub(crate) async fn pg(&self) -> Result<Option<TcpListener>, PortError> {
+        let Some(early) = self.pg.lock().take() else {
+            return Ok(None);
+        };
+        early.until.cancel();
+        early.task.await.map(Some).map_err(|e| error("--pg", self.addrs.pg)(io::Error::other(e)))
     }
 }
 
@@ -73,11 +102,53 @@ fn listener(addr: SocketAddr) -> io::Result<StdListener> {
     Ok(listener)
 }
 
-/// Takes a port without listening. The system lets two sockets do that, so a look by listening comes first.
-fn bind_only(addr: SocketAddr) -> io::Result<TcpSocket> {
-    drop(StdListener::bind(addr)?);
+fn pg_listener(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // What the last process left in TIME_WAIT does not count as taken; a listening socket does.
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
-    Ok(socket)
+    socket.listen(BACKLOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::config::{Locality, Membership};
+
+    fn config(listen: SocketAddr, pg: SocketAddr) -> NodeConfig {
+        NodeConfig {
+            data: PathBuf::from("unused"),
+            listen,
+            or_any_port: false,
+            advertise: listen.into(),
+            pg,
+            http: None,
+            cache_bytes: 1 << 20,
+            membership: Membership::Alone,
+            locality: Locality::default(),
+            cluster_id: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_is_taken_from_the_first_moment() {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let mut first = config(any, any);
+        let ports = Ports::bind(&mut first).unwrap();
+        assert!(first.pg.port() != 0 && first.listen.port() != 0);
+        assert_eq!(first.advertise, first.listen.into());
+
+        let refused = |mut config| Ports::bind(&mut config).map(|_| ()).unwrap_err().to_string();
+        assert!(refused(config(any, first.pg)).starts_with(&format!("cannot listen on --pg {}", first.pg)));
+        assert!(refused(config(first.listen, any)).starts_with(&format!("cannot listen on --listen {}", first.listen)));
+        let mut elsewhere = NodeConfig { or_any_port: true, ..config(first.listen, any) };
+        Ports::bind(&mut elsewhere).unwrap();
+        assert!(elsewhere.listen != first.listen && elsewhere.advertise == elsewhere.listen.into());
+
+        let listener = ports.pg().await.unwrap().unwrap();
+        assert_eq!(listener.local_addr().unwrap(), first.pg);
+        assert!(ports.pg().await.unwrap().is_none(), "once");
+    }
 }

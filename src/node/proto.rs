@@ -4,10 +4,11 @@
 #![allow(missing_docs, unreachable_pub, clippy::too_many_lines, reason = "generated code")]
 
 use kv::placement::{Heartbeat, RegionReport as DomainReport};
+use raftstore::transport::ClusterId;
 use raftstore::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, RegionId, StoreId, Term};
 use tonic::Status;
 
-use crate::plan::{self, ClusterId};
+use crate::plan;
 
 tonic::include_proto!("cortado.node.v1");
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine::store::rocks::RocksStore;
 use raftstore::{RegionId, StoreHandle};
+use sql::catalog::reclaim::Reclaimer;
 use txn::Database;
 
 /// Between two batches while there is more to remove: the foreground goes first.
@@ -15,10 +16,11 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Reclaims for ever.
 pub(crate) async fn run(database: Database, store: StoreHandle<RocksStore>) {
+    let mut reclaimer = Reclaimer::new();
     loop {
         let leads = store.region(RegionId::SYSTEM).is_some_and(|status| status.is_leader);
         let more = leads
-            && match sql::catalog::reclaim::step(&database).await {
+            && match reclaimer.step(&database).await {
                 Ok(progress) => progress.more,
                 Err(error) => {
                     tracing::info!(%error, "removing the rows of dropped tables is put off");

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::future::{join_all, try_join_all};
 use futures::stream::FuturesUnordered;
+use kv::placement::InstanceId;
 use raftstore::StoreId;
+use raftstore::transport::ClusterId;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
@@ -21,7 +23,7 @@ use super::state::NodeState;
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
-use crate::plan::{self, Candidate, ClusterId, Plan};
+use crate::plan::{self, Candidate, Plan};
 
 /// See the module documentation.
 #[derive(Clone)]
@@ -58,16 +60,9 @@ impl NodeService {
     {
         let own = self.state.ident().map(|ident| ident.store_id);
         let others = self.state.members.all().into_iter().filter(|(store, _)| Some(*store) != own);
-        let mut answers: FuturesUnordered<_> = others
-            .map(|(_, address)| {
-                let question = &question;
-                async move {
-                    let host: HostPort = address.parse().map_err(Status::unavailable)?;
-                    let node = client::connect(&host).await.map_err(|e| Status::unavailable(e.to_string()))?;
-                    question(node).await
-                }
-            })
-            .collect();
+        let question = &question;
+        let mut answers: FuturesUnordered<_> =
+            others.map(|(_, address)| async move { question(dial(&address).await?).await }).collect();
         while let Some(answer) = answers.next().await {
             match answer {
                 // Down, or not the leader: another one may be.
@@ -83,14 +78,21 @@ impl NodeService {
         for complete in [false, true] {
             let rounds = plan.stores.iter().map(|store| async move {
                 let request = BootstrapRequest { plan: Some(PlanMessage::from(plan)), store_id: store.id, complete };
-                let host: HostPort = store.address.parse().map_err(Status::internal)?;
-                let mut node = client::connect(&host).await.map_err(|e| Status::unavailable(e.to_string()))?;
-                node.bootstrap(request).await.map_err(|s| Status::aborted(format!("{host}: {}", s.message())))
+                let mut node = dial(&store.address).await?;
+                node.bootstrap(request)
+                    .await
+                    .map_err(|s| Status::aborted(format!("{}: {}", store.address, s.message())))
             });
             try_join_all(rounds).await?;
         }
         Ok(())
     }
+}
+
+/// The node at an address that this node was told.
+async fn dial(address: &str) -> Result<NodeClient<Channel>, Status> {
+    let host: HostPort = address.parse().map_err(Status::unavailable)?;
+    client::connect(&host).await.map_err(|e| Status::unavailable(e.to_string()))
 }
 
 /// Asks a node who it is.
@@ -101,12 +103,18 @@ pub(crate) async fn ask(host: &HostPort) -> Result<Candidate, client::ClientErro
     Ok(Candidate {
         dialled: host.to_string(),
         address: info.address,
-        cluster_id: (info.cluster_id != 0).then(|| ClusterId::new(info.cluster_id)),
+        cluster_id: cluster_id(info.cluster_id),
+        wanted: cluster_id(info.wanted_cluster_id),
         store_id: info.store_id,
         plan,
         complete: info.complete,
         stores: info.stores.into_iter().map(|s| (s.store_id, s.address)).collect(),
     })
+}
+
+/// From the wire, where 0 is none.
+fn cluster_id(raw: u64) -> Option<ClusterId> {
+    (raw != 0).then(|| ClusterId::new(raw))
 }
 
 fn address_of((store, address): (StoreId, String)) -> StoreAddress {
@@ -141,19 +149,14 @@ impl From<DataDirError> for Refusal {
 impl Node for NodeService {
     async fn info(&self, _: Request<InfoRequest>) -> Result<Response<InfoResponse>, Status> {
         let ident = self.state.ident();
-        let join = match &self.state.config.membership {
-            Membership::Alone => Vec::new(),
-            Membership::Join(join) => join.iter().map(ToString::to_string).collect(),
-        };
         Ok(Response::new(InfoResponse {
             cluster_id: ident.as_ref().map_or(0, |i| i.cluster_id.get()),
             store_id: ident.as_ref().map_or(0, |i| i.store_id.get()),
             plan: ident.as_ref().and_then(|i| i.plan.as_ref()).map(PlanMessage::from),
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            join,
             address: self.state.config.advertise.to_string(),
             complete: ident.is_some_and(|i| i.complete),
             stores: self.state.members.all().into_iter().map(address_of).collect(),
+            wanted_cluster_id: self.state.config.cluster_id.map_or(0, ClusterId::get),
         }))
     }
 
@@ -183,7 +186,7 @@ impl Node for NodeService {
                 request.store_id
             )));
         };
-        if self.state.config.cluster_id.as_ref().is_some_and(|id| *id != plan.cluster_id.to_string()) {
+        if self.state.config.cluster_id.is_some_and(|id| id != plan.cluster_id) {
             return Err(Status::failed_precondition("the node was started with another --cluster-id"));
         }
         let state = self.state.clone();
@@ -207,7 +210,10 @@ impl Node for NodeService {
     async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<RegisterResponse>, Status> {
         let request = request.into_inner();
         self.check_cluster(request.cluster_id)?;
-        match self.placement()?.register(&request.address, &request.locality).await {
+        let Some(instance) = InstanceId::new(request.instance) else {
+            return Err(Status::invalid_argument("a registration names the instance that asks"));
+        };
+        match self.placement()?.register(&request.address, &request.locality, instance).await {
             Ok(store) => return Ok(Response::new(RegisterResponse { store_id: store.get() })),
             Err(PlacementError::NotLeader) if !request.forwarded => {}
             Err(error) => return Err(error.into()),
@@ -232,11 +238,16 @@ impl Node for NodeService {
         let Some(ident) = self.state.ident() else {
             return Err(Status::failed_precondition("the cluster is not initialised; run: cortado init"));
         };
+        let StatusRequest { forwarded, cluster_id } = request.into_inner();
+        if forwarded {
+            self.check_cluster(cluster_id)?;
+        }
         match self.placement()?.status(ident.cluster_id, self.state.uptime()) {
             Ok(status) => return Ok(Response::new(status)),
-            Err(PlacementError::NotLeader) if !request.into_inner().forwarded => {}
+            Err(PlacementError::NotLeader) if !forwarded => {}
             Err(error) => return Err(error.into()),
         }
-        self.pass_on(|mut node| async move { node.status(StatusRequest { forwarded: true }).await }).await
+        let request = StatusRequest { forwarded: true, cluster_id: ident.cluster_id.get() };
+        self.pass_on(|mut node| async move { node.status(request).await }).await
     }
 }

@@ -1,7 +1,7 @@
 //! The bank: transfers between accounts keep the total at every snapshot.
 //!
-//! 50 accounts, 8 clients over two gateways, 30 seconds with the data region's leader killed in the middle. An auditor reads all balances in
-//! one statement and in one transaction of many statements; each must add up.
+//! 50 accounts, 8 clients over two gateways, 30 seconds with the data region's leader killed in the middle. An auditor at each gateway reads
+//! all balances in one statement and in one transaction of many statements; each must add up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,20 +9,48 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
-use crate::harness::{Cluster, connect, wait_for};
+use crate::clients::{connect, is_transient};
+use crate::harness::Cluster;
+use crate::process::POLL;
 
 const ACCOUNTS: i64 = 50;
 const BALANCE: i64 = 1000;
 const CLIENTS: u64 = 8;
 const TOTAL: i64 = ACCOUNTS * BALANCE;
 
+/// When the leader is killed, when it is started again, and when the clients stop.
+const KILL: Duration = Duration::from_secs(10);
+const RESTART: Duration = Duration::from_secs(18);
+const END: Duration = Duration::from_secs(30);
+
+/// What went through one gateway.
 #[derive(Default)]
 struct Counts {
     transfers: AtomicU64,
-    retries: AtomicU64,
     audits: AtomicU64,
+    retries: AtomicU64,
+}
+
+/// One of the gateways, and how much its counters said at the last look.
+struct Gateway {
+    port: u16,
+    counts: Arc<Counts>,
+    last: (u64, u64),
+}
+
+impl Gateway {
+    /// More must have gone through than was on its way at the last look.
+    fn check_progress(&mut self, when: &str) {
+        let now = (self.counts.transfers.load(Ordering::SeqCst), self.counts.audits.load(Ordering::SeqCst));
+        let (transfers, audits) = (now.0 - self.last.0, now.1 - self.last.1);
+        let retries = self.counts.retries.load(Ordering::SeqCst);
+        println!("port {} {when}: {transfers} transfers, {audits} audits, {retries} retries so far", self.port);
+        assert!(transfers > CLIENTS && audits > 1, "the gateway at port {} stood still {when}", self.port);
+        self.last = now;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,44 +58,35 @@ async fn the_total_never_changes() {
     let seed: u64 = std::env::var("CORTADO_TEST_SEED").ok().map_or_else(rand::random, |s| s.parse().unwrap());
     println!("seed {seed} (repeat the clients' choices with CORTADO_TEST_SEED={seed})");
     let mut cluster = Cluster::start(3).await;
-    let client = cluster.connect(0).await;
-    client.batch_execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)").await.unwrap();
-    for id in 1..=ACCOUNTS {
-        client.execute("INSERT INTO accounts VALUES ($1, $2)", &[&id, &BALANCE]).await.unwrap();
-    }
+    open_accounts(&cluster.connect(0).await).await;
 
-    let mut leader = None;
-    wait_for("a leader", || {
-        leader = cluster.leader_of(2, 0);
-        leader.is_some()
-    });
-    // The gateways stay up; whoever leads the data region is killed, and may be neither.
-    let victim = leader.unwrap();
-    let gateways: Vec<u16> = (0..3).filter(|n| *n != victim).map(|n| cluster.nodes[n].pg).collect();
-
+    // The gateways stay up; whoever leads the data region is killed, and is neither.
+    let victim = cluster.leader_of(2);
+    let gateway = |port| Gateway { port, counts: Arc::default(), last: (0, 0) };
+    let mut gateways: Vec<Gateway> =
+        cluster.gateways(&[(victim + 1) % 3, (victim + 2) % 3]).into_iter().map(gateway).collect();
     let stop = Arc::new(AtomicBool::new(false));
-    let counts = Arc::new(Counts::default());
     let mut tasks = Vec::new();
     for n in 0..CLIENTS {
-        let port = gateways[n as usize % 2];
-        tasks.push(tokio::spawn(transfers(port, seed.wrapping_add(n), stop.clone(), counts.clone())));
+        let gateway = &gateways[n as usize % 2];
+        tasks.push(tokio::spawn(transfers(gateway.port, seed.wrapping_add(n), stop.clone(), gateway.counts.clone())));
     }
-    for port in gateways {
-        tasks.push(tokio::spawn(audits(port, stop.clone(), counts.clone())));
+    for gateway in &gateways {
+        tasks.push(tokio::spawn(audits(gateway.port, stop.clone(), gateway.counts.clone())));
     }
 
     let start = Instant::now();
-    for (at, kill) in [(10, true), (18, false), (30, false)] {
-        while start.elapsed() < Duration::from_secs(at) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            assert!(tasks.iter().all(|task| !task.is_finished()), "a client failed");
-        }
-        match (at, kill) {
-            (_, true) => cluster.kill(victim),
-            (18, false) => cluster.spawn(victim),
-            _ => {}
-        }
-    }
+    let mut all_progressed = |when: &str| gateways.iter_mut().for_each(|gateway| gateway.check_progress(when));
+    load_until(start + KILL, &tasks).await;
+    all_progressed("before the kill");
+    assert!(cluster.leads(victim) > 0, "the victim leads");
+    cluster.kill(victim);
+    load_until(start + RESTART, &tasks).await;
+    all_progressed("between the kill and the restart");
+    cluster.spawn(victim);
+    load_until(start + END, &tasks).await;
+    all_progressed("after the restart");
+
     stop.store(true, Ordering::SeqCst);
     for task in tasks {
         task.await.unwrap();
@@ -78,23 +97,38 @@ async fn the_total_never_changes() {
         let total: i64 = client.query_one("SELECT sum(balance)::bigint FROM accounts", &[]).await.unwrap().get(0);
         assert_eq!(total, TOTAL, "at the end, on node {}", node + 1);
     }
-    let read = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
-    let (transfers, audits) = (read(&counts.transfers), read(&counts.audits));
-    println!("{transfers} transfers, {} retries, {audits} audits", read(&counts.retries));
-    assert!(transfers > 100 && audits > 10, "the test must have done something");
+}
+
+async fn open_accounts(client: &Client) {
+    client.batch_execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)").await.unwrap();
+    for id in 1..=ACCOUNTS {
+        client.execute("INSERT INTO accounts VALUES ($1, $2)", &[&id, &BALANCE]).await.unwrap();
+    }
+}
+
+/// Lets the clients work; none of them may fail.
+async fn load_until(end: Instant, tasks: &[JoinHandle<()>]) {
+    while Instant::now() < end {
+        assert!(tasks.iter().all(|task| !task.is_finished()), "a client failed");
+        tokio::time::sleep(POLL).await;
+    }
 }
 
 async fn transfers(port: u16, seed: u64, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     let mut rng = StdRng::seed_from_u64(seed);
     while !stop.load(Ordering::SeqCst) {
-        let Some(mut client) = connect(port).await else { continue };
+        let Some(mut client) = connect(&[port]).await else {
+            tokio::time::sleep(POLL).await;
+            continue;
+        };
         while !stop.load(Ordering::SeqCst) && !client.is_closed() {
             let from = rng.random_range(1..=ACCOUNTS);
             let to = (from + rng.random_range(1..ACCOUNTS) - 1) % ACCOUNTS + 1;
             let amount = rng.random_range(1..=10);
             match transfer(&mut client, from, to, amount).await {
                 Ok(()) => counts.transfers.fetch_add(1, Ordering::SeqCst),
-                Err(_) => counts.retries.fetch_add(1, Ordering::SeqCst),
+                Err(error) if is_transient(&error) => counts.retries.fetch_add(1, Ordering::SeqCst),
+                Err(error) => panic!("a transfer through port {port}: {error:?}"),
             };
         }
     }
@@ -113,11 +147,18 @@ async fn transfer(client: &mut Client, from: i64, to: i64, amount: i64) -> Resul
 
 async fn audits(port: u16, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     while !stop.load(Ordering::SeqCst) {
-        let Some(mut client) = connect(port).await else { continue };
+        let Some(mut client) = connect(&[port]).await else {
+            tokio::time::sleep(POLL).await;
+            continue;
+        };
         while !stop.load(Ordering::SeqCst) && !client.is_closed() {
-            if let Ok(totals) = audit(&mut client).await {
-                assert_eq!(totals, [TOTAL, TOTAL, TOTAL], "money appeared or vanished");
-                counts.audits.fetch_add(1, Ordering::SeqCst);
+            match audit(&mut client).await {
+                Ok(totals) => {
+                    assert_eq!(totals, [TOTAL, TOTAL, TOTAL], "money appeared or vanished");
+                    counts.audits.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(error) if is_transient(&error) => drop(counts.retries.fetch_add(1, Ordering::SeqCst)),
+                Err(error) => panic!("an audit through port {port}: {error:?}"),
             }
         }
     }

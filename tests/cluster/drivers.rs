@@ -2,11 +2,14 @@
 //!
 //! `make test` installs psql and psycopg (Debian: postgresql-client, python3-psycopg); without them the test fails and says so.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use bytes::BytesMut;
 use tokio_postgres::Client;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::harness::Cluster;
 
@@ -14,33 +17,57 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers")
 }
 
+/// A statement of the script, with the values of its parameters as SQL literals.
+struct Run {
+    statement: String,
+    values: Vec<String>,
+}
+
 /// The statements of the script, and what they must show: rows and SQLSTATEs in order.
-fn script() -> (Vec<String>, Vec<String>) {
+fn script() -> (Vec<Run>, Vec<String>) {
     let text = std::fs::read_to_string(folder().join("script.sql")).unwrap();
-    let (expected, rest): (Vec<&str>, Vec<&str>) =
-        text.lines().partition(|line| line.starts_with("--> ") || line.starts_with("--! "));
-    let statements = rest.into_iter().filter(|line| !line.is_empty() && !line.starts_with("--"));
-    let own = |line: &str| line.to_string();
-    (statements.map(own).collect(), expected.into_iter().map(own).collect())
+    let (mut runs, mut expected): (Vec<Run>, Vec<String>) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        if line.starts_with("--> ") || line.starts_with("--! ") {
+            expected.push(line.to_string());
+        } else if let Some(values) = line.strip_prefix("--$ ") {
+            let values = values.split('|').map(str::to_string).collect();
+            match runs.last_mut().expect("a statement before its values") {
+                first if first.values.is_empty() => first.values = values,
+                earlier => {
+                    let statement = earlier.statement.clone();
+                    runs.push(Run { statement, values });
+                }
+            }
+        } else if !line.is_empty() && !line.starts_with("--") {
+            runs.push(Run { statement: line.to_string(), values: Vec::new() });
+        }
+    }
+    (runs, expected)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drivers_agree() {
     let cluster = Cluster::start(3).await;
-    let (statements, expected) = script();
-    assert!(expected.len() > 20);
+    let (runs, expected) = script();
+    assert!(expected.len() > 20 && runs.iter().any(|run| !run.values.is_empty()));
     let port = |node: usize| cluster.nodes[node].pg;
-    assert_eq!(with_psql(port(0), &statements), expected, "psql");
-    assert_eq!(with_tokio_postgres(&cluster.connect(1).await, &statements).await, expected, "tokio-postgres");
+    assert_eq!(with_psql(port(0), &runs), expected, "psql");
+    assert_eq!(with_tokio_postgres(&cluster.connect(1).await, &runs).await, expected, "tokio-postgres");
     assert_eq!(with_psycopg(port(2), "text"), expected, "psycopg, text");
     assert_eq!(with_psycopg(port(0), "binary"), expected, "psycopg, binary");
 }
 
-fn with_psql(port: u16, statements: &[String]) -> Vec<String> {
+fn with_psql(port: u16, runs: &[Run]) -> Vec<String> {
     let mut input = String::new();
-    for statement in statements {
+    for run in runs {
+        // It has no parameters before its version 16. The last first, so that $1 is not found in $10.
+        let mut statement = run.statement.clone();
+        for (at, value) in run.values.iter().enumerate().rev() {
+            statement = statement.replace(&format!("${}", at + 1), value);
+        }
         // psql's errors go to another stream than its rows; asked in between, it tells them in place.
-        input.push_str(statement);
+        input.push_str(&statement);
         input.push_str(";\n\\if :ERROR\n\\echo --! :SQLSTATE\n\\endif\n");
     }
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -49,6 +76,7 @@ fn with_psql(port: u16, statements: &[String]) -> Vec<String> {
         .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "postgres", "-XAtq", "-P", "null=\\N", "-f"])
         .arg(file.path())
         .env("PGCLIENTENCODING", "UTF8")
+        .env_remove("PGTZ")
         .output()
         .expect("psql must be installed: apt-get install postgresql-client");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -68,10 +96,12 @@ fn from_psql(line: &str) -> String {
     format!("--> {}", line.split('|').map(value).collect::<Vec<_>>().join("|"))
 }
 
-async fn with_tokio_postgres(client: &Client, statements: &[String]) -> Vec<String> {
+async fn with_tokio_postgres(client: &Client, runs: &[Run]) -> Vec<String> {
     let mut seen = Vec::new();
-    for statement in statements {
-        match client.query(statement, &[]).await {
+    for Run { statement, values } in runs {
+        let values: Vec<Literal<'_>> = values.iter().map(|value| Literal(value)).collect();
+        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+        match client.query(statement, &values).await {
             Ok(rows) => seen.extend(rows.iter().map(|row| {
                 let values = row.columns().iter().enumerate().map(|(i, column)| show(row, i, column.type_()));
                 format!("--> {}", values.collect::<Vec<_>>().join("|"))
@@ -85,6 +115,52 @@ async fn with_tokio_postgres(client: &Client, statements: &[String]) -> Vec<Stri
     seen
 }
 
+/// A value of the script as a parameter: in binary, as the type that the server asks for.
+#[derive(Debug)]
+struct Literal<'a>(&'a str);
+
+impl Literal<'_> {
+    fn text(&self) -> String {
+        self.0.trim_matches('\'').replace("''", "'")
+    }
+}
+
+impl ToSql for Literal<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        if self.0 == "NULL" {
+            return Ok(IsNull::Yes);
+        }
+        match *ty {
+            Type::BOOL => (self.0 == "true").to_sql(ty, out),
+            Type::INT2 => self.0.parse::<i16>()?.to_sql(ty, out),
+            Type::INT4 => self.0.parse::<i32>()?.to_sql(ty, out),
+            Type::INT8 => self.0.parse::<i64>()?.to_sql(ty, out),
+            Type::FLOAT8 => self.0.parse::<f64>()?.to_sql(ty, out),
+            Type::BYTEA => unhex(&self.text())?.to_sql(ty, out),
+            Type::TEXT | Type::VARCHAR | Type::TIMESTAMPTZ => {
+                out.extend_from_slice(self.text().as_bytes());
+                Ok(IsNull::No)
+            }
+            ref other => Err(format!("the script has no parameter of type {other}").into()),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, ty: &Type) -> Format {
+        if *ty == Type::TIMESTAMPTZ { Format::Text } else { Format::Binary }
+    }
+
+    to_sql_checked!();
+}
+
+fn unhex(text: &str) -> Result<Vec<u8>, Box<dyn Error + Sync + Send>> {
+    let digits = text.strip_prefix("\\x").ok_or("bytes are written as \\x...")?.as_bytes();
+    digits.chunks(2).map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
+}
+
 fn show(row: &tokio_postgres::Row, i: usize, ty: &Type) -> String {
     fn text<T: std::fmt::Display>(value: Option<T>) -> String {
         value.map_or_else(|| "\\N".to_string(), |value| value.to_string())
@@ -96,8 +172,44 @@ fn show(row: &tokio_postgres::Row, i: usize, ty: &Type) -> String {
         Type::INT8 => text(row.get::<_, Option<i64>>(i)),
         Type::FLOAT8 => text(row.get::<_, Option<f64>>(i)),
         Type::TEXT | Type::VARCHAR => text(row.get::<_, Option<&str>>(i)),
+        Type::BYTEA => text(row.get::<_, Option<&[u8]>>(i).map(hex)),
+        Type::TIMESTAMPTZ => text(row.get::<_, Option<SystemTime>>(i).map(utc)),
         ref other => panic!("the script has no column of type {other}"),
     }
+}
+
+/// Bytes as PostgreSQL writes them.
+fn hex(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\\x{digits}")
+}
+
+/// A moment as PostgreSQL writes it, in UTC.
+fn utc(moment: SystemTime) -> String {
+    const DAY: i128 = 86_400_000_000;
+    let micros = match moment.duration_since(UNIX_EPOCH) {
+        Ok(after) => after.as_micros() as i128,
+        Err(before) => -(before.duration().as_micros() as i128),
+    };
+    let (year, month, day) = date(micros.div_euclid(DAY) as i64);
+    let time = micros.rem_euclid(DAY);
+    let (seconds, fraction) = (time / 1_000_000, time % 1_000_000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let fraction = format!(".{fraction:06}");
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}+00")
+}
+
+/// The date so many days after 1970-01-01. Years are counted from March, so that the leap day is their last; 400 of them repeat.
+fn date(days: i64) -> (i64, i64, i64) {
+    let since_march_0000 = days + 719_468;
+    let (era, day) = (since_march_0000.div_euclid(146_097), since_march_0000.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + next_year, month, day_of_month)
 }
 
 fn with_psycopg(port: u16, mode: &str) -> Vec<String> {
@@ -114,6 +226,7 @@ fn with_psycopg(port: u16, mode: &str) -> Vec<String> {
         .arg(port.to_string())
         .arg(folder().join("script.sql"))
         .arg(mode)
+        .env_remove("PGTZ")
         .output()
         .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));

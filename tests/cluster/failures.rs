@@ -1,108 +1,53 @@
-//! Nodes die while a client writes.
+//! Nodes die while clients write.
 //!
-//! The client writes one row after the other through one gateway, reconnecting as a driver with retries does. What was acknowledged
-//! must be there at the end; what was not may be there or not.
+//! A client writes one row after the other, reconnecting as a driver with retries does. What was acknowledged must be there at the
+//! end, with its value; what was not may be there or not.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinHandle;
-use tokio_postgres::error::SqlState;
-
-use crate::harness::{Cluster, PATIENCE, connect};
+use crate::clients::{Writer, Written, check, create_log};
+use crate::harness::Cluster;
+use crate::process::{PATIENCE, wait_for};
 
 /// Writing must go on this soon after a kill.
 const RECOVERY: Duration = Duration::from_secs(5);
-
-/// A client that inserts 1, 2, 3, ... until it is told to stop.
-struct Writer {
-    stop: Arc<AtomicBool>,
-    acknowledged: Arc<AtomicU64>,
-    task: JoinHandle<BTreeSet<i64>>,
-}
-
-impl Writer {
-    fn start(port: u16) -> Writer {
-        let stop = Arc::new(AtomicBool::new(false));
-        let acknowledged = Arc::new(AtomicU64::new(0));
-        let task = tokio::spawn(write(port, stop.clone(), acknowledged.clone()));
-        Writer { stop, acknowledged, task }
-    }
-
-    /// Waits until `more` further rows are acknowledged; how long that took.
-    async fn progress(&self, more: u64) -> Duration {
-        let start = Instant::now();
-        let target = self.acknowledged.load(Ordering::SeqCst) + more;
-        while self.acknowledged.load(Ordering::SeqCst) < target {
-            assert!(start.elapsed() < PATIENCE, "writing does not go on");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        start.elapsed()
-    }
-
-    async fn finish(self) -> BTreeSet<i64> {
-        self.stop.store(true, Ordering::SeqCst);
-        self.task.await.unwrap()
-    }
-}
-
-async fn write(port: u16, stop: Arc<AtomicBool>, acknowledged: Arc<AtomicU64>) -> BTreeSet<i64> {
-    let mut done = BTreeSet::new();
-    let mut next = 0;
-    while !stop.load(Ordering::SeqCst) {
-        let Some(client) = connect(port).await else {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            continue;
-        };
-        while !stop.load(Ordering::SeqCst) {
-            next += 1;
-            match client.execute("INSERT INTO log VALUES ($1, $2)", &[&next, &format!("row {next}")]).await {
-                Ok(1) => {
-                    done.insert(next);
-                    acknowledged.fetch_add(1, Ordering::SeqCst);
-                }
-                Ok(n) => panic!("one row was inserted, not {n}"),
-                // The fate of this row is open; the next one is another row, so no retry is needed.
-                Err(error) if client.is_closed() || is_transient(&error) => break,
-                Err(error) => panic!("row {next}: {error:?}"),
-            }
-        }
-    }
-    done
-}
-
-/// Errors that a client meets while a cluster recovers.
-fn is_transient(error: &tokio_postgres::Error) -> bool {
-    let Some(code) = error.code() else { return true };
-    [
-        SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
-        SqlState::CANNOT_CONNECT_NOW,
-        SqlState::ADMIN_SHUTDOWN,
-        SqlState::T_R_SERIALIZATION_FAILURE,
-    ]
-    .contains(code)
-}
-
-async fn rows(cluster: &Cluster, node: usize) -> BTreeSet<i64> {
-    let client = cluster.connect(node).await;
-    client.query("SELECT id FROM log", &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
-}
-
-async fn check(cluster: &Cluster, acknowledged: &BTreeSet<i64>) {
-    for node in 0..cluster.nodes.len() {
-        let found = rows(cluster, node).await;
-        let lost: Vec<_> = acknowledged.difference(&found).collect();
-        assert!(lost.is_empty(), "{} acknowledged rows are lost on node {}: {lost:?}", lost.len(), node + 1);
-    }
-}
+/// Numbers of rows that no writer before gets to.
+const APART: i64 = 1 << 32;
 
 async fn cluster_with_table() -> Cluster {
     let cluster = Cluster::start(3).await;
-    let client = cluster.connect(0).await;
-    client.batch_execute("CREATE TABLE log (id bigint PRIMARY KEY, v text NOT NULL)").await.unwrap();
+    create_log(&cluster).await;
     cluster
+}
+
+/// Waits until both regions have a leader that says so itself; the nodes that lead any.
+fn leaders(cluster: &Cluster) -> Vec<usize> {
+    let mut found = Vec::new();
+    wait_for("a leader of each region", || {
+        let leads: Vec<usize> = (0..3).map(|node| cluster.leads(node)).collect();
+        found = (0..3).filter(|node| leads[*node] > 0).collect();
+        leads.iter().sum::<usize>() == 2
+    });
+    found
+}
+
+/// Restarts nodes until one of them leads both regions, and tells which.
+///
+/// A node that stops in order hands its leadership to one of the two others, to the same one whenever both are level. So the
+/// two leaders take turns in stopping.
+async fn one_leader_of_both(cluster: &mut Cluster) -> usize {
+    for attempt in 0..16 {
+        match leaders(cluster)[..] {
+            [both] => return both,
+            ref two => {
+                let node = two[attempt % 2];
+                assert_eq!(cluster.terminate(node), Some(0));
+                cluster.spawn(node);
+                cluster.wait_until_serving(node).await;
+            }
+        }
+    }
+    panic!("no node came to lead both regions");
 }
 
 /// Waits until the replicas of the killed and restarted node have applied what the others have.
@@ -120,7 +65,7 @@ async fn wait_until_caught_up(cluster: &Cluster, node: usize) {
             newest.is_some() && applied(region, node) == newest
         };
         let alive = status["nodes"].as_array().is_some_and(|nodes| nodes.iter().all(|n| n["state"] == "alive"));
-        if alive && !regions.is_empty() && regions.iter().all(level) {
+        if alive && regions.len() == 2 && regions.iter().all(level) {
             return;
         }
         assert!(Instant::now() < deadline, "node {} does not catch up: {status:#}", node + 1);
@@ -128,81 +73,97 @@ async fn wait_until_caught_up(cluster: &Cluster, node: usize) {
     }
 }
 
-/// Kills each node in turn, the leader of both regions first; writes through a node that stays.
+/// Kills a node under a writer that knows the given gateways, restarts it, and waits until it has caught up.
+async fn kill_one(
+    cluster: &mut Cluster,
+    victim: usize,
+    gateways: &[usize],
+    leads: Option<usize>,
+    first: i64,
+) -> Written {
+    let writer = Writer::start(cluster.gateways(gateways), first);
+    writer.progress(100).await;
+    if let Some(regions) = leads {
+        assert_eq!(cluster.leads(victim), regions, "leadership moved without a reason");
+    }
+    let kill = Instant::now();
+    cluster.kill(victim);
+    writer.progress(100).await;
+    let outage = writer.largest_gap(kill);
+    cluster.spawn(victim);
+    cluster.wait_until_serving(victim).await;
+    writer.progress(100).await;
+    let largest = writer.largest_gap(kill);
+    println!("killed node {}: writing stood still for {outage:?}, at most {largest:?} until it was back", victim + 1);
+    assert!(largest < RECOVERY, "writing stood still for {largest:?}");
+    let written = writer.finish().await;
+    wait_until_caught_up(cluster, victim).await;
+    written
+}
+
+/// Kills each node: the leader of both regions, then the gateway of the client, which goes on through another, then the one left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_one_node_may_die() {
     let mut cluster = cluster_with_table().await;
-    for round in 0..3 {
-        // Round 0 kills the leader of the data region, round 1 the system region's, round 2 whoever is left.
-        let leader = |cluster: &Cluster, region| {
-            let mut found = None;
-            crate::harness::wait_for("a leader", || {
-                found = (0..3).find_map(|ask| cluster.leader_of(region, ask));
-                found.is_some()
-            });
-            found.unwrap()
-        };
-        let victim = match round {
-            0 => leader(&cluster, 2),
-            1 => leader(&cluster, 1),
-            _ => (0..3).find(|n| *n != leader(&cluster, 1) && *n != leader(&cluster, 2)).unwrap_or(2),
-        };
-        let gateway = (victim + 1) % 3;
-        if round > 0 {
-            cluster.connect(gateway).await.batch_execute("TRUNCATE log").await.unwrap();
-        }
-        let writer = Writer::start(cluster.nodes[gateway].pg);
-        writer.progress(100).await;
-        cluster.kill(victim);
-        let outage = writer.progress(1).await;
-        println!("round {round}: killed node {}, writing went on after {outage:?}", victim + 1);
-        assert!(outage < RECOVERY, "writing stood still for {outage:?}");
-        writer.progress(50).await;
-        cluster.spawn(victim);
-        cluster.wait_until_serving(victim).await;
-        writer.progress(50).await;
-        let acknowledged = writer.finish().await;
-        wait_until_caught_up(&cluster, victim).await;
-        check(&cluster, &acknowledged).await;
-    }
+    let both = one_leader_of_both(&mut cluster).await;
+    let (second, third) = ((both + 1) % 3, (both + 2) % 3);
+    let mut written = vec![kill_one(&mut cluster, both, &[second], Some(2), 0).await];
+    check(&cluster, &written).await;
+    written.push(kill_one(&mut cluster, second, &[second, third, both], None, APART).await);
+    check(&cluster, &written).await;
+    written.push(kill_one(&mut cluster, third, &[both], None, 2 * APART).await);
+    check(&cluster, &written).await;
 }
 
-/// Kills all nodes at once in the middle of writing.
+/// Kills all nodes at once in the middle of writing, twice: what the first recovery left behind must stand a second one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_nodes_may_die_at_once() {
     let mut cluster = cluster_with_table().await;
-    let writer = Writer::start(cluster.nodes[0].pg);
-    writer.progress(300).await;
-    for node in 0..3 {
-        cluster.kill(node);
+    let mut written = Vec::new();
+    for round in 0..2 {
+        let writer = Writer::start(cluster.gateways(&[0]), round * APART);
+        writer.progress(200).await;
+        cluster.kill_all(&[0, 1, 2]);
+        for node in 0..3 {
+            cluster.spawn(node);
+        }
+        for node in 0..3 {
+            cluster.wait_until_serving(node).await;
+        }
+        writer.progress(50).await;
+        written.push(writer.finish().await);
+        check(&cluster, &written).await;
     }
-    for node in 0..3 {
-        cluster.spawn(node);
-    }
-    for node in 0..3 {
-        cluster.wait_until_serving(node).await;
-    }
-    writer.progress(50).await;
-    let acknowledged = writer.finish().await;
-    check(&cluster, &acknowledged).await;
 }
 
-/// A polite stop: exit code 0, leadership moves away, the others go on at once, and the node comes back.
+/// A polite stop: exit code 0, leadership moves away, clients of the others and its own go on soon, and the node comes back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_stops_politely() {
     let mut cluster = cluster_with_table().await;
-    let mut leader = None;
-    crate::harness::wait_for("a leader", || {
-        leader = cluster.leader_of(2, 0);
-        leader.is_some()
-    });
-    let leader = leader.unwrap();
-    let writer = Writer::start(cluster.nodes[(leader + 1) % 3].pg);
-    writer.progress(50).await;
+    let leader = one_leader_of_both(&mut cluster).await;
+    let others = [(leader + 1) % 3, (leader + 2) % 3];
+    let elsewhere = Writer::start(cluster.gateways(&others), 0);
+    let here = Writer::start(cluster.gateways(&[leader, others[0], others[1]]), APART);
+    elsewhere.progress(50).await;
+    here.progress(50).await;
+    assert_eq!(cluster.leads(leader), 2, "leadership moved without a reason");
+
+    let stop = Instant::now();
     assert_eq!(cluster.terminate(leader), Some(0), "SIGTERM ends in exit code 0");
-    writer.progress(50).await;
+    let new = leaders(&cluster);
+    assert!(!new.contains(&leader), "leadership moved to {new:?}");
+    elsewhere.progress(50).await;
+    here.progress(50).await;
     cluster.spawn(leader);
     cluster.wait_until_serving(leader).await;
-    let acknowledged = writer.finish().await;
-    check(&cluster, &acknowledged).await;
+    elsewhere.progress(50).await;
+    here.progress(50).await;
+    for writer in [&elsewhere, &here] {
+        let largest = writer.largest_gap(stop);
+        println!("writing stood still for at most {largest:?}");
+        assert!(largest < RECOVERY, "writing stood still for {largest:?}");
+    }
+    let written = [elsewhere.finish().await, here.finish().await];
+    wait_until_caught_up(&cluster, leader).await;
+    check(&cluster, &written).await;
 }

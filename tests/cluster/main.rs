@@ -3,7 +3,11 @@
 //! - [`failures`]: nodes die while clients write; nothing acknowledged is lost and writing goes on.
 //! - [`bank`]: transfers between accounts keep the total at every snapshot, through a crash.
 //! - [`drivers`]: tokio-postgres, psycopg and psql run one script and see the same.
-//! - [`command_line`]: what is typed wrongly is told in one line, and changes nothing.
+//! - [`command_line`], [`joining`]: what is typed wrongly, and who does not belong, is told in one line, and nothing changes.
+//! - [`demo`], [`single_node`]: what the commands promise, from the first line they print to the last process they end.
+//! - [`serving`]: what a node says while it cannot serve.
+//!
+//! [`process`] runs the binary, [`harness`] clusters of it, [`clients`] talk to them.
 
 #![allow(
     missing_docs,
@@ -15,7 +19,13 @@
 )]
 
 mod bank;
+mod clients;
 mod command_line;
+mod demo;
 mod drivers;
 mod failures;
 mod harness;
+mod joining;
+mod process;
+mod serving;
+mod single_node;

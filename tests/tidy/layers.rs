@@ -1,7 +1,9 @@
 //! Crates know only what lies below them: `sql -> txn -> kv -> raftstore -> engine`, and `tso` is a leaf.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
+use crate::paths::{self, Named};
 use crate::source::{self, Source};
 
 /// What each crate may depend on. The root package sees all.
@@ -31,50 +33,85 @@ fn wrong_dependencies(edges: &[(String, String, bool)]) -> Vec<String> {
 /// Findings in the paths that a file names.
 fn wrong_uses(file: &Source) -> Vec<String> {
     let krate = file.path.split('/').next().unwrap_or("");
-    let Some(below) = allowed(krate) else {
+    let Some(below) = allowed(krate).filter(|_| !file.is_test()) else {
         return Vec::new();
     };
-    let mut findings = Vec::new();
-    for (number, line) in file.text.lines().enumerate() {
-        let code = line.split("//").next().unwrap_or("");
-        for (other, _) in ALLOWED {
-            let names_it = code.contains(&format!("use {other}::")) || code.contains(&format!(" {other}::"));
-            if names_it && other != krate && !below.contains(&other) && !file.is_test() {
-                findings.push(format!("{}:{}: {krate} must not know {other}", file.path, number + 1));
-            }
-        }
-        if let Some(side) = wrong_side_of_kv(&file.path, code) {
-            findings.push(format!(
-                "{}:{}: kv's client and server must not import each other ({side})",
-                file.path,
-                number + 1
-            ));
-        }
-    }
+    let is_wrong = |named: &&Named| {
+        let first = named.path[0].as_str();
+        // A name alone, outside of a `use`, is a variable.
+        let is_crate = named.imported || named.path.len() > 1;
+        is_crate && first != krate && allowed(first).is_some() && !below.contains(&first)
+    };
+    let found = paths::of(file);
+    let wrong = found.iter().filter(is_wrong);
+    let mut findings: Vec<String> =
+        wrong.map(|named| format!("{}:{}: {krate} must not know {}", file.path, named.line, named.path[0])).collect();
+    findings.dedup();
     findings
 }
 
-/// Inside `kv`, `client` and the server's modules meet only in `api`.
-fn wrong_side_of_kv(path: &str, code: &str) -> Option<&'static str> {
-    const SERVER: [&str; 9] = [
-        "crate::server",
-        "crate::scheduler",
-        "crate::service",
-        "crate::latch",
-        "crate::read",
-        "crate::mvcc",
-        "crate::percolator",
-        "crate::grants",
-        "crate::placement",
-    ];
-    // The test double is a server and a client's endpoint at once: that is its purpose.
-    if path.starts_with("kv/src/memory") {
-        return None;
+/// The modules of `kv`, read from its `lib.rs`: the client's, those where it meets the server, and all others, which are the server's.
+struct KvSides {
+    modules: Vec<String>,
+    reexports: BTreeMap<String, Vec<String>>,
+}
+
+/// Where client and server meet: requests and answers, their wire form and its limits, and keys.
+const MEETING: [&str; 4] = ["api", "key", "proto", "size"];
+const CLIENT: &str = "client";
+/// The test double is a server and a client's endpoint at once: that is its purpose.
+const DOUBLE: &str = "memory";
+
+impl KvSides {
+    fn read(lib: &Source) -> KvSides {
+        let parsed = lib.parse();
+        let modules = parsed.items.iter().filter_map(|item| match item {
+            syn::Item::Mod(item) => Some(item.ident.to_string()),
+            _ => None,
+        });
+        KvSides { modules: modules.collect(), reexports: paths::reexports(lib) }
     }
-    if path.starts_with("kv/src/client") {
-        return SERVER.iter().find(|module| code.contains(*module)).copied();
+
+    /// Names above that `lib.rs` does not have: the rule would look at nothing.
+    fn stale(&self) -> Vec<String> {
+        let named = MEETING.iter().chain([&CLIENT, &DOUBLE]);
+        let gone = named.filter(|name| !self.modules.iter().any(|module| module == *name));
+        gone.map(|name| format!("tests/tidy/layers.rs names {name}, which kv/src/lib.rs does not declare")).collect()
     }
-    (path.starts_with("kv/src/") && code.contains("crate::client")).then_some("crate::client")
+
+    /// The module of `kv` that a path leads into; `*` for all of them.
+    fn module<'a>(&'a self, path: &'a [String]) -> Option<&'a str> {
+        let (root, rest) = path.split_first()?;
+        let name = rest.first().filter(|_| root == "crate")?;
+        match self.reexports.get(name) {
+            Some(origin) if !self.modules.contains(name) => origin.iter().find(|part| *part != "crate"),
+            _ => Some(name),
+        }
+        .map(String::as_str)
+    }
+
+    /// Inside `kv`, the client and the server's modules must not know each other.
+    fn findings(&self, file: &Source) -> Vec<String> {
+        let Some(inside) = file.path.strip_prefix("kv/src/") else {
+            return Vec::new();
+        };
+        let own = inside.split(['/', '.']).next().unwrap_or("");
+        if own == DOUBLE || own == "lib" {
+            return Vec::new();
+        }
+        let is_wrong = |module: &str| match own == CLIENT {
+            true => module != CLIENT && !MEETING.contains(&module),
+            false => module == CLIENT || module == "*",
+        };
+        let mut findings = Vec::new();
+        for named in paths::of(file) {
+            if let Some(module) = self.module(&named.path).filter(|module| is_wrong(module)) {
+                findings.push(format!("{}:{}: kv's {own} must not know {module}", file.path, named.line));
+            }
+        }
+        findings.dedup();
+        findings
+    }
 }
 
 #[test]
@@ -103,6 +140,16 @@ fn files_name_downward_only() {
 }
 
 #[test]
+fn the_two_sides_of_kv_meet_in_its_api_only() {
+    let files = source::all();
+    let lib = files.iter().find(|file| file.path == "kv/src/lib.rs").unwrap();
+    let sides = KvSides::read(lib);
+    let mut findings = sides.stale();
+    findings.extend(files.iter().flat_map(|file| sides.findings(file)));
+    crate::assert_clean(findings);
+}
+
+#[test]
 fn breaches_are_found() {
     let edge = |from: &str, to: &str, dev| (from.to_string(), to.to_string(), dev);
     assert_eq!(wrong_dependencies(&[edge("engine", "kv", false)]).len(), 1);
@@ -113,9 +160,61 @@ fn breaches_are_found() {
     );
 
     let breach = |path: &str, text: &str| wrong_uses(&Source::fake(path, text)).len();
-    assert_eq!(breach("engine/src/x.rs", "use raftstore::Region;"), 1);
-    assert_eq!(breach("txn/src/x.rs", "let x = raftstore::RegionId::new(1);"), 1);
-    assert_eq!(breach("kv/src/client/x.rs", "use crate::percolator::prewrite;"), 1);
-    assert_eq!(breach("kv/src/server.rs", "use crate::client::Client;"), 1);
-    assert_eq!(breach("kv/src/server.rs", "use crate::api::Request; // not crate::client"), 0);
+    for text in [
+        "use raftstore::Region;",
+        "use ::raftstore::Region;",
+        "use {std::fmt, raftstore::{Region, RegionId}};",
+        "use raftstore as r;\nfn a() -> r::Region {}",
+        "extern crate raftstore;",
+        "fn a(id: raftstore::RegionId) {}",
+        "fn a() { let x = vec![raftstore::RegionId::new(1)]; }",
+        "impl From<(raftstore::RegionId, u8)> for A {}",
+        "mod tests {\n    use raftstore::Region;\n}",
+    ] {
+        assert!(breach("txn/src/x.rs", text) >= 1, "in\n{text}");
+        assert_eq!(breach("kv/src/x.rs", text), 0, "kv may:\n{text}");
+        assert_eq!(breach("txn/tests/x.rs", text), 0, "tests may:\n{text}");
+    }
+    assert_eq!(breach("engine/src/x.rs", "// kv::Key\nconst A: &str = \"kv::Key\";\nfn f(kv: u8) -> u8 { kv }"), 0);
+}
+
+#[test]
+fn breaches_inside_kv_are_found() {
+    let lib = "pub mod api;\npub mod client;\nmod key;\nmod memory;\nmod proto;\nmod size;\nmod scheduler;\nmod port;\n\
+               pub use key::Key;\npub use scheduler::Scheduler;\npub use client::Client;";
+    let sides = KvSides::read(&Source::fake("kv/src/lib.rs", lib));
+    assert_eq!(sides.stale(), Vec::<String>::new());
+    let gone = KvSides::read(&Source::fake("kv/src/lib.rs", &lib.replace("pub mod api;", "")));
+    assert_eq!(gone.stale().len(), 1);
+
+    let breach = |path: &str, text: &str| sides.findings(&Source::fake(path, text)).len();
+    for text in [
+        "use crate::scheduler::Scheduler;",
+        "use crate::{api::Request, scheduler::Scheduler};",
+        "use crate::{\n    api::{Request, Response},\n    scheduler::{self as plan},\n};",
+        "use super::super::scheduler::Scheduler;",
+        "use super::super::{api::Request, port};",
+        "use crate::Scheduler;",
+        "use crate::*;",
+        "fn a() -> crate::scheduler::Scheduler {}",
+        "fn a() { let x = vec![crate::port::open()]; }",
+        "mod tests {\n    use super::super::super::port::Port;\n}",
+    ] {
+        assert_eq!(breach("kv/src/client/scan.rs", text), 1, "in\n{text}");
+    }
+    assert_eq!(breach("kv/src/client/mod.rs", "use super::scheduler::Scheduler;"), 1, "one level up is the root");
+    for text in [
+        "use crate::client::Client;",
+        "use crate::{api::Request, client};",
+        "use super::client::Client;",
+        "use crate::Client;",
+        "fn a() { super::client::connect(); }",
+    ] {
+        assert_eq!(breach("kv/src/scheduler.rs", text), 1, "in\n{text}");
+        assert_eq!(breach("kv/src/memory/mod.rs", text), 0, "the double may:\n{text}");
+    }
+    let fine = "use crate::api::Request; // not crate::scheduler\nuse super::scan;\nuse crate::Key;\n\
+                use crate::proto::pb;\nuse crate::client::bound;\nconst A: &str = \"crate::scheduler\";";
+    assert_eq!(breach("kv/src/client/dispatch.rs", fine), 0);
+    assert_eq!(breach("kv/src/scheduler.rs", "use crate::{api::Request, port::Port}; // not crate::client"), 0);
 }

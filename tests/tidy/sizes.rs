@@ -62,9 +62,8 @@ fn too_long(file: &Source) -> Vec<(String, usize)> {
     if lines > FILE_LINES {
         found.push((file.path.clone(), lines));
     }
-    let parsed = syn::parse_file(&file.text).unwrap_or_else(|e| panic!("{}: {e}", file.path));
     let mut functions = Functions { path: Vec::new(), long: Vec::new() };
-    functions.visit_file(&parsed);
+    functions.visit_file(&file.parse());
     found.extend(functions.long.into_iter().map(|(name, lines)| (format!("{} {name}", file.path), lines)));
     found
 }

@@ -1,9 +1,9 @@
-//! The source files that the rules look at.
+//! The files that the rules look at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A Rust file of the workspace.
+/// A text file of the workspace.
 pub struct Source {
     /// Path from the root, with `/`.
     pub path: String,
@@ -23,6 +23,16 @@ impl Source {
         let folder = parts[..parts.len() - 1].iter().any(|p| ["tests", "benches", "examples", "fuzz"].contains(p));
         folder || self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs")
     }
+
+    /// Whether it is Rust.
+    pub fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// A Rust file as its syntax.
+    pub fn parse(&self) -> syn::File {
+        syn::parse_file(&self.text).unwrap_or_else(|e| panic!("{}: {e}", self.path))
+    }
 }
 
 /// The root of the workspace.
@@ -32,11 +42,17 @@ pub fn root() -> PathBuf {
 
 /// Every Rust file of the workspace, sorted by path.
 pub fn all() -> Vec<Source> {
+    let found: Vec<Source> = texts().into_iter().filter(Source::is_rust).collect();
+    assert!(found.len() > 20, "the rules must see the workspace, not {} files", found.len());
+    found
+}
+
+/// Every text file of the workspace that people write: Rust, protocols, scripts, manifests, documents. Sorted by path.
+pub fn texts() -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
     collect(&root, &root, &mut found);
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    assert!(found.len() > 20, "the rules must see the workspace, not {} files", found.len());
     found
 }
 
@@ -45,12 +61,16 @@ fn collect(root: &Path, dir: &Path, found: &mut Vec<Source>) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
+            let hidden = name.starts_with('.') && ![".ci", ".cargo", ".github"].contains(&name.as_str());
+            // Build outputs and caches are nobody's writing.
+            if !hidden && !["target", "__pycache__"].contains(&name.as_str()) {
                 collect(root, &path, found);
             }
-        } else if name.ends_with(".rs") {
+        } else if name != "Cargo.lock"
+            && let Some(text) = fs::read(&path).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+        {
             let relative = path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
-            found.push(Source { path: relative, text: fs::read_to_string(&path).unwrap() });
+            found.push(Source { path: relative, text });
         }
     }
 }

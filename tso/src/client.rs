@@ -126,7 +126,9 @@ impl TsoClient {
     ) -> TsoClient {
         // A whole queue fits one request.
         options.queue = options.queue.min(MAX_COUNT as usize);
-        let (runtime, rng) = (Handle::current(), Mutex::new(StdRng::from_os_rng()));
+        #[expect(clippy::disallowed_methods, reason = "the edge where the jitter of retries gets its seed")]
+        let rng = Mutex::new(StdRng::from_os_rng());
+        let runtime = Handle::current();
         TsoClient { inner: Arc::new(Inner { source, options, runtime, state: Mutex::default(), rng, metrics }) }
     }
 

@@ -8,6 +8,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
 use crate::client::{TsRange, TsoError, TsoSource};
+use crate::cluster::{Attach, ClusterTag};
 use crate::oracle::MAX_COUNT;
 use crate::router::OracleNode;
 use crate::service::{AllocateError, TsoService};
@@ -59,6 +60,7 @@ impl Tso for Adapter {
 #[derive(Clone, Debug)]
 pub struct RemoteSource {
     channel: Channel,
+    cluster: Attach,
 }
 
 impl RemoteSource {
@@ -72,16 +74,21 @@ impl RemoteSource {
             .http2_keep_alive_interval(KEEP_ALIVE_EVERY)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .tcp_nodelay(true);
-        Ok(RemoteSource { channel: endpoint.connect_lazy() })
+        Ok(RemoteSource::over(endpoint.connect_lazy()))
     }
 
     /// The oracle behind a channel that the node has already.
     pub fn over(channel: Channel) -> RemoteSource {
-        RemoteSource { channel }
+        RemoteSource { channel, cluster: Attach::default() }
+    }
+
+    /// The same, as a member of a cluster: an oracle of another refuses.
+    pub fn of_cluster(self, cluster: ClusterTag) -> RemoteSource {
+        RemoteSource { cluster: Attach(Some(cluster)), ..self }
     }
 
     async fn request(&self, count: u32) -> Result<TsRange, AllocateError> {
-        let mut stub = Stub::new(self.channel.clone());
+        let mut stub = Stub::with_interceptor(self.channel.clone(), self.cluster.clone());
         let response = tokio::time::timeout(REQUEST_TIMEOUT, stub.allocate(proto::AllocateRequest { count })).await;
         let response = response.map_err(|_| AllocateError::Unavailable("no answer in time".to_owned()))?;
         let response = response.map_err(|status| match status.code() {
@@ -123,6 +130,7 @@ impl TsoSource for RemoteSource {
 #[cfg(test)]
 mod tests {
     use prost::Message;
+    use tonic::service::interceptor::InterceptedService;
 
     use super::*;
 
@@ -135,6 +143,36 @@ mod tests {
         assert_eq!(answer(Outcome::Range(range)), b"\x0a\x0b\x09\x08\x07\x06\x05\x04\x03\x02\x01\x10\x02");
         assert_eq!(answer(Outcome::NotLeader(proto::NotLeader { leader: "a:1".into() })), b"\x12\x05\x0a\x03a:1");
         assert_eq!(answer(Outcome::Unavailable(proto::Unavailable { reason: "x".into() })), b"\x1a\x03\x0a\x01x");
+    }
+
+    /// An oracle that answers everybody.
+    struct Generous;
+
+    #[tonic::async_trait]
+    impl Tso for Generous {
+        async fn allocate(
+            &self,
+            request: Request<proto::AllocateRequest>,
+        ) -> Result<Response<proto::AllocateResponse>, Status> {
+            let range = proto::Range { last: 1 << 40, count: request.into_inner().count };
+            Ok(Response::new(proto::AllocateResponse { result: Some(Outcome::Range(range)) }))
+        }
+    }
+
+    #[tokio::test]
+    async fn another_cluster_gets_no_timestamps() {
+        let tag = |id: &str| ClusterTag::new(id).unwrap();
+        let service = InterceptedService::new(TsoServer::new(Generous), tag("0a").check());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+        tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
+        let remote = || RemoteSource::new(&address).unwrap();
+        assert_eq!(remote().of_cluster(tag("0a")).request(1).await.map(|range| range.count), Ok(1));
+        for stranger in [remote().of_cluster(tag("0b")), remote()] {
+            let error = stranger.request(1).await.unwrap_err().to_string();
+            assert!(error.contains("cluster"), "{error}");
+        }
     }
 
     #[test]

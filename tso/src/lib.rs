@@ -9,9 +9,10 @@
 //! ```
 //!
 //! [`oracle`] decides, without clock or disk; [`service`] runs it on the node that leads; [`client`] is what
-//! transactions use. [`counter`] replaces all of it in tests and in programs of a single process.
+//! transactions use; [`cluster`] keeps other clusters out. [`counter`] replaces all of it in tests and in programs of a single process.
 
 pub mod client;
+pub mod cluster;
 pub mod counter;
 pub mod grpc;
 pub mod metrics;
@@ -22,6 +23,7 @@ pub mod timestamp;
 pub mod window;
 
 pub use client::{TsRange, TsoClient, TsoClientOptions, TsoError, TsoSource};
+pub use cluster::ClusterTag;
 pub use counter::CounterSource;
 pub use grpc::RemoteSource;
 pub use metrics::{ClientMetrics, ServiceMetrics};

@@ -1,6 +1,8 @@
 //! The oracle: what timestamps may be issued when. Pure: the clock, the disk and the lease are its caller's.
 //!
-//! Timestamps follow the wall clock but never go back with it. What makes them unique across leaders is the *mark*,
+//! Timestamps follow the wall clock but never go back with it, nor do they stand still until it has caught up: locks
+//! expire by the physical part. When the wall clock was set back, or a node whose clock is slow took over, time goes on
+//! from the last timestamp, or from the mark, at the pace of the monotonic clock. What makes them unique across leaders is the *mark*,
 //! kept by the system region: a timestamp is issued only below a mark that is already durable, and a new leader issues
 //! only at or above the mark it finds. The mark is raised three seconds ahead, and again when half of that is used, so
 //! that issuing never waits for the disk.
@@ -25,6 +27,15 @@ pub const MAX_COUNT: u32 = 1 << 17;
 /// The largest value of a physical part, kept one window away from overflow.
 const MAX_PHYSICAL_MS: u64 = (1 << (u64::BITS - Timestamp::COUNTER_BITS)) - 1 - WINDOW_MS;
 
+/// What a node's clocks say at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// The wall clock, in milliseconds since the Unix epoch. It may jump either way.
+    pub wall_ms: u64,
+    /// The monotonic clock, in milliseconds since any moment that stays the same. It never goes back.
+    pub mono_ms: u64,
+}
+
 /// Why no timestamp was issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -47,11 +58,21 @@ pub enum Refusal {
 /// 3. Every issued timestamp is at or above the mark that the leadership started from.
 /// 4. Nothing is issued without leadership, nor before the leadership raised the mark itself.
 /// 5. A mark under way is above the durable one, and there is at most one.
+/// 6. Between two issues physical time moves at least as far as the monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     /// Nothing at or below it is issued any more.
     last: Timestamp,
     leadership: Option<Leadership>,
+    issue: Option<Issue>,
+}
+
+/// When the last timestamp was issued. Its physical part may be later: the counter of a burst carries over into it.
+#[derive(Clone, Copy, Debug)]
+struct Issue {
+    time_ms: u64,
+    /// The monotonic clock then.
+    mono_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,8 +120,8 @@ impl Oracle {
 
     /// The mark to make durable now, if it is time to. Answered by [`Oracle::raised`] or [`Oracle::raise_failed`];
     /// until then no other is asked for.
-    pub fn extend(&mut self, now_ms: u64) -> Option<Timestamp> {
-        let newest_ms = self.last.physical_ms().max(now_ms).min(MAX_PHYSICAL_MS);
+    pub fn extend(&mut self, now: Now) -> Option<Timestamp> {
+        let newest_ms = self.last.physical_ms().max(self.time(now)).min(MAX_PHYSICAL_MS);
         let leadership = self.leadership.as_mut()?;
         let left_ms = leadership.mark.physical_ms().saturating_sub(newest_ms);
         let is_first = leadership.mark == leadership.floor;
@@ -133,26 +154,38 @@ impl Oracle {
         self.check();
     }
 
-    /// Issues `count` consecutive timestamps, at the wall clock's time or after everything issued before, whichever is
+    /// Issues `count` consecutive timestamps, at the present time or after everything issued before, whichever is
     /// later. They may be handed out only if the lease of [`Oracle::term`] still holds *after* this call.
-    pub fn allocate(&mut self, now_ms: u64, count: u32) -> Result<TsRange, Refusal> {
+    pub fn allocate(&mut self, now: Now, count: u32) -> Result<TsRange, Refusal> {
         if count == 0 || count > MAX_COUNT {
             return Err(Refusal::InvalidCount);
         }
         let leadership = self.leadership.ok_or(Refusal::NotLeader)?;
-        let now = Timestamp::new(now_ms.min(MAX_PHYSICAL_MS), 0);
+        let issue = Issue { time_ms: self.time(now), mono_ms: now.mono_ms };
         // The counter carries over into the milliseconds, so a burst or a clock that stands still costs no waiting.
-        let first = self.last.next().max(now);
+        let first = self.last.next().max(Timestamp::new(issue.time_ms, 0));
         let last = Timestamp::from_raw(first.raw().saturating_add(u64::from(count) - 1));
         if last >= leadership.mark {
             return Err(Refusal::WindowUsedUp);
         }
         let before = self.last;
         self.last = last;
+        self.issue = Some(issue);
         assert!(before < first && leadership.floor <= first, "invariants 1 and 3: {first} after {before}");
         assert!(leadership.mark > leadership.floor, "invariant 4: the leadership has raised the mark");
         self.check();
         Ok(TsRange { last, count })
+    }
+
+    /// The physical time: that of the wall clock, or of the last timestamp's issue and what has passed since, whichever
+    /// is later. Never before the floor of the leadership.
+    fn time(&self, now: Now) -> u64 {
+        let floor_ms = self.leadership.map_or(0, |leadership| leadership.floor.physical_ms());
+        let steady_ms = self.issue.map_or(0, |issue| {
+            let passed_ms = now.mono_ms.saturating_sub(issue.mono_ms);
+            issue.time_ms.saturating_add(passed_ms)
+        });
+        now.wall_ms.max(steady_ms).max(floor_ms).min(MAX_PHYSICAL_MS)
     }
 
     /// Asserts what can be seen of the invariants between two calls.

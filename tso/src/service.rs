@@ -6,7 +6,7 @@
 //! meanwhile, the lease would have ended before.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 
 use crate::client::{TsRange, TsoError, TsoSource};
 use crate::metrics::ServiceMetrics;
-use crate::oracle::{Oracle, Refusal, WINDOW_MS};
+use crate::oracle::{Now, Oracle, Refusal, WINDOW_MS};
 use crate::router::OracleNode;
 use crate::timestamp::Timestamp;
 use crate::window::{LeaderTerm, Window, WindowError};
@@ -30,14 +30,18 @@ const WINDOW_WAIT: Duration = Duration::from_secs(1);
 const RETRY_MIN: Duration = Duration::from_millis(5);
 const RETRY_MAX: Duration = Duration::from_millis(500);
 
-/// The wall clock: milliseconds since the Unix epoch. It may jump either way.
-pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
+/// A node's clocks, looked at together.
+pub type Clocks = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// The clock of this machine.
-pub fn system_clock() -> WallClock {
-    #[expect(clippy::disallowed_methods, reason = "the edge at which the oracle's clock is read")]
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Arc::new(move || u64::try_from(now().as_millis()).unwrap_or(u64::MAX))
+/// The clocks of this machine.
+#[expect(clippy::disallowed_methods, reason = "the edge at which the oracle's clocks are read")]
+pub fn system_clock() -> Clocks {
+    let started = Instant::now();
+    Arc::new(move || {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now { wall_ms: ms(wall), mono_ms: ms(started.elapsed()) }
+    })
 }
 
 /// Why a node gave no timestamps.
@@ -72,7 +76,7 @@ pub struct TsoService {
 struct Inner {
     state: Mutex<State>,
     window: Arc<dyn Window>,
-    clock: WallClock,
+    clock: Clocks,
     runtime: Handle,
     /// Bumped when requests that wait for a window should look again: it was raised, or the leadership changed.
     changed: watch::Sender<u64>,
@@ -87,12 +91,11 @@ struct State {
     /// The leadership that the keeper serves, also while it is still reading the mark.
     leading: Option<LeaderTerm>,
     keeper: Option<AbortHandle>,
-    hint: Option<String>,
 }
 
 impl TsoService {
     /// A service without leadership. Must be called within a tokio runtime, on which its window is kept.
-    pub fn new(window: Arc<dyn Window>, clock: WallClock, metrics: Option<ServiceMetrics>) -> TsoService {
+    pub fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> TsoService {
         let inner = Inner {
             state: Mutex::default(),
             window,
@@ -114,7 +117,6 @@ impl TsoService {
         }
         state.step_down();
         state.leading = Some(term);
-        state.hint = None;
         state.keeper = Some(self.inner.runtime.spawn(keep(Arc::clone(&self.inner), term)).abort_handle());
     }
 
@@ -123,11 +125,6 @@ impl TsoService {
     pub fn on_step_down(&self) {
         self.inner.state.lock().step_down();
         self.inner.announce();
-    }
-
-    /// Where to send those who ask while this node does not lead. Callable from any thread.
-    pub fn set_leader_hint(&self, address: Option<String>) {
-        self.inner.state.lock().hint = address;
     }
 
     /// Whether timestamps can be had here, as far as is known without asking the lease.
@@ -173,12 +170,12 @@ enum Attempt {
 
 impl Inner {
     fn try_allocate(&self, count: u32) -> Result<TsRange, Attempt> {
-        let (term, issued) = {
+        let issued = {
             let mut state = self.state.lock();
-            let Some(term) = state.leading else {
-                return Err(Attempt::Failed(AllocateError::NotLeader { hint: state.hint.clone() }));
-            };
-            (term, state.oracle.allocate((self.clock)(), count))
+            state.leading.map(|term| (term, state.oracle.allocate((self.clock)(), count)))
+        };
+        let Some((term, issued)) = issued else {
+            return Err(Attempt::Failed(AllocateError::NotLeader { hint: self.window.leader_address() }));
         };
         match issued {
             // After the range was computed: see the module documentation.
@@ -251,8 +248,7 @@ async fn keep(inner: Arc<Inner>, term: LeaderTerm) {
             if state.leading != Some(term) {
                 return;
             }
-            let now_ms = (inner.clock)();
-            state.oracle.extend(now_ms)
+            state.oracle.extend((inner.clock)())
         };
         let wait = match next {
             None => KEEP_EVERY,

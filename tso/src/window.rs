@@ -1,4 +1,4 @@
-//! What the oracle's service needs of the node: the durable mark, and the lease.
+//! What the oracle's service needs of the node: the durable mark, the lease, and who leads.
 //!
 //! The node implements this by the system region: the mark is one of its records, raised by a proposal that is
 //! dropped unless it is applied in the term it was made in, and the lease is that region's leader lease.
@@ -42,4 +42,8 @@ pub trait Window: Send + Sync + 'static {
 
     /// Whether the lease of `term` holds at this moment: no other node can have taken over. Must not block.
     fn lease_holds(&self, term: LeaderTerm) -> bool;
+
+    /// Where the leader of the system region answers, as far as this node knows: a hint for those who ask while it does
+    /// not lead. Must not block.
+    fn leader_address(&self) -> Option<String>;
 }

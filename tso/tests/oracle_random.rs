@@ -3,7 +3,7 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tso::oracle::{MAX_COUNT, Oracle};
+use tso::oracle::{MAX_COUNT, Now, Oracle};
 use tso::{LeaderTerm, Timestamp};
 
 const NODES: usize = 3;
@@ -14,7 +14,9 @@ struct Cluster {
     rng: StdRng,
     oracles: Vec<Oracle>,
     /// Each node has a clock of its own.
-    clocks: Vec<u64>,
+    clocks: Vec<Now>,
+    /// The first timestamp of each node's present leadership, and its monotonic clock then.
+    began: Vec<Option<(u64, u64)>>,
     /// Raises that a node has asked for and that are neither durable nor failed.
     raising: Vec<Option<(LeaderTerm, Timestamp)>>,
     /// What the system region holds.
@@ -39,19 +41,26 @@ impl Cluster {
             }
             65..85 => self.answer_raise(node),
             85..97 => {
+                let passed = self.rng.random_range(0..1000);
                 let jump = match self.rng.random_range(0..20) {
                     0 => 3_600_000,
                     1 => -3_600_000,
-                    _ => self.rng.random_range(0..1000),
+                    _ => passed as i64,
                 };
-                self.clocks[node] = self.clocks[node].saturating_add_signed(jump);
+                let clock = &mut self.clocks[node];
+                clock.wall_ms = clock.wall_ms.saturating_add_signed(jump);
+                clock.mono_ms += passed;
             }
-            97..99 => self.oracles[node].stop(),
+            97..99 => {
+                self.began[node] = None;
+                self.oracles[node].stop();
+            }
             _ => {
                 // The old leader does not know; its lease is over, which is not the oracle's to see.
                 self.term = LeaderTerm(self.term.0 + 1);
                 self.leader = node;
                 self.leader_changes += 1;
+                self.began[node] = None;
                 self.oracles[node].start(self.term, self.mark);
             }
         }
@@ -60,6 +69,10 @@ impl Cluster {
     fn allocate(&mut self, node: usize, check: &mut impl FnMut(Timestamp, Timestamp)) {
         let count = if self.rng.random_ratio(1, 10) { MAX_COUNT } else { self.rng.random_range(1..100) };
         let Ok(range) = self.oracles[node].allocate(self.clocks[node], count) else { return };
+        // Whatever the wall clock did, locks grew older by the time that passed.
+        let (first_ms, mono_ms) = (range.first().physical_ms(), self.clocks[node].mono_ms);
+        let (began_ms, began_mono_ms) = *self.began[node].get_or_insert((first_ms, mono_ms));
+        assert!(first_ms - began_ms >= mono_ms - began_mono_ms, "time stood still: {first_ms} after {began_ms}");
         // The lease, looked at after the range was computed.
         if node != self.leader || self.oracles[node].term() != Some(self.term) {
             return;
@@ -87,11 +100,13 @@ impl Cluster {
 
 fn live(seed: u64, mut check: impl FnMut(Timestamp, Timestamp)) -> Cluster {
     let mut rng = StdRng::seed_from_u64(seed);
-    let clocks = (0..NODES).map(|_| rng.random_range(10_000_000..20_000_000)).collect();
+    let mut clock = |_| Now { wall_ms: rng.random_range(10_000_000..20_000_000), mono_ms: 0 };
+    let clocks = (0..NODES).map(&mut clock).collect();
     let mut cluster = Cluster {
         rng,
         oracles: vec![Oracle::new(); NODES],
         clocks,
+        began: vec![None; NODES],
         raising: vec![None; NODES],
         mark: Timestamp::ZERO,
         term: LeaderTerm(0),
@@ -124,13 +139,14 @@ fn timestamps_strictly_increase() {
 fn a_lost_mark_is_noticed() {
     let mut old = Oracle::new();
     old.start(LeaderTerm(1), Timestamp::ZERO);
-    let mark = old.extend(10_000).unwrap();
+    let at = |wall_ms| Now { wall_ms, mono_ms: 0 };
+    let mark = old.extend(at(10_000)).unwrap();
     old.raised(LeaderTerm(1), mark);
-    let newest = old.allocate(10_000, 10).unwrap().last;
+    let newest = old.allocate(at(10_000), 10).unwrap().last;
     let mut new = Oracle::new();
     new.start(LeaderTerm(2), Timestamp::ZERO);
-    let mark = new.extend(9_000).unwrap();
+    let mark = new.extend(at(9_000)).unwrap();
     new.raised(LeaderTerm(2), mark);
-    let first = new.allocate(9_000, 1).unwrap().first();
+    let first = new.allocate(at(9_000), 1).unwrap().first();
     assert!(first <= newest, "the planted bug shows");
 }

@@ -1,10 +1,10 @@
-//! The oracle as golden scripts: every command prints what it came to and the state after it.
+//! The oracle as golden scripts: every command prints what it came to. `now` is the wall clock, `mono` the monotonic one.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::error::Error;
 
 use goldenscript::{Command, Context};
-use tso::oracle::Oracle;
+use tso::oracle::{Now, Oracle};
 use tso::{LeaderTerm, Timestamp};
 
 #[derive(Default)]
@@ -12,6 +12,8 @@ struct Runner {
     oracle: Oracle,
     /// The mark last asked for, for `raised` without a value.
     asked: Option<Timestamp>,
+    /// The monotonic clock; it stands still unless a command says otherwise.
+    mono_ms: u64,
 }
 
 impl goldenscript::Runner for Runner {
@@ -20,7 +22,9 @@ impl goldenscript::Runner for Runner {
     fn run(&mut self, command: &Command, _context: &Context) -> Result<String, Box<dyn Error>> {
         let mut args = command.consume_args();
         let mut number = |key: &str| args.take_key(key).map(str::parse::<u64>).transpose();
-        let (term, now_ms, mark_ms) = (number("term")?, number("now")?, number("mark")?);
+        let (term, wall_ms, mark_ms) = (number("term")?, number("now")?, number("mark")?);
+        self.mono_ms = number("mono")?.unwrap_or(self.mono_ms);
+        let now = wall_ms.map(|wall_ms| Now { wall_ms, mono_ms: self.mono_ms });
         let count = number("count")?.unwrap_or(1);
         args.reject_next()?;
         let term = LeaderTerm(term.unwrap_or(1));
@@ -34,7 +38,7 @@ impl goldenscript::Runner for Runner {
                 self.oracle.stop();
                 "stopped".to_owned()
             }
-            "extend" => match self.oracle.extend(now_ms.ok_or("now?")?) {
+            "extend" => match self.oracle.extend(now.ok_or("now?")?) {
                 Some(mark) => {
                     self.asked = Some(mark);
                     format!("raise the mark to {mark}")
@@ -49,7 +53,7 @@ impl goldenscript::Runner for Runner {
                 self.oracle.raise_failed(term);
                 "failed".to_owned()
             }
-            "allocate" => match self.oracle.allocate(now_ms.ok_or("now?")?, u32::try_from(count)?) {
+            "allocate" => match self.oracle.allocate(now.ok_or("now?")?, u32::try_from(count)?) {
                 Ok(range) => format!("{} to {}", range.first(), range.last),
                 Err(refusal) => format!("refused: {refusal}"),
             },

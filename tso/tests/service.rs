@@ -9,9 +9,9 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use tokio_stream::wrappers::TcpListenerStream;
-use tso::oracle::{MAX_COUNT, WINDOW_MS};
+use tso::oracle::{MAX_COUNT, Now, WINDOW_MS};
 use tso::router::OracleNode;
-use tso::service::WallClock;
+use tso::service::Clocks;
 use tso::{
     AllocateError, Directory, LeaderTerm, RemoteSource, ServiceMetrics, Timestamp, TsoClient, TsoClientOptions,
     TsoError, TsoRouter, TsoService, Window, WindowError,
@@ -25,6 +25,8 @@ struct Region {
     /// Raises that fail before they do anything, and raises that fail although they did.
     fail_raises: AtomicU32,
     lose_raises: AtomicU32,
+    /// What the nodes say of who leads.
+    hint: Mutex<Option<String>>,
 }
 
 impl Default for Region {
@@ -34,6 +36,7 @@ impl Default for Region {
             leader: Mutex::new((usize::MAX, LeaderTerm(0))),
             fail_raises: AtomicU32::new(0),
             lose_raises: AtomicU32::new(0),
+            hint: Mutex::default(),
         }
     }
 }
@@ -91,9 +94,13 @@ impl Window for NodeWindow {
     fn lease_holds(&self, term: LeaderTerm) -> bool {
         self.region.check(self.node, term).is_ok()
     }
+
+    fn leader_address(&self) -> Option<String> {
+        self.region.hint.lock().clone()
+    }
 }
 
-/// A clock that the test sets.
+/// A wall clock that the test sets, beside a monotonic one that stands still.
 #[derive(Clone)]
 struct Clock(Arc<AtomicU64>);
 
@@ -106,13 +113,13 @@ impl Clock {
         self.0.store(now_ms, Ordering::SeqCst);
     }
 
-    fn wall(&self) -> WallClock {
+    fn wall(&self) -> Clocks {
         let now = Arc::clone(&self.0);
-        Arc::new(move || now.load(Ordering::SeqCst))
+        Arc::new(move || Now { wall_ms: now.load(Ordering::SeqCst), mono_ms: 0 })
     }
 }
 
-fn service(region: &Arc<Region>, node: usize, clock: WallClock) -> TsoService {
+fn service(region: &Arc<Region>, node: usize, clock: Clocks) -> TsoService {
     TsoService::new(Arc::new(NodeWindow { region: Arc::clone(region), node }), clock, None)
 }
 
@@ -133,7 +140,7 @@ async fn serves_while_it_leads() {
     let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
     let metrics = ServiceMetrics::new(&registry).unwrap();
     let service = TsoService::new(window, Clock::at(50_000).wall(), Some(metrics));
-    service.set_leader_hint(Some("elsewhere".into()));
+    *region.hint.lock() = Some("elsewhere".into());
     let not_leader = AllocateError::NotLeader { hint: Some("elsewhere".into()) };
     assert_eq!(service.allocate(1).await, Err(not_leader.clone()));
 
@@ -148,7 +155,6 @@ async fn serves_while_it_leads() {
     assert_eq!(service.allocate(MAX_COUNT + 1).await, Err(AllocateError::InvalidCount(MAX_COUNT + 1)));
 
     service.on_step_down();
-    service.set_leader_hint(Some("elsewhere".into()));
     assert!(!service.is_serving());
     assert_eq!(service.allocate(1).await, Err(not_leader));
     let text = format!("{:?}", registry.gather());
@@ -209,13 +215,13 @@ async fn the_window_is_kept_ahead_of_the_clock() {
 async fn a_paused_leader_hands_out_nothing() {
     let region = Arc::new(Region::default());
     let pause = Arc::new(AtomicBool::new(false));
-    let clock: WallClock = {
+    let clock: Clocks = {
         let (region, pause) = (Arc::clone(&region), Arc::clone(&pause));
         Arc::new(move || {
             if pause.load(Ordering::SeqCst) {
                 region.elect(2);
             }
-            50_000
+            Now { wall_ms: 50_000, mono_ms: 0 }
         })
     };
     let service = service(&region, 1, clock);
@@ -304,7 +310,7 @@ async fn a_remote_oracle_over_a_socket() {
     let server = Server::start(&region, 1, &Clock::at(50_000));
     let remote = RemoteSource::new(&server.address).unwrap();
     assert_eq!(OracleNode::allocate(&remote, 1).await, Err(AllocateError::NotLeader { hint: None }));
-    server.service.set_leader_hint(Some("10.0.0.9:7000".into()));
+    *region.hint.lock() = Some("10.0.0.9:7000".into());
     let hint = Some("10.0.0.9:7000".to_owned());
     assert_eq!(OracleNode::allocate(&remote, 1).await, Err(AllocateError::NotLeader { hint }));
     server.service.on_leader(region.elect(1));
@@ -345,7 +351,7 @@ async fn a_router_finds_the_leader() {
     }
     // Another leads; the one that did says so, then it does not answer at all.
     servers[2].service.on_step_down();
-    servers[2].service.set_leader_hint(Some(nodes[1].clone()));
+    *region.hint.lock() = Some(nodes[1].clone());
     servers[1].service.on_leader(region.elect(1));
     for client in [&first, &second, &stranger] {
         assert!(client.timestamp().await.unwrap() > last);

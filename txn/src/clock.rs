@@ -19,6 +19,7 @@ impl Stopwatch {
     }
 
     /// The time since.
+    #[expect(clippy::disallowed_methods, reason = "the same edge")]
     pub(crate) fn elapsed(self) -> Duration {
         self.0.elapsed()
     }

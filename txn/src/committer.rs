@@ -24,6 +24,7 @@ use std::time::Duration;
 use kv::Key;
 use kv::api::{KeyError, LockInfo, Mutation, MutationOp};
 use kv::client::ClientError;
+use kv::size::prewrite_bytes;
 use tso::{Timestamp, TsoError};
 
 use crate::config::CommitLimits;
@@ -142,7 +143,7 @@ impl Committer {
     pub(crate) fn new(start_ts: Timestamp, mutations: Vec<Mutation>, limits: CommitLimits) -> Committer {
         assert!(!mutations.is_empty(), "a commit changes something");
         let primary = mutations.iter().find(|mutation| locks(mutation)).map(|mutation| mutation.key.clone());
-        let mut batches = split(mutations, &limits);
+        let mut batches = split(mutations, primary.as_ref(), &limits);
         if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(locks)) {
             batches.swap(0, at);
         }
@@ -309,9 +310,14 @@ impl Committer {
                 self.state = State::Settling;
                 vec![Effect::RollbackPrimary]
             }
-            // The client gives `Unavailable` for a commit only if no attempt can have been delivered.
-            Err(error @ ClientError::Unavailable { .. }) => self.abort(failure(error)),
-            Err(ClientError::Undetermined(_) | ClientError::Failed(_)) => self.finish(Err(TxnError::Undetermined)),
+            Err(ClientError::Undetermined(_)) => self.finish(Err(TxnError::Undetermined)),
+            // The client gives these for a commit only if no attempt can have taken effect.
+            Err(
+                error @ (ClientError::Unavailable { .. }
+                | ClientError::TooLarge { .. }
+                | ClientError::Invalid(_)
+                | ClientError::Failed(_)),
+            ) => self.abort(failure(error)),
         }
     }
 
@@ -373,15 +379,15 @@ fn locked_keys_of(batch: &Batch) -> impl Iterator<Item = &Key> {
     batch.mutations.iter().filter(|mutation| locks(mutation)).map(|mutation| &mutation.key)
 }
 
-fn split(mutations: Vec<Mutation>, limits: &CommitLimits) -> Vec<Batch> {
+/// Cuts the changes into batches, counting what a region writes for each: its lock names the primary, so that a
+/// primary with a long key makes every change larger.
+fn split(mutations: Vec<Mutation>, primary: Option<&Key>, limits: &CommitLimits) -> Vec<Batch> {
+    let nothing = Key::default();
+    let primary = primary.unwrap_or(&nothing);
     let mut batches: Vec<Batch> = Vec::new();
     let mut bytes = 0usize;
     for mutation in mutations {
-        let value = match &mutation.op {
-            MutationOp::Put(value) | MutationOp::Insert(value) => value.len(),
-            MutationOp::Delete | MutationOp::Lock | MutationOp::CheckNotExists => 0,
-        };
-        let size = mutation.key.as_bytes().len() + value;
+        let size = prewrite_bytes(&mutation, primary);
         match batches.last_mut() {
             Some(batch) if batch.mutations.len() < limits.batch_keys && bytes + size <= limits.batch_bytes => {
                 bytes += size;
@@ -400,7 +406,8 @@ fn split(mutations: Vec<Mutation>, limits: &CommitLimits) -> Vec<Batch> {
 fn failure(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } | ClientError::Undetermined(_) => TxnError::Unavailable(error.to_string()),
-        ClientError::Key(_) | ClientError::Failed(_) => TxnError::Internal(error.to_string()),
+        ClientError::TooLarge { .. } => TxnError::TooLarge(error.to_string()),
+        ClientError::Key(_) | ClientError::Invalid(_) | ClientError::Failed(_) => TxnError::Internal(error.to_string()),
     }
 }
 

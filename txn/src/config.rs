@@ -26,7 +26,7 @@ impl Default for BufferLimits {
 pub struct CommitLimits {
     /// Keys of one prewrite batch. Default 512, at least 1.
     pub batch_keys: usize,
-    /// About the most bytes of one prewrite batch. Default 1 MiB.
+    /// About the most bytes that regions write for one prewrite batch; at least one change is in each. Default 1 MiB.
     pub batch_bytes: usize,
     /// Prewrite batches under way at once. Default 8, at least 1.
     pub batches_in_flight: usize,

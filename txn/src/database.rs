@@ -157,8 +157,11 @@ impl Shared {
 fn read_failure(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } => TxnError::Unavailable(error.to_string()),
-        ClientError::Key(_) | ClientError::Undetermined(_) | ClientError::Failed(_) => {
-            TxnError::Internal(error.to_string())
-        }
+        // A read writes nothing.
+        ClientError::Key(_)
+        | ClientError::Undetermined(_)
+        | ClientError::TooLarge { .. }
+        | ClientError::Invalid(_)
+        | ClientError::Failed(_) => TxnError::Internal(error.to_string()),
     }
 }

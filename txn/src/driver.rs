@@ -4,8 +4,13 @@
 //! commit point; the secondaries, or the roll-back of a failed commit, follow in the same task. The number of tasks
 //! that are past their commit point is bounded: when there are too many, a commit is answered only after its own
 //! clearing up.
+//!
+//! Keeping alive: a lock's life is counted from start_ts, so every request that writes one says how old the transaction
+//! is when it is *sent*. A heartbeat goes out every third of a lock's life, whatever became of the last one, and one
+//! more when the primary's prewrite took so long that its lock may be near its end already.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -21,6 +26,10 @@ use crate::committer::{BatchId, Committer, Effect, Event};
 use crate::database::Shared;
 use crate::error::TxnError;
 use crate::lock_wait::lock_wait;
+
+/// How much of the interval between two heartbeats one of them may take. Less than all, so that the client learns from
+/// a leader's silence before the heartbeat is dropped for the next one.
+const BEAT_PATIENCE: f32 = 0.75;
 
 /// What a commit ends with: the commit_ts, or none if there was nothing to commit.
 pub(crate) type Outcome = Result<Option<Timestamp>, TxnError>;
@@ -78,8 +87,12 @@ enum Left {
 /// What the loop waits for.
 enum Happened {
     Answer(Event),
+    /// The primary's batch is prewritten, and that took so long that its lock needs a heartbeat now.
+    PrewrittenLate(Event),
     /// It is time for another heartbeat.
     Beat,
+    /// A heartbeat out of turn is over.
+    Extended,
 }
 
 struct Driver<'a> {
@@ -119,10 +132,15 @@ impl Driver<'_> {
             }
             effects = match under_way.next().await {
                 Some(Happened::Answer(event)) => committer.step(event, started.elapsed()),
+                Some(Happened::PrewrittenLate(event)) => {
+                    under_way.push(Box::pin(self.extend_now()));
+                    committer.step(event, started.elapsed())
+                }
                 Some(Happened::Beat) => {
                     under_way.push(Box::pin(self.beat(committer.holds_lock())));
                     Vec::new()
                 }
+                Some(Happened::Extended) => Vec::new(),
                 None => return (Err(TxnError::Undetermined), None),
             };
         }
@@ -133,8 +151,12 @@ impl Driver<'_> {
             self.shared.metrics.waits.inc();
             tokio::time::sleep(lock_wait(attempt, None, self.shared.jitter())).await;
         }
-        let result = self.shared.kv.prewrite(mutations, &self.primary, self.start_ts, self.ttl_ms()).await;
-        Happened::Answer(Event::Prewritten(batch, result))
+        let sent = Stopwatch::start();
+        let ttl_ms = || self.ttl_ms();
+        let result = self.shared.kv.prewrite(mutations, &self.primary, self.start_ts, ttl_ms).await;
+        let is_late = batch == BatchId(0) && result.is_ok() && sent.elapsed() > self.beat_interval();
+        let event = Event::Prewritten(batch, result);
+        if is_late { Happened::PrewrittenLate(event) } else { Happened::Answer(event) }
     }
 
     async fn resolve(&self, batch: BatchId, locks: Vec<LockInfo>) -> Happened {
@@ -157,18 +179,37 @@ impl Driver<'_> {
         Happened::Answer(Event::PrimaryRolledBack(result))
     }
 
-    /// Extends the primary's lock, if there is one yet, and waits until that is due again.
+    /// Extends the primary's lock, if there is one yet, and waits until that is due again: no longer, even if the
+    /// primary's region does not answer.
     async fn beat(&self, extend: bool) -> Happened {
-        if extend {
-            self.shared.metrics.heartbeats.inc();
-            let beat = self.shared.kv.heartbeat(&self.primary, self.start_ts, self.ttl_ms()).await;
-            if let Err(error) = beat {
-                // Not there yet, or gone: the answer to the prewrite or the commit will tell.
-                tracing::debug!(start_ts = %self.start_ts, %error, "heartbeat refused");
+        let interval = self.beat_interval();
+        let beat = async {
+            if extend {
+                self.extend(interval.mul_f32(BEAT_PATIENCE)).await;
             }
-        }
-        tokio::time::sleep(self.shared.config.lock_ttl / 3).await;
+            std::future::pending().await
+        };
+        let _: Result<(), _> = tokio::time::timeout(interval, beat).await;
         Happened::Beat
+    }
+
+    async fn extend_now(&self) -> Happened {
+        self.extend(self.beat_interval()).await;
+        Happened::Extended
+    }
+
+    async fn extend(&self, limit: Duration) {
+        self.shared.metrics.heartbeats.inc();
+        let beat = self.shared.kv.heartbeat(&self.primary, self.start_ts, || self.ttl_ms(), limit).await;
+        if let Err(error) = beat {
+            // Not there yet, or gone: the answer to the prewrite or the commit will tell.
+            tracing::debug!(start_ts = %self.start_ts, %error, "heartbeat refused");
+        }
+    }
+
+    /// Between two heartbeats. Two in a row may fail before a lock expires.
+    fn beat_interval(&self) -> Duration {
+        self.shared.config.lock_ttl / 3
     }
 
     /// Life of our locks, counted from start_ts: from now on, one `lock_ttl`.

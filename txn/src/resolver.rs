@@ -141,7 +141,9 @@ fn by_transaction(locks: Vec<LockInfo>) -> Vec<Met> {
 fn failure(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } | ClientError::Undetermined(_) => TxnError::Unavailable(error.to_string()),
-        ClientError::Key(_) | ClientError::Failed(_) => TxnError::Internal(format!("resolving a lock: {error}")),
+        ClientError::Key(_) | ClientError::TooLarge { .. } | ClientError::Invalid(_) | ClientError::Failed(_) => {
+            TxnError::Internal(format!("resolving a lock: {error}"))
+        }
     }
 }
 

@@ -62,6 +62,24 @@ impl Transaction {
         Ok(keys.iter().filter_map(|key| Some((key.clone(), value(key)?))).collect())
     }
 
+    /// The values of many keys in key order, as far as they fit about one page: `resume` is the first key that was left
+    /// out. For callers that work through many values without need of all at once.
+    pub async fn batch_get_page(&self, keys: &[Key]) -> Result<Page, TxnError> {
+        let (own, asked): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| self.buffer.get(key).is_some());
+        let asked: Vec<Key> = asked.into_iter().cloned().collect();
+        let mut page = if asked.is_empty() {
+            Page { pairs: Vec::new(), resume: None }
+        } else {
+            self.shared.read(self.start_ts, || self.shared.kv.batch_get_page(&asked, self.start_ts)).await?
+        };
+        let resume = page.resume.clone();
+        let covered = own.into_iter().filter(|key| resume.as_ref().is_none_or(|resume| *key < resume));
+        page.pairs.extend(covered.filter_map(|key| Some((key.clone(), self.buffer.get(key)??))));
+        page.pairs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        page.pairs.dedup_by(|(a, _), (b, _)| a == b);
+        Ok(page)
+    }
+
     /// A page of a range, own writes merged in, at most `limit` pairs (a page may be shorter, even empty, with `resume`
     /// given). A limit of 0 counts as 1.
     pub async fn scan(&self, range: &ScanRange, limit: u32) -> Result<Page, TxnError> {

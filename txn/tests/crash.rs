@@ -5,11 +5,13 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::endpoints::{CommitFate, LatePrimary, NoCommits, SlowWrites, Stalling};
+use common::endpoints::{CommitFate, Course, Courses, NoCommits, Stalling};
 use common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
 use kv::Key;
+use kv::api::RequestBody;
 use kv::memory::{Fault, Faults, MemoryCluster};
 use tokio::task::JoinHandle;
 use tso::Timestamp;
@@ -54,7 +56,7 @@ async fn world(calls: u64, deliver_last: bool, config: TxnConfig) -> World {
     let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
     write_all(&others, "old").await.expect("nothing is in the way");
     assert!(others.drain(Duration::from_secs(60)).await);
-    let endpoint = Stalling::new(&cluster, calls, deliver_last);
+    let endpoint = Stalling::new(Arc::new(cluster.clone()), calls, deliver_last);
     let coordinator = database(endpoint.clone(), tso, config);
     let commit = tokio::spawn(async move { write_all(&coordinator, "new").await });
     while !commit.is_finished() && !endpoint.has_stalled() {
@@ -184,21 +186,102 @@ fn the_outcome_of_a_commit_is_never_misstated() {
     }
 }
 
+/// A cluster with old values, a coordinator that writes new ones while its requests go the way that `course` says, and
+/// a moment for others to look.
+async fn beside(
+    course: impl Fn(&RequestBody, Duration) -> Course + Send + Sync + 'static,
+    look: impl AsyncFn(&MemoryCluster),
+) -> (String, Outcome, String) {
+    let cluster = cluster(Faults::none());
+    let tso = VirtualTso::new();
+    let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
+    write_all(&others, "old").await.expect("nothing is in the way");
+    assert!(others.drain(Duration::from_secs(60)).await);
+    let coordinator = database(Courses::new(&cluster, course), tso, seeded(2));
+    let commit = tokio::spawn(async move { write_all(&coordinator, "new").await });
+    look(&cluster).await;
+    let first = seen(&others).await;
+    let outcome = commit.await.expect("no panic");
+    (first, outcome, seen(&others).await)
+}
+
+/// The first moment at which a lock of the coordinator is there, and a little later.
+async fn until_locked(cluster: &MemoryCluster) {
+    while locks(cluster).is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+fn is_prewrite(body: &RequestBody) -> bool {
+    matches!(body, RequestBody::Prewrite(_))
+}
+
+fn is_commit(body: &RequestBody) -> bool {
+    matches!(body, RequestBody::Commit { .. })
+}
+
 /// Heartbeats keep the locks of a slow commit alive; a reader waits for it instead of killing it.
 #[test]
 fn heartbeats_outlast_a_slow_commit() {
     run(async {
-        let cluster = cluster(Faults::none());
-        let tso = VirtualTso::new();
-        let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
-        write_all(&others, "old").await.expect("nothing is in the way");
-        assert!(others.drain(Duration::from_secs(60)).await);
         // Seven seconds for every step, three for a lock.
-        let slow = database(Arc::new(SlowWrites { cluster, delay: Duration::from_secs(7) }), tso, seeded(2));
-        let commit = tokio::spawn(async move { write_all(&slow, "new").await });
-        tokio::time::sleep(Duration::from_millis(7_500)).await;
-        assert_eq!(seen(&others).await, "new", "the reader began while the locks were there");
-        assert!(matches!(commit.await.expect("no panic"), Ok(Some(_))));
+        let slow = |body: &RequestBody, _| match body {
+            RequestBody::Prewrite(_) | RequestBody::Commit { .. } => Course::Late(Duration::from_secs(7)),
+            _ => Course::Pass,
+        };
+        let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(7_500)).await;
+        let (first, outcome, _) = beside(slow, later).await;
+        assert_eq!(first, "new", "the reader began while the locks were there");
+        assert!(matches!(outcome, Ok(Some(_))));
+    });
+}
+
+/// A lock's life is counted from the start of the transaction: a prewrite that got through late must say so.
+#[test]
+fn a_lock_is_not_born_expired_after_many_attempts() {
+    run(async {
+        let down = Duration::from_millis(8_300);
+        let course = move |body: &RequestBody, elapsed| match body {
+            _ if is_prewrite(body) && elapsed < down => Course::Unreachable,
+            _ if is_commit(body) => Course::Late(Duration::from_millis(500)),
+            _ => Course::Pass,
+        };
+        let (first, outcome, last) = beside(course, until_locked).await;
+        assert!(matches!(outcome, Ok(Some(_))), "a reader took it for dead: {outcome:?}");
+        assert_eq!((first.as_str(), last.as_str()), ("old", "new"), "its commit_ts comes after the reader's snapshot");
+    });
+}
+
+/// A prewrite that was long under way leaves a lock that is old already: it is kept alive at once, not in its turn.
+#[test]
+fn a_lock_that_is_born_old_is_kept_alive_at_once() {
+    run(async {
+        let course = |body: &RequestBody, _| match body {
+            _ if is_prewrite(body) => Course::Late(Duration::from_millis(3_400)),
+            _ if is_commit(body) => Course::Late(Duration::from_millis(500)),
+            _ => Course::Pass,
+        };
+        let (_, outcome, last) = beside(course, until_locked).await;
+        assert!(matches!(outcome, Ok(Some(_))), "a reader took it for dead: {outcome:?}");
+        assert_eq!(last, "new");
+    });
+}
+
+/// A heartbeat that nobody answers does not keep the next one waiting.
+#[test]
+fn a_silent_heartbeat_does_not_let_the_lock_expire() {
+    run(async {
+        let beats = AtomicU64::new(0);
+        let course = move |body: &RequestBody, _| match body {
+            RequestBody::Heartbeat { .. } if beats.fetch_add(1, Ordering::Relaxed) == 0 => Course::Silence,
+            _ if is_commit(body) => Course::Late(Duration::from_secs(6)),
+            _ => Course::Pass,
+        };
+        let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(4_500)).await;
+        let (first, outcome, _) = beside(course, later).await;
+        assert!(matches!(outcome, Ok(Some(_))), "a reader took it for dead: {outcome:?}");
+        assert_eq!(first, "new", "the reader waited for it");
     });
 }
 
@@ -207,17 +290,16 @@ fn heartbeats_outlast_a_slow_commit() {
 #[test]
 fn a_primary_on_its_way_is_waited_for() {
     run(async {
-        let cluster = cluster(Faults::none());
-        let tso = VirtualTso::new();
-        let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
-        write_all(&others, "old").await.expect("nothing is in the way");
-        assert!(others.drain(Duration::from_secs(60)).await);
-        let late = database(Arc::new(LatePrimary { cluster, delay: Duration::from_secs(2) }), tso, seeded(2));
-        let commit = tokio::spawn(async move { write_all(&late, "new").await });
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(seen(&others).await, "old", "its commit_ts comes after the reader's snapshot");
-        let outcome = commit.await.expect("no panic");
+        let late = |body: &RequestBody, _| match body {
+            RequestBody::Prewrite(prewrite) if prewrite.mutations.iter().any(|m| m.key == prewrite.primary) => {
+                Course::Late(Duration::from_secs(2))
+            }
+            _ => Course::Pass,
+        };
+        let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(100)).await;
+        let (first, outcome, last) = beside(late, later).await;
+        assert_eq!(first, "old", "its commit_ts comes after the reader's snapshot");
         assert!(matches!(outcome, Ok(Some(_))), "{outcome:?}");
-        assert_eq!(seen(&others).await, "new");
+        assert_eq!(last, "new");
     });
 }

@@ -43,13 +43,26 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Whether the same request would be refused again, wherever it is sent.
+    pub fn is_final(&self) -> bool {
+        let CallError::Server(error) = self else { return false };
+        matches!(error, ServerError::Key(_) | ServerError::TooLarge { .. } | ServerError::Invalid(_))
+    }
+
     /// Whether a write sent by the failed call may have taken effect, or may yet do so.
     pub fn maybe_delivered(&self) -> bool {
         match self {
             CallError::Lost { .. } => true,
-            // A store whose disk failed may have replicated the write before it noticed.
-            CallError::Server(ServerError::Undetermined(_) | ServerError::Failed(_)) => true,
-            CallError::Server(ServerError::Region(_) | ServerError::Key(_)) | CallError::Unreachable { .. } => false,
+            CallError::Server(ServerError::Undetermined(_)) => true,
+            // Refused, or failed before anything was proposed.
+            CallError::Server(
+                ServerError::Region(_)
+                | ServerError::Key(_)
+                | ServerError::TooLarge { .. }
+                | ServerError::Invalid(_)
+                | ServerError::Failed(_),
+            )
+            | CallError::Unreachable { .. } => false,
         }
     }
 }

@@ -23,7 +23,18 @@ pub enum ClientError {
         /// The last failure.
         last: String,
     },
-    /// A failure that no retry mends.
+    /// A request writes more than a region takes at a time. It had no effect.
+    #[error("a write of {bytes} bytes; at most {limit} fit into one")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The most that is taken.
+        limit: usize,
+    },
+    /// A request was refused as such: it contradicts itself or a limit. It had no effect.
+    #[error("invalid request: {0}")]
+    Invalid(String),
+    /// A failure that retries did not mend.
     #[error("{0}")]
     Failed(String),
 }

@@ -29,6 +29,7 @@ mod routed;
 mod scan;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -48,8 +49,10 @@ pub use scan::{Page, ScanRange};
 
 use crate::api::{CheckTxnStatusRequest, Mutation, PrewriteRequest, Request, RequestBody, Response, TxnStatus};
 use crate::key::Key;
+use crate::size::{decision_bytes, prewrite_bytes};
+use dispatch::Job;
 use metrics::Metrics;
-use retry::Nature;
+use retry::{Nature, Retry};
 
 /// The client; clones share the region cache.
 #[derive(Clone)]
@@ -91,24 +94,49 @@ impl Client {
 
     /// The newest value committed at or before `start_ts`.
     pub async fn get(&self, key: &Key, start_ts: Timestamp) -> Result<Option<Bytes>, ClientError> {
-        let body = RequestBody::Get { key: key.clone(), start_ts };
-        match self.shared.single(key, Nature::Repeatable, body).await? {
+        let body = || RequestBody::Get { key: key.clone(), start_ts };
+        match self.shared.single(key, self.shared.repeatable(), body).await? {
             Response::Value(value) => Ok(value),
             other => Err(unexpected("Get", &other)),
         }
     }
 
-    /// The same for many keys, over regions in parallel; absent keys are left out. On `Locked`, all locks met.
+    /// The same for many keys, over regions in parallel, in key order; absent keys are left out. On `Locked`, the locks
+    /// that all regions reported. Holds all values at once: who need not, asks by [`Client::batch_get_page`].
     pub async fn batch_get(&self, keys: &[Key], start_ts: Timestamp) -> Result<Vec<(Key, Bytes)>, ClientError> {
-        let body = |keys| RequestBody::BatchGet { keys, start_ts };
+        self.points(keys, start_ts, usize::MAX).await.map(|page| page.pairs)
+    }
+
+    /// The same, as far as it fits about one page: `resume` is the first key, in key order, that was left out.
+    pub async fn batch_get_page(&self, keys: &[Key], start_ts: Timestamp) -> Result<Page, ClientError> {
+        self.points(keys, start_ts, self.shared.config.page_bytes as usize).await
+    }
+
+    async fn points(&self, keys: &[Key], start_ts: Timestamp, enough: usize) -> Result<Page, ClientError> {
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        keys.dedup();
+        let job = Job {
+            nature: Nature::Repeatable,
+            weigh: &decision_bytes,
+            body: &|keys| RequestBody::BatchGet { keys, start_ts },
+            enough,
+        };
         let mut found = Vec::with_capacity(keys.len());
-        for response in self.shared.fan_out(keys.to_vec(), Nature::Repeatable, body).await? {
+        let answers = self.shared.fan_out(keys, &job).await?;
+        for response in answers.responses {
             match response {
                 Response::Pairs { pairs, .. } => found.extend(pairs),
                 other => return Err(unexpected("BatchGet", &other)),
             }
         }
-        Ok(found)
+        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let resume = answers.rest.into_iter().min();
+        if let Some(resume) = &resume {
+            // Regions further on may have answered before this one: a page has no gap.
+            found.truncate(found.partition_point(|(key, _)| key < resume));
+        }
+        Ok(Page { pairs: found, resume })
     }
 
     /// One page of a range, at most `limit` pairs (with a limit of 0, none); crosses region boundaries, and says
@@ -117,29 +145,43 @@ impl Client {
         self.shared.scan(range, start_ts, limit).await
     }
 
-    /// Prewrites all mutations, regions in parallel. On failure some may be prewritten: the caller rolls back.
+    /// Prewrites all mutations, regions in parallel. On failure some may be prewritten: the caller rolls back. `ttl_ms`
+    /// is asked before every attempt, since a lock's life is counted from start_ts while attempts take their time.
     pub async fn prewrite(
         &self,
         mutations: Vec<Mutation>,
         primary: &Key,
         start_ts: Timestamp,
-        ttl_ms: u64,
+        ttl_ms: impl Fn() -> u64 + Sync,
     ) -> Result<(), ClientError> {
         let body = |mutations| {
-            RequestBody::Prewrite(PrewriteRequest { mutations, primary: primary.clone(), start_ts, ttl_ms })
+            let (primary, ttl_ms) = (primary.clone(), ttl_ms());
+            RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms })
         };
-        self.shared.fan_out(mutations, Nature::Repeatable, body).await.map(drop)
+        let weigh = |mutation: &Mutation| prewrite_bytes(mutation, primary);
+        let job = Job { nature: Nature::Repeatable, weigh: &weigh, body: &body, enough: usize::MAX };
+        self.shared.fan_out(mutations, &job).await.map(drop)
+    }
+
+    /// Carries a decision to keys, regions in parallel.
+    async fn decide(
+        &self,
+        keys: &[Key],
+        nature: Nature,
+        body: &(dyn Fn(Vec<Key>) -> RequestBody + Sync),
+    ) -> Result<(), ClientError> {
+        let job = Job { nature, weigh: &decision_bytes, body, enough: usize::MAX };
+        self.shared.fan_out(keys.to_vec(), &job).await.map(drop)
     }
 
     /// Commits keys, regions in parallel. `Undetermined` if an answer was lost and never made up for.
     pub async fn commit(&self, keys: &[Key], start_ts: Timestamp, commit_ts: Timestamp) -> Result<(), ClientError> {
-        let body = |keys| RequestBody::Commit { keys, start_ts, commit_ts };
-        self.shared.fan_out(keys.to_vec(), Nature::Commit, body).await.map(drop)
+        self.decide(keys, Nature::Commit, &|keys| RequestBody::Commit { keys, start_ts, commit_ts }).await
     }
 
     /// Commits the primary, and in the same request those of `others` that its region holds: they take effect together
     /// or not at all. Returns the others that are left. `Undetermined` if an answer was lost and never made up for;
-    /// `Unavailable` only if surely nothing was done.
+    /// any other failure only if surely nothing was done.
     pub async fn commit_primary(
         &self,
         primary: &Key,
@@ -152,14 +194,13 @@ impl Client {
 
     /// Rolls keys back, regions in parallel.
     pub async fn rollback(&self, keys: &[Key], start_ts: Timestamp) -> Result<(), ClientError> {
-        let body = |keys| RequestBody::Rollback { keys, start_ts };
-        self.shared.fan_out(keys.to_vec(), Nature::Repeatable, body).await.map(drop)
+        self.decide(keys, Nature::Repeatable, &|keys| RequestBody::Rollback { keys, start_ts }).await
     }
 
     /// Asks the region of the primary for the fate of a transaction.
     pub async fn check_txn_status(&self, request: CheckTxnStatusRequest) -> Result<TxnStatus, ClientError> {
-        let primary = request.primary.clone();
-        match self.shared.single(&primary, Nature::Repeatable, RequestBody::CheckTxnStatus(request)).await? {
+        let body = || RequestBody::CheckTxnStatus(request.clone());
+        match self.shared.single(&request.primary, self.shared.repeatable(), body).await? {
             Response::Status(status) => Ok(status),
             other => Err(unexpected("CheckTxnStatus", &other)),
         }
@@ -172,14 +213,20 @@ impl Client {
         start_ts: Timestamp,
         commit_ts: Option<Timestamp>,
     ) -> Result<(), ClientError> {
-        let body = |keys| RequestBody::ResolveLock { keys, start_ts, commit_ts };
-        self.shared.fan_out(keys.to_vec(), Nature::Repeatable, body).await.map(drop)
+        self.decide(keys, Nature::Repeatable, &|keys| RequestBody::ResolveLock { keys, start_ts, commit_ts }).await
     }
 
-    /// Extends the primary lock; returns the ttl in force.
-    pub async fn heartbeat(&self, primary: &Key, start_ts: Timestamp, ttl_ms: u64) -> Result<u64, ClientError> {
-        let body = RequestBody::Heartbeat { primary: primary.clone(), start_ts, ttl_ms };
-        match self.shared.single(primary, Nature::Repeatable, body).await? {
+    /// Extends the primary lock to `ttl_ms`, which is asked before every attempt; returns the ttl in force. Gives up
+    /// after about `limit`: a heartbeat that is late is worth less than the next one.
+    pub async fn heartbeat(
+        &self,
+        primary: &Key,
+        start_ts: Timestamp,
+        ttl_ms: impl Fn() -> u64,
+        limit: Duration,
+    ) -> Result<u64, ClientError> {
+        let body = || RequestBody::Heartbeat { primary: primary.clone(), start_ts, ttl_ms: ttl_ms() };
+        match self.shared.single(primary, Retry::within(limit, Nature::Repeatable), body).await? {
             Response::Ttl(ttl_ms) => Ok(ttl_ms),
             other => Err(unexpected("Heartbeat", &other)),
         }
@@ -192,6 +239,11 @@ impl Client {
 }
 
 impl Shared {
+    /// Patience for a request that may be repeated.
+    fn repeatable(&self) -> Retry {
+        Retry::new(self.config.deadline, Nature::Repeatable)
+    }
+
     /// One attempt.
     async fn send(&self, route: &Route, request: Request) -> Result<Response, CallError> {
         self.metrics.requests.inc();

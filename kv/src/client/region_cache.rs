@@ -165,7 +165,8 @@ impl RegionCache {
                 self.rotate(route);
                 Some(RetryClass::Failed)
             }
-            CallError::Server(ServerError::Key(_)) => None,
+            // The replica did what a leader does.
+            CallError::Server(ServerError::Key(_) | ServerError::TooLarge { .. } | ServerError::Invalid(_)) => None,
         }
     }
 

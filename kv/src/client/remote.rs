@@ -2,7 +2,7 @@
 //!
 //! What matters to the callers is whether a request that failed can have been carried out. It surely was not when no
 //! connection could be made ([`CallError::Unreachable`]). Once bytes may have left this process, silence proves nothing
-//! ([`CallError::Lost`]).
+//! ([`CallError::Lost`]), unless an answer says that the request was refused unseen.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
+use prost::Message;
 use raftstore::{RegionStatus, StoreId};
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Status};
+use tso::cluster::{Attach, ClusterTag};
 
 use super::endpoint::{CallError, Endpoint};
 use crate::api::{Request, Response, ServerError};
 use crate::proto::pb;
 use crate::proto::pb::kv_client::KvClient;
-
-/// The largest message sent or accepted, in bytes.
-const MESSAGE_LIMIT: usize = 16 << 20;
+use crate::size::MESSAGE_BYTES_MAX;
 
 /// Settings of the remote endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct RemoteConfig {
     pub keep_alive: Duration,
     /// How long a probe may stay unanswered before the connection is given up. Default 2 s.
     pub keep_alive_timeout: Duration,
+    /// The cluster that requests belong to, so that a store of another refuses them. Default none, for servers that do not ask.
+    pub cluster: Option<ClusterTag>,
 }
 
 impl Default for RemoteConfig {
@@ -45,6 +48,7 @@ impl Default for RemoteConfig {
             locate_timeout: Duration::from_secs(1),
             keep_alive: Duration::from_secs(1),
             keep_alive_timeout: Duration::from_secs(2),
+            cluster: None,
         }
     }
 }
@@ -61,9 +65,12 @@ pub struct BadAddress {
     pub why: String,
 }
 
+/// A client whose requests say which cluster they belong to.
+type Stub = KvClient<InterceptedService<Channel, Attach>>;
+
 struct Remote {
     address: String,
-    client: KvClient<Channel>,
+    client: Stub,
 }
 
 /// The stores known, nearest first.
@@ -116,12 +123,13 @@ impl RemoteEndpoint {
             .keep_alive_while_idle(true)
             .http2_adaptive_window(true)
             .connect_lazy();
-        let client =
-            KvClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT).max_encoding_message_size(MESSAGE_LIMIT);
+        let client = KvClient::with_interceptor(channel, Attach(self.config.cluster.clone()))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
         Ok(Remote { address: address.to_owned(), client })
     }
 
-    fn client(&self, store: StoreId) -> Result<KvClient<Channel>, CallError> {
+    fn client(&self, store: StoreId) -> Result<Stub, CallError> {
         let stores = self.stores.read();
         let unknown = || CallError::Unreachable { store, why: "its address is not known".to_owned() };
         stores.by_id.get(&store).map(|remote| remote.client.clone()).ok_or_else(unknown)
@@ -129,11 +137,12 @@ impl RemoteEndpoint {
 
     async fn send(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
         let mut client = self.client(store)?;
-        let answer = within(store, self.config.request_timeout, client.call(pb::Request::from(request))).await?;
+        let message = within_limit(pb::Request::from(request))?;
+        let answer = within(store, self.config.request_timeout, client.call(message)).await?;
         match Result::<Response, ServerError>::try_from(answer) {
             Ok(answer) => answer.map_err(CallError::from),
             // It did something, and says what in a way we do not understand.
-            Err(error) => Err(ServerError::Failed(error.to_string()).into()),
+            Err(error) => Err(CallError::Lost { store, why: error.to_string() }),
         }
     }
 
@@ -159,6 +168,12 @@ impl Endpoint for RemoteEndpoint {
     }
 }
 
+/// The message, if it may be sent. The encoder would refuse it too, but as a call that broke in the middle.
+fn within_limit(message: pb::Request) -> Result<pb::Request, ServerError> {
+    let (bytes, limit) = (message.encoded_len(), MESSAGE_BYTES_MAX);
+    if bytes > limit { Err(ServerError::TooLarge { bytes, limit }) } else { Ok(message) }
+}
+
 /// Waits for an answer, no longer than `limit`.
 async fn within<T>(
     store: StoreId,
@@ -179,13 +194,13 @@ fn classify(store: StoreId, status: &Status) -> CallError {
         return CallError::Unreachable { store, why };
     }
     match status.code() {
-        // The server's gRPC layer, or ours, refuses the message itself; sending it again changes nothing.
-        Code::InvalidArgument
-        | Code::Unimplemented
-        | Code::OutOfRange
-        | Code::ResourceExhausted
-        | Code::PermissionDenied
-        | Code::Unauthenticated => ServerError::Failed(format!("store {store}: {why}")).into(),
+        // Refused before anybody looked at it: the node belongs to another cluster, or does not serve yet.
+        Code::FailedPrecondition | Code::Unimplemented | Code::PermissionDenied | Code::Unauthenticated => {
+            CallError::Unreachable { store, why }
+        }
+        // The message itself is refused, before it is carried out, and so it would be anywhere. (An answer that is too large for us would look
+        // the same, but stores send none.)
+        Code::InvalidArgument | Code::OutOfRange => ServerError::Invalid(format!("store {store}: {why}")).into(),
         _ => CallError::Lost { store, why },
     }
 }
@@ -199,4 +214,29 @@ fn source_is_connect_error(status: &Status) -> bool {
         source = error.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_unseen_goes_elsewhere() {
+        let store = StoreId::new(1);
+        for status in [Status::failed_precondition("another cluster"), Status::unimplemented("")] {
+            assert!(matches!(classify(store, &status), CallError::Unreachable { .. }), "{status}");
+        }
+        for status in [Status::unavailable(""), Status::resource_exhausted("reset by a server under load")] {
+            assert!(matches!(classify(store, &status), CallError::Lost { .. }), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_refused_as_such_is_given_up() {
+        for status in [Status::invalid_argument("no context"), Status::out_of_range("message length too large")] {
+            let error = classify(StoreId::new(1), &status);
+            assert!(matches!(error, CallError::Server(ServerError::Invalid(_))), "{status}");
+            assert!(error.is_final() && !error.maybe_delivered(), "{status}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::backoff::{Backoff, RetryClass};
 use super::endpoint::CallError;
 use super::error::ClientError;
 use super::region_cache::Route;
-use crate::api::ServerError;
+use crate::api::{Response, ServerError};
 
 /// What a request does to the store: decides what the end of its retries means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,32 @@ pub(super) struct Retry {
     backoff: Backoff,
     nature: Nature,
     started: Option<Instant>,
+    /// When the last attempt ends, answered or not. Without it, an attempt ends as its endpoint says.
+    ends: Option<Instant>,
     /// The region where an attempt may have taken effect without our knowing.
     maybe_done: Option<RegionId>,
 }
 
 impl Retry {
     pub(super) fn new(limit: Duration, nature: Nature) -> Retry {
-        Retry { backoff: Backoff::new(limit), nature, started: None, maybe_done: None }
+        Retry { backoff: Backoff::new(limit), nature, started: None, ends: None, maybe_done: None }
+    }
+
+    /// For a request that is of no use after `limit`, counted from now: attempts are cut off then.
+    pub(super) fn within(limit: Duration, nature: Nature) -> Retry {
+        let now = now();
+        Retry { started: Some(now), ends: Some(now + limit), ..Retry::new(limit, nature) }
+    }
+
+    /// An attempt sent along `route`, no longer than there is time.
+    pub(super) async fn bound(
+        &self,
+        route: &Route,
+        attempt: impl Future<Output = Result<Response, CallError>>,
+    ) -> Result<Response, CallError> {
+        let Some(ends) = self.ends else { return attempt.await };
+        let late = |_| Err(CallError::Lost { store: route.store, why: "no answer in the time there was".to_owned() });
+        tokio::time::timeout_at(ends, attempt).await.unwrap_or_else(late)
     }
 
     /// Learns from the failure of a call sent along `route`: how long to wait before the next one, or the final error.
@@ -73,12 +92,18 @@ impl Retry {
     }
 
     fn give_up(&self, shared: &Shared, waited: Duration, error: &CallError) -> ClientError {
-        shared.metrics.exhausted.inc();
+        if !error.is_final() {
+            shared.metrics.exhausted.inc();
+        }
         match (self.nature, self.maybe_done, error) {
             (Nature::Commit, Some(region), _) => {
                 shared.metrics.undetermined.inc();
                 ClientError::Undetermined(region)
             }
+            (_, _, CallError::Server(ServerError::TooLarge { bytes, limit })) => {
+                ClientError::TooLarge { bytes: *bytes, limit: *limit }
+            }
+            (_, _, CallError::Server(ServerError::Invalid(why))) => ClientError::Invalid(why.clone()),
             (_, _, CallError::Server(ServerError::Failed(why))) => ClientError::Failed(why.clone()),
             _ => ClientError::Unavailable { waited, last: error.to_string() },
         }

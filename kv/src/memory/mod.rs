@@ -2,7 +2,7 @@
 //!
 //! [`MemoryCluster`] runs the same MVCC and Percolator code as a server, on an in-memory store, behind the same
 //! [`Endpoint`]. It has stores and regions with leaders and epochs, so that a client has something to route by; all stores see the same
-//! data at once, as if replication took no time. Faults come one by one ([`MemoryCluster::inject`]) or by a seed ([`Faults`]): refusals,
+//! data at once, as if replication took no time. Messages and writes that are too large are refused as by a real store. Faults come one by one ([`MemoryCluster::inject`]) or by a seed ([`Faults`]): refusals,
 //! lost replies, unknown outcomes, repeated requests, delays, leader moves and splits. Time is a counter ([`CountingTso`]), so that
 //! locks expire when a test says so.
 //!
@@ -40,7 +40,7 @@ use engine::store::memory::MemoryStore;
 use engine::store::{Reader, Store};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use raftstore::{RegionError, RegionStatus, StoreId};
+use raftstore::{RegionError, RegionStatus, StoreConfig, StoreId};
 use tso::Timestamp;
 
 use crate::api::{LockInfo, Request, Response, ServerError};
@@ -51,6 +51,7 @@ use crate::latch::LatchTable;
 use crate::mvcc::LockRecord;
 use crate::percolator;
 use crate::read::answer_at_once;
+use crate::size::{MESSAGE_BYTES_MAX, request_bytes};
 
 use faults::FaultPlan;
 use ranged::Ranged;
@@ -75,6 +76,7 @@ struct Shared {
     faults: Mutex<FaultPlan>,
     tso: Arc<CountingTso>,
     calls: AtomicU64,
+    max_proposal_bytes: usize,
 }
 
 /// Describes a [`MemoryCluster`] to be built.
@@ -84,6 +86,7 @@ pub struct MemoryClusterBuilder {
     splits: Vec<Key>,
     faults: Faults,
     ms_per_timestamp: u64,
+    max_proposal_bytes: usize,
 }
 
 impl MemoryClusterBuilder {
@@ -112,6 +115,12 @@ impl MemoryClusterBuilder {
         self
     }
 
+    /// The most bytes that one write may change; like a real store's, 8 MiB unless told.
+    pub fn max_proposal_bytes(mut self, bytes: usize) -> Self {
+        self.max_proposal_bytes = bytes;
+        self
+    }
+
     /// The cluster.
     pub fn build(self) -> MemoryCluster {
         let shared = Shared {
@@ -121,6 +130,7 @@ impl MemoryClusterBuilder {
             faults: Mutex::new(FaultPlan::new(self.faults)),
             tso: Arc::new(CountingTso::new(self.ms_per_timestamp)),
             calls: AtomicU64::new(0),
+            max_proposal_bytes: self.max_proposal_bytes,
         };
         MemoryCluster { shared: Arc::new(shared) }
     }
@@ -140,7 +150,13 @@ impl MemoryCluster {
 
     /// Starts a description: one store, one region, no faults, time stands still.
     pub fn builder() -> MemoryClusterBuilder {
-        MemoryClusterBuilder { stores: 1, splits: Vec::new(), faults: Faults::none(), ms_per_timestamp: 0 }
+        MemoryClusterBuilder {
+            stores: 1,
+            splits: Vec::new(),
+            faults: Faults::none(),
+            ms_per_timestamp: 0,
+            max_proposal_bytes: StoreConfig::default().max_proposal_bytes,
+        }
     }
 
     /// The cluster's source of timestamps.
@@ -248,6 +264,10 @@ impl MemoryCluster {
 
     /// What a faultless store does with a request.
     async fn execute(&self, store: StoreId, request: &Request) -> Result<Response, ServerError> {
+        let (bytes, limit) = (request_bytes(&request.body), MESSAGE_BYTES_MAX);
+        if bytes > limit {
+            return Err(ServerError::TooLarge { bytes, limit });
+        }
         if request.body.is_write() {
             return self.write(store, request).await;
         }
@@ -262,6 +282,10 @@ impl MemoryCluster {
         };
         let reader = self.reader(store, request)?;
         let (batch, response) = percolator::evaluate(&reader, &request.body)?;
+        let (bytes, limit) = (batch.size(), self.shared.max_proposal_bytes);
+        if bytes > limit {
+            return Err(ServerError::TooLarge { bytes, limit });
+        }
         // A real store replicates here: others run meanwhile, and meet our latches.
         tokio::task::yield_now().await;
         self.shared.store.write(&batch).map_err(|error| ServerError::Failed(error.to_string()))?;

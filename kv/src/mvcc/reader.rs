@@ -13,6 +13,7 @@ use super::{LockRecord, Result, WriteKind};
 use crate::api::{KeyError, LockInfo};
 use crate::error::ActionError;
 use crate::key::Key;
+use crate::size::LocksMet;
 
 /// The lock on a key given in storage form, whoever holds it.
 pub fn load_lock<R: Reader + ?Sized>(reader: &R, storage: &[u8]) -> Result<Option<LockRecord>> {
@@ -29,29 +30,50 @@ pub fn get<R: Reader + ?Sized>(reader: &R, key: &Key, start_ts: Timestamp) -> Re
     Ok(visible(reader, &mut versions, &storage, start_ts)?)
 }
 
-/// The values of many keys, in the order asked for; absent keys are left out. `KeyError::Locked` with every lock that is in the way.
+/// What a batch get found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchPage {
+    /// In the order asked for; absent keys are left out.
+    pub pairs: Vec<(Key, Bytes)>,
+    /// The first key that was not looked up any more; `None` if all were.
+    pub resume: Option<Key>,
+}
+
+/// The values of many distinct keys, until there are `max_bytes` of them; at least one key is looked up. `KeyError::Locked` if locks are in
+/// the way, with those of all the keys, as far as one answer reports them.
 pub fn batch_get<R: Reader + ?Sized>(
     reader: &R,
     keys: &[Key],
     start_ts: Timestamp,
-) -> Result<Vec<(Key, Bytes)>, ActionError> {
+    max_bytes: usize,
+) -> Result<BatchPage, ActionError> {
     let storage: Vec<Vec<u8>> = keys.iter().map(Key::to_storage).collect();
-    let (Some(first), Some(last)) = (storage.iter().min(), storage.iter().max()) else { return Ok(Vec::new()) };
-    let mut locks = Vec::new();
+    let (Some(first), Some(last)) = (storage.iter().min(), storage.iter().max()) else {
+        return Ok(BatchPage::default());
+    };
+    let mut locks = LocksMet::default();
     for (key, storage) in keys.iter().zip(&storage) {
-        locks.extend(blocking_lock(reader, key, storage, start_ts)?);
-    }
-    if !locks.is_empty() {
-        return Err(KeyError::Locked(locks).into());
-    }
-    let mut versions = Versions::of_keys(reader, first, last)?;
-    let mut pairs = Vec::with_capacity(keys.len());
-    for (key, storage) in keys.iter().zip(&storage) {
-        if let Some(value) = visible(reader, &mut versions, storage, start_ts)? {
-            pairs.push((key.clone(), value));
+        if let Some(lock) = blocking_lock(reader, key, storage, start_ts)? {
+            locks.push(lock);
         }
     }
-    Ok(pairs)
+    if !locks.is_empty() {
+        return Err(KeyError::Locked(locks.into_locks()).into());
+    }
+    let mut versions = Versions::of_keys(reader, first, last)?;
+    let mut page = BatchPage { pairs: Vec::with_capacity(keys.len()), resume: None };
+    let mut bytes = 0;
+    for (key, storage) in keys.iter().zip(&storage) {
+        if bytes >= max_bytes {
+            page.resume = Some(key.clone());
+            break;
+        }
+        if let Some(value) = visible(reader, &mut versions, storage, start_ts)? {
+            bytes += key.as_bytes().len() + value.len();
+            page.pairs.push((key.clone(), value));
+        }
+    }
+    Ok(page)
 }
 
 /// The lock on `key` that a read at `ts` must wait for.

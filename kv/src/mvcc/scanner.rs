@@ -18,11 +18,10 @@ use super::{LockRecord, Result, WriteKind, WriteRecord};
 use crate::api::{KeyError, LockInfo, ScanRequest};
 use crate::error::ActionError;
 use crate::key::{Key, push_ts, split_ts, storage_range};
+use crate::size::LocksMet;
 
 /// Versions of one key to step over before seeking past the rest.
 const STEPS_BEFORE_SEEK: usize = 8;
-/// Locks to report at most; the caller meets the rest after it resolved these.
-const LOCKS_MAX: usize = 256;
 
 /// Why a page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +81,7 @@ struct Scanner<'r, R: ?Sized> {
     pairs: Vec<(Key, Bytes)>,
     bytes: usize,
     /// Locks in the way. Once there is one, keys are only counted.
-    blocked: Vec<LockInfo>,
+    blocked: LocksMet,
     /// Keys without a lock seen since the first lock in the way.
     counted: usize,
 }
@@ -104,7 +103,7 @@ impl<'r, R: Reader + ?Sized> Scanner<'r, R> {
             current: Vec::new(),
             pairs: Vec::new(),
             bytes: 0,
-            blocked: Vec::new(),
+            blocked: LocksMet::default(),
             counted: 0,
         })
     }
@@ -131,7 +130,7 @@ impl<'r, R: Reader + ?Sized> Scanner<'r, R> {
             }
         };
         if !self.blocked.is_empty() {
-            return Err(KeyError::Locked(self.blocked).into());
+            return Err(KeyError::Locked(self.blocked.into_locks()).into());
         }
         let resume = match end {
             PageEnd::Range => None,
@@ -145,7 +144,7 @@ impl<'r, R: Reader + ?Sized> Scanner<'r, R> {
         let seen = self.pairs.len() + self.blocked.len() + self.counted;
         seen >= (self.request.limit as usize).max(1)
             || self.bytes >= (self.request.max_bytes as usize).max(1)
-            || self.blocked.len() >= LOCKS_MAX
+            || self.blocked.is_full()
     }
 
     /// The bound from which a later page sees the current key again, or does not.

@@ -15,6 +15,7 @@ use crate::key::Key;
 use crate::mvcc::reader::load_lock;
 use crate::mvcc::versions::{Versions, value_key};
 use crate::mvcc::{LockKind, LockRecord, SHORT_VALUE_MAX, WriteKind};
+use crate::size::LocksMet;
 
 /// Locks the keys of `request`.
 ///
@@ -28,7 +29,7 @@ pub fn prewrite<R: Reader + ?Sized>(reader: &R, request: &PrewriteRequest) -> Re
     let (Some(first), Some(last)) = (storage.iter().min(), storage.iter().max()) else { return Ok(WriteBatch::new()) };
     let mut versions = Versions::of_keys(reader, first, last)?;
     let mut batch = WriteBatch::new();
-    let mut locks = Vec::new();
+    let mut locks = LocksMet::default();
     for (mutation, storage) in request.mutations.iter().zip(&storage) {
         match examine(reader, &mut versions, mutation, storage, request.start_ts)? {
             Verdict::Free => stage(&mut batch, mutation, storage, request),
@@ -37,7 +38,7 @@ pub fn prewrite<R: Reader + ?Sized>(reader: &R, request: &PrewriteRequest) -> Re
             Verdict::Committed => return Ok(WriteBatch::new()),
         }
     }
-    if locks.is_empty() { Ok(batch) } else { Err(KeyError::Locked(locks).into()) }
+    if locks.is_empty() { Ok(batch) } else { Err(KeyError::Locked(locks.into_locks()).into()) }
 }
 
 /// What a key says to its mutation.

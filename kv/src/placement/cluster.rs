@@ -113,6 +113,11 @@ impl ClusterView {
         });
     }
 
+    /// Drops a store that was registered and will never report.
+    pub fn forget(&mut self, store: StoreId) {
+        self.stores.remove(&store);
+    }
+
     /// Takes in a report that arrived at `now`.
     pub fn heartbeat(&mut self, mut heartbeat: Heartbeat, now: ViewTime) {
         let reports = std::mem::take(&mut heartbeat.regions);
@@ -237,5 +242,7 @@ mod tests {
         assert_eq!(view.liveness(store, Duration::from_secs(16)), Liveness::Silent(Duration::from_secs(6)));
         view.registered(store, "elsewhere", "");
         assert_eq!(view.liveness(store, Duration::from_secs(15)), Liveness::Alive, "a registration overwrites nothing");
+        view.forget(store);
+        assert_eq!(view.stores().count(), 0);
     }
 }

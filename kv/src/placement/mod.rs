@@ -8,4 +8,4 @@ pub mod cluster;
 pub mod registry;
 
 pub use cluster::{ClusterView, Heartbeat, Liveness, RegionEntry, RegionReport, StoreEntry};
-pub use registry::{RegistryError, StoreRecord};
+pub use registry::{Admission, InstanceId, RegistryError, StoreRecord};

@@ -5,6 +5,8 @@
 //! (those are `m` and `t` keys). All changes are made by the region's leader, one at a time, each proposed on the
 //! snapshot that it was computed from. Layouts are pinned in `docs/formats.md`.
 
+use std::num::NonZeroU64;
+
 use engine::store::{Reader, StoreError};
 use engine::{Cf, WriteBatch};
 use raftstore::StoreId;
@@ -15,6 +17,27 @@ const STORE_END: &[u8] = b"s:store;";
 const NEXT_ID: &[u8] = b"s:next-id";
 const TSO_MARK: &[u8] = b"s:tso-mark";
 const RECORD_VERSION: u8 = 1;
+/// Store records have got `joining` since.
+const STORE_VERSION: u8 = 2;
+
+/// A process that wants to become a store: a random number, drawn once per process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceId(NonZeroU64);
+
+impl InstanceId {
+    /// From its number; 0 is none.
+    pub const fn new(raw: u64) -> Option<InstanceId> {
+        match NonZeroU64::new(raw) {
+            Some(raw) => Some(InstanceId(raw)),
+            None => None,
+        }
+    }
+
+    /// Its number.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
 
 /// A store that belongs to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +48,35 @@ pub struct StoreRecord {
     pub address: String,
     /// Where it stands.
     pub locality: String,
+    /// Which process was given the number, until the store's first report. Until then it holds no replica.
+    pub joining: Option<InstanceId>,
+}
+
+/// What becomes of a process that wants to join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It was taken in already, and may not know: the answer is the same.
+    Known(StoreId),
+    /// A store that has reported lives at its address.
+    Taken(StoreId),
+    /// It gets a new number. `abandoned` is one that was given to a process at the same address which ended before it reported: nobody
+    /// uses it, and nobody will.
+    New {
+        /// The number to forget.
+        abandoned: Option<StoreId>,
+    },
+}
+
+/// What becomes of `instance`, which wants to join at `address`. A number is never given to two processes.
+pub fn admit(stores: &[StoreRecord], address: &str, instance: InstanceId) -> Admission {
+    match stores.iter().find(|store| store.address == address) {
+        None => Admission::New { abandoned: None },
+        Some(store) => match store.joining {
+            Some(joining) if joining == instance => Admission::Known(store.id),
+            Some(_) => Admission::New { abandoned: Some(store.id) },
+            None => Admission::Taken(store.id),
+        },
+    }
 }
 
 /// Why the registry cannot be read.
@@ -53,6 +105,11 @@ pub fn stores(reader: &dyn Reader) -> Result<Vec<StoreRecord>, RegistryError> {
 /// Records a store, new or changed.
 pub fn put_store(batch: &mut WriteBatch, record: &StoreRecord) {
     batch.put(Cf::Default, &store_key(record.id), &encode_store(record));
+}
+
+/// Forgets a store.
+pub fn remove_store(batch: &mut WriteBatch, id: StoreId) {
+    batch.delete(Cf::Default, &store_key(id));
 }
 
 /// The next `count` ids of stores and peers; the first of them is returned and the counter moved in `batch`.
@@ -86,26 +143,30 @@ fn store_key(id: StoreId) -> Vec<u8> {
 }
 
 fn encode_store(record: &StoreRecord) -> Vec<u8> {
-    let mut out = vec![RECORD_VERSION];
+    let mut out = vec![STORE_VERSION];
     for text in [&record.address, &record.locality] {
         out.extend_from_slice(&(text.len() as u32).to_le_bytes());
         out.extend_from_slice(text.as_bytes());
     }
+    out.extend_from_slice(&record.joining.map_or(0, InstanceId::get).to_le_bytes());
     out
 }
 
 fn decode_store(key: &[u8], value: &[u8]) -> Result<StoreRecord, RegistryError> {
     const WHAT: RegistryError = RegistryError::Malformed("s:store");
     let id = key.strip_prefix(STORE_PREFIX).and_then(|rest| rest.try_into().ok()).map(u64::from_be_bytes);
-    let (Some(id), Some((&RECORD_VERSION, rest))) = (id, value.split_first()) else {
+    let (Some(id), Some((version, rest))) = (id, value.split_first()) else {
         return Err(WHAT);
     };
     let (address, rest) = take_text(rest).ok_or(WHAT)?;
     let (locality, rest) = take_text(rest).ok_or(WHAT)?;
-    if !rest.is_empty() {
-        return Err(WHAT);
-    }
-    Ok(StoreRecord { id: StoreId::new(id), address, locality })
+    let joining = match (version, <[u8; 8]>::try_from(rest)) {
+        (&STORE_VERSION, Ok(raw)) => InstanceId::new(u64::from_le_bytes(raw)),
+        // Version 1 ends here: its stores have reported.
+        (1, Err(_)) if rest.is_empty() => None,
+        _ => return Err(WHAT),
+    };
+    Ok(StoreRecord { id: StoreId::new(id), address, locality, joining })
 }
 
 fn take_text(bytes: &[u8]) -> Option<(String, &[u8])> {
@@ -133,7 +194,12 @@ mod tests {
     use super::*;
 
     fn record(id: u64) -> StoreRecord {
-        StoreRecord { id: StoreId::new(id), address: format!("10.0.0.{id}:26257"), locality: "region=eu".to_string() }
+        StoreRecord {
+            id: StoreId::new(id),
+            address: format!("10.0.0.{id}:26257"),
+            locality: "region=eu".to_string(),
+            joining: None,
+        }
     }
 
     #[test]
@@ -150,6 +216,32 @@ mod tests {
             found.iter().map(|s| (s.id.get(), s.address.as_str())).collect::<Vec<_>>(),
             [(2, "moved:1"), (300, "10.0.0.300:26257")]
         );
+    }
+
+    #[test]
+    fn whoever_asks_again_gets_the_same_number() {
+        let instance = |raw| InstanceId::new(raw).unwrap();
+        let reported = record(1000);
+        let joining = StoreRecord { joining: Some(instance(7)), ..record(1001) };
+        let known = [reported.clone(), joining.clone()];
+        let admit = |address: &str, raw| admit(&known, address, instance(raw));
+        assert_eq!(admit("elsewhere:1", 7), Admission::New { abandoned: None });
+        assert_eq!(admit(&reported.address, 7), Admission::Taken(reported.id));
+        assert_eq!(admit(&joining.address, 7), Admission::Known(joining.id));
+        assert_eq!(admit(&joining.address, 8), Admission::New { abandoned: Some(joining.id) });
+    }
+
+    #[test]
+    fn forgotten_stores_are_gone() {
+        let store = MemoryStore::new();
+        let mut batch = WriteBatch::new();
+        put_store(&mut batch, &record(2));
+        put_store(&mut batch, &record(3));
+        store.write(&batch).unwrap();
+        let mut batch = WriteBatch::new();
+        remove_store(&mut batch, StoreId::new(2));
+        store.write(&batch).unwrap();
+        assert_eq!(stores(&store.snapshot()).unwrap(), [record(3)]);
     }
 
     #[test]
@@ -176,16 +268,24 @@ mod tests {
 
     #[test]
     fn records_are_pinned_and_damage_is_told() {
-        let good = encode_store(&record(5));
-        let mut pinned = vec![1, 14, 0, 0, 0];
+        let joining = StoreRecord { joining: InstanceId::new(0x0102), ..record(5) };
+        let good = encode_store(&joining);
+        let mut pinned = vec![2, 14, 0, 0, 0];
         pinned.extend_from_slice(b"10.0.0.5:26257");
         pinned.extend_from_slice(&[9, 0, 0, 0]);
         pinned.extend_from_slice(b"region=eu");
+        pinned.extend_from_slice(&[2, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(good, pinned);
+        let decode = |value: &[u8]| decode_store(&store_key(StoreId::new(5)), value);
+        assert_eq!(decode(&good).unwrap(), joining);
+        assert_eq!(decode(&encode_store(&record(5))).unwrap(), record(5));
         for cut in 0..good.len() {
-            assert!(decode_store(&store_key(StoreId::new(5)), &good[..cut]).is_err(), "cut at {cut}");
+            assert!(decode(&good[..cut]).is_err(), "cut at {cut}");
         }
-        assert!(decode_store(&store_key(StoreId::new(5)), &[2, 0, 0]).is_err(), "a newer version");
+        let (mut first, mut newer) = (good[..good.len() - 8].to_vec(), good.clone());
+        (first[0], newer[0]) = (1, 3);
+        assert_eq!(decode(&first).unwrap(), record(5), "version 1");
+        assert!(decode(&newer).is_err(), "a newer version");
         assert_eq!(encode_u64(258), [1, 2, 1, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
-use engine::store::{Cursor, Reader, Result as StoreResult, Store};
+use engine::store::{Cursor, Reader, Result as StoreResult, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
@@ -42,15 +42,22 @@ struct State {
     leads: bool,
     has_lease: bool,
     fates: VecDeque<Fate>,
+    /// Why it serves nothing any more.
+    failed: Option<String>,
+    /// A row that cannot be read, and what the attempt ends in.
+    broken: Option<Broken>,
     read_indexes: usize,
     proposals: usize,
 }
+
+type Broken = (Vec<u8>, fn() -> StoreError);
 
 #[derive(Clone)]
 pub(crate) struct FakeView {
     snapshot: MemorySnapshot,
     region: Region,
     term: Term,
+    broken: Option<Broken>,
 }
 
 impl FakeStore {
@@ -71,6 +78,8 @@ impl FakeStore {
             leads: true,
             has_lease: true,
             fates: VecDeque::new(),
+            failed: None,
+            broken: None,
             read_indexes: 0,
             proposals: 0,
         };
@@ -111,14 +120,34 @@ impl FakeStore {
         self.state.lock().proposals
     }
 
+    pub(crate) fn failed(&self) -> Option<String> {
+        self.state.lock().failed.clone()
+    }
+
+    /// Puts a row into the store as it is, whatever the layers above make of it.
+    pub(crate) fn plant(&self, cf: Cf, key: &[u8], value: &[u8]) {
+        let mut batch = WriteBatch::new();
+        batch.put(cf, key, value);
+        self.apply(&batch);
+    }
+
+    /// Views taken from now on cannot read this row, and say so.
+    pub(crate) fn break_row(&self, key: &[u8], error: fn() -> StoreError) {
+        self.state.lock().broken = Some((key.to_vec(), error));
+    }
+
     fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
+        if let Some(why) = &state.failed {
+            return Err(RegionError::NotReady { region: state.region.id, why: why.clone() });
+        }
         if !state.leads {
             return Err(RegionError::NotLeader { region: state.region.id, leader: None });
         }
         if state.region.epoch != context.epoch {
             return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
         }
-        Ok(FakeView { snapshot: self.data.snapshot(), region: state.region.clone(), term })
+        let (region, broken) = (state.region.clone(), state.broken.clone());
+        Ok(FakeView { snapshot: self.data.snapshot(), region, term, broken })
     }
 
     fn apply(&self, batch: &WriteBatch) -> LogIndex {
@@ -130,6 +159,9 @@ impl FakeStore {
 impl Reader for FakeView {
     fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
         assert!(self.region.contains(key), "read outside the region");
+        if let Some((_, error)) = self.broken.as_ref().filter(|(broken, _)| broken == key) {
+            return Err(error());
+        }
         self.snapshot.get(cf, key)
     }
 
@@ -204,5 +236,9 @@ impl RegionStore for FakeStore {
             }
             Some(Fate::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
         }
+    }
+
+    fn fail(&self, why: &str) {
+        self.state.lock().failed.get_or_insert_with(|| why.to_owned());
     }
 }

@@ -15,6 +15,9 @@ use raftstore::{
     Term,
 };
 
+use crate::api::ServerError;
+use crate::error::ActionError;
+
 /// A consistent view of one region.
 pub trait RegionView: Reader + Clone + Send + Sync + 'static {
     /// The region's descriptor when the view was taken.
@@ -44,6 +47,17 @@ pub trait RegionStore: Clone + Send + Sync + 'static {
         basis: &Self::View,
         batch: WriteBatch,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
+    /// The store's data is damaged: it serves nothing from now on, and its leaderships pass to others.
+    fn fail(&self, why: &str);
+}
+
+/// What a request is answered whose read or evaluation failed. Damaged data ends the store's service: a leader that went on would refuse, for
+/// ever, what another replica may have intact.
+pub(crate) fn refusal<H: RegionStore>(store: &H, error: ActionError) -> ServerError {
+    if error.is_damage() {
+        store.fail(&error.to_string());
+    }
+    error.into()
 }
 
 impl<S: Store> RegionView for RegionSnapshot<S> {
@@ -85,5 +99,9 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         batch: WriteBatch,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
         StoreHandle::propose(self, basis, batch)
+    }
+
+    fn fail(&self, why: &str) {
+        StoreHandle::poison(self, why);
     }
 }

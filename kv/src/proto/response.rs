@@ -100,6 +100,10 @@ impl From<ServerError> for pb::ServerError {
             ServerError::Region(error) => Error::Region(error.into()),
             ServerError::Key(error) => Error::Key(error.into()),
             ServerError::Undetermined(region) => Error::Undetermined(region.get()),
+            ServerError::TooLarge { bytes, limit } => {
+                Error::TooLarge(pb::TooLarge { bytes: bytes as u64, limit: limit as u64 })
+            }
+            ServerError::Invalid(why) => Error::Invalid(why),
             ServerError::Failed(why) => Error::Failed(why),
         };
         pb::ServerError { error: Some(error) }
@@ -115,6 +119,11 @@ impl TryFrom<pb::ServerError> for ServerError {
             Error::Region(error) => ServerError::Region(error.try_into()?),
             Error::Key(error) => ServerError::Key(error.try_into()?),
             Error::Undetermined(region) => ServerError::Undetermined(RegionId::new(region)),
+            Error::TooLarge(pb::TooLarge { bytes, limit }) => {
+                let size = |raw: u64| usize::try_from(raw).unwrap_or(usize::MAX);
+                ServerError::TooLarge { bytes: size(bytes), limit: size(limit) }
+            }
+            Error::Invalid(why) => ServerError::Invalid(why),
             Error::Failed(why) => ServerError::Failed(why),
         })
     }

@@ -96,6 +96,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Ttl(7)),
         Ok(Response::Done),
         Err(ServerError::Undetermined(region_id)),
+        Err(ServerError::TooLarge { bytes: 9 << 20, limit: 8 << 20 }),
+        Err(ServerError::Invalid("two of one key".to_owned())),
         Err(ServerError::Failed("disk".to_owned())),
     ];
     let region_errors = [

@@ -1,6 +1,8 @@
 //! The server as its callers see it, in this process and over the wire.
 
 use bytes::Bytes;
+use engine::Cf;
+use engine::store::StoreError;
 use raftstore::StoreId;
 use tokio::sync::oneshot;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -11,9 +13,11 @@ use tso::Timestamp;
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest, RequestBody, ScanRequest};
 use crate::key::Key;
+use crate::mvcc::{WriteKind, WriteRecord};
 use crate::port::fake::{FakeStore, Fate};
 use crate::proto::pb;
 use crate::service::kv_service;
+use crate::size::MESSAGE_BYTES_MAX;
 
 fn ts(ms: u64) -> Timestamp {
     Timestamp::new(ms, 0)
@@ -190,15 +194,16 @@ async fn malformed_and_oversized_messages_are_refused() {
     let error = client.call(pb::Request { context: None, body: None }).await.unwrap_err();
     assert_eq!((error.code(), error.message()), (Code::InvalidArgument, "malformed Request: no context"));
     let key = Key::from_static(b"k");
-    let huge = Bytes::from(vec![0; crate::service::MESSAGE_BYTES_MAX + 1]);
+    let huge = Bytes::from(vec![0; MESSAGE_BYTES_MAX + 1]);
     let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(huge) }];
     let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts: ts(10), ttl_ms: 10 });
     let error = client.call(pb::Request::from(Request { context: store.context(), body })).await.unwrap_err();
     assert_eq!((error.code(), store.proposals()), (Code::OutOfRange, 0));
 }
 
+/// Values of 6 MiB: three of them would exceed what a message carries.
 #[tokio::test]
-async fn an_answer_that_does_not_fit_a_message_is_an_error_in_words() {
+async fn a_batch_get_ends_before_its_answer_exceeds_a_message() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
     let keys: Vec<Key> = (0..3).map(|n| Key::new(format!("k{n}"))).collect();
@@ -211,14 +216,117 @@ async fn an_answer_that_does_not_fit_a_message_is_an_error_in_words() {
             assert_eq!(server.handle(Request { context: store.context(), body }).await, Ok(Response::Done));
         }
     }
-    let mut client = over_the_wire(server).await.max_decoding_message_size(crate::service::MESSAGE_BYTES_MAX);
-    for (keys, fits) in [(&keys[..2], true), (&keys[..], false)] {
-        let body = RequestBody::BatchGet { keys: keys.to_vec(), start_ts: ts(30) };
+    let mut client = over_the_wire(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let mut rest = keys.clone();
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let body = RequestBody::BatchGet { keys: rest.clone(), start_ts: ts(30) };
         let request = pb::Request::from(Request { context: store.context(), body });
         let response = client.call(request).await.unwrap().into_inner();
-        match Result::<Response, ServerError>::try_from(response).unwrap() {
-            Ok(Response::Pairs { pairs, .. }) => assert!(fits && pairs.len() == 2),
-            other => assert!(!fits && matches!(other, Err(ServerError::Failed(_))), "{other:?}"),
+        let answer = Result::<Response, ServerError>::try_from(response).unwrap();
+        let Ok(Response::Pairs { pairs, resume }) = answer else { panic!("{answer:?}") };
+        assert_eq!(pairs.len(), 1, "an answer ends with the value that fills it");
+        found.extend(pairs.into_iter().map(|(key, _)| key));
+        rest = resume.map_or(Vec::new(), |resume| rest.into_iter().filter(|key| *key >= resume).collect());
+    }
+    assert_eq!(found, keys);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_a_message_is_refused_for_good() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let key = Key::from_static(b"k");
+    let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
+    store.plant(Cf::Write, &key.to_versioned(ts(20)), &record.encode());
+    store.plant(Cf::Default, &key.to_versioned(ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
+    let mut client = over_the_wire(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let body = RequestBody::Get { key, start_ts: ts(30) };
+    let request = pb::Request::from(Request { context: store.context(), body });
+    let answer = Result::<Response, ServerError>::try_from(client.call(request).await.unwrap().into_inner()).unwrap();
+    assert!(matches!(answer, Err(ServerError::Invalid(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn the_bytes_of_requests_in_flight_are_bounded() {
+    let store = FakeStore::new();
+    let config = KvServerConfig { max_in_flight_bytes: 1_000, ..KvServerConfig::default() };
+    let server = server(&store, &config);
+    let put = |at: &str, len: usize| {
+        let key = Key::new(at.to_owned());
+        let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from(vec![7; len])) }];
+        let prewrite = PrewriteRequest { mutations, primary: key, start_ts: ts(10), ttl_ms: 10 };
+        Request { context: store.context(), body: RequestBody::Prewrite(prewrite) }
+    };
+    let (release, held) = oneshot::channel();
+    store.order(Fate::Held(held));
+    let mut first = Box::pin(server.handle(put("k1", 600)));
+    assert!(futures::poll!(&mut first).is_pending());
+    let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "bytes of requests".to_owned() };
+    assert_eq!(server.handle(put("k2", 600)).await, Err(busy.into()));
+    assert_eq!(server.handle(put("k3", 100)).await, Ok(Response::Done));
+    release.send(()).unwrap();
+    assert_eq!(first.await, Ok(Response::Done));
+    // One that exceeds the bound by itself is carried out alone.
+    assert_eq!(server.handle(put("k4", 5_000)).await, Ok(Response::Done));
+}
+
+/// What a damaged row is met by: reads of three kinds, and a write.
+fn touching(key: &Key) -> [RequestBody; 4] {
+    let get = RequestBody::Get { key: key.clone(), start_ts: ts(100) };
+    let batch = RequestBody::BatchGet { keys: vec![key.clone()], start_ts: ts(100) };
+    let all = scan(&Key::from_static(b"c"), &Key::from_static(b"x"), false);
+    [get, batch, all, prewrite(std::slice::from_ref(key), b"v", 100)]
+}
+
+/// A leader that went on would refuse for ever what another replica may have intact.
+#[tokio::test]
+async fn damaged_data_ends_the_service_of_the_store() {
+    let key = Key::from_static(b"k");
+    for n in 0..touching(&key).len() {
+        let missing =
+            WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
+        let damages: [(Cf, Vec<u8>, Vec<u8>); 3] = [
+            (Cf::Lock, key.to_storage(), vec![99]),
+            (Cf::Write, key.to_versioned(ts(20)), vec![1, 77]),
+            // The value that this record promises is not there; a write does not look.
+            (Cf::Write, key.to_versioned(ts(20)), missing.encode()),
+        ];
+        for (at, (cf, row, value)) in damages.into_iter().enumerate() {
+            if (n, at) == (3, 2) {
+                continue;
+            }
+            let store = FakeStore::new();
+            let server = server(&store, &KvServerConfig::default());
+            store.plant(cf, &row, &value);
+            let request = Request { context: store.context(), body: touching(&key)[n].clone() };
+            let answer = server.handle(request.clone()).await;
+            assert!(matches!(answer, Err(ServerError::Failed(_))), "{:?}: {answer:?}", request.body);
+            assert!(store.failed().is_some(), "{:?} on damage {at}", request.body);
+            let after = server.handle(request).await;
+            assert!(matches!(after, Err(ServerError::Region(RegionError::NotReady { .. }))), "{after:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_the_disk_refuses_ends_the_service_only_if_the_data_is_damaged() {
+    let key = Key::from_static(b"k");
+    for (error, fatal) in [
+        ((|| StoreError::Corrupt("planted".to_owned())) as fn() -> StoreError, true),
+        (|| StoreError::Backend("planted".to_owned()), false),
+        (|| StoreError::Io(std::io::Error::other("planted")), false),
+    ] {
+        for body in touching(&key) {
+            if matches!(body, RequestBody::Scan(_)) {
+                continue;
+            }
+            let store = FakeStore::new();
+            let server = server(&store, &KvServerConfig::default());
+            store.break_row(&key.to_storage(), error);
+            let answer = server.handle(Request { context: store.context(), body }).await;
+            assert!(matches!(answer, Err(ServerError::Failed(_))), "{answer:?}");
+            assert_eq!(store.failed().is_some(), fatal, "{:?}", error());
         }
     }
 }

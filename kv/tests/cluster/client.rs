@@ -151,7 +151,12 @@ impl Client {
         panic!("nobody serves {key:?}: {last:?}")
     }
 
-    async fn try_send(&self, store: StoreId, key: &Key, body: &RequestBody) -> Option<Result<Response, ServerError>> {
+    pub(crate) async fn try_send(
+        &self,
+        store: StoreId,
+        key: &Key,
+        body: &RequestBody,
+    ) -> Option<Result<Response, ServerError>> {
         let server = self.shared.server(store)?;
         let region = server.locate(&key.to_storage())?.region;
         let context = RegionContext { region: region.id, epoch: region.epoch };

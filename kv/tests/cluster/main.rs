@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use engine::{Cf, WriteBatch};
 use kv::Key;
-use kv::api::RequestBody;
+use kv::api::{RequestBody, ServerError};
 use raftstore::{RegionId, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -116,5 +117,34 @@ fn a_follower_names_the_leader() {
             leaders.extend(client.ask(StoreId::new(store), &account(0), body.clone()).await);
         }
         assert_eq!(leaders.len(), 1, "{leaders:?}");
+    });
+}
+
+/// A leader that finds its data damaged stops serving; another replica has it intact, and takes over.
+#[test]
+fn a_leader_with_damaged_data_is_left_for_another() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let stores = Stores::start(3, Key::from_static(b"m"));
+    let (shared, client) = (stores.shared(), Client::new(stores.shared()));
+    let row = account(0).to_storage();
+    let (mut damage, mut repair) = (WriteBatch::new(), WriteBatch::new());
+    damage.put(Cf::Lock, &row, b"no lock record");
+    repair.delete(Cf::Lock, &row);
+    runtime.block_on(async {
+        open_accounts(&client).await;
+        let body = RequestBody::Get { key: account(0), start_ts: client.timestamp() };
+        for _ in 0..100 {
+            let leader = client.ask(StoreId::new(1), &account(0), body.clone()).await.unwrap();
+            shared.tamper(leader, &damage);
+            let answer = client.try_send(leader, &account(0), &body).await.unwrap();
+            if let Err(ServerError::Failed(_)) = answer {
+                let why = shared.handle(leader).unwrap().poisoned().unwrap();
+                assert!(why.contains("lock record"), "{why}");
+                return audit(&client).await;
+            }
+            // It has lost its leadership, and did not look.
+            shared.tamper(leader, &repair);
+        }
+        panic!("no leader met the damage");
     });
 }

@@ -1,11 +1,13 @@
-//! Three stores with their servers, and the wire between them.
+//! Three stores with their servers, and the wire between them. The tests of `txn` use this file too, by its path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::WriteBatch;
 use engine::disk::SimDisk;
 use engine::log::{LogEngine, LogOptions};
+use engine::store::Store;
 use engine::store::memory::MemoryStore;
 use kv::Key;
 use kv::server::{KvServer, KvServerConfig};
@@ -24,20 +26,33 @@ pub(crate) type Server = KvServer<Handle>;
 /// What tests and the wire see of the stores that run.
 #[derive(Default)]
 pub(crate) struct Shared {
-    running: Mutex<BTreeMap<StoreId, (Handle, Server)>>,
+    running: Mutex<BTreeMap<StoreId, Running>>,
+}
+
+/// A store that runs.
+struct Running {
+    handle: Handle,
+    server: Server,
+    data: MemoryStore,
 }
 
 impl Shared {
     pub(crate) fn server(&self, store: StoreId) -> Option<Server> {
-        self.running.lock().get(&store).map(|(_, server)| server.clone())
+        self.running.lock().get(&store).map(|running| running.server.clone())
     }
 
     pub(crate) fn ids(&self) -> Vec<StoreId> {
         self.running.lock().keys().copied().collect()
     }
 
-    fn handle(&self, store: StoreId) -> Option<Handle> {
-        self.running.lock().get(&store).map(|(handle, _)| handle.clone())
+    pub(crate) fn handle(&self, store: StoreId) -> Option<Handle> {
+        self.running.lock().get(&store).map(|running| running.handle.clone())
+    }
+
+    /// Writes rows into one replica's data, past Raft.
+    pub(crate) fn tamper(&self, store: StoreId, batch: &WriteBatch) {
+        let data = self.running.lock().get(&store).map(|running| running.data.clone());
+        data.unwrap().write(batch).unwrap();
     }
 }
 
@@ -71,9 +86,11 @@ impl Stores {
             region(RegionId::FIRST_DATA, split, Vec::new(), count),
         ];
         for id in (1..=count).map(StoreId::new) {
-            let runtime = start(id, &regions, &stores.shared);
+            let data = MemoryStore::new();
+            let runtime = start(id, &regions, data.clone(), &stores.shared);
             let server = KvServer::new(runtime.handle(), &KvServerConfig::default(), &Registry::new()).unwrap();
-            stores.shared.running.lock().insert(id, (runtime.handle(), server));
+            let running = Running { handle: runtime.handle(), server, data };
+            stores.shared.running.lock().insert(id, running);
             stores.runtimes.insert(id, runtime);
         }
         stores
@@ -110,10 +127,9 @@ fn region(id: RegionId, start: Vec<u8>, end: Vec<u8>, stores: u64) -> Region {
     Region { id, start, end, epoch: Epoch { conf_ver: 1, version: 1 }, peers: (1..=stores).map(peer).collect() }
 }
 
-fn start(id: StoreId, regions: &[Region], shared: &Arc<Shared>) -> StoreRuntime<MemoryStore> {
+fn start(id: StoreId, regions: &[Region], store: MemoryStore, shared: &Arc<Shared>) -> StoreRuntime<MemoryStore> {
     let options = LogOptions { identity: Some(u128::from(id.get())), ..LogOptions::default() };
     let (log, mut writer, _) = LogEngine::open(SimDisk::new().session(), options).unwrap();
-    let store = MemoryStore::new();
     raftstore::bootstrap(&store, &log, regions, &mut || {
         writer.turn();
     })

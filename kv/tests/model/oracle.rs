@@ -11,7 +11,8 @@ use kv::mvcc::scanner::scan;
 use kv::mvcc::{WriteKind, WriteRecord, reader};
 use tso::Timestamp;
 
-use crate::world::{Phase, Txn, World, rows};
+use crate::planted::rows;
+use crate::world::{Phase, Txn, World};
 
 /// Versions of each key by commit_ts, and the intervals in which it was written or locked.
 #[derive(Default)]
@@ -122,17 +123,22 @@ fn check_overlaps(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-/// At most one record per key and transaction, no lock, and no value without a record.
+/// At most one record per key and transaction, no lock, no value without a record, and no rollback mark forgotten.
 fn check_records(world: &World) -> Result<(), String> {
     let mut records = BTreeSet::new();
     let mut values = BTreeSet::new();
     let mut needed = BTreeSet::new();
-    for (cf, key, value) in rows(&world.store) {
+    let mut marks = BTreeSet::new();
+    for (cf, key, value) in rows(&world.planted.store) {
         match cf {
             Cf::Lock => return Err("a lock outlived its resolution".to_owned()),
             Cf::Write => {
-                let (key, _) = Key::from_versioned(&key).map_err(|error| error.to_string())?;
+                let versioned = key;
+                let (key, _) = Key::from_versioned(&versioned).map_err(|error| error.to_string())?;
                 let write = WriteRecord::decode(&value).map_err(|error| error.to_string())?;
+                if write.kind == WriteKind::Rollback || write.overlapped_rollback {
+                    marks.insert(versioned);
+                }
                 if write.kind == WriteKind::Put && write.short_value.is_none() {
                     needed.insert((key.clone(), write.start_ts));
                 }
@@ -145,12 +151,15 @@ fn check_records(world: &World) -> Result<(), String> {
             }
         }
     }
+    if let Some(lost) = world.planted.marks.difference(&marks).next() {
+        return Err(format!("the rollback mark at {} was forgotten", lost.escape_ascii()));
+    }
     if values == needed { Ok(()) } else { Err(format!("values {values:?}, records of values {needed:?}")) }
 }
 
 /// Point reads and scans at every moment of the past.
 fn check_store(world: &World, history: &History) -> Result<(), String> {
-    let snapshot = world.store.snapshot();
+    let snapshot = world.planted.store.snapshot();
     let keys = World::keys();
     let moments: BTreeSet<Timestamp> =
         history.versions.values().flat_map(|versions| versions.keys().copied()).collect();
@@ -164,7 +173,7 @@ fn check_store(world: &World, history: &History) -> Result<(), String> {
                 return Err(format!("get of {key:?} at {ts}: {value:?}"));
             }
         }
-        let batch = reader::batch_get(&snapshot, &keys, ts).map_err(|error| error.to_string())?;
+        let batch = batch_pages(world, ts, i)?;
         if batch != expected {
             return Err(format!("batch_get at {ts}: {batch:?}, not {expected:?}"));
         }
@@ -181,9 +190,26 @@ fn check_store(world: &World, history: &History) -> Result<(), String> {
     Ok(())
 }
 
+/// A batch get of all keys, in answers of one key or of some hundred bytes.
+fn batch_pages(world: &World, ts: Timestamp, i: usize) -> Result<Vec<(Key, Bytes)>, String> {
+    let snapshot = world.planted.store.snapshot();
+    let mut rest = World::keys();
+    let mut pairs = Vec::new();
+    loop {
+        let max_bytes = if i.is_multiple_of(2) { 1 } else { 400 };
+        let page = reader::batch_get(&snapshot, &rest, ts, max_bytes).map_err(|error| error.to_string())?;
+        pairs.extend(page.pairs);
+        match page.resume.and_then(|resume| rest.iter().position(|key| *key == resume)) {
+            Some(at) if at > 0 => drop(rest.drain(..at)),
+            Some(_) => return Err(format!("batch_get at {ts} does not advance")),
+            None => return Ok(pairs),
+        }
+    }
+}
+
 /// A scan of everything in small pages, some ended by their limit and some by the allowed work.
 fn scan_pages(world: &World, ts: Timestamp, reverse: bool, size: usize) -> Result<Vec<(Key, Bytes)>, String> {
-    let snapshot = world.store.snapshot();
+    let snapshot = world.planted.store.snapshot();
     let mut request = ScanRequest {
         start: Key::default(),
         end: Key::default(),

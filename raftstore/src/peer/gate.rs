@@ -1,24 +1,30 @@
 //! Which messages from outside a peer listens to.
 //!
-//! raft-rs trusts its input; this is where it is checked. Besides malformed messages three kinds are turned away:
+//! raft-rs trusts its input; this is where it is checked: what it would panic on, or count with, must not come from a message that no correct
+//! replica sends. Besides malformed messages three kinds are turned away:
 //!
-//! - **Votes right after a start.** A voter that restarted has forgotten that it promised a leader one election timeout of peace, and the leader's
-//!   lease is built on that (tikv#15035). It votes for nobody until the timeout has passed since it started; a campaign on a leader's
-//!   own request is let through, because that leader gave up its lease first.
+//! - **Votes against a promise.** Whoever hears from a leader promises it one election timeout of peace, and the leader's lease is built on that.
+//!   raft-rs keeps the promise only while it remembers the leader: any message of a higher term makes it forget, a late rejection of an
+//!   old candidate too. So the promise is kept here, as a moment before which no vote is given. A voter that restarted has forgotten whether it
+//!   promised anything (tikv#15035), so it counts as having promised when it started. A campaign on a leader's own request is let through, because
+//!   that leader gave up its lease first.
 //! - **Late `MsgTimeoutNow`.** It makes its receiver campaign at once and voters ignore the lease, so a delayed one could elect a second leader long after
 //!   the first has its lease back (raft-rs#234). The leader stamps it with its last log position; the receiver obeys only while that is its
 //!   own last position too.
 //! - **Appends while a snapshot is installed.** They would be written to a log that is about to be replaced.
 
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::{EntryType, Message, MessageType};
 
 use crate::ports::RaftMessage;
 use crate::records;
-use crate::region::{PeerMeta, Region};
+use crate::region::{PeerMeta, PeerRole, Region};
 use crate::time::MonoTime;
 
 /// The context by which raft-rs marks votes of a leadership transfer.
 const CAMPAIGN_TRANSFER: &[u8] = b"CampaignTransfer";
+
+/// Terms and indexes beyond this are of no cluster. raft-rs adds to them without looking.
+const MAX_NUMBER: u64 = 1 << 62;
 
 /// Why a message was dropped; for tests, metrics and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +35,8 @@ pub(crate) enum Refusal {
     Malformed,
     /// Of a kind that is never sent between stores.
     Foreign,
-    /// A vote too soon after the start.
-    VoteAfterStart,
+    /// A vote that a leader was promised not to be given yet.
+    Promised,
     /// A request to campaign that this replica's log has outgrown.
     LateTimeoutNow,
     /// A snapshot is being installed.
@@ -44,7 +50,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) installing: bool,
     /// Index and term of the last entry.
     pub(crate) last: (u64, u64),
-    /// Votes are given from this moment on.
+    /// Votes are given from this moment on, unless a leader asked for them.
     pub(crate) votes_from: MonoTime,
     pub(crate) now: MonoTime,
 }
@@ -52,18 +58,14 @@ pub(crate) struct Situation<'a> {
 /// Whether the peer listens to `message`.
 pub(crate) fn admit(message: &RaftMessage, at: &Situation<'_>) -> Result<(), Refusal> {
     let raft = &message.message;
-    let from_known = at.region.peer(message.from.id).is_some_and(|p| p.store == message.from.store);
+    let sender = at.region.peer(message.from.id).filter(|p| p.store == message.from.store && p.id != at.me.id);
     let addressed = message.region == at.region.id
         && (message.to.id, message.to.store) == (at.me.id, at.me.store)
         && raft.from == message.from.id.get()
         && raft.to == message.to.id.get();
-    if !addressed || !from_known {
-        return Err(Refusal::Misaddressed);
-    }
+    let Some(sender) = sender.filter(|_| addressed) else { return Err(Refusal::Misaddressed) };
     let kind = MessageType::from_i32(raft.msg_type).ok_or(Refusal::Malformed)?;
-    if raft.term == 0 {
-        return Err(Refusal::Malformed);
-    }
+    refuse_if(raft.term == 0 || raft.term > MAX_NUMBER || raft.request_snapshot != 0, Refusal::Malformed)?;
     match kind {
         MessageType::MsgAppend => {
             check_append(raft)?;
@@ -74,15 +76,19 @@ pub(crate) fn admit(message: &RaftMessage, at: &Situation<'_>) -> Result<(), Ref
             refuse_if(at.installing, Refusal::Installing)
         }
         MessageType::MsgTimeoutNow => {
+            refuse_if(sender.role != PeerRole::Voter, Refusal::Malformed)?;
             refuse_if(at.installing, Refusal::Installing)?;
             refuse_if((raft.index, raft.log_term) != at.last, Refusal::LateTimeoutNow)
         }
         MessageType::MsgRequestVote | MessageType::MsgRequestPreVote => {
             let transfer = raft.context == CAMPAIGN_TRANSFER;
-            refuse_if(at.now < at.votes_from && !transfer, Refusal::VoteAfterStart)
+            refuse_if(at.now < at.votes_from && !transfer, Refusal::Promised)
         }
-        MessageType::MsgAppendResponse
-        | MessageType::MsgRequestVoteResponse
+        // Nobody can have what this replica never had, nor hint at what lies behind what it refused.
+        MessageType::MsgAppendResponse => {
+            refuse_if(raft.index > at.last.0 || (raft.reject && raft.reject_hint > raft.index), Refusal::Malformed)
+        }
+        MessageType::MsgRequestVoteResponse
         | MessageType::MsgRequestPreVoteResponse
         | MessageType::MsgHeartbeat
         | MessageType::MsgHeartbeatResponse => Ok(()),
@@ -94,18 +100,20 @@ fn refuse_if(refuse: bool, why: Refusal) -> Result<(), Refusal> {
     if refuse { Err(why) } else { Ok(()) }
 }
 
-/// Entries follow the position they claim to follow, and none is newer than the leader.
+/// Entries follow the position they claim to follow, and none is newer than the leader. Only the position before the first entry has term 0:
+/// raft-rs takes it for the term of every index that it does not have.
 fn check_append(raft: &Message) -> Result<(), Refusal> {
     let mut index = raft.index;
     let mut term = raft.log_term;
+    refuse_if(index > MAX_NUMBER || (index == 0) != (term == 0) || term > raft.term, Refusal::Malformed)?;
     for entry in &raft.entries {
-        let known_type = (0..=2).contains(&entry.entry_type);
-        if Some(entry.index) != index.checked_add(1) || entry.term < term || entry.term > raft.term || !known_type {
+        let known_type = EntryType::from_i32(entry.entry_type).is_some();
+        if entry.index != index + 1 || entry.term == 0 || entry.term < term || entry.term > raft.term || !known_type {
             return Err(Refusal::Malformed);
         }
         (index, term) = (entry.index, entry.term);
     }
-    refuse_if(index == u64::MAX || raft.log_term > raft.term, Refusal::Malformed)
+    Ok(())
 }
 
 /// The snapshot names a position and members, and carries a descriptor that agrees with both.
@@ -113,9 +121,10 @@ fn check_snapshot(message: &RaftMessage) -> Result<(), Refusal> {
     let snapshot = message.message.snapshot.as_ref().ok_or(Refusal::Malformed)?;
     let metadata = snapshot.metadata.as_ref().ok_or(Refusal::Malformed)?;
     let region = records::decode_region(&snapshot.data).map_err(|_| Refusal::Malformed)?;
-    let agrees = region.id == message.region
+    let agrees = region.is_sound()
+        && region.id == message.region
         && metadata.conf_state.as_ref() == Some(&records::conf_state(&region))
-        && metadata.index > 0
+        && (1..=MAX_NUMBER).contains(&metadata.index)
         && metadata.term > 0
         && metadata.term <= message.message.term;
     refuse_if(!agrees, Refusal::Malformed)
@@ -126,7 +135,7 @@ mod tests {
     use raft::eraftpb::Entry;
 
     use super::*;
-    use crate::region::{Epoch, PeerId, PeerRole, RegionId, StoreId};
+    use crate::region::{Epoch, PeerId, RegionId, StoreId};
 
     fn peer(id: u64) -> PeerMeta {
         PeerMeta { id: PeerId::new(id), store: StoreId::new(id), role: PeerRole::Voter }
@@ -149,12 +158,12 @@ mod tests {
         admit(message, &Situation { region: &region(), me: peer(1), installing, last: (7, 4), votes_from, now })
     }
 
-    /// tikv#15035: a restarted voter must not forget the promise behind the lease.
+    /// tikv#15035: a voter must not forget the promise behind the lease.
     #[test]
-    fn restarted_voter_keeps_quiet_for_an_election_timeout() {
+    fn a_voter_keeps_quiet_until_its_promise_ends() {
         for kind in [MessageType::MsgRequestVote, MessageType::MsgRequestPreVote] {
             let mut vote = message(kind);
-            assert_eq!(verdict(&vote, 999, false), Err(Refusal::VoteAfterStart));
+            assert_eq!(verdict(&vote, 999, false), Err(Refusal::Promised));
             assert_eq!(verdict(&vote, 1000, false), Ok(()));
             vote.message.context = CAMPAIGN_TRANSFER.to_vec();
             assert_eq!(verdict(&vote, 0, false), Ok(()));
@@ -185,8 +194,41 @@ mod tests {
         for bad in [vec![entry(9, 5)], vec![entry(8, 5), entry(10, 5)], vec![entry(8, 6)], vec![entry(8, 3)]] {
             assert_eq!(verdict(&append(bad), 0, false), Err(Refusal::Malformed));
         }
+        let mut conflict = append(vec![entry(8, 5)]);
+        conflict.message.entries[0].entry_type = 99;
+        assert_eq!(verdict(&conflict, 0, false), Err(Refusal::Malformed));
         let snapshot = message(MessageType::MsgSnapshot);
         assert_eq!(verdict(&snapshot, 0, false), Err(Refusal::Malformed));
+    }
+
+    /// Each of these made raft-rs panic, or count with numbers that it then could not add to.
+    #[test]
+    fn numbers_that_no_replica_sends_are_refused() {
+        let spoilt = |kind, spoil: fn(&mut Message)| {
+            let mut message = message(kind);
+            (message.message.index, message.message.log_term) = (7, 4);
+            spoil(&mut message.message);
+            verdict(&message, 5000, false)
+        };
+        let (append, response) = (MessageType::MsgAppend, MessageType::MsgAppendResponse);
+        assert_eq!(spoilt(append, |_| {}), Ok(()));
+        assert_eq!(spoilt(response, |_| {}), Ok(()));
+        let malformed = Err(Refusal::Malformed);
+        assert_eq!(spoilt(append, |m| m.term = u64::MAX), malformed);
+        assert_eq!(spoilt(append, |m| m.index = u64::MAX), malformed);
+        assert_eq!(spoilt(append, |m| (m.index, m.log_term) = (9, 0)), malformed);
+        assert_eq!(spoilt(append, |m| m.request_snapshot = 3), malformed);
+        assert_eq!(spoilt(response, |m| m.index = 8), malformed);
+        assert_eq!(spoilt(response, |m| (m.reject, m.reject_hint) = (true, u64::MAX)), malformed);
+        assert_eq!(spoilt(MessageType::MsgRequestVote, |m| m.term = u64::MAX), malformed);
+        assert_eq!(spoilt(append, |m| m.msg_type = 99), malformed);
+    }
+
+    #[test]
+    fn nobody_hears_itself() {
+        let mut own = message(MessageType::MsgHeartbeat);
+        (own.from, own.message.from) = (peer(1), 1);
+        assert_eq!(verdict(&own, 0, false), Err(Refusal::Misaddressed));
     }
 
     #[test]

@@ -67,11 +67,6 @@ impl Lease {
             Lease::Expired | Lease::Suspect(_) => None,
         }
     }
-
-    /// Whether it covers `now`.
-    pub(crate) fn covers(self, now: MonoTime) -> bool {
-        self.bound().is_some_and(|bound| now < bound)
-    }
 }
 
 #[cfg(test)]
@@ -82,6 +77,12 @@ mod tests {
 
     fn at(millis: u64) -> MonoTime {
         MonoTime::from_millis(millis)
+    }
+
+    impl Lease {
+        fn covers(self, now: MonoTime) -> bool {
+            self.bound().is_some_and(|bound| now < bound)
+        }
     }
 
     #[test]

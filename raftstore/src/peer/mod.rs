@@ -3,14 +3,16 @@
 //! Inputs are messages, ticks, requests and completions, each with the present time; what is to be written, sent, applied and announced leaves it
 //! as [`Effects`]. It reads its log through [`PeerStorage`], and has no clock, channel, thread or ambient randomness.
 //!
-//! The life of a write: [`Peer::propose`] checks term and epoch and appends; [`Peer::effects`] hands the entry to the log and, at once, the
+//! The life of a write: [`Peer::propose`] checks term and epoch; [`Peer::effects`] appends it and hands the entry to the log and, at once, the
 //! appends to the network; [`Peer::on_durable`] counts this replica's own vote for it; a quorum's answers come in through
 //! [`Peer::step`]; the committed entry leaves in the next effects with its reply; [`Peer::on_applied`] ends it.
 
 pub(crate) mod effects;
 mod gate;
 mod lease;
+mod pack;
 pub(crate) mod proposal;
+mod propose;
 pub(crate) mod read;
 mod ready;
 mod truncate;
@@ -35,7 +37,8 @@ use crate::time::MonoTime;
 use effects::{Effects, PeerView, RoleEvent, WriteNumber, position};
 use gate::{Refusal, Situation};
 use lease::{Evidence, Lease};
-use proposal::{Proposal, Proposals};
+use proposal::Proposals;
+use propose::Gathered;
 use read::{ReadQueue, ReadReply};
 use ready::{Installing, Record};
 
@@ -77,9 +80,11 @@ pub(crate) struct Peer {
     lease: Lease,
     /// Own-term entries not known to be committed: (last index, time of proposing), ascending.
     proposed: VecDeque<(u64, MonoTime)>,
+    gathered: Gathered,
     proposals: Proposals,
     reads: ReadQueue,
     applied: LogPosition,
+    /// When the newest promise to a leader ends (see `gate`).
     votes_from: MonoTime,
     /// When each other replica was heard last.
     heard: BTreeMap<u64, MonoTime>,
@@ -109,18 +114,17 @@ pub(crate) struct PeerStart {
 
 impl Peer {
     /// A replica as its disk has it. A replica that is its region's only voter campaigns at once: nobody else could hold a lease.
-    pub(crate) fn new(start: PeerStart, now: MonoTime) -> Result<Peer, PeerFault> {
+    pub(crate) fn new(mut start: PeerStart, now: MonoTime) -> Result<Peer, PeerFault> {
+        let promised = now.plus(start.config.election_timeout());
+        let votes_from = if forget(&mut start) { now } else { promised };
         let PeerStart { region, me, config, log, recovered, applied, seed } = start;
         let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes);
         let fault = |error: raft::Error| PeerFault::Start(region.id, error.to_string());
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let node = RawNode::new(&raft_config(&config, me, applied), storage, &logger).map_err(fault)?;
         let known = (node.raft.state, node.raft.term);
-        let mut votes_from = now.plus(config.election_timeout());
-        if forgets_votes(&config) {
-            votes_from = now;
-        }
         let mut peer = Peer {
+            gathered: Gathered::default(),
             proposals: Proposals::new(region.id, config.pending_proposals),
             reads: ReadQueue::new(config.pending_reads),
             node,
@@ -171,7 +175,12 @@ impl Peer {
     }
 
     pub(crate) fn pending_proposals(&self) -> usize {
-        self.proposals.len()
+        self.gathered.proposals.len() + self.proposals.len()
+    }
+
+    /// Bytes of entries that were taken in and not handed to the log yet.
+    pub(crate) fn unwritten_bytes(&self) -> usize {
+        self.gathered.bytes + self.node.raft.raft_log.unstable().entries_size
     }
 
     /// Why this replica cannot go on.
@@ -211,7 +220,13 @@ impl Peer {
         gate::admit(&message, &situation)?;
         let raft = message.message;
         self.heard.insert(raft.from, now);
-        if raft.get_msg_type() == MessageType::MsgHeartbeat && raft.term >= self.node.raft.term && raft.commit > last {
+        let kind = raft.get_msg_type();
+        let leads = matches!(kind, MessageType::MsgAppend | MessageType::MsgHeartbeat | MessageType::MsgSnapshot);
+        if leads && raft.term >= self.node.raft.term {
+            // The promise behind the leader's lease. It outlives whatever makes raft-rs forget the leader.
+            self.votes_from = self.votes_from.max(now.plus(self.config.election_timeout()));
+        }
+        if kind == MessageType::MsgHeartbeat && raft.term >= self.node.raft.term && raft.commit > last {
             let what = format!("last is {last}, the leader saw {}", raft.commit);
             self.fault = Some(PeerFault::LostEntries(self.region.id, what));
             return Ok(());
@@ -226,10 +241,16 @@ impl Peer {
     pub(crate) fn tick(&mut self, now: MonoTime) {
         self.reads.expire(now, self.region.id);
         let patience = now.since(MonoTime::ZERO).saturating_sub(self.config.read_timeout);
-        self.proposals.give_up_orphans(MonoTime::ZERO.plus(patience), self.was_leader);
-        // A log that is being replaced must not campaign, nor one whose end is not durable where no other voter's reply waits for it.
+        self.proposals.give_up_orphans(MonoTime::ZERO.plus(patience));
+        // A log that is being replaced must not campaign. But time passes: it may vote for others once it has not heard its leader for long.
+        if self.is_installing() {
+            let elapsed = &mut self.node.raft.election_elapsed;
+            *elapsed = (*elapsed + 1).min(self.config.election_ticks as usize);
+            return;
+        }
+        // Nor may one campaign whose end is not durable, where no other voter's reply waits for it.
         let unpersisted = self.node.raft.raft_log.persisted < self.node.raft.raft_log.last_index();
-        if self.is_installing() || (self.is_only_voter() && !self.is_leader() && unpersisted) {
+        if self.is_only_voter() && !self.is_leader() && unpersisted {
             return;
         }
         self.node.tick();
@@ -237,51 +258,21 @@ impl Peer {
         self.keep_lease(now);
     }
 
-    /// Appends a write, if this replica leads in the term and at the epoch it was evaluated in. The answer comes through the reply.
-    pub(crate) fn propose(&mut self, proposal: Proposal, now: MonoTime) {
-        let Proposal { term, epoch, data, reply } = proposal;
-        if let Err(refused) = self.check_proposal(term, epoch) {
-            return reply.send(Err(refused.into()));
-        }
-        if self.node.propose(Vec::new(), data).is_err() {
-            return reply.send(Err(self.busy("uncommitted entries").into()));
-        }
-        let index = self.node.raft.raft_log.last_index();
-        self.proposals.push(index, term.get(), reply);
-        self.note_proposed(now);
-        self.after_raft(now);
-    }
-
-    fn check_proposal(&self, term: Term, epoch: Epoch) -> Result<(), RegionError> {
-        if !self.is_leader() {
-            return Err(self.not_leader());
-        }
-        if self.term() != term {
-            return Err(RegionError::StaleCommand { region: self.region.id });
-        }
-        self.check_epoch(epoch)?;
-        if self.node.raft.lead_transferee.is_some() {
-            return Err(self.not_ready("leadership is being transferred"));
-        }
-        if self.proposals.is_full() {
-            return Err(self.busy("pending proposals"));
-        }
-        Ok(())
-    }
-
-    /// Asks for a read index: answered at once under the lease, else after a round of heartbeats, and in either case not before it is applied.
+    /// Asks for a read index: answered after a round of heartbeats, and not before it is applied. Never under the lease: who asks has found that it
+    /// does not cover, and what `now` says may be older than the request.
     pub(crate) fn read_index(&mut self, epoch: Epoch, reply: ReadReply, now: MonoTime) {
         if let Err(refused) = self.check_read(epoch) {
             return reply.send(Err(refused));
         }
         let deadline = now.plus(self.config.read_timeout);
-        if self.lease.covers(now) && self.node.raft.commit_to_current_term() {
-            let index = LogIndex::new(self.node.raft.raft_log.committed);
-            self.reads.confirm_now(reply, deadline, index);
-            self.reads.applied(self.applied.index, self.term());
-        } else {
-            self.reads.arrive(reply, deadline);
+        #[cfg(feature = "planted-bugs")]
+        if self.config.planted(crate::planted::PlantedBug::ReadIndexUnderOldClock)
+            && self.lease.bound().is_some_and(|bound| now < bound)
+        {
+            self.reads.confirm_now(reply, deadline, LogIndex::new(self.node.raft.raft_log.committed));
+            return self.reads.applied(self.applied.index, self.term());
         }
+        self.reads.arrive(reply, deadline);
     }
 
     fn check_read(&self, epoch: Epoch) -> Result<(), RegionError> {
@@ -370,8 +361,13 @@ impl Peer {
         let mut followers = Vec::new();
         if self.is_leader() {
             let others = self.node.raft.prs().iter().filter(|(id, _)| self.is_live(**id, now));
-            // One that is being sent a snapshot goes on from there.
-            followers.extend(others.map(|(_, pr)| LogIndex::new(pr.matched.max(pr.pending_snapshot))));
+            // One that is being sent a snapshot goes on from there. So does one that has it and installs it: raft-rs takes the snapshot for done
+            // with once it is delivered, and what follows it must still be there when the follower asks for it.
+            let kept = storage.snapshot_kept().map_or(0, |key| key.index.get());
+            let start = storage.start().index.get();
+            let installs = |pr: &raft::Progress| if pr.matched < start { kept } else { 0 };
+            let goes_on = |pr: &raft::Progress| pr.matched.max(pr.pending_snapshot).max(installs(pr));
+            followers.extend(others.map(|(_, pr)| LogIndex::new(goes_on(pr))));
         }
         let flushed = flushed.min(self.applied.index);
         let log = truncate::LogUse { start: storage.start().index, last: storage.last(), flushed, followers };
@@ -386,6 +382,9 @@ impl Peer {
     /// Fails everything that waits: the store stopped serving.
     pub(crate) fn poison(&mut self, why: &str) {
         self.lease.expire();
+        for proposal in std::mem::take(&mut self.gathered).proposals {
+            proposal.reply.send(Err(crate::ProposeError::Poisoned(why.to_string())));
+        }
         self.proposals.poison(why);
         self.reads.fail_all(&RegionError::NotReady { region: self.region.id, why: why.to_string() });
     }
@@ -393,8 +392,12 @@ impl Peer {
     /// Answers everything that waits: the store stops.
     pub(crate) fn stop(&mut self) {
         self.lease.expire();
+        let stops = self.not_ready("the store stops");
+        for proposal in std::mem::take(&mut self.gathered).proposals {
+            proposal.reply.send(Err(stops.clone().into()));
+        }
         self.proposals.abandon();
-        self.reads.fail_all(&self.not_ready("the store stops"));
+        self.reads.fail_all(&stops);
     }
 
     /// The store ends: the term that was announced to the listener, if this replica leads.
@@ -566,9 +569,17 @@ impl Peer {
     }
 }
 
-fn forgets_votes(_config: &StoreConfig) -> bool {
+/// Lets a planted bug forget what it is to forget; returns whether that includes the promise.
+fn forget(_start: &mut PeerStart) -> bool {
     #[cfg(feature = "planted-bugs")]
-    return _config.planted(crate::planted::PlantedBug::VoteForgottenOnRestart);
+    {
+        use crate::planted::PlantedBug::{PromiseForgottenOnRestart, VoteForgottenOnRestart};
+        let vote = _start.config.planted(VoteForgottenOnRestart);
+        if vote {
+            _start.recovered.hard_state.vote = 0;
+        }
+        vote || _start.config.planted(PromiseForgottenOnRestart)
+    }
     #[cfg(not(feature = "planted-bugs"))]
     false
 }
@@ -583,7 +594,7 @@ fn raft_config(config: &StoreConfig, me: PeerMeta, applied: LogPosition) -> raft
         max_inflight_msgs: config.max_inflight_appends,
         check_quorum: true,
         pre_vote: true,
-        batch_append: true,
+        batch_append: false,
         max_uncommitted_size: config.apply_backlog_bytes as u64,
         max_committed_size_per_ready: config.apply_batch_bytes as u64,
         ..raft::Config::default()

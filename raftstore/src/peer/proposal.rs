@@ -1,8 +1,9 @@
 //! Proposals whose fate is not known yet.
 //!
 //! A proposal is known by the (term, index) its entry got. It took effect if that very entry is applied; it certainly did not if another entry is
-//! applied, or appended by this replica as leader, at that index. Until one of the two is seen its fate is open, whoever
-//! leads: an entry that a deposed leader appended may still be committed by the next one.
+//! *committed* at that index. Nothing less proves the loss: an entry that a deposed leader appended may still be committed by the next one, and
+//! an entry that this replica has cut off its own log, even one it has written over as leader of a later term, may live on in another's and be
+//! committed once that one leads (figure 8 of the Raft paper). Until one of the two is seen, or patience ends, its fate is open.
 
 use std::collections::VecDeque;
 
@@ -38,38 +39,39 @@ struct Pending {
 /// Replies that go with committed entries, by index, ascending.
 pub(crate) type CommittedReplies = VecDeque<(u64, ProposeReply)>;
 
-/// Proposals with an open fate. Invariant: indexes ascend strictly, terms never descend.
+/// Proposals with an open fate.
+///
+/// Invariants:
+/// 1. `queue` is of one term, the one this replica leads in; its indexes ascend strictly.
+/// 2. `orphans` are of earlier terms; `orphaned` says since when there are any.
 #[derive(Debug)]
 pub(crate) struct Proposals {
     region: RegionId,
     capacity: usize,
     queue: VecDeque<Pending>,
-    /// When this replica stopped leading, while proposals from before are open.
+    orphans: Vec<Pending>,
+    /// When this replica first stopped leading, while proposals from before are open.
     orphaned: Option<MonoTime>,
 }
 
 impl Proposals {
     pub(crate) fn new(region: RegionId, capacity: usize) -> Proposals {
-        Proposals { region, capacity, queue: VecDeque::new(), orphaned: None }
+        Proposals { region, capacity, queue: VecDeque::new(), orphans: Vec::new(), orphaned: None }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.queue.len() >= self.capacity
+    /// Whether no more than `more` proposals beside these are within the bound.
+    pub(crate) fn is_full(&self, more: usize) -> bool {
+        self.len() + more >= self.capacity
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.orphans.len()
     }
 
     /// The leader of `term` appended the proposal's entry at `index`.
     pub(crate) fn push(&mut self, index: u64, term: u64, reply: ProposeReply) {
-        // Whatever an earlier term left at or behind this index was cut off the log before this replica could be elected.
-        while self.queue.back().is_some_and(|last| last.index >= index) {
-            if let Some(lost) = self.queue.pop_back() {
-                assert!(lost.term < term, "one term appends each index once");
-                lost.reply.send(Err(RegionError::StaleCommand { region: self.region }.into()));
-            }
-        }
+        let follows = self.queue.back().is_none_or(|last| last.term == term && last.index < index);
+        assert!(follows, "one term appends each index once, in order");
         self.queue.push_back(Pending { index, term, reply });
     }
 
@@ -77,18 +79,21 @@ impl Proposals {
     pub(crate) fn committed(&mut self, entries: &[Entry]) -> CommittedReplies {
         let mut replies = VecDeque::new();
         for entry in entries {
-            while self.queue.front().is_some_and(|first| first.index <= entry.index) {
-                let Some(first) = self.queue.pop_front() else { break };
-                if (first.index, first.term) == (entry.index, entry.term) {
-                    replies.push_back((entry.index, first.reply));
-                } else if first.index == entry.index {
-                    first.reply.send(Err(RegionError::StaleCommand { region: self.region }.into()));
+            let mut decided: Vec<Pending> = self.orphans.extract_if(.., |p| p.index <= entry.index).collect();
+            while let Some(first) = self.queue.pop_front_if(|first| first.index <= entry.index) {
+                decided.push(first);
+            }
+            for pending in decided {
+                if (pending.index, pending.term) == (entry.index, entry.term) {
+                    replies.push_back((entry.index, pending.reply));
+                } else if pending.index == entry.index {
+                    pending.reply.send(Err(RegionError::StaleCommand { region: self.region }.into()));
                 } else {
-                    self.undetermined(first.reply);
+                    self.undetermined(pending.reply);
                 }
             }
         }
-        if self.queue.is_empty() {
+        if self.orphans.is_empty() {
             self.orphaned = None;
         }
         replies
@@ -96,37 +101,42 @@ impl Proposals {
 
     /// This replica does not lead any more.
     pub(crate) fn stepped_down(&mut self, now: MonoTime) {
-        if !self.queue.is_empty() && self.orphaned.is_none() {
-            self.orphaned = Some(now);
+        self.orphans.extend(self.queue.drain(..));
+        if !self.orphans.is_empty() {
+            self.orphaned.get_or_insert(now);
         }
     }
 
-    /// Gives up on those left from an earlier leadership before `since`.
-    pub(crate) fn give_up_orphans(&mut self, since: MonoTime, leads_in: Option<u64>) {
+    /// Gives up on those of an earlier leadership, if that ended before `since`.
+    pub(crate) fn give_up_orphans(&mut self, since: MonoTime) {
         if self.orphaned.is_none_or(|at| at > since) {
             return;
         }
         self.orphaned = None;
-        while self.queue.front().is_some_and(|first| leads_in != Some(first.term)) {
-            if let Some(first) = self.queue.pop_front() {
-                self.undetermined(first.reply);
-            }
+        for pending in std::mem::take(&mut self.orphans) {
+            self.undetermined(pending.reply);
         }
     }
 
     /// The fate of all of them will not be learned here: a snapshot replaces the log, or the store stops.
     pub(crate) fn abandon(&mut self) {
-        for pending in std::mem::take(&mut self.queue) {
+        for pending in self.take_all() {
             self.undetermined(pending.reply);
         }
-        self.orphaned = None;
     }
 
     /// The store failed.
     pub(crate) fn poison(&mut self, why: &str) {
-        for pending in self.queue.drain(..) {
+        for pending in self.take_all() {
             pending.reply.send(Err(ProposeError::Poisoned(why.to_string())));
         }
+    }
+
+    fn take_all(&mut self) -> Vec<Pending> {
+        self.orphaned = None;
+        let mut all = std::mem::take(&mut self.orphans);
+        all.extend(self.queue.drain(..));
+        all
     }
 
     fn undetermined(&self, reply: ProposeReply) {
@@ -182,14 +192,23 @@ mod tests {
         assert_eq!(proposals.committed(&[entry(5, 2)]).len(), 1);
     }
 
+    /// A leader that was elected again wrote over its older proposal and said that it had no effect; a later leader committed it (figure 8 of the
+    /// Raft paper). Only a committed entry proves a loss.
     #[test]
-    fn reelected_leader_overwrites_its_older_proposals() {
-        let mut proposals = Proposals::new(REGION, 8);
-        let ((a, lost), (b, kept)) = (reply(), reply());
-        proposals.push(5, 2, a);
-        proposals.push(5, 4, b);
-        assert_eq!(lost.look(), stale());
-        assert_eq!(kept.look(), None);
+    fn what_a_reelected_leader_writes_over_is_not_lost_yet() {
+        for committed in [entry(5, 4), entry(5, 2)] {
+            let mut proposals = Proposals::new(REGION, 8);
+            let ((a, old), (b, new)) = (reply(), reply());
+            proposals.push(5, 2, a);
+            proposals.stepped_down(MonoTime::from_millis(1));
+            proposals.push(5, 4, b);
+            assert_eq!((old.look(), new.look()), (None, None));
+            proposals.stepped_down(MonoTime::from_millis(2));
+            let replies = proposals.committed(std::slice::from_ref(&committed));
+            assert_eq!(replies.len(), 1);
+            let (lost, kept) = if committed.term == 4 { (old, new) } else { (new, old) };
+            assert_eq!((lost.look(), kept.look()), (stale(), None));
+        }
     }
 
     #[test]
@@ -199,9 +218,9 @@ mod tests {
         proposals.push(5, 2, a);
         proposals.stepped_down(MonoTime::from_millis(10));
         proposals.push(7, 4, b);
-        proposals.give_up_orphans(MonoTime::from_millis(9), Some(4));
+        proposals.give_up_orphans(MonoTime::from_millis(9));
         assert_eq!(old.look(), None);
-        proposals.give_up_orphans(MonoTime::from_millis(10), Some(4));
+        proposals.give_up_orphans(MonoTime::from_millis(10));
         assert_eq!(old.look(), unknown());
         assert_eq!(new.look(), None);
         proposals.abandon();

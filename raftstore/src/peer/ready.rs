@@ -67,6 +67,7 @@ enum Stage {
 impl Peer {
     /// Everything the peer wants done since the last call. To be called once a turn, and not before the previous effects were carried out.
     pub(crate) fn effects(&mut self, now: MonoTime) -> Effects {
+        self.append_proposals(now);
         self.open_round(now, false);
         for _ in 0..MAX_READIES {
             if !self.node.has_ready() || self.fault().is_some() {
@@ -265,7 +266,7 @@ impl Peer {
     }
 
     fn send(&mut self, messages: Vec<Message>) {
-        for message in messages {
+        for message in super::pack::pack(messages) {
             if let Some(message) = self.envelope(message) {
                 self.out.messages.push(message);
             }

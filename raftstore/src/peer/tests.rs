@@ -1,16 +1,18 @@
-//! Golden scripts of the pure peer, in `tests/scripts/peer/`: three replicas, each over a log of its own, a network and a disk that move only when told to.
+//! Golden scripts of the pure peer, in `tests/scripts/peer/`: three replicas or five, each over a log of its own, a network and a disk that move only
+//! when told to.
 //!
 //! Every line that a command prints is an effect. Run with `UPDATE_GOLDENFILES=1` to rewrite the scripts after a change, and read the difference.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;
 use std::fmt::Write as _;
 
 use engine::disk::SimDisk;
 use engine::log::{Durability, LogBatch, LogEngine, LogOptions, LogWriter};
-use goldenscript::{Command, Context, Runner};
-use raft::eraftpb::{Entry, HardState};
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use raft::eraftpb::{Entry, HardState, Message};
 
+use super::proposal::Proposal;
 use super::*;
 use crate::command::encode_write;
 use crate::region::{PeerId, RegionId};
@@ -40,6 +42,9 @@ struct Script {
     disks: BTreeMap<u64, Arc<SimDisk>>,
     nodes: BTreeMap<u64, Node>,
     network: VecDeque<RaftMessage>,
+    /// Replicas that neither send nor receive.
+    isolated: BTreeSet<u64>,
+    region: Arc<Region>,
     now: MonoTime,
     /// Labels and what they wait for, in the order of asking.
     waiting: Vec<(String, Waiting)>,
@@ -50,15 +55,18 @@ fn config() -> StoreConfig {
     StoreConfig::default()
 }
 
-fn region() -> Arc<Region> {
-    let peer = |id| PeerMeta { id: PeerId::new(id), store: StoreId::new(id), role: PeerRole::Voter };
-    let peers = (1..=3).map(peer).collect();
+fn peer(id: u64) -> PeerMeta {
+    PeerMeta { id: PeerId::new(id), store: StoreId::new(id), role: PeerRole::Voter }
+}
+
+fn region(replicas: u64) -> Arc<Region> {
+    let peers = (1..=replicas).map(peer).collect();
     Arc::new(Region { id: ID, start: Vec::new(), end: Vec::new(), epoch: EPOCH, peers })
 }
 
 impl Node {
     /// On what the disk holds; a fresh disk is bootstrapped. Nothing is taken as applied.
-    fn open(id: u64, disk: &SimDisk, now: MonoTime) -> Node {
+    fn open(id: u64, region: &Arc<Region>, disk: &SimDisk, now: MonoTime) -> Node {
         let options = LogOptions { identity: Some(id.into()), ..LogOptions::default() };
         let (log, mut writer, _) = LogEngine::open(disk.session(), options).unwrap();
         let start = crate::records::BOOTSTRAP_POSITION;
@@ -70,8 +78,8 @@ impl Node {
         }
         let recovered = storage::recover(&log, ID).unwrap().unwrap();
         let start = PeerStart {
-            region: region(),
-            me: region().peers[id as usize - 1],
+            region: Arc::clone(region),
+            me: peer(id),
             config: Arc::new(config()),
             log: log.clone(),
             recovered,
@@ -106,11 +114,21 @@ impl Node {
 }
 
 impl Script {
-    fn new() -> Script {
+    fn new(replicas: u64) -> Script {
         let now = MonoTime::from_millis(10_000);
-        let disks: BTreeMap<u64, Arc<SimDisk>> = (1..=3).map(|id| (id, SimDisk::new())).collect();
-        let nodes = disks.iter().map(|(id, disk)| (*id, Node::open(*id, disk, now))).collect();
-        Script { disks, nodes, network: VecDeque::new(), now, waiting: Vec::new(), out: String::new() }
+        let region = region(replicas);
+        let disks: BTreeMap<u64, Arc<SimDisk>> = (1..=replicas).map(|id| (id, SimDisk::new())).collect();
+        let nodes = disks.iter().map(|(id, disk)| (*id, Node::open(*id, &region, disk, now))).collect();
+        Script {
+            disks,
+            nodes,
+            network: VecDeque::new(),
+            isolated: BTreeSet::new(),
+            region,
+            now,
+            waiting: Vec::new(),
+            out: String::new(),
+        }
     }
 
     fn node(&mut self, id: u64) -> Result<&mut Node, Box<dyn Error>> {
@@ -178,14 +196,38 @@ impl Script {
                 continue;
             }
             any = true;
-            let shown = show_message(&message);
-            if let Some(node) = self.nodes.get_mut(&to)
-                && let Err(refusal) = node.peer.step(message, now)
-            {
-                writeln!(self.out, "{to} refuses {shown}: {refusal:?}").unwrap();
+            if ![to, message.from.id.get()].iter().any(|id| self.isolated.contains(id)) {
+                self.step(message, now);
             }
         }
         any
+    }
+
+    fn step(&mut self, message: RaftMessage, now: MonoTime) {
+        let (to, shown) = (message.to.id.get(), show_message(&message));
+        if let Some(node) = self.nodes.get_mut(&to)
+            && let Err(refusal) = node.peer.step(message, now)
+        {
+            writeln!(self.out, "{to} refuses {shown}: {refusal:?}").unwrap();
+        }
+    }
+
+    /// A message that arrives although nobody has sent it now: a late one.
+    fn late(&mut self, from: u64, to: u64, term: u64, kind: &str) -> Result<(), Box<dyn Error>> {
+        let (kind, reject) = match kind {
+            "pre-vote" => (MessageType::MsgRequestPreVote, false),
+            "vote" => (MessageType::MsgRequestVote, false),
+            "rejection" => (MessageType::MsgRequestPreVoteResponse, true),
+            other => return Err(format!("unknown kind {other}").into()),
+        };
+        // Up to date, so that it is not refused for its log.
+        let log = &self.node(to)?.peer.node.raft.raft_log;
+        let (index, log_term) = (log.last_index(), log.last_term());
+        let mut message = Message { from, to, term, index, log_term, reject, ..Message::default() };
+        message.set_msg_type(kind);
+        let (from, to) = (peer(from), peer(to));
+        self.step(RaftMessage { region: ID, epoch: EPOCH, from, to, message }, self.now);
+        Ok(())
     }
 
     /// Everything that can happen without time passing.
@@ -215,12 +257,12 @@ impl Script {
     }
 
     fn propose(&mut self, id: u64, term: Option<u64>, label: &str) -> Result<(), Box<dyn Error>> {
-        let (now, (reply, outcome)) = (self.now, probe());
+        let (reply, outcome) = probe();
         self.waiting.push((label.to_string(), Waiting::Write(outcome)));
         let node = self.node(id)?;
         let term = term.map_or(node.peer.term(), Term::new);
         let data = encode_write(term, EPOCH, &engine::WriteBatch::new());
-        node.peer.propose(Proposal { term, epoch: EPOCH, data, reply }, now);
+        node.peer.propose(Proposal { term, epoch: EPOCH, data, reply });
         Ok(())
     }
 
@@ -287,73 +329,108 @@ fn show_message(message: &RaftMessage) -> String {
     out
 }
 
+type Args<'a> = ArgumentConsumer<'a>;
+
+fn maybe(args: &mut Args<'_>) -> Result<Option<u64>, Box<dyn Error>> {
+    Ok(args.next_pos().map(str::parse).transpose()?)
+}
+
+fn number(args: &mut Args<'_>) -> Result<u64, Box<dyn Error>> {
+    maybe(args)?.ok_or_else(|| "a number is missing".into())
+}
+
+fn word(args: &mut Args<'_>) -> Result<String, Box<dyn Error>> {
+    Ok(args.next_pos().ok_or("a word is missing")?.to_string())
+}
+
+impl Script {
+    /// What callers ask of replicas.
+    fn request(&mut self, name: &str, args: &mut Args<'_>) -> Result<(), Box<dyn Error>> {
+        let (id, now) = (number(args)?, self.now);
+        match name {
+            "propose" => {
+                let (label, term) = (word(args)?, args.take_key("term").map(str::parse).transpose()?);
+                self.propose(id, term, &label)
+            }
+            "read" => self.read(id, &word(args)?),
+            _ => {
+                let to = StoreId::new(number(args)?);
+                self.node(id)?.peer.transfer_leader(to, now);
+                Ok(())
+            }
+        }
+    }
+
+    /// What happens on the network.
+    fn network(&mut self, name: &str, args: &mut Args<'_>) -> Result<(), Box<dyn Error>> {
+        match name {
+            "deliver" => {
+                let only = maybe(args)?;
+                self.deliver(only);
+            }
+            // Loses everything on the network, or what is on its way to a replica.
+            "lose" => match maybe(args)? {
+                None => self.network.clear(),
+                Some(to) => self.network.retain(|m| m.to.id.get() != to),
+            },
+            "late" => {
+                let (from, to, kind) = (number(args)?, number(args)?, word(args)?);
+                let term = args.take_key("term").ok_or("a term")?.parse()?;
+                self.late(from, to, term, &kind)?;
+            }
+            _ => {
+                while let Some(id) = maybe(args)? {
+                    if name == "isolate" {
+                        self.isolated.insert(id)
+                    } else {
+                        self.isolated.remove(&id)
+                    };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Time passes for everybody; only the replicas named tick, once for each whole tick.
+    fn ticks(&mut self, args: &mut Args<'_>) -> Result<(), Box<dyn Error>> {
+        let (count, mut ids) = (number(args)?, Vec::new());
+        while let Some(id) = maybe(args)? {
+            ids.push(id);
+        }
+        for _ in 0..count {
+            self.now = self.now.plus(config().tick_interval);
+            ids.iter().for_each(|id| self.tick(*id));
+        }
+        Ok(())
+    }
+
+    /// Power loss: what was not durable is gone, and memory with it.
+    fn restart(&mut self, id: u64) {
+        self.nodes.remove(&id);
+        let disk = &self.disks[&id];
+        disk.crash(id);
+        self.nodes.insert(id, Node::open(id, &self.region, disk, self.now));
+    }
+}
+
 impl Runner for Script {
     type Command = Command;
 
     fn run(&mut self, command: &Command, _context: &Context) -> Result<String, Box<dyn Error>> {
         self.out.clear();
         let mut args = command.consume_args();
-        let mut number = || args.next_pos().map(str::parse::<u64>).transpose();
+        let (args, now) = (&mut args, self.now);
         match command.name.as_str() {
-            // Time passes for everybody; only the replicas named tick, once for each whole tick.
-            "ticks" => {
-                let count = number()?.ok_or("how many")?;
-                let mut ids = Vec::new();
-                while let Some(id) = number()? {
-                    ids.push(id);
-                }
-                for _ in 0..count {
-                    self.now = self.now.plus(config().tick_interval);
-                    ids.iter().for_each(|id| self.tick(*id));
-                }
-            }
-            "sleep" => self.now = self.now.plus(Duration::from_millis(number()?.ok_or("how long")?)),
-            "effects" => {
-                let id = number()?.ok_or("which")?;
-                self.effects(id);
-            }
-            "durable" => {
-                let (id, now) = (number()?.ok_or("which")?, self.now);
-                self.node(id)?.write(now);
-            }
-            "apply" => {
-                let (id, now) = (number()?.ok_or("which")?, self.now);
-                self.node(id)?.apply(now);
-            }
-            "deliver" => {
-                let only = number()?;
-                self.deliver(only);
-            }
-            // Loses everything on the network, or what is on its way to a replica.
-            "lose" => match number()? {
-                None => self.network.clear(),
-                Some(to) => self.network.retain(|m| m.to.id.get() != to),
-            },
-            // Power loss: what was not durable is gone, and memory with it.
-            "restart" => {
-                let id = number()?.ok_or("which")?;
-                self.nodes.remove(&id);
-                let disk = &self.disks[&id];
-                disk.crash(id);
-                self.nodes.insert(id, Node::open(id, disk, self.now));
-            }
+            "ticks" => self.ticks(args)?,
+            "sleep" => self.now = now.plus(Duration::from_millis(number(args)?)),
+            "effects" => drop(self.effects(number(args)?)),
+            "durable" => drop(self.node(number(args)?)?.write(now)),
+            "apply" => drop(self.node(number(args)?)?.apply(now)),
+            "restart" => self.restart(number(args)?),
             "settle" => self.settle(),
             "status" => self.status(),
-            "propose" => {
-                let id = number()?.ok_or("which")?;
-                let label = args.next_pos().ok_or("a label")?.to_string();
-                let term = args.take_key("term").map(str::parse).transpose()?;
-                self.propose(id, term, &label)?;
-            }
-            "read" => {
-                let id = number()?.ok_or("which")?;
-                let label = args.next_pos().ok_or("a label")?.to_string();
-                self.read(id, &label)?;
-            }
-            "transfer" => {
-                let (from, to, now) = (number()?.ok_or("from")?, number()?.ok_or("to")?, self.now);
-                self.node(from)?.peer.transfer_leader(StoreId::new(to), now);
-            }
+            name @ ("deliver" | "lose" | "late" | "isolate" | "join") => self.network(name, args)?,
+            name @ ("propose" | "read" | "transfer") => self.request(name, args)?,
             name => return Err(format!("unknown command {name}").into()),
         }
         self.print_answers();
@@ -362,8 +439,12 @@ impl Runner for Script {
 }
 
 fn script(name: &str) {
+    script_of(3, name);
+}
+
+fn script_of(replicas: u64, name: &str) {
     let path = format!("{}/tests/scripts/peer/{name}", env!("CARGO_MANIFEST_DIR"));
-    goldenscript::run(&mut Script::new(), path).expect("golden script");
+    goldenscript::run(&mut Script::new(replicas), path).expect("golden script");
 }
 
 #[test]
@@ -394,4 +475,16 @@ fn transfer() {
 #[test]
 fn suspect() {
     script("suspect");
+}
+
+/// A late message of a higher term made a voter forget its promise, and elect another leader while the first one's lease ran.
+#[test]
+fn promise() {
+    script("promise");
+}
+
+/// A leader that was elected again said of a write that it had no effect, and a later leader committed it: figure 8 of the Raft paper.
+#[test]
+fn fate() {
+    script_of(5, "fate");
 }

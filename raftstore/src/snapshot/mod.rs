@@ -114,6 +114,11 @@ impl SnapshotFiles {
         self.reader(key).is_ok()
     }
 
+    /// Reads the whole file and checks everything in it. `Io` of kind `NotFound`: there is none; `Corrupt`: it is damaged.
+    pub fn verify(&self, key: SnapshotKey) -> Result<(), StoreError> {
+        self.reader(key)?.verify()
+    }
+
     /// The rows of a file; a damaged block is an error at that row.
     pub fn rows(&self, key: SnapshotKey) -> Result<Rows, StoreError> {
         Ok(Box::new(self.reader(key)?))

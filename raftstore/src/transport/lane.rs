@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prost::Message as _;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -16,9 +15,6 @@ use crate::region::StoreId;
 
 /// Frames between the queue and the stream: one being sent, one ready.
 const FRAMES_AHEAD: usize = 2;
-/// Bytes of a frame that are not messages, at most.
-const FRAME_OVERHEAD: usize = 64;
-
 /// The present, for durations only.
 #[expect(
     clippy::disallowed_methods,
@@ -51,7 +47,7 @@ async fn drive(context: &Context, queue: &Queue, store: StoreId) {
         context.metrics.connection_failures.inc();
         context.metrics.drop_messages(DropReason::Disconnected, dropped);
         // A connection that held for a while was a good one; one that is refused at once is not, even though it came up.
-        if began.elapsed() > options.backoff_cap {
+        if now().duration_since(began) > options.backoff_cap {
             backoff.reset();
         }
         let pause = backoff.next();
@@ -96,20 +92,12 @@ async fn pump(context: &Context, queue: &Queue, store: StoreId, frames: mpsc::Se
     if frames.send(hello).await.is_err() {
         return;
     }
-    let limit = context.options.max_frame_bytes.saturating_sub(FRAME_OVERHEAD);
+    let limit = context.options.frame_bytes.min(context.options.max_message_bytes());
     loop {
         queue.wait().await;
         // A place first, the messages after: while the stream is blocked they stay in the bounded queue.
         let Ok(place) = frames.reserve().await else { return };
-        let mut messages: Vec<wire::RaftMessage> =
-            queue.take(context.options.frame_bytes.min(limit)).iter().map(encode_message).collect();
-        let before = messages.len();
-        messages.retain(|message| message.encoded_len() <= limit);
-        if messages.len() < before {
-            let dropped = before - messages.len();
-            context.metrics.drop_messages(DropReason::TooLarge, dropped);
-            tracing::error!(%store, dropped, limit, "dropped messages that are larger than a frame may be");
-        }
+        let messages: Vec<wire::RaftMessage> = queue.take(limit).iter().map(encode_message).collect();
         if !messages.is_empty() {
             context.metrics.sent_frames.inc();
             context.metrics.sent_messages.inc_by(messages.len() as u64);

@@ -28,6 +28,8 @@ mod server;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +46,14 @@ use crate::handle::StoreHandle;
 use crate::ports::{RaftMessage, SendError, Transport};
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
+
+/// Bytes of a frame that are not messages, at most.
+const FRAME_OVERHEAD: usize = 64;
+
+/// Bytes that a message takes in a frame at most. For transports that enforce the limit without encoding.
+pub fn frame_bytes(message: &RaftMessage) -> usize {
+    queue::cost(message)
+}
 
 /// Where stores listen. May be asked from any thread and must not block.
 pub trait AddressBook: Send + Sync + 'static {
@@ -69,9 +79,30 @@ impl<S: Store> Inbox for StoreHandle<S> {
     }
 }
 
-/// The random identity of a cluster, chosen when it is founded.
+/// The random identity of a cluster, chosen when it is founded, never 0; written as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterId(u64);
+
+/// A text that is no cluster id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a cluster id")]
+pub struct BadClusterId(String);
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for ClusterId {
+    type Err = BadClusterId;
+
+    fn from_str(text: &str) -> Result<ClusterId, BadClusterId> {
+        let plain = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let raw = u64::from_str_radix(text, 16).ok().filter(|id| plain && *id != 0);
+        raw.map(ClusterId).ok_or_else(|| BadClusterId(text.to_string()))
+    }
+}
 
 impl ClusterId {
     /// From its number.
@@ -148,6 +179,11 @@ impl TransportOptions {
         }
     }
 
+    /// Most bytes of one message: a frame less what is around it.
+    fn max_message_bytes(&self) -> usize {
+        self.max_frame_bytes.saturating_sub(FRAME_OVERHEAD)
+    }
+
     /// The Hello of a stream to `to`.
     fn hello(&self, to: StoreId) -> proto::wire::Hello {
         proto::wire::Hello {
@@ -176,7 +212,7 @@ struct Context {
 impl Context {
     /// How long to wait before `bytes` of a snapshot may be sent.
     fn throttle(&self, bytes: usize) -> Duration {
-        self.rate.lock().take(bytes, self.started.elapsed())
+        self.rate.lock().take(bytes, lane::now().duration_since(self.started))
     }
 
     /// An endpoint for the store's present address.
@@ -250,6 +286,13 @@ impl GrpcTransport {
 
 impl Transport for GrpcTransport {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
+        let (bytes, limit) = (queue::cost(&message), self.context.options.max_message_bytes());
+        if bytes > limit {
+            // Told to the sender: one that believed it to be on its way would wait for the answer, and never send what comes after it.
+            self.context.metrics.drop_messages(DropReason::TooLarge, 1);
+            tracing::error!(store = %message.to.store, bytes, limit, "a message is larger than a frame may be");
+            return Err(SendError::TooLarge { bytes, limit });
+        }
         let refused = self.lane(message.to.store)?.push(message);
         refused.map_err(|refused| {
             let reason = match refused {

@@ -1,11 +1,11 @@
 //! The wire messages, and their conversion to and from the domain's types. Generated types go no further than this folder.
 //!
-//! Decoding is the gateway: what passes has ids that are not 0, known roles, and an inner message between the peers that the
-//! envelope names.
+//! Decoding is the gateway: what passes has ids that are not 0, known roles, and an inner message of a known kind, with entries of
+//! known kinds, between the peers that the envelope names.
 
 use bytes::Bytes;
 use prost_raft::Message as _;
-use raft::eraftpb::Message;
+use raft::eraftpb::{EntryType, Message, MessageType};
 
 use crate::ports::RaftMessage;
 use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, RegionId, StoreId, Term};
@@ -50,6 +50,7 @@ pub(super) fn encode_message(message: &RaftMessage) -> wire::RaftMessage {
 pub(super) fn decode_message(wire: wire::RaftMessage) -> Result<RaftMessage, Malformed> {
     let Some(epoch) = wire.epoch else { return malformed("no epoch") };
     let message = Message::decode(wire.message).or_else(|error| malformed(format!("inner message: {error}")))?;
+    check_kinds(&message)?;
     let decoded = RaftMessage {
         region: region_id(wire.region_id)?,
         epoch: Epoch { conf_ver: epoch.conf_ver, version: epoch.version },
@@ -61,6 +62,17 @@ pub(super) fn decode_message(wire: wire::RaftMessage) -> Result<RaftMessage, Mal
         return malformed("the inner message is between other peers than its envelope");
     }
     Ok(decoded)
+}
+
+/// Refuses kinds that this release does not know: the getters of raft-rs' types panic on them.
+fn check_kinds(message: &Message) -> Result<(), Malformed> {
+    if MessageType::from_i32(message.msg_type).is_none() {
+        return malformed(format!("inner message of unknown kind {}", message.msg_type));
+    }
+    match message.entries.iter().find(|entry| EntryType::from_i32(entry.entry_type).is_none()) {
+        Some(entry) => malformed(format!("entry {} of unknown kind {}", entry.index, entry.entry_type)),
+        None => Ok(()),
+    }
 }
 
 fn encode_peer(peer: PeerMeta) -> wire::Peer {
@@ -121,7 +133,7 @@ impl SnapshotStart {
         };
         let message = decode_message(message)?;
         let metadata = message.message.get_snapshot().get_metadata();
-        let is_snapshot = message.message.msg_type() == raft::eraftpb::MessageType::MsgSnapshot;
+        let is_snapshot = message.message.msg_type() == MessageType::MsgSnapshot;
         if !is_snapshot || message.region != key.region || (metadata.term, metadata.index) != (wire.term, wire.index) {
             return malformed("the message does not announce this snapshot");
         }

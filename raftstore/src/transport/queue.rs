@@ -10,11 +10,21 @@ use tokio::sync::Notify;
 
 use crate::ports::RaftMessage;
 
-/// Bytes that a message costs, near enough, without encoding it.
+/// Bytes that the numbers of a message and its envelope take at most, and those of an entry: ten bytes and a tag for each.
+const MESSAGE_BYTES: usize = 320;
+const ENTRY_BYTES: usize = 56;
+/// The same for a member of a snapshot's metadata.
+const MEMBER_BYTES: usize = 12;
+
+/// Bytes that a message takes in a frame at most; found without encoding it.
 pub(super) fn cost(message: &RaftMessage) -> usize {
-    let entries = message.message.get_entries();
-    let data: usize = entries.iter().map(|entry| entry.data.len() + entry.context.len() + 32).sum();
-    128 + data + message.message.get_snapshot().data.len() + message.message.context.len()
+    let inner = &message.message;
+    let entries: usize =
+        inner.get_entries().iter().map(|entry| entry.data.len() + entry.context.len() + ENTRY_BYTES).sum();
+    let snapshot = inner.get_snapshot();
+    let state = snapshot.get_metadata().get_conf_state();
+    let members = state.voters.len() + state.learners.len() + state.voters_outgoing.len() + state.learners_next.len();
+    MESSAGE_BYTES + entries + snapshot.data.len() + members * MEMBER_BYTES + inner.context.len()
 }
 
 /// Why a message was not queued.
@@ -114,7 +124,7 @@ mod tests {
 
     #[test]
     fn bounds_messages_and_bytes() {
-        let queue = Queue::new(3, 1000);
+        let queue = Queue::new(3, 2000);
         for _ in 0..3 {
             assert!(queue.push(message(1, 2, 10)).is_ok());
         }
@@ -124,6 +134,30 @@ mod tests {
         assert!(queue.push(message(1, 2, 10)).is_err(), "over the bound in bytes");
         assert_eq!(queue.take(100).len(), 1, "at least one");
         assert_eq!(queue.inner.lock().bytes, 0);
+    }
+
+    /// The frame limit is checked on it, so it must not be too low.
+    #[test]
+    fn cost_is_never_below_what_is_encoded() {
+        use prost::Message as _;
+        for number in [0, 1, u64::MAX] {
+            let mut message = message(1, 2, 100);
+            let inner = &mut message.message;
+            (inner.term, inner.log_term, inner.index, inner.commit) = (number, number, number, number);
+            (inner.commit_term, inner.request_snapshot, inner.reject_hint) = (number, number, number);
+            (inner.reject, inner.context) = (true, vec![1; 20]);
+            inner.entries = vec![inner.entries[0].clone(); 5];
+            for entry in &mut inner.entries {
+                (entry.term, entry.index, entry.context) = (number, number, vec![2; 30]);
+            }
+            inner.mut_snapshot().data = vec![3; 40];
+            let metadata = inner.mut_snapshot().mut_metadata();
+            (metadata.index, metadata.term) = (number, number);
+            metadata.mut_conf_state().voters = vec![number; 9];
+            metadata.mut_conf_state().learners = vec![number; 9];
+            let encoded = crate::transport::proto::encode_message(&message).encoded_len() + 6;
+            assert!(cost(&message) >= encoded, "{} for {encoded}", cost(&message));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::metrics::DropReason;
 use super::proto::wire::raft_transport_server::{RaftTransport, RaftTransportServer};
 use super::proto::{Malformed, PROTOCOL, SnapshotStart, decode_message, wire};
-use super::{Inbox, TransportMetrics, TransportOptions};
+use super::{ClusterId, Inbox, TransportMetrics, TransportOptions};
 use crate::ports::RaftMessage;
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotWriter};
@@ -93,11 +93,11 @@ impl TransportServer {
         }
         if hello.cluster_id != self.options.cluster.get() {
             let text = format!(
-                "store {} belongs to cluster {:016x}, store {} to cluster {:016x}",
+                "store {} belongs to cluster {}, store {} to cluster {}",
                 hello.from_store,
-                hello.cluster_id,
+                ClusterId::new(hello.cluster_id),
                 self.options.store,
-                self.options.cluster.get()
+                self.options.cluster
             );
             return Err(Status::permission_denied(text));
         }

@@ -17,6 +17,15 @@ use engine::store::Store as _;
 const CLUSTER: ClusterId = ClusterId::new(0xc0ffee);
 const LIMIT: Duration = Duration::from_secs(20);
 
+#[test]
+fn cluster_ids_read_back() {
+    assert_eq!(CLUSTER.to_string(), "0000000000c0ffee");
+    assert_eq!(CLUSTER.to_string().parse(), Ok(CLUSTER));
+    for bad in ["", "0000000000000000", "xyz", "abc", "+000000000c0ffee", "00000000000c0ffee"] {
+        assert!(bad.parse::<ClusterId>().is_err(), "{bad}");
+    }
+}
+
 fn peer(store: u64) -> PeerMeta {
     PeerMeta { id: PeerId::new(store * 10), store: StoreId::new(store), role: PeerRole::Voter }
 }
@@ -302,6 +311,9 @@ fn bad_streams_end_and_harm_no_other() {
     let hello = options(1).hello(StoreId::new(2));
     let frame = |hello: Option<wire::Hello>, messages| wire::MessageFrame { hello, messages };
     let bad = encode_message(&message(3, 2, 1));
+    let (mut strange, mut entry) = (message(1, 2, 1), message(1, 2, 1));
+    (strange.message.msg_type, entry.message.entries[0].entry_type) = (99, 99);
+    let (strange, entry) = (encode_message(&strange), encode_message(&entry));
     let other_store = wire::Hello { to_store: 9, ..hello };
     let other_protocol = wire::Hello { protocol: 2, ..hello };
     let cases = [
@@ -309,6 +321,8 @@ fn bad_streams_end_and_harm_no_other() {
         ("another store", vec![frame(Some(other_store), vec![])], tonic::Code::FailedPrecondition),
         ("another protocol", vec![frame(Some(other_protocol), vec![])], tonic::Code::FailedPrecondition),
         ("a sender that lies", vec![frame(Some(hello), vec![bad])], tonic::Code::InvalidArgument),
+        ("a message of an unknown kind", vec![frame(Some(hello), vec![strange])], tonic::Code::InvalidArgument),
+        ("an entry of an unknown kind", vec![frame(Some(hello), vec![entry])], tonic::Code::InvalidArgument),
         ("two hellos", vec![frame(Some(hello), vec![]), frame(Some(hello), vec![])], tonic::Code::InvalidArgument),
         (
             "an oversized frame",
@@ -320,19 +334,19 @@ fn bad_streams_end_and_harm_no_other() {
         let status = sender.runtime.block_on(sender.raw(2).messages(tokio_stream::iter(frames))).unwrap_err();
         assert_eq!(status.code(), code, "{what}: {status}");
     }
-    assert_eq!(endpoint.metrics.refused_streams.get(), 6);
+    assert_eq!(endpoint.metrics.refused_streams.get(), 8);
     sender.transport.send(numbered(2, 1)).unwrap();
     assert_eq!(endpoint.receive().message.commit, 2);
     assert_eq!(sender.metrics.connection_failures.get(), 0);
 }
 
 #[test]
-fn a_message_above_the_frame_limit_is_dropped_by_the_sender() {
+fn a_message_above_the_frame_limit_is_refused_by_the_sender() {
     let mut small = options(1);
     small.max_frame_bytes = 100_000;
     let sender = Sender::new(small);
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.transport.send(numbered(1, 200_000)).unwrap();
+    assert!(matches!(sender.transport.send(numbered(1, 200_000)), Err(SendError::TooLarge { limit: 99_936, .. })));
     sender.transport.send(numbered(2, 1)).unwrap();
     assert_eq!(endpoint.receive().message.commit, 2);
     assert_eq!(sender.metrics.dropped(DropReason::TooLarge), 1);

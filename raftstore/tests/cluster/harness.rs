@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use raft::eraftpb::MessageType;
 use raftstore::ports::{NoListener, RaftMessage, SendError, Transport};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
+use raftstore::transport::frame_bytes;
 use raftstore::{
     Clock, Epoch, LogIndex, MonoTime, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionId,
     StoreConfig, StoreCore, StoreHandle, StoreId, StoreParts,
@@ -40,12 +41,22 @@ type Done = Box<dyn FnOnce(bool) + Send>;
 pub(crate) struct Wire {
     pub(crate) messages: Mutex<VecDeque<RaftMessage>>,
     snapshots: Mutex<VecDeque<(RaftMessage, SnapshotKey, Done)>>,
+    /// Messages that no frame holds; they were refused.
+    pub(crate) too_large: AtomicU64,
 }
+
+/// The production transport's limit.
+const FRAME_LIMIT: usize = 16 << 20;
 
 struct WireTransport(Arc<Wire>);
 
 impl Transport for WireTransport {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
+        let bytes = frame_bytes(&message);
+        if bytes > FRAME_LIMIT {
+            self.0.too_large.fetch_add(1, Ordering::SeqCst);
+            return Err(SendError::TooLarge { bytes, limit: FRAME_LIMIT });
+        }
         self.0.messages.lock().push_back(message);
         Ok(())
     }
@@ -63,6 +74,7 @@ pub(crate) struct Node {
     pub(crate) store: MemoryStore,
     pub(crate) writer: Option<LogWriter>,
     pub(crate) core: Option<StoreCore<MemoryStore>>,
+    registry: prometheus::Registry,
 }
 
 pub(crate) struct Cluster {
@@ -78,6 +90,10 @@ pub(crate) struct Cluster {
     pub(crate) held: Vec<RaftMessage>,
     /// Stores whose apply does not run.
     pub(crate) apply_paused: BTreeSet<u64>,
+    /// Stores whose log does not write.
+    pub(crate) log_paused: BTreeSet<u64>,
+    /// Snapshots that were sent.
+    pub(crate) snapshots_sent: usize,
     lives: u64,
 }
 
@@ -117,11 +133,14 @@ impl Cluster {
             hold: |_| false,
             held: Vec::new(),
             apply_paused: BTreeSet::new(),
+            log_paused: BTreeSet::new(),
+            snapshots_sent: 0,
             lives: 0,
         };
         for id in 1..=stores {
             let (disk, files, store) = (SimDisk::new(), SimDisk::new(), MemoryStore::new());
-            cluster.nodes.insert(id, Node { id, disk, files, store, writer: None, core: None });
+            let registry = prometheus::Registry::new();
+            cluster.nodes.insert(id, Node { id, disk, files, store, writer: None, core: None, registry });
             cluster.start(id);
         }
         cluster
@@ -136,6 +155,7 @@ impl Cluster {
         self.lives += 1;
         let seed = id * 1000 + self.lives;
         let node = self.nodes.get_mut(&id).unwrap();
+        node.registry = prometheus::Registry::new();
         let options = LogOptions { identity: Some(id.into()), ..LogOptions::default() };
         let (log, mut writer, _) = LogEngine::open(node.disk.session(), options).unwrap();
         let mut drive = || {
@@ -152,7 +172,7 @@ impl Cluster {
             listener: Arc::new(NoListener),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             seed,
-            registry: prometheus::Registry::new(),
+            registry: node.registry.clone(),
         };
         node.core = Some(StoreCore::open(parts, self.clock.now(), &mut drive)?);
         node.writer = Some(writer);
@@ -180,16 +200,30 @@ impl Cluster {
     pub(crate) fn settle(&mut self) {
         for round in 0..10_000 {
             let mut busy = self.deliver();
-            let now = self.now();
             for node in self.nodes.values_mut() {
-                let paused = self.apply_paused.contains(&node.id);
-                busy |= node.turn(now, paused);
+                let (apply, log) = (self.apply_paused.contains(&node.id), self.log_paused.contains(&node.id));
+                busy |= node.turn(&*self.clock, apply, log);
             }
             if !busy {
                 return;
             }
             assert!(round < 9_999, "the cluster does not come to rest");
         }
+    }
+
+    /// One turn of a store's loop, and of nothing else.
+    pub(crate) fn store_turn(&mut self, id: u64) {
+        let clock = Arc::clone(&self.clock);
+        self.nodes.get_mut(&id).unwrap().core.as_mut().unwrap().store_turn(&*clock);
+    }
+
+    /// A counter or gauge of a store; of a counter with labels, that of the given one.
+    pub(crate) fn metric(&self, store: u64, name: &str, label: Option<&str>) -> f64 {
+        let families = self.nodes[&store].registry.gather();
+        let family = families.iter().find(|family| family.name() == name);
+        let mut metrics = family.into_iter().flat_map(|family| family.get_metric());
+        let found = metrics.find(|m| label.is_none_or(|label| m.get_label().iter().any(|l| l.value() == label)));
+        found.map_or(0.0, |m| m.get_counter().get_value() + m.get_gauge().get_value())
     }
 
     /// Hands every message on the wire to its receiver.
@@ -204,6 +238,7 @@ impl Cluster {
                 self.deliver_one(message);
             }
         }
+        self.snapshots_sent += snapshots.len();
         for (message, key, done) in snapshots {
             let (from, to) = (message.from.store.get(), message.to.store.get());
             let cut = self.isolated.contains(&from) || self.isolated.contains(&to);
@@ -352,10 +387,10 @@ impl Cluster {
 }
 
 impl Node {
-    pub(crate) fn turn(&mut self, now: MonoTime, apply_paused: bool) -> bool {
+    pub(crate) fn turn(&mut self, clock: &dyn Clock, apply_paused: bool, log_paused: bool) -> bool {
         let Some(core) = self.core.as_mut() else { return false };
-        let mut busy = core.store_turn(now);
-        busy |= self.writer.as_mut().is_some_and(|w| w.turn() > 0);
+        let mut busy = core.store_turn(clock);
+        busy |= !log_paused && self.writer.as_mut().is_some_and(|w| w.turn() > 0);
         busy |= !apply_paused && core.apply_turn();
         busy | core.background_turn()
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where a result is not what it must be")]
 
+mod backlog;
 mod harness;
 mod reads;
 mod replication;

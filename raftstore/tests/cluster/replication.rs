@@ -104,14 +104,28 @@ fn fate_that_stays_unknown_is_undetermined() {
     assert!(matches!(fate, Err(ProposeError::Undetermined { .. })), "{fate:?}");
 }
 
+/// A write beyond the limit is refused for good before it is proposed; the region goes on.
+#[test]
+fn a_write_beyond_the_limit_is_refused_for_good() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    let limit = StoreConfig::default().max_proposal_bytes;
+    let fate = {
+        let mut task = cluster.start_write(1, 1, put(KEY, &vec![7; limit]));
+        cluster.finish(&mut task)
+    };
+    assert!(matches!(fate, Err(ProposeError::TooLarge { bytes, limit: told }) if bytes > limit && told == limit));
+    cluster.write(1, KEY, b"fits");
+    cluster.wait_stored(KEY, b"fits");
+}
+
 /// The leader's appends leave before its own fsync, and a quorum of the others commits without it.
 #[test]
 fn appends_leave_before_the_leaders_own_fsync() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     let task = cluster.start_write(1, 1, put(KEY, b"v"));
-    let now = cluster.now();
-    cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().store_turn(now);
+    cluster.store_turn(1);
     let sent = cluster.wire.messages.lock().iter().filter(|m| is(m, MessageType::MsgAppend)).count();
     assert_eq!(sent, 2);
     drop(task);
@@ -123,20 +137,17 @@ fn followers_acknowledge_after_their_fsync() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     let task = cluster.start_write(1, 1, put(KEY, b"v"));
-    let now = cluster.now();
-    cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().store_turn(now);
+    cluster.store_turn(1);
     cluster.deliver();
-    let follower = cluster.nodes.get_mut(&2).unwrap();
-    follower.core.as_mut().unwrap().store_turn(now);
+    cluster.store_turn(2);
     let acknowledged = |cluster: &Cluster| {
         let acks =
             |m: &&raftstore::ports::RaftMessage| is(m, MessageType::MsgAppendResponse) && m.from.store.get() == 2;
         cluster.wire.messages.lock().iter().filter(acks).count()
     };
     assert_eq!(acknowledged(&cluster), 0);
-    let follower = cluster.nodes.get_mut(&2).unwrap();
-    follower.writer.as_mut().unwrap().turn();
-    follower.core.as_mut().unwrap().store_turn(now);
+    cluster.nodes.get_mut(&2).unwrap().writer.as_mut().unwrap().turn();
+    cluster.store_turn(2);
     assert_eq!(acknowledged(&cluster), 1);
     drop(task);
 }

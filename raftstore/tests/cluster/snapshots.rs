@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use engine::disk::Operation;
+use engine::store::StoreError;
 use raft::eraftpb::MessageType;
 use raftstore::snapshot::SnapshotFiles;
-use raftstore::{RegionError, RegionId, StoreConfig};
+use raftstore::{OpenError, RegionError, RegionId, StoreConfig};
 
 use crate::harness::{Cluster, KEY, is};
 
@@ -135,5 +137,80 @@ fn term_is_kept_through_an_installation() {
     cluster.start(3);
     assert!(cluster.handle(3).region(RegionId::new(1)).unwrap().term >= term);
     cluster.isolated.clear();
+    caught_up(&mut cluster);
+}
+
+/// A cluster whose store 3 installs a snapshot, and does not get on with it.
+fn installing() -> Cluster {
+    let mut cluster = lagging();
+    cluster.apply_paused.insert(3);
+    cluster.isolated.clear();
+    cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+    cluster.run_for(Duration::from_millis(100));
+    let error = cluster.handle(3).evaluate(cluster.ctx(1)).err();
+    assert!(matches!(error, Some(RegionError::NotLeader { .. })), "{error:?}");
+    cluster
+}
+
+/// The clock of a replica's promise to its leader stood still while it installed a snapshot: it voted for nobody until it was done.
+#[test]
+fn a_replica_that_installs_a_snapshot_votes_for_others() {
+    let mut cluster = installing();
+    cluster.isolated.insert(1);
+    let leads = |c: &Cluster, store: u64| c.handle(store).region(RegionId::new(1)).unwrap().is_leader;
+    cluster.run_until("another leader", |c| leads(c, 2));
+    assert!(!leads(&cluster, 3));
+    assert_eq!(snapshot_files(&cluster, 3), 1, "still at it");
+    cluster.apply_paused.clear();
+    cluster.isolated.clear();
+    cluster.run_until("the old leader to learn of it", |c| !leads(c, 1));
+    caught_up(&mut cluster);
+}
+
+/// A delivered snapshot counted as the follower's position no more, and the log behind it was dropped before the follower had installed it: it needed
+/// another snapshot, and so on for as long as writes came.
+#[test]
+fn the_log_behind_a_delivered_snapshot_is_kept_while_it_is_installed() {
+    let mut cluster = installing();
+    let sent = cluster.snapshots_sent;
+    for value in 0..4u8 {
+        cluster.write(1, KEY, &[value]);
+    }
+    // Many looks at what of the log may go.
+    cluster.run_for(Duration::from_secs(5));
+    cluster.apply_paused.clear();
+    caught_up(&mut cluster);
+    assert_eq!(cluster.snapshots_sent, sent);
+}
+
+/// A crash in the middle of installing leaves the file to go on with. What is wrong with it is said by its name.
+#[test]
+fn a_start_says_what_is_wrong_with_the_file_of_an_unfinished_snapshot() {
+    let mut cluster = installing();
+    cluster.crash(3, 1);
+    cluster.apply_paused.clear();
+    let files = std::sync::Arc::clone(&cluster.nodes[&3].files);
+    let name = engine::disk::Disk::list(&*files).unwrap().into_iter().find(|name| name.ends_with(".snap")).unwrap();
+    let sound = files.content(&name).unwrap();
+
+    files.lose(&name);
+    let error = cluster.try_start(3).unwrap_err();
+    assert!(matches!(error, OpenError::SnapshotMissing { .. }), "{error}");
+
+    for at in [0, sound.len() / 2, sound.len() - 1] {
+        let mut damaged = sound.clone();
+        damaged[at] ^= 1;
+        files.set_content(&name, damaged);
+        let error = cluster.try_start(3).unwrap_err();
+        assert!(matches!(error, OpenError::SnapshotDamaged { .. }), "{error}");
+        assert!(error.to_string().contains("replace this store"), "{error}");
+    }
+
+    files.set_content(&name, sound);
+    files.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
+    let error = cluster.try_start(3).unwrap_err();
+    assert!(matches!(error, OpenError::Store(StoreError::Io(_))), "{error}");
+
+    cluster.start(3);
     caught_up(&mut cluster);
 }

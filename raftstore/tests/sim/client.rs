@@ -192,12 +192,12 @@ impl Clients {
         self.begin_at(client, kind, region, store)
     }
 
-    /// Draws a write for an idle client, at the store it believes to lead or at any.
-    pub(crate) fn begin_write(&mut self, client: usize) -> Operation {
+    /// Draws a write for an idle client, at the store that leads the region or at any.
+    pub(crate) fn begin_write(&mut self, client: usize, leaders: &BTreeMap<RegionId, StoreId>) -> Operation {
         let region = self.options.regions[self.rng.random_range(0..self.options.regions.len())].id;
         let register = self.rng.random_range(0..self.options.registers);
         let anywhere = StoreId::new(self.rng.random_range(1..=self.options.stores));
-        let store = self.clients[client].hints.get(&region).copied().unwrap_or(anywhere);
+        let store = leaders.get(&region).copied().unwrap_or(anywhere);
         self.begin_at(client, Kind::Write(register), region, store)
     }
 

@@ -11,9 +11,9 @@ use rand::Rng;
 use raftstore::StoreId;
 
 use crate::checkers::Checked;
-use crate::node::Scheduled;
+use crate::node::{Node, Scheduled};
 use crate::options::FaultKind;
-use crate::world::{Event, Part, World};
+use crate::world::{Event, Hunt, Part, World};
 
 /// A fault in force, as its end needs to know it.
 #[derive(Clone, Debug)]
@@ -42,6 +42,12 @@ pub(crate) enum Fault {
     Full(StoreId),
     /// The store's log is slow.
     Slow(StoreId),
+    /// The store's apply is slow.
+    SlowApply(StoreId),
+    /// The store's turns are held up.
+    SlowTurns(StoreId),
+    /// The store campaigned, and loses power.
+    Hunted(StoreId),
 }
 
 impl World {
@@ -86,12 +92,18 @@ impl World {
             FaultKind::RestartVoters => self.restart_voters(),
             FaultKind::TransferAway => self.transfer_away()?,
             FaultKind::LateOffer => self.late_offer()?,
+            FaultKind::SlowApply => self.slow_down(store, |node, longest| node.slow_apply = longest),
+            FaultKind::SlowTurns => self.slow_down(store, |node, longest| node.slow_turns = longest),
+            FaultKind::HoldUpLeader => self.hold_up_leader(),
+            FaultKind::CrashCandidate => self.hunt_candidate(),
         }
         let end = match kind {
             FaultKind::TornCrash => Fault::Torn(store),
             FaultKind::Pause => Fault::Paused(store),
             FaultKind::DiskFull => Fault::Full(store),
             FaultKind::SlowDisk => Fault::Slow(store),
+            FaultKind::SlowApply => Fault::SlowApply(store),
+            FaultKind::SlowTurns => Fault::SlowTurns(store),
             _ => return Ok(()),
         };
         self.schedule(duration, Event::EndFault(end));
@@ -177,6 +189,14 @@ impl World {
         self.stats.partitions += 1;
         if let Some((leader, others)) = self.some_leader() {
             self.cut_off(leader, &others, duration);
+            self.put_in_doubt(leader, duration);
+        }
+    }
+
+    /// Lets clients look now and then whether the store still believes to lead.
+    fn put_in_doubt(&mut self, store: StoreId, duration: u64) {
+        for twelfth in 1..12 {
+            self.schedule(duration * twelfth / 12, Event::EndFault(Fault::Doubt(store)));
         }
     }
 
@@ -261,20 +281,22 @@ impl World {
         let others: Vec<StoreId> =
             (1..=self.options.stores).map(StoreId::new).filter(|store| *store != leader).collect();
         self.cut_off(leader, &others, 2 * election);
-        for tenth in 1..12 {
-            self.schedule(election * tenth / 10, Event::EndFault(Fault::Doubt(leader)));
-        }
+        self.put_in_doubt(leader, election * 6 / 5);
     }
 
-    /// Clients write wherever they can, and read at the store in doubt.
+    /// Clients write at whoever leads besides the store in doubt, and read at that store.
     fn doubt(&mut self, store: StoreId) -> Checked {
         if !self.faults_on {
             return Ok(());
         }
+        let others =
+            self.nodes.values().filter(|node| node.id != store).filter_map(|node| Some((node.id, node.live.as_ref()?)));
+        let led = others.flat_map(|(id, live)| live.handle.regions().into_iter().map(move |status| (id, status)));
+        let leaders = led.filter(|(_, status)| status.is_leader).map(|(id, status)| (status.region.id, id)).collect();
         for client in self.clients.idle() {
             let operation = match client % 2 {
                 0 => self.clients.begin_probe(client, store),
-                _ => self.clients.begin_write(client),
+                _ => self.clients.begin_write(client, &leaders),
             };
             self.send_operation(client, operation)?;
         }
@@ -294,7 +316,7 @@ impl World {
     }
 
     fn fill_disk(&mut self, store: StoreId) {
-        let left = self.fault_rng.random_range(0..100_000);
+        let left = self.fault_rng.random_range(0..30_000);
         let Some(node) = self.up(store) else { return };
         node.full = true;
         node.log_disk.set_capacity(Some(node.log_disk.used() + left));
@@ -305,6 +327,35 @@ impl World {
         if let Some(node) = self.nodes.get_mut(&store) {
             node.slowness = slowness;
         }
+    }
+
+    /// Lets a part of a store take longer, by up to the time that an election takes.
+    fn slow_down(&mut self, store: StoreId, part: impl Fn(&mut Node, u64)) {
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        let longest = self.fault_rng.random_range(election / 20..=election * 3);
+        if let Some(node) = self.nodes.get_mut(&store) {
+            part(node, longest);
+        }
+    }
+
+    /// What a reading of the clock must survive: requests that came after it, to a leader that was replaced in between.
+    fn hold_up_leader(&mut self) {
+        let Some((leader, others)) = self.some_leader() else { return };
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        let hold = self.fault_rng.random_range(election..election * 3);
+        if let Some(node) = self.nodes.get_mut(&leader) {
+            node.hold = Some(hold);
+        }
+        self.cut_off(leader, &others, 3 * election);
+        self.put_in_doubt(leader, 3 * election);
+    }
+
+    /// What a vote must survive: a candidate that has voted for itself, and told nobody; the others campaign in the same term.
+    fn hunt_candidate(&mut self) {
+        let Some((leader, others)) = self.some_leader() else { return };
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        self.cut_off(leader, &others, 3 * election);
+        self.hunt = Hunt::On;
     }
 
     /// Asks whoever leads a region to hand it to `to`.
@@ -354,13 +405,22 @@ impl World {
             Fault::Release(leader) => self.release(leader),
             Fault::Doubt(store) => self.doubt(store)?,
             Fault::Full(store) => self.clear_disk(store),
-            Fault::Slow(store) => {
-                if let Some(node) = self.nodes.get_mut(&store) {
-                    node.slowness = 1;
-                }
+            Fault::Slow(store) => self.speed_up(store, |node| node.slowness = 1),
+            Fault::SlowApply(store) => self.speed_up(store, |node| node.slow_apply = 0),
+            Fault::SlowTurns(store) => self.speed_up(store, |node| node.slow_turns = 0),
+            Fault::Hunted(store) => {
+                let election = self.options.config.election_timeout().as_nanos() as u64;
+                let away = self.fault_rng.random_range(election / 50..election / 8);
+                self.crash_for(store, away)?;
             }
         }
         Ok(())
+    }
+
+    fn speed_up(&mut self, store: StoreId, part: impl Fn(&mut Node)) {
+        if let Some(node) = self.nodes.get_mut(&store) {
+            part(node);
+        }
     }
 
     fn clear_disk(&mut self, store: StoreId) {
@@ -400,10 +460,13 @@ impl World {
     pub(crate) fn heal(&mut self) -> Checked {
         self.trace.line(self.now, format_args!("healing"));
         self.faults_on = false;
+        self.hunt = Hunt::Off;
         self.network.heal();
         for store in (1..=self.options.stores).map(StoreId::new) {
             self.clear_disk(store);
-            self.end_fault(Fault::Slow(store))?;
+            self.speed_up(store, |node| {
+                (node.slowness, node.slow_apply, node.slow_turns, node.hold) = (1, 0, 0, None);
+            });
             self.resume(store)?;
             let Some(node) = self.nodes.get(&store) else { continue };
             if node.armed || node.poisoned || node.power.is_some() {

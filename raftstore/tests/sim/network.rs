@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 use raftstore::StoreId;
 use raftstore::ports::{RaftMessage, SendError, Transport};
 use raftstore::snapshot::SnapshotKey;
+use raftstore::transport::frame_bytes;
 
 use crate::options::NetworkOptions;
 
@@ -91,6 +92,8 @@ impl Network {
 pub(crate) enum Outgoing {
     /// A message.
     Message(RaftMessage),
+    /// A message that no frame holds, of so many bytes; it was refused.
+    TooLarge(RaftMessage, usize),
     /// A message with a snapshot file.
     Snapshot(RaftMessage, SnapshotKey, Box<dyn FnOnce(bool) + Send>),
 }
@@ -101,12 +104,14 @@ pub(crate) struct Outbox {
     sent: Mutex<Vec<Outgoing>>,
     cuts: Cuts,
     reports: bool,
+    limit: usize,
 }
 
 impl Outbox {
     /// The outbox of one life of a store.
-    pub(crate) fn new(store: StoreId, cuts: Cuts, reports: bool) -> Arc<Outbox> {
-        Arc::new(Outbox { store, sent: Mutex::default(), cuts, reports })
+    pub(crate) fn new(store: StoreId, cuts: Cuts, options: &NetworkOptions) -> Arc<Outbox> {
+        let (reports, limit) = (options.reports_unreachable, options.frame_bytes);
+        Arc::new(Outbox { store, sent: Mutex::default(), cuts, reports, limit })
     }
 
     /// Takes what was sent since the last call.
@@ -119,6 +124,11 @@ impl Transport for Outbox {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
         if self.reports && self.cuts.lock().contains_key(&(self.store, message.to.store)) {
             return Err(SendError::Unreachable);
+        }
+        let (bytes, limit) = (frame_bytes(&message), self.limit);
+        if bytes > limit {
+            self.sent.lock().push(Outgoing::TooLarge(message, bytes));
+            return Err(SendError::TooLarge { bytes, limit });
         }
         self.sent.lock().push(Outgoing::Message(message));
         Ok(())

@@ -112,6 +112,14 @@ pub(crate) struct Node {
     pub(crate) full: bool,
     /// By how much the log's disk is slowed.
     pub(crate) slowness: u64,
+    /// How long a turn of apply may be put off, in nanoseconds; 0 if it is not.
+    pub(crate) slow_apply: u64,
+    /// How long a turn of the store may be held up between two stages, in nanoseconds; 0 if it is not.
+    pub(crate) slow_turns: u64,
+    /// Stages of the turn under way that are done.
+    pub(crate) stages: u32,
+    /// How long the next turn is held up before it carries out what it decided.
+    pub(crate) hold: Option<u64>,
 }
 
 impl Node {
@@ -134,6 +142,10 @@ impl Node {
             poisoned: false,
             full: false,
             slowness: 1,
+            slow_apply: 0,
+            slow_turns: 0,
+            stages: 0,
+            hold: None,
         }
     }
 
@@ -157,7 +169,7 @@ impl Node {
             writer.turn();
         };
         bootstrap(&self.store, &log, &options.regions, &mut drive)?;
-        let outbox = Outbox::new(self.id, cuts, options.network.reports_unreachable);
+        let outbox = Outbox::new(self.id, cuts, &options.network);
         let roles = Arc::new(Roles::default());
         let parts = StoreParts {
             store_id: self.id,
@@ -174,6 +186,7 @@ impl Node {
         let core = StoreCore::open(parts, self.clock.now(), &mut drive)?;
         let handle = core.handle();
         self.life += 1;
+        self.stages = 0;
         self.scheduled = Scheduled::default();
         self.live = Some(Live {
             core,

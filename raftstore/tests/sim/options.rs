@@ -59,6 +59,8 @@ pub(crate) struct NetworkOptions {
     pub(crate) duplicate: f64,
     /// Whether a sender is told that a link is cut, as it is when a connection breaks.
     pub(crate) reports_unreachable: bool,
+    /// Most bytes of a message: those of an append, and room for one entry that is larger. No store may send more.
+    pub(crate) frame_bytes: usize,
 }
 
 /// How long a write to the log takes.
@@ -112,9 +114,17 @@ pub(crate) enum FaultKind {
     TransferAway,
     /// A leader's request to take over arrives long after the leader gave it up, and when nobody hears the leader.
     LateOffer,
+    /// Apply of a store takes long: entries wait for it, and snapshots.
+    SlowApply,
+    /// Time passes in the middle of a store's turns: between taking in, deciding and carrying out.
+    SlowTurns,
+    /// A leader's turn is held up between deciding and carrying out, and nobody hears the leader meanwhile.
+    HoldUpLeader,
+    /// A leader is cut off; the first who campaigns loses power as it does, and nobody hears of it.
+    CrashCandidate,
 }
 
-const KINDS: [FaultKind; 15] = [
+const KINDS: [FaultKind; 19] = [
     FaultKind::Crash,
     FaultKind::TornCrash,
     FaultKind::CrashAll,
@@ -130,6 +140,10 @@ const KINDS: [FaultKind; 15] = [
     FaultKind::RestartVoters,
     FaultKind::TransferAway,
     FaultKind::LateOffer,
+    FaultKind::SlowApply,
+    FaultKind::SlowTurns,
+    FaultKind::HoldUpLeader,
+    FaultKind::CrashCandidate,
 ];
 
 impl Options {
@@ -151,7 +165,7 @@ impl Options {
             padding: if rng.random_bool(0.3) { 4000 } else { 60 },
             safety: election * rng.random_range(30..60),
             liveness: election * 60 + Duration::from_secs(5),
-            network: network(&mut rng, election),
+            network: network(&mut rng, election, config.max_append_bytes as usize + ENTRY_MOST),
             disk: DiskOptions { sync_us: if rng.random_bool(0.7) { (50, 1500) } else { (1000, 15_000) }, lies: false },
             faults: faults(&mut rng, election),
             log_file_bytes: if rng.random_bool(0.7) { 64 << 10 } else { 1 << 20 },
@@ -181,11 +195,12 @@ fn config(rng: &mut StdRng) -> StoreConfig {
         turn_messages: if rng.random_bool(0.3) { 4 } else { 4096 },
         inflight_log_batches: rng.random_range(1..=8),
         apply_backlog_bytes: if narrow { 64 << 10 } else { 64 << 20 },
+        log_backlog_bytes: if rng.random_bool(0.2) { 64 << 10 } else { 64 << 20 },
         pending_proposals: if rng.random_bool(0.2) { 1 } else { 8192 },
         pending_reads: if rng.random_bool(0.2) { 1 } else { 8192 },
         apply_batch_bytes: if rng.random_bool(0.3) { 4 << 10 } else { 4 << 20 },
         max_append_bytes: if narrow || rng.random_bool(0.3) { 1 << 10 } else { 1 << 20 },
-        max_inflight_appends: if rng.random_bool(0.3) { 2 } else { 256 },
+        max_inflight_appends: if rng.random_bool(0.3) { 2 } else { 64 },
         entry_cache_bytes: if rng.random_bool(0.5) { 0 } else { 1 << 20 },
         log_gc_ticks: rng.random_range(2..=20),
         log_tail_entries: rng.random_range(0..=20),
@@ -213,7 +228,10 @@ fn regions(rng: &mut StdRng, stores: u64) -> Vec<Region> {
     regions
 }
 
-fn network(rng: &mut StdRng, election: Duration) -> NetworkOptions {
+/// No entry that clients propose is larger.
+const ENTRY_MOST: usize = 64 << 10;
+
+fn network(rng: &mut StdRng, election: Duration, frame_bytes: usize) -> NetworkOptions {
     let base = rng.random_range(50..1000);
     let calm = rng.random_bool(0.3);
     let election_us = election.as_micros() as u64;
@@ -225,6 +243,7 @@ fn network(rng: &mut StdRng, election: Duration) -> NetworkOptions {
         drop: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
         duplicate: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
         reports_unreachable: rng.random_bool(0.5),
+        frame_bytes,
     }
 }
 

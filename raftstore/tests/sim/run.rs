@@ -145,6 +145,9 @@ impl Outcome {
             to.poisoned += from.poisoned;
             to.partitions += from.partitions;
             to.pauses += from.pauses;
+            to.holdups += from.holdups;
+            to.candidates += from.candidates;
+            to.disk_full += from.disk_full;
             let (to, from) = (&mut sum.clients, &one.clients);
             to.writes += from.writes;
             to.refused += from.refused;
@@ -166,6 +169,9 @@ impl Outcome {
             ("poisoned stores", stats.poisoned, 100),
             ("partitions", stats.partitions, 200),
             ("pauses", stats.pauses, 100),
+            ("turns held up", stats.holdups, 1000),
+            ("candidates that lost power", stats.candidates, 50),
+            ("writes refused for a full disk", stats.disk_full, 30),
             ("confirmed writes", clients.writes, 10_000),
             ("writes of unknown fate", clients.unknown, 100),
             ("lease reads", clients.lease_reads, 5_000),

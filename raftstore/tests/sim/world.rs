@@ -6,6 +6,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -58,6 +59,15 @@ pub(crate) enum Part {
     Background,
 }
 
+/// Whether the first who campaigns loses power, unheard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hunt {
+    Off,
+    On,
+    /// It is that one, with what it asks for in that region and term.
+    Found(StoreId, raftstore::RegionId, u64),
+}
+
 struct Entry {
     at: u64,
     number: u64,
@@ -92,6 +102,12 @@ pub(crate) struct Stats {
     pub(crate) poisoned: u64,
     pub(crate) partitions: u64,
     pub(crate) pauses: u64,
+    /// Turns of a store that were held up in the middle.
+    pub(crate) holdups: u64,
+    /// Candidates that lost power as they campaigned.
+    pub(crate) candidates: u64,
+    /// Writes refused because a store's disk was full.
+    pub(crate) disk_full: u64,
 }
 
 /// See the module documentation.
@@ -116,6 +132,8 @@ pub(crate) struct World {
     pub(crate) faults_on: bool,
     /// Requests to take over that the network holds back, while it does.
     pub(crate) held: Option<Vec<RaftMessage>>,
+    /// Whether the next candidate loses power.
+    pub(crate) hunt: Hunt,
     /// Until when clients begin nothing.
     pub(crate) quiet_until: u64,
     /// Whether idle clients still begin operations.
@@ -147,6 +165,7 @@ impl World {
             stats: Stats::default(),
             faults_on: true,
             held: None,
+            hunt: Hunt::Off,
             quiet_until: 0,
             clients_on: true,
             options,
@@ -227,9 +246,10 @@ impl World {
         if std::mem::replace(scheduled, true) {
             return;
         }
-        let (life, slowness) = (node.life, node.slowness);
+        let (life, slowness, slow_apply) = (node.life, node.slowness, node.slow_apply);
         let delay = match part {
-            Part::Store | Part::Apply => self.rng.random_range(1_000..100_000),
+            Part::Apply => self.rng.random_range(1_000..100_000 + slow_apply),
+            Part::Store => self.rng.random_range(1_000..100_000),
             Part::Log => self.rng.random_range(low..=high) * 1000 * slowness,
             Part::Background => self.rng.random_range(100_000..5_000_000),
         };
@@ -239,10 +259,12 @@ impl World {
     fn turn(&mut self, store: StoreId, life: u64, part: Part) -> Checked {
         let Some(node) = self.up(store).filter(|node| node.life == life) else { return Ok(()) };
         *flag(&mut node.scheduled, part) = false;
-        let now = raftstore::Clock::now(&*node.clock);
         let Some(live) = &mut node.live else { return Ok(()) };
         let busy = match part {
-            Part::Store => live.core.store_turn(now),
+            Part::Store => match self.store_turn(store) {
+                Some(busy) => busy,
+                None => return self.after_call(store, false),
+            },
             Part::Log => live.writer.turn() > 0,
             Part::Apply => live.core.apply_turn(),
             Part::Background => live.core.background_turn(),
@@ -254,6 +276,28 @@ impl World {
             }
         }
         self.after_call(store, busy && part == Part::Apply)
+    }
+
+    /// A turn of a store's loop, or what is left of one; `None` if it is held up again.
+    fn store_turn(&mut self, store: StoreId) -> Option<bool> {
+        loop {
+            let node = self.nodes.get_mut(&store)?;
+            let clock = Arc::clone(&node.clock);
+            let ended = node.live.as_mut()?.core.store_stage(&*clock);
+            node.stages = if ended.is_some() { 0 } else { node.stages + 1 };
+            if ended.is_some() {
+                return ended;
+            }
+            let (life, longest) = (node.life, node.slow_turns);
+            let held = if node.stages == 2 { node.hold.take() } else { None };
+            if longest > 0 || held.is_some() {
+                node.scheduled.store = true;
+                self.stats.holdups += 1;
+                let delay = held.unwrap_or_else(|| self.rng.random_range(0..=longest));
+                self.schedule(delay, Event::Turn { store, life, part: Part::Store });
+                return None;
+            }
+        }
     }
 
     /// After any call into a store: its power, its messages, its clients, its state.
@@ -304,9 +348,16 @@ impl World {
 
     fn send(&mut self, store: StoreId, life: u64, outgoing: Outgoing) -> Checked {
         match outgoing {
+            Outgoing::TooLarge(message, bytes) => {
+                return violated(format!("{} has {bytes} bytes: no frame holds it", Shown(&message)));
+            }
             Outgoing::Message(message) => {
                 self.raft.on_send(&message)?;
                 self.stats.messages += 1;
+                if self.is_hunted(store, &message) {
+                    self.trace.line(self.now, format_args!("{} is lost", Shown(&message)));
+                    return Ok(());
+                }
                 if message.message.msg_type() == MessageType::MsgTimeoutNow && self.held.is_some() {
                     self.trace.line(self.now, format_args!("{} is held", Shown(&message)));
                     self.held.iter_mut().for_each(|held| held.push(message.clone()));
@@ -329,6 +380,21 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Whether this is a vote that a candidate asks for which loses power as it does.
+    fn is_hunted(&mut self, store: StoreId, message: &RaftMessage) -> bool {
+        let inner = &message.message;
+        if inner.msg_type() != MessageType::MsgRequestVote || !inner.context.is_empty() {
+            return false;
+        }
+        let this = Hunt::Found(store, message.region, inner.term);
+        if self.hunt == Hunt::On {
+            self.hunt = this;
+            self.stats.candidates += 1;
+            self.schedule(0, Event::EndFault(Fault::Hunted(store)));
+        }
+        self.hunt == this
     }
 
     /// Adds the arrival of a message that no cut stops any more.
@@ -449,6 +515,7 @@ impl World {
                 self.schedule_client(client);
             }
             Step::Refused(how) => {
+                self.stats.disk_full += u64::from(how.contains("disk full"));
                 self.trace.line(self.now, format_args!("client {client}: {how}"));
                 let later = self.clients.back_off();
                 let ticket = self.clients.new_ticket(client);

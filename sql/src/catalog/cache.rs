@@ -10,7 +10,7 @@ use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
 use super::keys::{self, VersionRecord};
-use super::{Catalog, descriptor, storage_error};
+use super::{Catalog, StorageId, descriptor, storage_error};
 use crate::codec::CodecError;
 use crate::error::SqlError;
 
@@ -84,6 +84,17 @@ impl CatalogCache {
         };
         *self.slot(start_ts).lock() = (start_ts, record.version);
         Ok(catalog)
+    }
+
+    /// Whether one of these storages, which `seen` has, is known here to have been given up since: by DROP or TRUNCATE.
+    pub(crate) fn has_given_up(&self, seen: &Catalog, storages: &[StorageId]) -> bool {
+        if storages.is_empty() {
+            return false;
+        }
+        let newest = self.shared.catalogs.read().last().cloned();
+        newest.is_some_and(|newest| {
+            newest.version > seen.version && storages.iter().any(|storage| newest.by_storage(*storage).is_none())
+        })
     }
 
     /// To be called before a transaction changes the schema: what is remembered of it no longer holds.

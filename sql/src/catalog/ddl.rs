@@ -11,8 +11,7 @@ use super::keys::{self, VersionRecord};
 use super::table::{Column, StorageId, Table, TableId};
 use super::{descriptor, storage_error};
 use crate::codec::CodecError;
-use crate::error::SqlError;
-use crate::types::codes;
+use crate::error::{SqlError, SqlState};
 
 /// What CREATE TABLE asks for, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +38,7 @@ pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &New
         primary_key: new.primary_key.clone(),
         key_name: new.key_name.clone(),
     };
-    table.check().map_err(|why| SqlError::new(codes::INTERNAL_ERROR, format!("bad table descriptor: {why}")))?;
+    table.check().map_err(|why| SqlError::new(SqlState::INTERNAL_ERROR, format!("bad table descriptor: {why}")))?;
     txn.insert(keys::name(&table.name), keys::encode_id(id)).map_err(storage_error)?;
     txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)
 }
@@ -74,7 +73,7 @@ async fn change(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result
     txn.put(keys::version(), raised.encode()).map_err(storage_error)?;
     let first = keys::decode_id(&required(txn, &keys::next_id()).await?)?;
     if ids > 0 {
-        let exhausted = || SqlError::new(codes::PROGRAM_LIMIT_EXCEEDED, "table ids are used up");
+        let exhausted = || SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "table ids are used up");
         let next = first.checked_add(ids).ok_or_else(exhausted)?;
         txn.put(keys::next_id(), keys::encode_id(next)).map_err(storage_error)?;
     }

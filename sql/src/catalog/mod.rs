@@ -5,10 +5,14 @@
 //! catalog. A transaction reads the version at its snapshot and finds the rest in the node's [`CatalogCache`], or loads
 //! it at that same snapshot ([`cache`]).
 //!
-//! A DML transaction that overlaps a DROP or TRUNCATE of its table does not fail: it takes effect before it in the
-//! serial order, since its snapshot is older. What it wrote lies under a storage id that is never used again, out of
-//! reach of every later transaction, and is removed with the rest of that storage ([`reclaim`]). CREATE cannot be
-//! overlapped: the table is not there before it commits.
+//! A transaction that writes to a table while another one drops or truncates it writes to storage that nobody reads any
+//! more. Nothing of it is left when both have committed: what it wrote lies under a storage id that is never used again and
+//! is removed with the rest of that storage ([`reclaim`]). The session therefore refuses such a commit with 40001 as far as
+//! its node knows of the other transaction ([`CatalogCache::has_given_up`]); one that commits within the same moment, on a
+//! node that has not heard of it, gets through. To rule that out every write would have to leave a mark that the schema
+//! change meets: a check that a fence key does not exist leaves none, and its latch, which is exclusive, would make the
+//! writers of a table wait for one another. Schema changes that wait for all nodes will do it. CREATE cannot be overlapped:
+//! the table is not there before it commits.
 
 pub mod cache;
 pub mod ddl;
@@ -26,8 +30,8 @@ pub use cache::CatalogCache;
 pub use table::{Column, ColumnId, StorageId, Table, TableId};
 
 use crate::codec;
-use crate::error::{ConstraintFields, SqlError};
-use crate::types::{Datum, TimeZone, codes, output};
+use crate::error::{ConstraintFields, SqlError, SqlState};
+use crate::types::{Datum, TimeZone, output};
 
 /// The one schema.
 pub const PUBLIC: &str = "public";
@@ -68,7 +72,7 @@ impl Catalog {
 pub fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) -> Option<SqlError> {
     let TxnError::AlreadyExists { key } = error else { return None };
     if let Some(name) = keys::name_of(key) {
-        return Some(SqlError::new(codes::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
+        return Some(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
     }
     let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
     let table = catalog.by_storage(storage)?;
@@ -83,7 +87,7 @@ pub fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError 
     let names: Vec<String> = table.primary_key.iter().map(|at| quote(&table.columns[*at].name)).collect();
     let values: Vec<String> = table.primary_key.iter().map(|at| output::to_text(&row[*at], zone)).collect();
     let detail = format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
-    let mut error = SqlError::new(codes::UNIQUE_VIOLATION, message).detail(detail);
+    let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: PUBLIC.to_owned(),
         table: table.name.clone(),
@@ -103,12 +107,12 @@ pub fn quote(name: &str) -> String {
 /// An error of the transaction layer where no constraint can be behind it.
 pub fn storage_error(error: TxnError) -> SqlError {
     let code = match &error {
-        TxnError::Conflict(_) => codes::SERIALIZATION_FAILURE,
-        TxnError::AlreadyExists { .. } => codes::UNIQUE_VIOLATION,
-        TxnError::Undetermined => codes::RESOLUTION_UNKNOWN,
-        TxnError::Unavailable(_) => codes::CANNOT_CONNECT_NOW,
-        TxnError::TooLarge(_) => codes::PROGRAM_LIMIT_EXCEEDED,
-        TxnError::Internal(_) => codes::INTERNAL_ERROR,
+        TxnError::Conflict(_) => SqlState::SERIALIZATION_FAILURE,
+        TxnError::AlreadyExists { .. } => SqlState::UNIQUE_VIOLATION,
+        TxnError::Undetermined => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
+        TxnError::Unavailable(_) => SqlState::CANNOT_CONNECT_NOW,
+        TxnError::TooLarge(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        TxnError::Internal(_) => SqlState::INTERNAL_ERROR,
     };
     SqlError::new(code, error.to_string())
 }

@@ -1,12 +1,20 @@
 //! Removes the rows of dropped and truncated tables, a bounded batch at a time.
 //!
-//! The record of given-up storage stays until the storage is empty *and* so old that no transaction from before is
-//! likely to be running still: one that overlapped the drop may commit rows into it, which a later step then removes.
+//! A storage that was given up is swept from its first row to its last: right away, and once more when it is so old that
+//! no transaction from before is likely to be running still, since one that overlapped the drop may commit rows behind
+//! the first sweep. When a sweep begun at that age has found nothing, the record of the storage goes with it.
+//!
+//! Removed rows leave their old versions behind, which a scan must pass. So a sweep goes on where it stopped instead of
+//! from the start, and an empty storage is left alone between its two sweeps. Where sweeps stand is kept in memory
+//! only: a reclaimer that takes over begins them anew.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use kv::Key;
 use kv::client::ScanRange;
 use txn::{Database, TxnError};
 
+use super::StorageId;
 use super::keys;
 use crate::codec;
 
@@ -16,7 +24,7 @@ const BATCH: u32 = 512;
 const STORAGES: u32 = 16;
 /// Records read at once.
 const PAGE: u32 = 64;
-/// Age at which the record of empty storage may go.
+/// Age at which a storage is swept for the last time.
 const SETTLED_MS: u64 = 3_600_000;
 
 /// What one step did.
@@ -26,62 +34,136 @@ pub struct Progress {
     pub rows: u64,
     /// Records of emptied storage removed.
     pub storages: u64,
-    /// Whether a storage is known to hold more rows: the caller may go on at once, else in a minute or so.
+    /// Whether there is more to do now: the caller may go on at once, else in a minute or so.
     pub more: bool,
 }
 
-/// One step of the reclaimer: a batch from each of the first storages that have something left. Any node may run it at
-/// any time; two that meet conflict, and one of them finds less to do.
-pub async fn step(db: &Database) -> Result<Progress, TxnError> {
-    let mut progress = Progress::default();
-    let mut worked = 0;
-    let txn = db.begin().await?;
-    let (start, end) = keys::all_dropped();
-    let mut range = ScanRange { start, end, reverse: false };
-    loop {
-        let page = txn.scan(&range, PAGE).await?;
-        for (key, value) in page.pairs {
-            if worked == STORAGES {
-                progress.more = true;
-                return Ok(progress);
+/// How far a storage is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Being swept.
+    Sweep(Sweep),
+    /// Swept, and too young for the last time.
+    Waiting,
+    /// Nothing is left of it.
+    Gone,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sweep {
+    /// The rows before this key are gone.
+    next: Key,
+    /// It began when the storage was old enough.
+    is_last: bool,
+    /// It has found rows.
+    found: bool,
+}
+
+/// Removes what was given up. One per cluster is enough; two that meet conflict, and one of them finds less to do.
+#[derive(Debug, Default)]
+pub struct Reclaimer {
+    /// Of the storages whose record was there of late.
+    states: BTreeMap<StorageId, State>,
+}
+
+impl Reclaimer {
+    /// One that knows of no storage yet.
+    pub fn new() -> Reclaimer {
+        Reclaimer::default()
+    }
+
+    /// One step: a batch from each of the first storages that have something left.
+    pub async fn step(&mut self, db: &Database) -> Result<Progress, TxnError> {
+        let mut progress = Progress::default();
+        let mut worked = 0;
+        let mut seen = BTreeSet::new();
+        let txn = db.begin().await?;
+        let (start, end) = keys::all_dropped();
+        let mut range = ScanRange { start, end, reverse: false };
+        loop {
+            let page = txn.scan(&range, PAGE).await?;
+            for (record, value) in page.pairs {
+                if worked == STORAGES {
+                    progress.more = true;
+                    return Ok(progress);
+                }
+                let (Some(storage), Ok(since)) = (keys::dropped_id(&record), keys::decode_dropped(&value)) else {
+                    return Err(TxnError::Internal(format!("malformed record {record:?}")));
+                };
+                seen.insert(storage);
+                let age_ms = txn.start_ts().physical_ms().saturating_sub(since.physical_ms());
+                if let Some(sweep) = self.sweep(storage, age_ms) {
+                    worked += 1;
+                    // After an error the sweep goes on from where it was.
+                    let state = sweep.batch(db, storage, record, &mut progress).await?;
+                    self.states.insert(storage, state);
+                }
             }
-            worked += u32::from(storage(db, key, &value, &mut progress).await?);
+            match page.resume {
+                Some(resume) if resume > range.start => range.start = resume,
+                _ => break,
+            }
         }
-        match page.resume {
-            Some(resume) if resume > range.start => range.start = resume,
-            _ => return Ok(progress),
+        self.states.retain(|storage, _| seen.contains(storage));
+        Ok(progress)
+    }
+
+    /// The sweep that a storage needs now, if any.
+    fn sweep(&self, storage: StorageId, age_ms: u64) -> Option<Sweep> {
+        let is_settled = age_ms >= SETTLED_MS;
+        match self.states.get(&storage) {
+            Some(State::Sweep(sweep)) => Some(sweep.clone()),
+            Some(State::Waiting) if !is_settled => None,
+            Some(State::Gone) => None,
+            Some(State::Waiting) | None => Some(Sweep::begin(storage, is_settled)),
         }
     }
 }
 
-/// One batch of one storage; whether there was anything to do.
-async fn storage(db: &Database, key: Key, value: &[u8], progress: &mut Progress) -> Result<bool, TxnError> {
-    let (Some(storage), Ok(since)) = (keys::dropped_id(&key), keys::decode_dropped(value)) else {
-        return Err(TxnError::Internal(format!("malformed record {key:?}")));
-    };
-    let mut batch = db.begin().await?;
-    let (start, end) = codec::key::storage_range(storage);
-    let rows = batch.scan(&ScanRange { start, end, reverse: false }, BATCH).await?;
-    let is_empty = rows.pairs.is_empty() && rows.resume.is_none();
-    let age = batch.start_ts().physical_ms().saturating_sub(since.physical_ms());
-    if is_empty && age < SETTLED_MS {
-        return Ok(false);
+impl Sweep {
+    fn begin(storage: StorageId, is_last: bool) -> Sweep {
+        let (next, _) = codec::key::storage_range(storage);
+        Sweep { next, is_last, found: false }
     }
-    let count = rows.pairs.len() as u64;
-    for (row, _) in rows.pairs {
-        batch.delete(row)?;
-    }
-    if is_empty {
-        batch.delete(key)?;
-    }
-    match batch.commit().await {
-        Ok(_) => {
-            progress.rows += count;
-            progress.storages += u64::from(is_empty);
-            progress.more |= rows.resume.is_some();
+
+    /// Removes one batch. How far the storage is then.
+    async fn batch(
+        mut self,
+        db: &Database,
+        storage: StorageId,
+        record: Key,
+        progress: &mut Progress,
+    ) -> Result<State, TxnError> {
+        let mut batch = db.begin().await?;
+        let (_, end) = codec::key::storage_range(storage);
+        let rows = batch.scan(&ScanRange { start: self.next.clone(), end, reverse: false }, BATCH).await?;
+        let count = rows.pairs.len() as u64;
+        for (row, _) in rows.pairs {
+            batch.delete(row)?;
         }
-        Err(TxnError::Conflict(_)) => progress.more = true,
-        Err(error) => return Err(error),
+        let found = self.found || count > 0;
+        let is_empty = rows.resume.is_none() && self.is_last && !found;
+        if is_empty {
+            batch.delete(record)?;
+        }
+        match batch.commit().await {
+            Ok(_) => {}
+            Err(TxnError::Conflict(_)) => {
+                progress.more = true;
+                return Ok(State::Sweep(self));
+            }
+            Err(error) => return Err(error),
+        }
+        progress.rows += count;
+        progress.storages += u64::from(is_empty);
+        self.found = found;
+        let state = match rows.resume {
+            _ if is_empty => State::Gone,
+            Some(resume) => State::Sweep(Sweep { next: resume, ..self }),
+            None if self.is_last => State::Sweep(Sweep::begin(storage, true)),
+            None => State::Waiting,
+        };
+        progress.more |= matches!(state, State::Sweep(_));
+        Ok(state)
     }
-    Ok(true)
 }

@@ -7,8 +7,7 @@
 pub mod key;
 pub mod row;
 
-use crate::error::SqlError;
-use crate::types::codes;
+use crate::error::{SqlError, SqlState};
 
 /// Bytes that are not what the codec writes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +28,7 @@ impl CodecError {
 
 impl From<CodecError> for SqlError {
     fn from(error: CodecError) -> SqlError {
-        SqlError::new(codes::DATA_CORRUPTED, error.to_string())
+        SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())
     }
 }
 

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use super::budget::Budget;
 use super::eval::{Env, bounded, eval, holds};
 use super::rows::distinct_key;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::plan::{AggregateCall, AggregateKind};
 use crate::types::compare::compare;
-use crate::types::{Datum, SqlType, codes};
+use crate::types::{Datum, SqlType};
 
 /// One aggregate under way.
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl Accumulator {
 /// A sum that is infinite although nothing infinite went in has overflowed.
 fn finite(sum: f64, saw_infinity: bool) -> Result<f64, SqlError> {
     if sum.is_infinite() && !saw_infinity {
-        return Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
     }
     Ok(sum)
 }

@@ -1,8 +1,8 @@
 //! Bounded memory: what a statement buffers is counted, and refused above a limit.
 
 use super::Row;
-use crate::error::SqlError;
-use crate::types::{Datum, codes};
+use crate::error::{SqlError, SqlState};
+use crate::types::Datum;
 
 /// Most bytes that a statement may hold at once in sorts, DISTINCT and rows to return.
 pub(crate) const STATEMENT_LIMIT: usize = 128 << 20;
@@ -28,7 +28,7 @@ impl Budget {
         }
         let detail =
             format!("The statement needs more than {} MiB for sorting, DISTINCT or returned rows.", self.limit >> 20);
-        Err(SqlError::new(codes::OUT_OF_MEMORY, "out of memory").detail(detail))
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail))
     }
 
     /// Gives bytes back.
@@ -52,6 +52,6 @@ mod tests {
         budget.charge(60).unwrap();
         budget.release(30);
         budget.charge(70).unwrap();
-        assert_eq!(budget.charge(1).unwrap_err().code, codes::OUT_OF_MEMORY);
+        assert_eq!(budget.charge(1).unwrap_err().code, SqlState::OUT_OF_MEMORY);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Cursor {
 enum State {
     /// Rows that need no reading: how many were given.
     Fixed(usize),
-    /// Keys to get; those before the position were.
+    /// Keys to get, in order; those before the position were.
     Points { keys: Vec<Key>, next: usize },
     /// What is left of a range.
     Scan(ScanRange),
@@ -91,15 +91,23 @@ impl Cursor {
         match &mut self.state {
             State::Points { keys, next } => {
                 let chunk = &keys[*next..keys.len().min(*next + POINTS_PAGE)];
-                let found = match chunk {
+                let (found, looked_up) = match chunk {
                     [] => return Ok(None),
                     [only] => match txn.get(only).await.map_err(storage_error)? {
-                        Some(value) => vec![(only.clone(), value)],
-                        None => Vec::new(),
+                        Some(value) => (vec![(only.clone(), value)], 1),
+                        None => (Vec::new(), 1),
                     },
-                    several => txn.batch_get(several).await.map_err(storage_error)?,
+                    several => {
+                        // Large values come a few at a time.
+                        let page = txn.batch_get_page(several).await.map_err(storage_error)?;
+                        let before = |resume: &Key| several.partition_point(|key| key < resume);
+                        (page.pairs, page.resume.as_ref().map_or(several.len(), before))
+                    }
                 };
-                *next += chunk.len();
+                if looked_up == 0 {
+                    return Err(CodecError::new("page of points", "does not advance").into());
+                }
+                *next += looked_up;
                 decode_all(access, found).map(Some)
             }
             State::Scan(range) => {

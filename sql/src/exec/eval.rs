@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::{functions, like};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::plan::expr::{ArithOp, CompareOp, ContextValue, Expr};
 use crate::types::cast::{self, CastEnv};
-use crate::types::compare::compare;
+use crate::types::compare::{compare, compare_same};
 use crate::types::input::{self, int_range};
 use crate::types::timestamp::Now;
-use crate::types::{Datum, SqlType, TimeZone, codes};
+use crate::types::{Datum, SqlType, TimeZone};
 
 /// What `version()` says: PostgreSQL's version first, for clients that read it off there.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
@@ -31,6 +31,8 @@ pub(crate) struct Env<'a> {
     pub(crate) user: &'a str,
     /// The session's database.
     pub(crate) database: &'a str,
+    /// The values of the innermost `Let`.
+    pub(crate) locals: &'a [Datum],
 }
 
 impl<'a> Env<'a> {
@@ -57,7 +59,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Param(at) => env.params.get(*at).map(Cow::Borrowed).ok_or_else(|| internal("a parameter is missing")),
         Expr::Compare { op, left, right } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
-            boolean(compare_values(*op, &left, &right))
+            boolean(compare_values(*op, &left, &right)?)
         }
         Expr::And(items) => connective(items, row, env, false),
         Expr::Or(items) => connective(items, row, env, true),
@@ -72,7 +74,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         }
         Expr::Input { ty, text, position } => {
             let value = input::parse(*ty, text, env.zone, Now::At(env.now));
-            own(value.map_err(|error| error.at(*position))?)
+            own(value.map_err(|error| error.at(position.0))?)
         }
         Expr::IsNull { expr, negated } => boolean(Some(eval(expr, row, env)?.is_null() != *negated)),
         Expr::IsBool { expr, value, negated } => {
@@ -81,12 +83,15 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Distinct { left, right, negated } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
             let same = match (left.is_null(), right.is_null()) {
-                (false, false) => compare(&left, &right) == Ordering::Equal,
+                (false, false) => order(&left, &right)?.is_eq(),
                 (a, b) => a == b,
             };
             boolean(Some(same == *negated))
         }
         Expr::InList { expr, list, negated } => in_list(expr, list, *negated, row, env),
+        Expr::InSet { expr, values, with_null, negated } => {
+            in_set(&*eval(expr, row, env)?, values, *with_null, *negated)
+        }
         Expr::Call { function, args } => {
             let mut values = Vec::with_capacity(args.len());
             for arg in args {
@@ -95,6 +100,13 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             own(functions::call(*function, &values)?)
         }
         Expr::Context(value) => own(context(*value, env)),
+        Expr::Local(at) => env.locals.get(*at).map(Cow::Borrowed).ok_or_else(|| internal("a local value is missing")),
+        Expr::Let { values, body } => {
+            let values: Vec<Datum> =
+                values.iter().map(|value| Ok(eval(value, row, env)?.into_owned())).collect::<Result<_, SqlError>>()?;
+            let inner = Env { locals: &values, ..*env };
+            own(eval(body, row, &inner)?.into_owned())
+        }
         other => choices(other, row, env),
     }
 }
@@ -124,7 +136,7 @@ fn choices<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
             let mut best: Cow<'a, Datum> = Cow::Owned(Datum::Null);
             for item in items {
                 let value = eval(item, row, env)?;
-                if !value.is_null() && (best.is_null() || compare(&value, &best) == wanted) {
+                if !value.is_null() && (best.is_null() || order(&value, &best)? == wanted) {
                     best = value;
                 }
             }
@@ -149,7 +161,7 @@ fn choices<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
 }
 
 fn internal(why: &str) -> SqlError {
-    SqlError::new(codes::INTERNAL_ERROR, format!("internal error: {why}"))
+    SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}"))
 }
 
 /// Whether a condition holds; NULL does not.
@@ -177,19 +189,24 @@ fn connective<'a>(items: &'a [Expr], row: &'a [Datum], env: &Env<'a>, decisive: 
     boolean(result)
 }
 
-fn compare_values(op: CompareOp, left: &Datum, right: &Datum) -> Option<bool> {
+/// The order of two values of one type. Of two types they have none: the binder must not have let that through.
+fn order(left: &Datum, right: &Datum) -> Result<Ordering, SqlError> {
+    compare_same(left, right).ok_or_else(|| internal("a comparison is between values of two types"))
+}
+
+fn compare_values(op: CompareOp, left: &Datum, right: &Datum) -> Result<Option<bool>, SqlError> {
     if left.is_null() || right.is_null() {
-        return None;
+        return Ok(None);
     }
-    let order = compare(left, right);
-    Some(match op {
+    let order = order(left, right)?;
+    Ok(Some(match op {
         CompareOp::Eq => order.is_eq(),
         CompareOp::NotEq => order.is_ne(),
         CompareOp::Less => order.is_lt(),
         CompareOp::LessEq => order.is_le(),
         CompareOp::Greater => order.is_gt(),
         CompareOp::GreaterEq => order.is_ge(),
-    })
+    }))
 }
 
 fn in_list<'a>(expr: &'a Expr, list: &'a [Expr], negated: bool, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
@@ -202,11 +219,23 @@ fn in_list<'a>(expr: &'a Expr, list: &'a [Expr], negated: bool, row: &'a [Datum]
         let item = eval(item, row, env)?;
         if item.is_null() {
             saw_null = true;
-        } else if compare(&value, &item) == Ordering::Equal {
+        } else if order(&value, &item)?.is_eq() {
             return boolean(Some(!negated));
         }
     }
     boolean(if saw_null { None } else { Some(negated) })
+}
+
+fn in_set<'a>(value: &Datum, values: &[Datum], with_null: bool, negated: bool) -> Value<'a> {
+    if value.is_null() {
+        return own(Datum::Null);
+    }
+    // All of the list are of one type.
+    if let Some(first) = values.first() {
+        order(value, first)?;
+    }
+    let found = values.binary_search_by(|item| compare(item, value)).is_ok();
+    boolean(if with_null && !found { None } else { Some(found != negated) })
 }
 
 fn context(value: ContextValue, env: &Env<'_>) -> Datum {
@@ -220,12 +249,12 @@ fn context(value: ContextValue, env: &Env<'_>) -> Datum {
 }
 
 fn out_of_range(ty: SqlType) -> SqlError {
-    SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
 }
 
 /// 22012
 pub(super) fn division_by_zero() -> SqlError {
-    SqlError::new(codes::DIVISION_BY_ZERO, "division by zero")
+    SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
 }
 
 fn negate(ty: SqlType, value: &Datum) -> Result<Datum, SqlError> {
@@ -307,10 +336,10 @@ fn floats(op: ArithOp, a: f64, b: f64) -> Result<f64, SqlError> {
         _ => return Err(internal("the operator is not for floats")),
     };
     if value.is_infinite() && finite {
-        return Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
     }
     if value == 0.0 && !may_vanish {
-        return Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
     }
     Ok(value)
 }

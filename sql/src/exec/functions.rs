@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::eval::{bounded, division_by_zero};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::plan::expr::Function;
-use crate::types::{Datum, codes};
+use crate::types::Datum;
 
 /// Longest text that a function may make, in bytes, so that `repeat` cannot exhaust the memory. PostgreSQL stops at 1
 /// GB.
@@ -30,6 +30,7 @@ pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum,
         *place = arg;
     }
     match refs[0] {
+        Datum::Bool(value) if function == Function::BoolText => Ok(text(if *value { "t" } else { "f" })),
         Datum::Int(_) => of_integer(function, refs[0], refs[1]),
         Datum::Float(value) => of_float(function, *value, refs[1]),
         Datum::Text(text) => of_text(function, text, refs[1], refs[2]),
@@ -39,7 +40,7 @@ pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum,
 }
 
 fn mismatch() -> SqlError {
-    SqlError::new(codes::INTERNAL_ERROR, "internal error: a function got arguments of other types")
+    SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a function got arguments of other types")
 }
 
 fn joined(separator: &str, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
@@ -62,7 +63,7 @@ fn limited(bytes: usize) -> Result<(), SqlError> {
     if bytes <= MAX_RESULT {
         return Ok(());
     }
-    Err(SqlError::new(codes::PROGRAM_LIMIT_EXCEEDED, "requested length too large"))
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"))
 }
 
 fn of_integer(function: Function, first: &Datum, second: &Datum) -> Result<Datum, SqlError> {
@@ -76,7 +77,7 @@ fn of_integer(function: Function, first: &Datum, second: &Datum) -> Result<Datum
 }
 
 fn chr(code: i64) -> Result<Datum, SqlError> {
-    let refuse = |message: String| Err(SqlError::new(codes::PROGRAM_LIMIT_EXCEEDED, message));
+    let refuse = |message: String| Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     match u32::try_from(code) {
         Ok(0) => refuse("null character not permitted".to_owned()),
         Err(_) => refuse("character number must be positive".to_owned()),
@@ -98,15 +99,15 @@ fn of_float(function: Function, a: f64, second: &Datum) -> Result<Datum, SqlErro
         Function::Ceil => a.ceil(),
         Function::Trunc => a.trunc(),
         Function::Sqrt if a < 0.0 => {
-            return Err(SqlError::new(codes::INVALID_POWER, "cannot take square root of a negative number"));
+            return Err(SqlError::new(SqlState::INVALID_POWER, "cannot take square root of a negative number"));
         }
         Function::Sqrt => a.sqrt(),
         Function::Exp => overflowing(a.exp(), a.is_finite(), false)?,
         Function::Ln if a == 0.0 => {
-            return Err(SqlError::new(codes::INVALID_LOGARITHM, "cannot take logarithm of zero"));
+            return Err(SqlError::new(SqlState::INVALID_LOGARITHM, "cannot take logarithm of zero"));
         }
         Function::Ln if a < 0.0 => {
-            return Err(SqlError::new(codes::INVALID_LOGARITHM, "cannot take logarithm of a negative number"));
+            return Err(SqlError::new(SqlState::INVALID_LOGARITHM, "cannot take logarithm of a negative number"));
         }
         Function::Ln => a.ln(),
         Function::Power => match second {
@@ -120,10 +121,10 @@ fn of_float(function: Function, a: f64, second: &Datum) -> Result<Datum, SqlErro
 /// A result that may have left the range of floats although the operands had not.
 fn overflowing(value: f64, finite: bool, may_vanish: bool) -> Result<f64, SqlError> {
     if value.is_infinite() && finite {
-        return Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
     }
     if value == 0.0 && finite && !may_vanish {
-        return Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
     }
     Ok(value)
 }
@@ -131,11 +132,11 @@ fn overflowing(value: f64, finite: bool, may_vanish: bool) -> Result<f64, SqlErr
 /// `a` to the power `b`, with PostgreSQL's errors where there is no real result.
 pub(crate) fn power(a: f64, b: f64) -> Result<f64, SqlError> {
     if a == 0.0 && b < 0.0 {
-        return Err(SqlError::new(codes::INVALID_POWER, "zero raised to a negative power is undefined"));
+        return Err(SqlError::new(SqlState::INVALID_POWER, "zero raised to a negative power is undefined"));
     }
     if a < 0.0 && b.is_finite() && b.fract() != 0.0 {
         let message = "a negative number raised to a non-integer power yields a complex result";
-        return Err(SqlError::new(codes::INVALID_POWER, message));
+        return Err(SqlError::new(SqlState::INVALID_POWER, message));
     }
     overflowing(a.powf(b), a.is_finite() && b.is_finite(), a == 0.0)
 }
@@ -206,7 +207,7 @@ fn slice(start: i64, length: &Datum) -> Result<(usize, usize), SqlError> {
     let skip = usize::try_from(start - 1).unwrap_or(0);
     let Datum::Int(length) = length else { return Ok((skip, usize::MAX)) };
     if *length < 0 {
-        return Err(SqlError::new(codes::SUBSTRING_ERROR, "negative substring length not allowed"));
+        return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
     }
     let end = start.saturating_add(*length).max(1);
     Ok((skip, usize::try_from(end - start.max(1)).unwrap_or(0)))

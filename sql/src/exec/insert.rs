@@ -17,9 +17,9 @@ use super::rows::check_not_null;
 use super::{Done, ExecContext, QueryRun, Row, budget};
 use crate::catalog::{Table, duplicate_key, storage_error};
 use crate::codec::{CodecError, key, row};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::plan::{Conflict, Expr, InsertPlan};
-use crate::types::{Datum, codes};
+use crate::types::Datum;
 
 /// Rows handled together.
 const CHUNK: usize = 512;
@@ -72,10 +72,7 @@ impl Inserter<'_> {
             let env = ctx.env(params);
             let row = match &self.plan.columns {
                 None => source,
-                Some(columns) => columns
-                    .iter()
-                    .map(|expr| Ok(eval(expr, &source, &env)?.into_owned()))
-                    .collect::<Result<_, SqlError>>()?,
+                Some(columns) => widened(columns, source, &env)?,
             };
             check_not_null(table, &row, ctx.zone)?;
             let key = if table.has_hidden_key() {
@@ -143,7 +140,7 @@ impl Inserter<'_> {
                     let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
                     let hint = "Ensure that no rows proposed for insertion within the same command have duplicate \
                                 constrained values.";
-                    return Err(SqlError::new(codes::CARDINALITY_VIOLATION, message).hint(hint));
+                    return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
                 }
                 Conflict::DoUpdate { assignments, filter } if there.is_some() => {
                     let old = there.unwrap_or_default();
@@ -190,6 +187,18 @@ impl Inserter<'_> {
     }
 }
 
+/// A row of the table from a row of the source, each of whose columns goes to one place at most.
+fn widened(columns: &[Expr], mut source: Row, env: &Env<'_>) -> Result<Row, SqlError> {
+    let mut row = Vec::with_capacity(columns.len());
+    for expr in columns {
+        row.push(match expr {
+            Expr::Column(at) => source.get_mut(*at).map(std::mem::take).unwrap_or_default(),
+            expr => eval(expr, &source, env)?.into_owned(),
+        });
+    }
+    Ok(row)
+}
+
 /// The values of expressions over a row.
 pub(super) fn project(exprs: &[Expr], row: &Row, env: &Env<'_>) -> Result<Row, SqlError> {
     exprs.iter().map(|expr| Ok(eval(expr, row, env)?.into_owned())).collect()
@@ -200,14 +209,18 @@ pub(super) async fn check_free(table: &Table, rows: &[(Key, Row)], ctx: &ExecCon
     if table.has_hidden_key() {
         return Ok(());
     }
-    let keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
-    let found = ctx.txn.batch_get(&keys).await.map_err(storage_error)?;
-    match found.first() {
-        Some((first, _)) => {
-            let row = rows.iter().find(|(key, _)| key == first).map_or(&[][..], |(_, row)| row);
-            Err(duplicate_key(table, row, ctx.zone))
+    let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
+    loop {
+        // By pages: of the rows that are there only their keys are wanted.
+        let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
+        let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
+        if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
+            return Err(duplicate_key(table, row, ctx.zone));
         }
-        None => Ok(()),
+        match page.resume {
+            Some(resume) => keys.retain(|key| *key >= resume),
+            None => return Ok(()),
+        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! LIKE and ILIKE: `%` for any run of characters, `_` for one, an escape character before either to mean itself.
 
-use crate::error::SqlError;
-use crate::types::codes;
+use crate::error::{SqlError, SqlState};
 
 /// The escape character that an ESCAPE clause names; the empty string means none.
 pub(crate) fn escape_character(text: &str) -> Result<Option<char>, SqlError> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
         (escape, None) => Ok(escape),
-        _ => Err(SqlError::new(codes::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+        _ => Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
             .hint("Escape string must be empty or one character.")),
     }
 }
@@ -27,7 +26,7 @@ fn next(pattern: &mut std::str::Chars<'_>, escape: Option<char>) -> Result<Optio
         return match pattern.next() {
             Some(c) => Ok(Some(Element::Literal(c))),
             None => {
-                Err(SqlError::new(codes::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character"))
+                Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character"))
             }
         };
     }

@@ -57,7 +57,7 @@ impl<'a> ExecContext<'a> {
     where
         'a: 'p,
     {
-        Env { params, zone: self.zone, now: self.now, user: self.user, database: self.database }
+        Env { params, zone: self.zone, now: self.now, user: self.user, database: self.database, locals: &[] }
     }
 }
 

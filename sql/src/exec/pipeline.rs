@@ -14,10 +14,10 @@ use super::budget::{Budget, row_bytes};
 use super::eval::{Env, eval, holds};
 use super::rows::distinct_key;
 use super::{Row, budget};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::plan::{Expr, SelectPlan, SortKey};
+use crate::types::Datum;
 use crate::types::compare::compare;
-use crate::types::{Datum, codes};
 
 /// The first page when all rows will be read anyway.
 const WHOLE: u32 = 1024;
@@ -201,7 +201,7 @@ fn row_count(expr: Option<&Expr>, env: &Env<'_>, clause: &str) -> Result<Option<
     let Some(expr) = expr else { return Ok(None) };
     match &*eval(expr, &[], env)? {
         Datum::Int(count) => u64::try_from(*count).map(Some).map_err(|_| {
-            let code = if clause == "LIMIT" { codes::INVALID_LIMIT } else { codes::INVALID_OFFSET };
+            let code = if clause == "LIMIT" { SqlState::INVALID_LIMIT } else { SqlState::INVALID_OFFSET };
             SqlError::new(code, format!("{clause} must not be negative"))
         }),
         _ => Ok(None),

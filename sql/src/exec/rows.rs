@@ -2,8 +2,8 @@
 
 use crate::catalog::{PUBLIC, Table};
 use crate::codec::key;
-use crate::error::{ConstraintFields, SqlError};
-use crate::types::{Datum, TimeZone, codes, output};
+use crate::error::{ConstraintFields, SqlError, SqlState};
+use crate::types::{Datum, TimeZone, output};
 
 /// Bytes that are equal exactly if the values are, NULLs equal to one another.
 pub(super) fn distinct_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> Vec<u8> {
@@ -25,7 +25,7 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> R
     let message =
         format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", column.name, table.name);
     let detail = format!("Failing row contains {}.", describe(row, zone));
-    let mut error = SqlError::new(codes::NOT_NULL_VIOLATION, message).detail(detail);
+    let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: PUBLIC.to_owned(),
         table: table.name.clone(),

@@ -1,24 +1,92 @@
-//! The dialect that statements are parsed in: sqlparser's for PostgreSQL, but for one switch.
+//! The dialect that statements are parsed in: sqlparser's for PostgreSQL, but for
 //!
-//! The switch is for names of arguments that are expressions (`f(a.b => 1)`), which PostgreSQL has not either: to find out whether an argument
-//! is named so, the parser parses it twice, and nested calls in time exponential in their depth. Everything else is passed
-//! on; the crate's own macro for derived dialects works inside of that crate only.
+//! - names of arguments that are expressions (`f(a.b => 1)`), which PostgreSQL has not either: to find out whether an
+//!   argument is named so, the parser parses it twice, and nested calls in time exponential in their depth;
+//! - where operators end;
+//! - the binding of operators, which is PostgreSQL's ([`precedence`]);
+//! - DEFAULT of a column, whose place in the text is kept ([`default_span`]);
+//! - a bound on the work: where the parser is in doubt it tries one way and then another, within which it may be in
+//!   doubt again, so that malformed text of a few hundred bytes would be parsed for ever ([`Exhausted`]).
+//!
+//! Everything else is passed on; the crate's own macro for derived dialects works inside of that crate only.
 
 use std::any::TypeId;
+use std::cell::Cell;
 
+use sqlparser::ast::{ColumnOption, Expr, Ident, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Span, Token};
+
+use super::precedence;
 
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
+/// How often the parser may ask which dialect this is, for each token of a long text. It asks less than once where it is in no doubt.
+const QUESTIONS_PER_TOKEN: usize = 5;
+/// The same for any text, however short: in short ones it asks up to three times for each.
+const QUESTIONS: usize = 20_000;
+
 /// See the module documentation.
 #[derive(Debug)]
-pub(super) struct CortadoDialect;
+pub(super) struct CortadoDialect {
+    /// Questions that are still answered.
+    left: Cell<usize>,
+}
+
+/// What unwinds out of a parser that has looked at its tokens too often. There is no other way to stop it: few of its steps can
+/// be made to fail, but all of them ask for the dialect.
+pub(super) struct Exhausted;
+
+impl CortadoDialect {
+    /// To split a text into tokens, which looks at each character once.
+    pub(super) fn to_split() -> CortadoDialect {
+        CortadoDialect { left: Cell::new(usize::MAX) }
+    }
+
+    /// To parse so many tokens.
+    pub(super) fn to_parse(tokens: usize) -> CortadoDialect {
+        CortadoDialect { left: Cell::new(QUESTIONS + QUESTIONS_PER_TOKEN * tokens) }
+    }
+}
+
+/// The DEFAULT expression of a column, and where it stands in the text.
+pub(crate) fn default_span(option: &Expr) -> Option<(&Expr, Span)> {
+    match option {
+        Expr::Prefixed { prefix, value } => Some((value, prefix.span)),
+        _ => None,
+    }
+}
+
+/// `DEFAULT expr` of a column. The tree does not tell where an expression ends, so a prefix that nothing else makes carries it.
+fn column_default(parser: &mut Parser<'_>) -> Result<Option<ColumnOption>, ParserError> {
+    parser.advance_token();
+    let start = parser.peek_token_ref().span.start;
+    // Whether a column is being defined matters only to operators that the precedences here do not have.
+    let value = Box::new(parser.parse_expr()?);
+    let mut last = parser.get_current_index();
+    while last > 0 && matches!(parser.token_at(last).token, Token::Whitespace(_)) {
+        last -= 1;
+    }
+    let end = parser.token_at(last).span.end;
+    let prefix = Ident { value: "default".to_owned(), quote_style: None, span: Span { start, end } };
+    Ok(Some(ColumnOption::Default(Expr::Prefixed { prefix, value })))
+}
+
+/// A prefix operator and what it binds.
+fn prefix(parser: &mut Parser<'_>, op: UnaryOperator, binding: u8) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    Ok(Expr::UnaryOp { op, expr: Box::new(parser.parse_subexpr(binding)?) })
+}
 
 impl Dialect for CortadoDialect {
     // To the parser's questions "is this PostgreSQL?" the answer is yes.
     fn dialect(&self) -> TypeId {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => std::panic::resume_unwind(Box::new(Exhausted)),
+        }
         BASE.dialect()
     }
 
@@ -46,12 +114,32 @@ impl Dialect for CortadoDialect {
         BASE.is_reserved_for_identifier(kw)
     }
 
+    // A sign behind an operator is the operand's, and `/*` and `--` begin comments. The operators that have such a character inside are
+    // tokens of their own.
     fn is_custom_operator_part(&self, ch: char) -> bool {
-        BASE.is_custom_operator_part(ch)
+        !matches!(ch, '+' | '-' | '*' | '/') && BASE.is_custom_operator_part(ch)
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        BASE.get_next_precedence(parser)
+        Some(Ok(precedence::of_next(parser)))
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        match parser.peek_token_ref().token {
+            Token::Minus => Some(prefix(parser, UnaryOperator::Minus, precedence::SIGN)),
+            Token::Plus => Some(prefix(parser, UnaryOperator::Plus, precedence::SIGN)),
+            Token::Tilde => Some(prefix(parser, UnaryOperator::BitwiseNot, precedence::OPERATOR)),
+            _ => None,
+        }
+    }
+
+    fn parse_column_option(
+        &self,
+        parser: &mut Parser,
+    ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
+        let is_default =
+            matches!(&parser.peek_token_ref().token, Token::Word(word) if word.keyword == Keyword::DEFAULT);
+        Ok(is_default.then(|| column_default(parser)))
     }
 
     fn supports_filter_during_aggregation(&self) -> bool {
@@ -63,7 +151,23 @@ impl Dialect for CortadoDialect {
     }
 
     fn prec_value(&self, prec: Precedence) -> u8 {
-        BASE.prec_value(prec)
+        match prec {
+            Precedence::Period => precedence::PERIOD,
+            Precedence::DoubleColon => precedence::CAST,
+            Precedence::AtTz => precedence::AT,
+            Precedence::Caret => precedence::POWER,
+            Precedence::MulDivModOp => precedence::MULTIPLICATION,
+            Precedence::PlusMinus => precedence::ADDITION,
+            Precedence::Xor | Precedence::Ampersand | Precedence::Pipe | Precedence::Colon | Precedence::PgOther => {
+                precedence::OPERATOR
+            }
+            Precedence::Between | Precedence::Like => precedence::BETWEEN,
+            Precedence::Eq => precedence::COMPARISON,
+            Precedence::Is => precedence::IS,
+            Precedence::UnaryNot => precedence::NOT,
+            Precedence::And => precedence::AND,
+            Precedence::Or => precedence::OR,
+        }
     }
 
     fn allow_extract_custom(&self) -> bool {

@@ -6,14 +6,15 @@ use sqlparser::ast::{Analyze, Ident, ObjectName, Statement, VacuumStatement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
-use super::{NOWHERE, syntax_error};
+use super::text::SourceText;
+use super::{NOWHERE, syntax_error, word};
 use crate::error::SqlError;
 
 /// Statements built here rather than by the parser, each with the location at which it began.
 pub(super) type Ready = Vec<(Location, Statement)>;
 
 /// Edits the tokens of a query string; returns those left for the parser, and the statements taken out of them.
-pub(super) fn prepare(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, Ready), SqlError> {
+pub(super) fn prepare(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, Ready), SqlError> {
     if !tokens.iter().any(|t| is_subject(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
@@ -24,7 +25,7 @@ pub(super) fn prepare(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Vec<Toke
         match first.and_then(|t| word(&t.token)) {
             Some(verb) if verb.eq_ignore_ascii_case("vacuum") || verb.eq_ignore_ascii_case("analyze") => {
                 let start = first.map_or(NOWHERE, |t| t.span.start);
-                ready.push((start, maintenance(sql, statement)?));
+                ready.push((start, maintenance(text, statement)?));
                 kept.extend(statement.last().filter(|t| t.token == Token::SemiColon).cloned());
             }
             Some(verb) if verb.eq_ignore_ascii_case("abort") => {
@@ -47,14 +48,6 @@ pub(super) fn prepare(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Vec<Toke
 fn is_subject(token: &Token) -> bool {
     let subjects = ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both"];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
-}
-
-/// An unquoted word.
-fn word(token: &Token) -> Option<&str> {
-    match token {
-        Token::Word(Word { value, quote_style: None, .. }) => Some(value),
-        _ => None,
-    }
 }
 
 /// Drops `[NOT] DEFERRABLE`, which means something only for SERIALIZABLE transactions, with the comma that joins it to
@@ -108,7 +101,7 @@ fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
 }
 
 /// VACUUM and ANALYZE with their options and at most one table that is looked at; the statements do nothing else.
-fn maintenance(sql: &str, statement: &[TokenWithSpan]) -> Result<Statement, SqlError> {
+fn maintenance(text: &SourceText, statement: &[TokenWithSpan]) -> Result<Statement, SqlError> {
     let mut tokens =
         statement.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::SemiColon)).peekable();
     let is_vacuum = tokens.next().and_then(|t| word(&t.token)).is_some_and(|w| w.eq_ignore_ascii_case("vacuum"));
@@ -128,13 +121,13 @@ fn maintenance(sql: &str, statement: &[TokenWithSpan]) -> Result<Statement, SqlE
                         Some(TokenWithSpan { token: Token::Word(w), span }) => {
                             parts.push(identifier(w, &TokenWithSpan { token: Token::EOF, span: *span }));
                         }
-                        other => return Err(syntax_error(sql, other.unwrap_or(&AttachedToken::empty().0))),
+                        other => return Err(syntax_error(text, other.unwrap_or(&AttachedToken::empty().0))),
                     }
                 }
                 table.get_or_insert(ObjectName::from(parts));
             }
             Token::Comma => {}
-            _ => return Err(syntax_error(sql, token)),
+            _ => return Err(syntax_error(text, token)),
         }
     }
     Ok(if is_vacuum { vacuum(table) } else { analyze(table) })

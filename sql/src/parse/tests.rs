@@ -57,18 +57,97 @@ fn depth_and_size_are_bounded() {
     assert_eq!(code(&format!("select {}true", "not ".repeat(5000))), "54001");
     assert_eq!(code(&format!("select {}1", "- ".repeat(5000))), "54001");
     assert_eq!(code(&format!("select true{}", " and true".repeat(50_000))), "54001");
-    assert_eq!(code(&format!("select 1{}", " union select 1".repeat(5000))), "54001");
     assert_eq!(code(&format!("select 1{}", "::int".repeat(5000))), "54001");
     assert_eq!(code(&format!("select '{}'", "x".repeat(MAX_TEXT))), "54000");
+    assert_eq!(code(&format!("select 1{}", ",1".repeat(MAX_TOKENS / 2))), "54000");
     assert_eq!(parse(&format!("select true{}", " and a = 1".repeat(1500))).unwrap().len(), 1);
     assert_eq!(parse(&format!("select 1 in (1{})", ", 1 + 1".repeat(20_000))).unwrap().len(), 1);
+}
+
+/// A group's own depth was forgotten at its closing parenthesis: `((x + 1 ...) + 1 ...)` could be as deep as the text was long, and
+/// overflowed the stack.
+#[test]
+fn what_is_inside_of_parentheses_counts_towards_the_chain_behind_them() {
+    let code = |sql: &str| parse(sql).unwrap_err().code.0;
+    let chain = " + 1".repeat(499);
+    let close = format!("{chain})").repeat(99);
+    assert_eq!(code(&format!("select {}x{close}", "(".repeat(99))), "54001");
+    let ands = format!("{})", " and true".repeat(1000)).repeat(99);
+    assert_eq!(code(&format!("select {}x{ands}", "(".repeat(99))), "54001");
+    let cases = format!("{chain} end").repeat(50);
+    assert_eq!(code(&format!("select {}x{cases}", "case when true then ".repeat(50))), "54001");
+    assert_eq!(
+        code(&format!("select {}x{}", "f(".repeat(90), format!("{}, 1)", " || 'a'".repeat(20)).repeat(90))),
+        "54001"
+    );
+}
+
+/// Words that are operators to the parser, or may be, were not counted; nor were UNIONs of more than one column.
+#[test]
+fn every_word_operator_counts() {
+    let code = |sql: &str| parse(sql).unwrap_err().code.0;
+    for operator in
+        ["xor", "rlike", "regexp", "overlaps", "member of", "div", "notnull is", "is distinct from", "at time zone"]
+    {
+        let sql = format!("select true{}", format!(" {operator} true").repeat(5000));
+        assert_eq!(code(&sql), "54001", "{operator}");
+    }
+    assert_eq!(code(&format!("select true{}", " is null".repeat(5000))), "54001");
+    assert_eq!(code(&format!("select 'a'{}", " collate \"C\"".repeat(5000))), "54001");
+    for union in ["union", "except all", "intersect"] {
+        assert_eq!(code(&format!("select 1, 2{}", format!(" {union} select 1, 2").repeat(5000))), "54001");
+    }
+}
+
+/// The deepest trees that are let through must be freed on half of a worker thread's stack.
+#[test]
+fn trees_at_the_limit_do_not_overflow_the_stack() {
+    let work = || {
+        let half = format!("{})", " + 1".repeat(depth::MAX_DEPTH / 2 - 20));
+        let tall = format!("select ((x{half}{half}");
+        let ands = format!("select true{}", " and x".repeat(depth::MAX_LOGICAL - 10));
+        for sql in [tall, ands] {
+            drop(parse(&sql).unwrap());
+        }
+    };
+    std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap();
+}
+
+/// The parser asks a bounded number of times about each token: the limit is far from what any statement needs.
+#[test]
+fn long_statements_are_not_taken_for_endless_ones() {
+    let columns = (0..300).map(|i| format!("c{i} varchar(10) not null default 'x' || lower('Y')")).collect::<Vec<_>>();
+    let tables = format!("create table t ({}, primary key (c1, c2))", columns.join(", "));
+    let row = "(1, 'two', -3.5, null, $1, now(), date '2024-01-01', cast(5 as bigint), (1 + 2) * 3)";
+    let rows = format!("insert into t values {}", vec![row; 20_000].join(", "));
+    let cases = format!("select {}", vec!["case a when 1 then b[1] else (select max(x) from u) end"; 500].join(", "));
+    let joins = format!("select * from t {}", "left join (select a, b from u) x using (a) ".repeat(150));
+    for sql in [tables, rows, cases, joins] {
+        assert_eq!(parse(&sql).unwrap().len(), 1);
+    }
+}
+
+/// Where the parser tries two ways and both lead to the same place, each level of nesting doubled the time.
+#[test]
+fn malformed_nesting_ends_soon() {
+    let nested = [("floor(", ")"), ("position(", ")"), ("1 in (select (", "))"), ("* from (select ", ")")];
+    for (open, close) in nested {
+        for begin in ["select", "insert into t (select", "select 1 from (select"] {
+            let sql = format!("{begin} {}1 1{}", open.repeat(45), close.repeat(45));
+            assert!(["42601", "54001"].contains(&parse(&sql).unwrap_err().code.0), "{begin} {open}");
+        }
+    }
+    assert_eq!(
+        error(&format!("insert into d {}d d d", "(select * from (".repeat(45))).0,
+        "54001 stack depth limit exceeded"
+    );
 }
 
 #[test]
 fn positions_count_characters() {
     let parsed = &parse("select 'äö',\n  x").unwrap()[0];
-    assert_eq!(parsed.position(Location { line: 2, column: 3 }), 16);
-    assert_eq!(parsed.position(NOWHERE), 0);
+    assert_eq!(parsed.text.position(Location { line: 2, column: 3 }), 16);
+    assert_eq!(parsed.text.position(NOWHERE), 0);
 }
 
 /// Each level doubled the time of parsing: fifty would never end.
@@ -77,4 +156,100 @@ fn nested_calls_parse_in_linear_time() {
     let depth = 50;
     let sql = format!("SELECT {}1{}", "abs(".repeat(depth), ")".repeat(depth));
     assert_eq!(parse(&sql).unwrap().len(), 1);
+}
+
+/// Operators bind as PostgreSQL's do: each text is followed by what it means, in parentheses.
+#[test]
+fn operators_bind_as_in_postgresql() {
+    let pairs = [
+        ("a is distinct from true and b = 5", "(a is distinct from true) and (b = 5)"),
+        ("a is not distinct from b or c", "(a is not distinct from b) or c"),
+        ("a is distinct from b = c", "a is distinct from (b = c)"),
+        ("not a is distinct from b", "not (a is distinct from b)"),
+        ("not a = b", "not (a = b)"),
+        ("not a is null and b", "(not (a is null)) and b"),
+        ("a = b is null", "(a = b) is null"),
+        ("a = not b = c", "a = (not (b = c))"),
+        ("- a ^ b", "(- a) ^ b"),
+        ("a * - b ^ c", "a * ((- b) ^ c)"),
+        ("- a::int", "- (a::int)"),
+        ("~ a + b", "~ (a + b)"),
+        ("~ a # b", "(~ a) # b"),
+        ("a ^ b ^ c", "(a ^ b) ^ c"),
+        ("a | b + c", "a | (b + c)"),
+        ("a || b + c", "a || (b + c)"),
+        ("a << b # c & d", "((a << b) # c) & d"),
+        ("a ~~ b || c", "(a ~~ b) || c"),
+        ("a !~ b = c", "(a !~ b) = c"),
+        ("a like b || c", "a like (b || c)"),
+        ("a like b = c", "(a like b) = c"),
+        ("a = b like c", "a = (b like c)"),
+        ("a between b and c and d", "(a between b and c) and d"),
+        ("a between b + 1 and c + 1 = d", "(a between (b + 1) and (c + 1)) = d"),
+        ("a = b in (c)", "a = (b in (c))"),
+        ("a isnull", "a is null"),
+        ("a notnull and b", "(a is not null) and b"),
+        ("a >-1", "a > -1"),
+        ("a>=-1", "a >= -1"),
+        ("a<>-1", "a <> -1"),
+        ("a<-1", "a < -1"),
+        ("a>+1", "a > +1"),
+        ("a>/* c */b", "a > b"),
+        ("a operator(pg_catalog.+) b * c", "a operator(pg_catalog.+) (b * c)"),
+    ];
+    for (text, meant) in pairs {
+        assert_eq!(shape(text), shape(meant), "{text}");
+    }
+}
+
+/// An expression with all its parentheses, none doubled.
+fn shape(sql: &str) -> String {
+    use sqlparser::ast::{BinaryOperator, SelectItem, SetExpr};
+    fn of(expr: &Expr) -> String {
+        match expr {
+            Expr::Nested(inner) => of(inner),
+            Expr::BinaryOp { left, op: BinaryOperator::Custom(op), right } => {
+                format!("({} {op} {})", of(left), of(right))
+            }
+            Expr::BinaryOp { left, op, right } => format!("({} {op} {})", of(left), of(right)),
+            Expr::UnaryOp { op, expr } => format!("({op} {})", of(expr)),
+            Expr::IsNull(expr) => format!("({} IS NULL)", of(expr)),
+            Expr::IsNotNull(expr) => format!("({} IS NOT NULL)", of(expr)),
+            Expr::Like { expr, pattern, .. } => format!("({} LIKE {})", of(expr), of(pattern)),
+            Expr::InList { expr, list, .. } => format!("({} IN {})", of(expr), list.iter().map(of).collect::<String>()),
+            Expr::Between { expr, low, high, .. } => format!("({} BETWEEN {} {})", of(expr), of(low), of(high)),
+            Expr::Cast { expr, data_type, .. } => format!("({}::{data_type})", of(expr)),
+            other => other.to_string(),
+        }
+    }
+    let Statement::Query(query) = parse(&format!("select {sql}")).unwrap().remove(0).tree else { panic!("no query") };
+    let SetExpr::Select(select) = *query.body else { panic!("no SELECT") };
+    match &select.projection[..] {
+        [SelectItem::UnnamedExpr(expr)] => of(expr),
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+#[test]
+fn strings_go_on_behind_a_line_break_only() {
+    assert_eq!(shown("select 'foo'\n 'bar' -- and\n'!'"), ["SELECT 'foobar!'"]);
+    assert_eq!(shown("select E'a\\n'\n'b'").len(), 1);
+    assert_eq!(error("select 'a' 'b'"), ("42601 syntax error at or near \"'b'\"".into(), Some(12)));
+    assert_eq!(error("select 'a' /* \n */ 'b'").0, "42601 syntax error at or near \"'b'\"");
+    assert_eq!(error("select 1 as 'b'"), ("42601 syntax error at or near \"'b'\"".into(), Some(13)));
+    assert_eq!(error("select 1 'b'").0, "42601 syntax error at or near \"'b'\"");
+    assert_eq!(error("select E'a'\n'\\n'").0, "0A000 escapes in the continuation of a string are not supported yet");
+}
+
+#[test]
+fn what_the_tokenizer_takes_for_more_than_postgresql_does() {
+    let junk = |text: &str| format!("42601 trailing junk after numeric literal at or near \"{text}\"");
+    for text in ["1L", "1_000", "0x1F", "1a", "1.5e"] {
+        assert_eq!(error(&format!("select {text}")), (junk(text), Some(8)));
+    }
+    assert_eq!(error("select 1 from t for no key update").0, "0A000 FOR NO KEY UPDATE is not supported yet");
+    assert_eq!(error("select 1 from t for key share"), ("0A000 FOR KEY SHARE is not supported yet".into(), Some(17)));
+    assert_eq!(shown("select key from t for update").len(), 1);
+    assert_eq!(error("select true xor true").0, "42601 syntax error at or near \"true\"");
+    assert_eq!(error("select 1 not null").0, "42601 syntax error at or near \"null\"");
 }

@@ -10,7 +10,9 @@ use super::expr::{CompareOp, Expr};
 use crate::catalog::Table;
 use crate::types::Datum;
 
-/// Most keys that IN lists and ORs are multiplied out to.
+/// Most keys of one list: IN, or ORs of whole keys.
+const MAX_LISTED: usize = 65_536;
+/// Most keys that the lists of several key columns are multiplied out to.
 const MAX_POINTS: usize = 4096;
 
 /// How a table is read.
@@ -84,8 +86,13 @@ fn alternatives(expr: &Expr, column: usize) -> Option<Vec<Expr>> {
             _ => None,
         },
         Expr::InList { expr, list, negated: false } => {
-            let fits = **expr == Expr::Column(column) && list.iter().all(Expr::is_row_independent);
+            let fits =
+                **expr == Expr::Column(column) && list.len() <= MAX_LISTED && list.iter().all(Expr::is_row_independent);
             fits.then(|| list.clone())
+        }
+        Expr::InSet { expr, values, negated: false, .. } => {
+            let fits = **expr == Expr::Column(column) && values.len() <= MAX_LISTED;
+            fits.then(|| values.iter().cloned().map(Expr::Const).collect())
         }
         _ => None,
     }
@@ -104,9 +111,10 @@ fn points(table: &Table, conditions: &[Expr], used: &mut [bool]) -> Option<Acces
     }
     let mut keys: Vec<Vec<Expr>> = vec![Vec::new()];
     let mut taken = Vec::new();
+    let most = if table.primary_key.len() == 1 { MAX_LISTED } else { MAX_POINTS };
     for column in &table.primary_key {
         let (at, values) = conditions.iter().enumerate().find_map(|(at, c)| Some((at, alternatives(c, *column)?)))?;
-        if keys.len().saturating_mul(values.len()) > MAX_POINTS {
+        if keys.len().saturating_mul(values.len()) > most {
             return None;
         }
         keys = keys
@@ -122,7 +130,7 @@ fn points(table: &Table, conditions: &[Expr], used: &mut [bool]) -> Option<Acces
 /// `(a, b) IN ((1, 2), ...)` and `a = 1 OR a = 2`: every arm names one whole key and nothing else.
 fn disjunction(table: &Table, condition: &Expr) -> Option<Vec<Vec<Expr>>> {
     let Expr::Or(arms) = condition else { return None };
-    if arms.len() > MAX_POINTS {
+    if arms.len() > MAX_LISTED {
         return None;
     }
     arms.iter()

@@ -4,13 +4,15 @@ use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, U
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
+use super::comparison::{Held, Level, is_comparison, row_operands};
+use super::decimal::Decimal;
 use super::expr::{ArithOp, CompareOp, Expr};
 use super::fold::fold;
 use super::type_name;
-use crate::error::SqlError;
-use crate::parse::{NOWHERE, start_of};
+use crate::error::{SqlError, SqlState};
+use crate::parse::{NOWHERE, is_distinct, start_of};
 use crate::types::cast::CastContext;
-use crate::types::{Datum, SqlType, codes, input};
+use crate::types::{Datum, SqlType, input};
 
 impl Binder<'_> {
     /// Binds an expression over the columns of a scope.
@@ -58,8 +60,6 @@ impl Binder<'_> {
         let (expr, value, negated, name) = match ast {
             Ast::IsNull(expr) => return self.is_null(expr, false, scope),
             Ast::IsNotNull(expr) => return self.is_null(expr, true, scope),
-            Ast::IsDistinctFrom(left, right) => return self.distinct(left, right, false, scope),
-            Ast::IsNotDistinctFrom(left, right) => return self.distinct(left, right, true, scope),
             Ast::IsTrue(expr) => (expr, Some(true), false, "IS TRUE"),
             Ast::IsNotTrue(expr) => (expr, Some(true), true, "IS NOT TRUE"),
             Ast::IsFalse(expr) => (expr, Some(false), false, "IS FALSE"),
@@ -68,6 +68,7 @@ impl Binder<'_> {
             Ast::IsNotUnknown(expr) => (expr, None, true, "IS NOT UNKNOWN"),
             other => return Err(self.unsupported_expr(other)),
         };
+        self.refuse_in_a_row(Level::Is, expr, None, "is")?;
         let at = start_of(expr);
         let expr = Box::new(self.condition(expr, scope, name)?);
         let expr = match value {
@@ -77,7 +78,7 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), SqlType::Bool, at))
     }
 
-    fn unsupported_expr(&self, ast: &Ast) -> SqlError {
+    pub(super) fn unsupported_expr(&self, ast: &Ast) -> SqlError {
         let what = match ast {
             Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => "subqueries are",
             Ast::AnyOp { .. } | Ast::AllOp { .. } | Ast::Array(_) | Ast::CompoundFieldAccess { .. } => "arrays are",
@@ -110,7 +111,7 @@ impl Binder<'_> {
         };
         if text.contains('\0') {
             let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
-            return Err(self.error(codes::CHARACTER_NOT_IN_REPERTOIRE, message, at));
+            return Err(self.error(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message, at));
         }
         Ok(Typed::new(Expr::Const(Datum::Text(text.as_str().into())), SqlType::Unknown, at))
     }
@@ -122,8 +123,11 @@ impl Binder<'_> {
             let ty = if i32::try_from(value).is_ok() { SqlType::Int4 } else { SqlType::Int8 };
             return Ok(Typed::new(Expr::Const(Datum::Int(value)), ty, at));
         }
-        let value = input::parse_float(&text).map_err(|e| e.at(self.statement.position(at)))?;
-        Ok(Typed { decimal: true, ..Typed::new(Expr::Const(Datum::Float(value)), SqlType::Float8, at) })
+        let value = input::parse_float(&text).map_err(|e| e.at(self.position(at)))?;
+        Ok(Typed {
+            decimal: Decimal::parse(&text),
+            ..Typed::new(Expr::Const(Datum::Float(value)), SqlType::Float8, at)
+        })
     }
 
     /// A chain of ANDs or of ORs, which may be long: its left spine is walked in a loop.
@@ -157,6 +161,25 @@ impl Binder<'_> {
             links.push((op, &**left, &**right));
             rest = left;
         }
+        for (op, left, right) in &links {
+            match op {
+                op if is_comparison(op) => {
+                    self.refuse_in_a_row(Level::Comparison, left, Some(right), &op.to_string())?;
+                }
+                BinaryOperator::Custom(custom) if is_distinct(custom).is_some() => {
+                    self.refuse_in_a_row(Level::Is, left, Some(right), "is")?;
+                }
+                // The parser takes one literal behind ESCAPE, PostgreSQL an expression.
+                _ if matches!(
+                    left,
+                    Ast::Like { escape_char: Some(_), .. } | Ast::ILike { escape_char: Some(_), .. }
+                ) =>
+                {
+                    return Err(self.unsupported("ESCAPE with more than a literal is", start_of(right)));
+                }
+                _ => {}
+            }
+        }
         if let Some(compared) = links.last().and_then(|(op, left, right)| row_operands(op, left, right)) {
             if links.len() > 1 {
                 return Err(self.unsupported_expr(ast));
@@ -171,30 +194,6 @@ impl Binder<'_> {
         Ok(value)
     }
 
-    /// `(a, b) = (c, d)` and `<>`.
-    fn compare_rows(&mut self, rows: RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
-        let (negated, left, right) = rows;
-        let at = left.first().map_or(NOWHERE, start_of);
-        let equal = self.rows_equal(left, right, scope)?;
-        let expr = if negated { Expr::Not(Box::new(equal)) } else { equal };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
-    }
-
-    fn rows_equal(&mut self, left: &[Ast], right: &[Ast], scope: &Scope) -> Result<Expr, SqlError> {
-        if left.len() != right.len() {
-            let at = right.first().map_or(NOWHERE, start_of);
-            let position = self.before(at, "=");
-            return Err(SqlError::new(codes::SYNTAX_ERROR, "unequal number of entries in row expressions").at(position));
-        }
-        let mut items = Vec::with_capacity(left.len());
-        for (l, r) in left.iter().zip(right) {
-            let a = self.expr(l, scope)?;
-            let b = self.expr(r, scope)?;
-            items.push(self.compare(CompareOp::Eq, a, b, (l, r))?.expr);
-        }
-        Ok(fold(Expr::And(items)))
-    }
-
     fn unary(&mut self, op: &UnaryOperator, operand: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let at = start_of(operand);
         match op {
@@ -206,12 +205,9 @@ impl Binder<'_> {
                 if let Some((value, negative)) = literal(operand) {
                     return self.value(value, !negative);
                 }
-                if let Some(raised) = minus_before_power(operand) {
-                    return self.expr(&raised, scope);
-                }
                 let value = self.number_operand("-", operand, scope)?;
                 let expr = fold(Expr::Negate { ty: value.ty, expr: Box::new(value.expr) });
-                Ok(Typed { expr, ..value })
+                Ok(Typed { expr, decimal: None, ..value })
             }
             UnaryOperator::Plus => self.number_operand("+", operand, scope),
             UnaryOperator::BitwiseNot => {
@@ -233,9 +229,9 @@ impl Binder<'_> {
         }
         let position = self.before(start_of(operand), symbol);
         let (code, what, hint) = if value.ty == SqlType::Unknown {
-            (codes::AMBIGUOUS_FUNCTION, "operator is not unique", super::operators::NOT_UNIQUE_HINT)
+            (SqlState::AMBIGUOUS_FUNCTION, "operator is not unique", super::operators::NOT_UNIQUE_HINT)
         } else {
-            (codes::UNDEFINED_FUNCTION, "operator does not exist", NO_UNARY_HINT)
+            (SqlState::UNDEFINED_FUNCTION, "operator does not exist", NO_UNARY_HINT)
         };
         let message = format!("{what}: {symbol} {}", value.ty.base_name());
         Err(SqlError::new(code, message).at(position).hint(hint))
@@ -257,14 +253,14 @@ impl Binder<'_> {
         let from = value.ty;
         match self.coerce(value, ty, CastContext::Explicit)? {
             // A literal that was cast is a literal no more.
-            Some(value) => Ok(Typed { decimal: false, ..value }),
+            Some(value) => Ok(Typed { decimal: None, ..value }),
             None => {
                 let message = format!("cannot cast type {} to {}", from.base_name(), ty.base_name());
                 let position = match kind {
                     CastKind::DoubleColon => self.cast_position(inner),
                     _ => self.before(at, "cast"),
                 };
-                Err(SqlError::new(codes::CANNOT_COERCE, message).at(position))
+                Err(SqlError::new(SqlState::CANNOT_COERCE, message).at(position))
             }
         }
     }
@@ -277,18 +273,18 @@ impl Binder<'_> {
             innermost = expr;
             casts += 1;
         }
-        let text = &*self.statement.text;
-        let start = crate::parse::offset(text, innermost.span().end).unwrap_or(text.len());
-        match text[start..].match_indices("::").nth(casts) {
-            Some((at, _)) => u32::try_from(text[..start + at].chars().count() + 1).unwrap_or(0),
-            None => self.statement.position(start_of(operand)),
+        let text = &self.statement.text;
+        let start = text.offset(innermost.span().end).unwrap_or(text.as_str().len());
+        match text.as_str()[start..].match_indices("::").nth(casts) {
+            Some((at, _)) => text.position_of_byte(start + at),
+            None => self.position(start_of(operand)),
         }
     }
 
     /// The type of a name; an error stands at the name, or `near` it where the parser does not tell.
     pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<SqlType, SqlError> {
         let at = type_name::location(name).unwrap_or(near);
-        type_name::resolve(name).map_err(|error| error.at(self.statement.position(at)))
+        type_name::resolve(name).map_err(|error| error.at(self.position(at)))
     }
 
     /// `type 'literal'`.
@@ -298,87 +294,6 @@ impl Binder<'_> {
         let at = value.at;
         let value = self.coerce(value, ty, CastContext::Explicit)?;
         value.ok_or_else(|| self.unsupported("this kind of literal is", at))
-    }
-
-    fn between_values(
-        &mut self,
-        value: &Ast,
-        negated: bool,
-        bounds: (&Ast, &Ast),
-        scope: &Scope,
-    ) -> Result<Typed, SqlError> {
-        let at = start_of(value);
-        let (low_op, high_op) = match negated {
-            false => (CompareOp::GreaterEq, CompareOp::LessEq),
-            true => (CompareOp::Less, CompareOp::Greater),
-        };
-        let operand = self.expr(value, scope)?;
-        let low = self.expr(bounds.0, scope)?;
-        let first = self.compare(low_op, operand.clone(), low, (value, bounds.0));
-        let first = first.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
-        let high = self.expr(bounds.1, scope)?;
-        let second = self.compare(high_op, operand, high, (value, bounds.1));
-        let second = second.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
-        let expr = if negated { Expr::Or(vec![first, second]) } else { Expr::And(vec![first, second]) };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
-    }
-
-    /// Moves an operator error to the keyword that stands for the operator.
-    fn keyword_position(&self, mut error: SqlError, left: &Ast, word: &str, right: &Ast) -> SqlError {
-        if error.code == codes::UNDEFINED_FUNCTION {
-            error.position = Some(self.between(left.span(), word, right.span()));
-        }
-        error
-    }
-
-    fn in_list(&mut self, value: &Ast, list: &[Ast], negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
-        let at = start_of(value);
-        if let Ast::Tuple(left) = value {
-            let mut rows = Vec::with_capacity(list.len());
-            for item in list {
-                let Ast::Tuple(right) = item else { return Err(self.unsupported_expr(item)) };
-                rows.push(self.rows_equal(left, right, scope)?);
-            }
-            let found = fold(Expr::Or(rows));
-            let expr = if negated { fold(Expr::Not(Box::new(found))) } else { found };
-            return Ok(Typed::new(expr, SqlType::Bool, at));
-        }
-        let operand = self.expr(value, scope)?;
-        let mut items = Vec::with_capacity(list.len());
-        for item in list {
-            items.push(self.expr(item, scope)?);
-        }
-        // Every item is compared with the operand; a common type lets them share one list.
-        let mut kinds: Vec<SqlType> = items.iter().map(|i| i.ty).filter(|ty| *ty != SqlType::Unknown).collect();
-        kinds.push(operand.ty);
-        let has_float =
-            kinds.contains(&SqlType::Float8) && kinds.iter().all(|ty| ty.is_number() || *ty == SqlType::Unknown);
-        let operand = match has_float {
-            true => self
-                .coerce(operand, SqlType::Float8, CastContext::Implicit)?
-                .ok_or_else(|| self.unsupported("this list is", at))?,
-            false if operand.ty == SqlType::Unknown => {
-                let ty = self.common_type(&items, "IN")?;
-                self.coerce(operand, ty, CastContext::Implicit)?.ok_or_else(|| self.unsupported("this list is", at))?
-            }
-            false => operand,
-        };
-        let mut bound = Vec::with_capacity(items.len());
-        for (item, ast) in items.into_iter().zip(list) {
-            let types = (operand.ty, item.ty);
-            match self.comparable(operand.clone(), item)? {
-                Some((_, item)) => bound.push(item),
-                None => {
-                    let symbol = if negated { "<>" } else { "=" };
-                    let error = self.no_operator(symbol, types, (value, ast));
-                    let word = if negated { "not" } else { "in" };
-                    let first = list.first().unwrap_or(ast);
-                    return Err(self.keyword_position(error, value, word, first));
-                }
-            }
-        }
-        let expr = Expr::InList { expr: Box::new(operand.expr), list: bound, negated };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
     }
 
     fn like_node(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
@@ -394,6 +309,12 @@ impl Binder<'_> {
         if any {
             return Err(self.unsupported("LIKE ANY is", start_of(expr)));
         }
+        let word = match (negated, fold_case) {
+            (true, _) => "not",
+            (false, true) => "ilike",
+            (false, false) => "like",
+        };
+        self.refuse_in_a_row(Level::Between, expr, Some(pattern), word)?;
         let left = self.expr(expr, scope)?;
         let right = self.expr(pattern, scope)?;
         let escape = match escape {
@@ -407,21 +328,10 @@ impl Binder<'_> {
     }
 
     fn is_null(&mut self, operand: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
+        self.refuse_in_a_row(Level::Is, operand, None, "is")?;
         let value = self.expr(operand, scope)?;
         let at = value.at;
         let expr = Expr::IsNull { expr: Box::new(value.expr), negated };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
-    }
-
-    fn distinct(&mut self, left: &Ast, right: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
-        let a = self.expr(left, scope)?;
-        let b = self.expr(right, scope)?;
-        let (types, at) = ((a.ty, b.ty), a.at);
-        let Some((a, b)) = self.comparable(a, b)? else {
-            let error = self.no_operator("=", types, (left, right));
-            return Err(self.keyword_position(error, left, "is", right));
-        };
-        let expr = Expr::Distinct { left: Box::new(a), right: Box::new(b), negated };
         Ok(Typed::new(fold(expr), SqlType::Bool, at))
     }
 
@@ -433,7 +343,14 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
         let at = conditions.first().map_or(NOWHERE, |when| start_of(&when.condition));
-        let subject = operand.map(|ast| self.expr(ast, scope)).transpose()?;
+        let mut held = Held::default();
+        let subject = match operand {
+            Some(ast) => {
+                let subject = self.expr(ast, scope)?;
+                Some(self.hold(subject, &mut held)?)
+            }
+            None => None,
+        };
         let mut tests = Vec::with_capacity(conditions.len());
         let mut results = Vec::with_capacity(conditions.len() + 1);
         for when in conditions {
@@ -455,7 +372,7 @@ impl Binder<'_> {
         let (mut results, ty) = self.unify(results, "CASE")?;
         let otherwise = Box::new(results.remove(0));
         let expr = Expr::Case { branches: tests.into_iter().zip(results).collect(), otherwise };
-        Ok(Typed::new(fold(expr), ty, at))
+        Ok(Typed::new(held.within(expr), ty, at))
     }
 
     /// Only the collations that are what all text has anyway.
@@ -470,12 +387,12 @@ impl Binder<'_> {
         if !["c", "posix", "default", "ucs_basic"].contains(&name.to_ascii_lowercase().as_str()) {
             let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
             let position = self.before(collation.span().start, "collate");
-            return Err(SqlError::new(codes::UNDEFINED_OBJECT, message).at(position));
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position));
         }
         let value = self.expr(operand, scope)?;
         if !value.ty.is_text() && value.ty != SqlType::Unknown {
             let message = format!("collations are not supported by type {}", value.ty.base_name());
-            return Err(self.error(codes::DATATYPE_MISMATCH, message, at));
+            return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         }
         self.settle(value)
     }
@@ -485,36 +402,11 @@ const NO_UNARY_HINT: &str =
     "No operator matches the given name and argument type. You might need to add an explicit type cast.";
 
 /// A number, perhaps in parentheses and behind minus signs, which belong to it; whether it is negative.
-fn literal(ast: &Ast) -> Option<(&ValueWithSpan, bool)> {
+pub(super) fn literal(ast: &Ast) -> Option<(&ValueWithSpan, bool)> {
     match ast {
         Ast::Value(value @ ValueWithSpan { value: Value::Number(..), .. }) => Some((value, false)),
         Ast::Nested(inner) => literal(inner),
         Ast::UnaryOp { op: UnaryOperator::Minus, expr } => literal(expr).map(|(value, negative)| (value, !negative)),
-        _ => None,
-    }
-}
-
-/// PostgreSQL's minus binds tighter than `^`, the parser's does not: `- (a ^ b)` without the parentheses is `(- a) ^
-/// b`.
-fn minus_before_power(operand: &Ast) -> Option<Ast> {
-    let Ast::BinaryOp { left, op: op @ BinaryOperator::PGExp, right } = operand else { return None };
-    let negated =
-        minus_before_power(left).unwrap_or_else(|| Ast::UnaryOp { op: UnaryOperator::Minus, expr: left.clone() });
-    Some(Ast::BinaryOp { left: Box::new(negated), op: op.clone(), right: right.clone() })
-}
-
-/// Whether the comparison is `<>`, and the columns of both rows.
-type RowOperands<'a> = (bool, &'a [Ast], &'a [Ast]);
-
-/// Two row values under `=` or `<>`.
-fn row_operands<'a>(op: &BinaryOperator, left: &'a Ast, right: &'a Ast) -> Option<RowOperands<'a>> {
-    let negated = match op {
-        BinaryOperator::Eq => false,
-        BinaryOperator::NotEq => true,
-        _ => return None,
-    };
-    match (left, right) {
-        (Ast::Tuple(left), Ast::Tuple(right)) => Some((negated, left, right)),
         _ => None,
     }
 }

@@ -6,15 +6,19 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Location;
 
-use super::Body;
-use super::binder::{Binder, fold_ident};
-use super::dml::bind_default;
+use super::binder::Binder;
+use super::dml::{bind_default, bind_default_tree};
+use super::names::fold_ident;
+use super::{Body, Notice};
 use crate::catalog::ddl::NewTable;
 use crate::catalog::table::MAX_COLUMNS;
 use crate::catalog::{Column, ColumnId, PUBLIC};
-use crate::error::SqlError;
-use crate::parse::{NOWHERE, start_of};
-use crate::types::{SqlType, codes};
+use crate::error::{SqlError, SqlState};
+use crate::parse::{NOWHERE, default_span, start_of};
+use crate::types::SqlType;
+
+/// The tag of VACUUM, which runs outside of transaction blocks only.
+pub(super) const VACUUM: &str = "VACUUM";
 
 /// The primary key while it is put together: its columns and the name given to it.
 #[derive(Default)]
@@ -31,16 +35,18 @@ impl Binder<'_> {
         self.refuse_options(create, at)?;
         let name = self.new_name(&create.name)?;
         if self.catalog.table(&name).is_some() {
+            let message = format!("relation \"{name}\" already exists");
             if create.if_not_exists {
+                let message = format!("{message}, skipping");
+                self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message });
                 return Ok(Body::CreateTable(None));
             }
             // PostgreSQL gives no position here.
-            let message = format!("relation \"{name}\" already exists");
-            return Err(SqlError::new(codes::DUPLICATE_TABLE, message));
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
         if create.columns.len() > MAX_COLUMNS {
             let message = format!("tables can have at most {MAX_COLUMNS} columns");
-            return Err(SqlError::new(codes::TOO_MANY_COLUMNS, message));
+            return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
         }
         let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
         let mut key = PrimaryKey::default();
@@ -107,7 +113,7 @@ impl Binder<'_> {
             let name = fold_ident(key);
             if name != "fillfactor" && !name.starts_with("autovacuum_") && name != "toast_tuple_target" {
                 let message = format!("unrecognized parameter \"{name}\"");
-                return Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, message));
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
             }
         }
         Ok(())
@@ -126,11 +132,11 @@ impl Binder<'_> {
             [schema] if schema == PUBLIC => Ok(table),
             [schema] => {
                 let message = format!("schema \"{schema}\" does not exist");
-                Err(self.error(codes::INVALID_SCHEMA_NAME, message, at))
+                Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at))
             }
             _ => {
                 let message = "cross-database references are not implemented";
-                Err(self.error(codes::FEATURE_NOT_SUPPORTED, message, at))
+                Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at))
             }
         }
     }
@@ -147,7 +153,7 @@ impl Binder<'_> {
         let at = def.name.span.start;
         if earlier.iter().any(|column| column.name == name) {
             let message = format!("column \"{name}\" specified more than once");
-            return Err(SqlError::new(codes::DUPLICATE_COLUMN, message));
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
         let ty = self.type_named(&def.data_type, at)?;
         let id = ColumnId(u16::try_from(earlier.len() + 1).unwrap_or(u16::MAX));
@@ -159,7 +165,7 @@ impl Binder<'_> {
                 ColumnOption::NotNull => column.not_null = true,
                 ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
                 ColumnOption::PrimaryKey(_) => {
-                    self.only_key(table, key, self.behind(at, "primary"))?;
+                    self.only_key(table, key, || self.behind(at, "primary"))?;
                     key.columns.push(earlier.len());
                     key.name = option.name.as_ref().map(fold_ident);
                 }
@@ -176,7 +182,7 @@ impl Binder<'_> {
         if nullable && column.not_null {
             let message =
                 format!("conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"", column.name);
-            return Err(SqlError::new(codes::SYNTAX_ERROR, message).at(self.behind(at, "not")));
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.behind(at, "not")));
         }
         Ok(column)
     }
@@ -186,45 +192,52 @@ impl Binder<'_> {
         let collation = self.name_parts(name)?.pop().unwrap_or_default();
         if !ty.is_text() {
             let message = format!("collations are not supported by type {}", ty.base_name());
-            return Err(SqlError::new(codes::DATATYPE_MISMATCH, message).at(self.before(at, "collate")));
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.before(at, "collate")));
         }
         if ["c", "posix", "default", "ucs_basic"].contains(&collation.to_ascii_lowercase().as_str()) {
             return Ok(());
         }
         let message = format!("collation \"{collation}\" for encoding \"UTF8\" does not exist");
-        Err(self.error(codes::UNDEFINED_OBJECT, message, at))
+        Err(self.error(SqlState::UNDEFINED_OBJECT, message, at))
     }
 
-    /// The text of a DEFAULT, known to bind.
-    fn default_text(&mut self, ast: &Ast, column: &Column) -> Result<String, SqlError> {
-        let text = ast.to_string();
-        let at = start_of(ast);
-        let bound = bind_default(&text, column, self.catalog);
-        bound.map(|_| text).map_err(|mut error| {
-            if error.code == codes::UNDEFINED_COLUMN {
-                error =
-                    SqlError::new(codes::FEATURE_NOT_SUPPORTED, "cannot use column reference in DEFAULT expression");
+    /// The text of a DEFAULT as it was written, known to mean the same when it is read again by itself.
+    fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
+        let Some((ast, span)) = default_span(option) else {
+            return Err(self.unsupported("this DEFAULT is", start_of(option)));
+        };
+        let bound = bind_default_tree(Binder::new(self.statement, &[], self.catalog), ast, column);
+        let bound = bound.map_err(|mut error| {
+            if error.code == SqlState::UNDEFINED_COLUMN {
+                let message = "cannot use column reference in DEFAULT expression";
+                return self.error(SqlState::FEATURE_NOT_SUPPORTED, message, start_of(ast));
             }
-            // Its own position is one in the default's text.
-            error.position = None;
-            if error.code == codes::DATATYPE_MISMATCH { error } else { error.at(self.statement.position(at)) }
-        })
+            if error.code == SqlState::DATATYPE_MISMATCH {
+                error.position = None;
+            }
+            error
+        })?;
+        let text = self.statement.text.source(span);
+        match bind_default(text, column, self.catalog) {
+            Ok(again) if again == bound => Ok(text.to_owned()),
+            _ => Err(self.unsupported("this DEFAULT is", start_of(ast))),
+        }
     }
 
     /// The position of the next occurrence of a word behind a location.
     fn behind(&self, at: Location, word: &str) -> u32 {
-        let text = &*self.statement.text;
-        let start = crate::parse::offset(text, at).unwrap_or(text.len());
-        match text[start..].to_ascii_lowercase().find(word) {
-            Some(found) => u32::try_from(text[..start + found].chars().count() + 1).unwrap_or(0),
-            None => self.statement.position(at),
+        let text = &self.statement.text;
+        let start = text.offset(at).unwrap_or(text.as_str().len());
+        match text.as_str()[start..].to_ascii_lowercase().find(word) {
+            Some(found) => text.position_of_byte(start + found),
+            None => self.position(at),
         }
     }
 
-    fn only_key(&self, table: &str, key: &mut PrimaryKey, position: u32) -> Result<(), SqlError> {
+    fn only_key(&self, table: &str, key: &mut PrimaryKey, position: impl Fn() -> u32) -> Result<(), SqlError> {
         if key.seen {
             let message = format!("multiple primary keys for table \"{table}\" are not allowed");
-            return Err(SqlError::new(codes::INVALID_TABLE_DEFINITION, message).at(position));
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(position()));
         }
         key.seen = true;
         Ok(())
@@ -238,7 +251,7 @@ impl Binder<'_> {
         key: &mut PrimaryKey,
     ) -> Result<(), SqlError> {
         let at = constraint.columns.first().map_or(NOWHERE, |column| start_of(&column.column.expr));
-        let position = match &constraint.name {
+        let position = || match &constraint.name {
             Some(name) => self.before(name.span.start, "constraint"),
             None => self.before(at, "primary"),
         };
@@ -249,11 +262,11 @@ impl Binder<'_> {
             let name = fold_ident(ident);
             let Some(place) = columns.iter().position(|c| c.name == name) else {
                 let message = format!("column \"{name}\" named in key does not exist");
-                return Err(SqlError::new(codes::UNDEFINED_COLUMN, message).at(position));
+                return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position()));
             };
             if key.columns.contains(&place) {
                 let message = format!("column \"{name}\" appears twice in primary key constraint");
-                return Err(SqlError::new(codes::DUPLICATE_COLUMN, message).at(position));
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message).at(position()));
             }
             key.columns.push(place);
         }
@@ -267,11 +280,14 @@ impl Binder<'_> {
             match self.table(name) {
                 Ok(table) if tables.iter().any(|t| t.id == table.id) => {}
                 Ok(table) => tables.push(table),
-                Err(error) if error.code == codes::UNDEFINED_TABLE && if_exists => {}
-                Err(error) if error.code == codes::UNDEFINED_TABLE => {
+                Err(error) if error.code == SqlState::UNDEFINED_TABLE => {
                     let parts = self.name_parts(name)?;
                     let message = format!("table \"{}\" does not exist", parts.last().map_or("", String::as_str));
-                    return Err(SqlError::new(codes::UNDEFINED_TABLE, message));
+                    if !if_exists {
+                        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+                    }
+                    let message = format!("{message}, skipping");
+                    self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message });
                 }
                 Err(error) => return Err(error),
             }

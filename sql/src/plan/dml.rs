@@ -8,18 +8,25 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Location;
 
-use super::binder::{Binder, Scope, ScopeTable, Typed, fold_ident};
+use super::binder::{Binder, Scope, ScopeTable, Typed};
 use super::expr::Expr;
+use super::names::fold_ident;
 use super::select::{is_default, query_start, whole_rows};
 use super::{Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan};
 use crate::catalog::{Catalog, Column, Table};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::parse::{self, NOWHERE, start_of};
+use crate::types::Datum;
 use crate::types::cast::CastContext;
-use crate::types::{Datum, codes};
 
 /// RETURNING: expressions and the columns they make.
 type Returning = (Option<Vec<Expr>>, Option<Vec<ResultColumn>>);
+
+/// Where INSERT's rows come from, and the table's columns over one; `None` if they are the same.
+type InsertSource = (SelectPlan, Option<Vec<Expr>>);
+
+/// Most rows of one VALUES: a transaction may not write more keys anyway.
+const MAX_ROWS: usize = 300_000;
 
 impl Binder<'_> {
     /// Binds INSERT.
@@ -38,12 +45,12 @@ impl Binder<'_> {
             return Err(self.unsupported("this form of INSERT is", at));
         }
         let table = self.table(name)?;
-        let alias = insert.table_alias.as_ref().map(|alias| fold_ident(&alias.alias));
+        let alias = insert.table_alias.as_ref().map(|alias| self.alias(&alias.alias)).transpose()?;
         let targets = self.target_columns(&table, &insert.columns)?;
         let (source, columns) = match &insert.source {
             None => (self.rows_of_defaults(&table)?, None),
             Some(query) => match plain_values(query) {
-                Some(values) => (self.insert_values(&table, &targets, values, insert)?, None),
+                Some(values) => self.insert_values(&table, &targets, values, insert)?,
                 None => self.insert_query(&table, &targets, query, insert)?,
             },
         };
@@ -69,7 +76,7 @@ impl Binder<'_> {
             let place = self.named_column(table, name)?;
             if targets.contains(&place) {
                 let message = format!("column \"{}\" specified more than once", table.columns[place].name);
-                return Err(self.error(codes::DUPLICATE_COLUMN, message, at));
+                return Err(self.error(SqlState::DUPLICATE_COLUMN, message, at));
             }
             targets.push(place);
         }
@@ -82,13 +89,12 @@ impl Binder<'_> {
         let place = if parts.len() == 1 { table.column(first) } else { None };
         place.ok_or_else(|| {
             let message = format!("column \"{first}\" of relation \"{}\" does not exist", table.name);
-            self.error(codes::UNDEFINED_COLUMN, message, name.span().start)
+            self.error(SqlState::UNDEFINED_COLUMN, message, name.span().start)
         })
     }
 
     fn rows_of_defaults(&mut self, table: &Table) -> Result<SelectPlan, SqlError> {
-        let row = table.columns.iter().map(|column| self.default_of(column)).collect::<Result<Vec<_>, _>>()?;
-        Ok(values_plan(vec![row]))
+        Ok(values_plan(vec![self.defaults(table)?]))
     }
 
     fn insert_values(
@@ -97,29 +103,49 @@ impl Binder<'_> {
         targets: &[usize],
         values: &Values,
         insert: &Insert,
-    ) -> Result<SelectPlan, SqlError> {
+    ) -> Result<InsertSource, SqlError> {
         self.clause = "VALUES";
+        if values.rows.len() > MAX_ROWS {
+            let message = format!("INSERT has {} rows, of at most {MAX_ROWS}", values.rows.len());
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
         let scope = Scope::default();
-        let defaults = table.columns.iter().map(|column| self.default_of(column)).collect::<Result<Vec<_>, _>>()?;
         let mut rows = Vec::with_capacity(values.rows.len());
-        let width = values.rows.first().map_or(0, |row| row.content.len());
+        let width = self.values_width(values)?;
         for row in &values.rows {
             if row.content.len() != width {
                 let at = row.content.first().map_or(NOWHERE, start_of);
-                return Err(self.error(codes::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
+                return Err(self.error(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
             }
             let surplus = row.content.get(targets.len()).map(start_of);
             self.check_width(width, targets.len(), surplus, insert)?;
-            let mut out = defaults.clone();
+            let mut out = Vec::with_capacity(width);
             for (ast, target) in row.content.iter().zip(targets) {
-                if !is_default(ast) {
+                let column = &table.columns[*target];
+                out.push(if is_default(ast) {
+                    self.default_of(column)?
+                } else {
                     let value = self.expr(ast, &scope)?;
-                    out[*target] = self.assign(value, &table.columns[*target])?;
-                }
+                    self.assign(value, column)?
+                });
             }
             rows.push(out);
         }
-        Ok(values_plan(rows))
+        // The rows are as wide as what was given, however wide the table is.
+        let given = &targets[..width.min(targets.len())];
+        let columns = if given.iter().copied().eq(0..table.columns.len()) {
+            None
+        } else {
+            let mut out = self.defaults(table)?;
+            given.iter().enumerate().for_each(|(at, target)| out[*target] = Expr::Column(at));
+            Some(out)
+        };
+        Ok((values_plan(rows), columns))
+    }
+
+    /// What a row is without values: the columns' defaults.
+    fn defaults(&self, table: &Table) -> Result<Vec<Expr>, SqlError> {
+        table.columns.iter().map(|column| self.default_of(column)).collect()
     }
 
     /// As many values as columns: fewer are fine only where no columns were named.
@@ -132,12 +158,12 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         if values > targets {
             let message = "INSERT has more expressions than target columns";
-            return Err(self.error(codes::SYNTAX_ERROR, message, surplus.unwrap_or(NOWHERE)));
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, surplus.unwrap_or(NOWHERE)));
         }
         match insert.columns.get(values) {
             Some(column) => {
                 let message = "INSERT has more target columns than expressions";
-                Err(self.error(codes::SYNTAX_ERROR, message, column.span().start))
+                Err(self.error(SqlState::SYNTAX_ERROR, message, column.span().start))
             }
             None => Ok(()),
         }
@@ -149,13 +175,13 @@ impl Binder<'_> {
         targets: &[usize],
         query: &Query,
         insert: &Insert,
-    ) -> Result<(SelectPlan, Option<Vec<Expr>>), SqlError> {
+    ) -> Result<InsertSource, SqlError> {
         self.targets = targets.iter().map(|at| table.columns[*at].ty).collect();
         let bound = self.query(query);
         self.targets = Vec::new();
         let (source, columns) = bound?;
         self.check_width(columns.len(), targets.len(), Some(query_start(query)), insert)?;
-        let mut out = table.columns.iter().map(|column| self.default_of(column)).collect::<Result<Vec<_>, _>>()?;
+        let mut out = self.defaults(table)?;
         for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
             let value = Typed::new(Expr::Column(at), column.ty, query_start(query));
             out[*target] = self.assign(value, &table.columns[*target])?;
@@ -176,7 +202,7 @@ impl Binder<'_> {
                     from.base_name()
                 );
                 let hint = "You will need to rewrite or cast the expression.";
-                Err(self.error(codes::DATATYPE_MISMATCH, message, at).hint(hint))
+                Err(self.error(SqlState::DATATYPE_MISMATCH, message, at).hint(hint))
             }
         }
     }
@@ -202,13 +228,13 @@ impl Binder<'_> {
                 let constraint = self.name_parts(name)?.pop().unwrap_or_default();
                 if table.has_hidden_key() || constraint != table.key_name {
                     let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
-                    return Err(SqlError::new(codes::UNDEFINED_OBJECT, message));
+                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
                 }
             }
             None if matches!(on.action, OnConflictAction::DoUpdate(_)) => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                 return Err(self
-                    .error(codes::SYNTAX_ERROR, message, at)
+                    .error(SqlState::SYNTAX_ERROR, message, at)
                     .hint("For example, ON CONFLICT (column_name)."));
             }
             None => {}
@@ -240,7 +266,7 @@ impl Binder<'_> {
                 None => {
                     let message = format!("column \"{name}\" does not exist");
                     let position = self.before(ident.span.start, "(");
-                    return Err(SqlError::new(codes::UNDEFINED_COLUMN, message).at(position));
+                    return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position));
                 }
             }
         }
@@ -250,7 +276,7 @@ impl Binder<'_> {
         columns.dedup();
         if key.is_empty() || key != columns {
             let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-            return Err(SqlError::new(codes::INVALID_COLUMN_REFERENCE, message));
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         Ok(())
     }
@@ -303,7 +329,7 @@ impl Binder<'_> {
                 if names.len() != values.len() {
                     let message = "number of columns does not match number of values";
                     let position = self.before(start_of(&assignment.value), "(");
-                    return Err(SqlError::new(codes::SYNTAX_ERROR, message).at(position));
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
                 }
                 names.iter().zip(values).collect()
             }
@@ -315,7 +341,7 @@ impl Binder<'_> {
             let column = &table.columns[place];
             if out.iter().any(|(earlier, _)| *earlier == place) {
                 let message = format!("multiple assignments to same column \"{}\"", column.name);
-                return Err(SqlError::new(codes::SYNTAX_ERROR, message));
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
             let value = if is_default(ast) {
                 self.default_of(column)?
@@ -360,15 +386,24 @@ impl Binder<'_> {
 pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Result<Expr, SqlError> {
     let damaged = || {
         let message = format!("default of column \"{}\" cannot be read", column.name);
-        SqlError::new(codes::DATA_CORRUPTED, message)
+        SqlError::new(SqlState::DATA_CORRUPTED, message)
     };
     let statement = parse::parse(&format!("SELECT {text}"))?.pop().ok_or_else(damaged)?;
     let sqlparser::ast::Statement::Query(query) = &statement.tree else { return Err(damaged()) };
     let SetExpr::Select(select) = &*query.body else { return Err(damaged()) };
-    let Some(SelectItem::UnnamedExpr(ast)) = select.projection.first() else { return Err(damaged()) };
+    let [SelectItem::UnnamedExpr(ast)] = &select.projection[..] else { return Err(damaged()) };
     let mut binder = Binder::new(&statement, &[], catalog);
+    binder.is_stored = true;
+    bind_default_tree(binder, ast, column)
+}
+
+/// Binds the tree of a DEFAULT for its column.
+pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Column) -> Result<Expr, SqlError> {
     binder.clause = "DEFAULT expressions";
     let value = binder.expr(ast, &Scope::default())?;
+    if !binder.params.is_empty() {
+        return Err(binder.error(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1", start_of(ast)));
+    }
     let from = value.ty;
     match binder.coerce(value, column.ty, CastContext::Assignment)? {
         Some(value) => Ok(value.expr),
@@ -380,7 +415,7 @@ pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Re
                 from.base_name()
             );
             let hint = "You will need to rewrite or cast the expression.";
-            Err(SqlError::new(codes::DATATYPE_MISMATCH, message).hint(hint))
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))
         }
     }
 }

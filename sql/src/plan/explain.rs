@@ -1,6 +1,6 @@
 //! EXPLAIN: a plan as the indented tree that PostgreSQL prints, without costs.
 
-use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Spanned, Statement};
+use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, Spanned, Statement, UtilityOption};
 
 use super::binder::Binder;
 use super::expr::{ContextValue, Expr};
@@ -20,12 +20,16 @@ impl Binder<'_> {
             return Err(self.unsupported("this statement is", tree.span().start));
         };
         let at = NOWHERE;
+        // A value that is more than a word is none that we know.
+        let value = |option: &UtilityOption| match &option.arg {
+            None => String::new(),
+            Some(Ast::Identifier(word)) => word.value.to_ascii_lowercase(),
+            Some(Ast::Value(value)) => value.to_string().trim_matches('\'').to_ascii_lowercase(),
+            Some(_) => "?".to_owned(),
+        };
         let asks = |name: &str| {
             options.iter().flatten().any(|option| {
-                let off = option.arg.as_ref().is_some_and(|arg| {
-                    ["false", "off", "0"].contains(&arg.to_string().trim_matches('\'').to_ascii_lowercase().as_str())
-                });
-                option.name.value.eq_ignore_ascii_case(name) && !off
+                option.name.value.eq_ignore_ascii_case(name) && !["false", "off", "0"].contains(&value(option).as_str())
             })
         };
         if *analyze || asks("analyze") {
@@ -37,10 +41,10 @@ impl Binder<'_> {
                 *format != AnalyzeFormat::TEXT
             }
         };
-        let other_option = options.iter().flatten().any(|option| {
-            let arg = option.arg.as_ref().map(ToString::to_string).unwrap_or_default();
-            option.name.value.eq_ignore_ascii_case("format") && !arg.trim_matches('\'').eq_ignore_ascii_case("text")
-        });
+        let other_option = options
+            .iter()
+            .flatten()
+            .any(|option| option.name.value.eq_ignore_ascii_case("format") && value(option) != "text");
         if other_format || other_option {
             return Err(self.unsupported("this format of EXPLAIN is", at));
         }
@@ -266,6 +270,11 @@ fn show(expr: &Expr, names: &[String]) -> String {
         Expr::InList { expr, list, negated } => {
             format!("({} {}IN ({}))", show(expr, names), not(*negated), each(list).join(", "))
         }
+        Expr::InSet { expr, values, with_null, negated } => {
+            let mut list: Vec<String> = values.iter().map(constant).collect();
+            list.extend(with_null.then(|| "NULL".to_owned()));
+            format!("({} {}IN ({}))", show(expr, names), not(*negated), list.join(", "))
+        }
         Expr::Like { expr, pattern, fold, negated, .. } => {
             let word = if *fold { "~~*" } else { "~~" };
             let bang = if *negated { "!" } else { "" };
@@ -286,7 +295,21 @@ fn show(expr: &Expr, names: &[String]) -> String {
             format!("{name}({})", each(args).join(", "))
         }
         Expr::Context(value) => context(*value).to_owned(),
+        Expr::Let { values, body } => {
+            let values: Vec<String> = values
+                .iter()
+                .enumerate()
+                .map(|(at, value)| format!("{} = {}", local(at), show(value, names)))
+                .collect();
+            format!("({} WHERE {})", show(body, names), values.join(", "))
+        }
+        Expr::Local(at) => local(*at),
     }
+}
+
+/// The name of a value that is computed once.
+fn local(at: usize) -> String {
+    format!("value{}", at + 1)
 }
 
 fn not(negated: bool) -> &'static str {

@@ -15,7 +15,7 @@ pub(crate) enum Expr {
     /// Parameter, from 0 for `$1`.
     Param(usize),
     /// A literal whose value depends on the session (a time without a zone, `'now'`): read at execution.
-    Input { ty: SqlType, text: Box<str>, position: u32 },
+    Input { ty: SqlType, text: Box<str>, position: Place },
     /// A conversion.
     Cast { expr: Box<Expr>, to: SqlType, explicit: bool },
     /// Arithmetic over integers or floats; `ty` is the type of the result and of both operands.
@@ -38,6 +38,8 @@ pub(crate) enum Expr {
     Distinct { left: Box<Expr>, right: Box<Expr>, negated: bool },
     /// `IN (list)`.
     InList { expr: Box<Expr>, list: Vec<Expr>, negated: bool },
+    /// `IN` a list of constants: sorted, none twice, none NULL but for `with_null`.
+    InSet { expr: Box<Expr>, values: Vec<Datum>, with_null: bool, negated: bool },
     /// `LIKE` and `ILIKE` (`fold`); without `escape` the escape character is the backslash.
     Like { expr: Box<Expr>, pattern: Box<Expr>, escape: Option<Box<Expr>>, fold: bool, negated: bool },
     /// `CASE`: conditions are booleans.
@@ -50,6 +52,20 @@ pub(crate) enum Expr {
     Call { function: Function, args: Vec<Expr> },
     /// A fact of the session or transaction.
     Context(ContextValue),
+    /// Values that are computed once, and an expression that uses them as [`Expr::Local`].
+    Let { values: Vec<Expr>, body: Box<Expr> },
+    /// One of the values of the innermost `Let` around it, from 0.
+    Local(usize),
+}
+
+/// Where in the statement something stands, in characters from 1; 0 if nowhere. It makes no difference to what it means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(pub(crate) u32);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Place) -> bool {
+        true
+    }
 }
 
 /// Arithmetic operators.
@@ -158,6 +174,8 @@ pub(crate) enum Function {
     ConcatText,
     /// `||` of bytea
     ConcatBytes,
+    /// `t` or `f`
+    BoolText,
     /// `concat`: NULL counts as empty
     Concat,
     /// `concat_ws`: NULLs are left out
@@ -234,12 +252,19 @@ impl Expr {
     /// The direct operands.
     pub(crate) fn children(&self) -> Vec<&Expr> {
         match self {
-            Expr::Const(_) | Expr::Column(_) | Expr::Param(_) | Expr::Input { .. } | Expr::Context(_) => Vec::new(),
+            Expr::Const(_)
+            | Expr::Column(_)
+            | Expr::Param(_)
+            | Expr::Input { .. }
+            | Expr::Context(_)
+            | Expr::Local(_) => Vec::new(),
             Expr::Cast { expr, .. }
             | Expr::Negate { expr, .. }
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
-            | Expr::IsBool { expr, .. } => vec![expr],
+            | Expr::IsBool { expr, .. }
+            | Expr::InSet { expr, .. } => vec![expr],
+            Expr::Let { values, body } => values.iter().chain(std::iter::once(&**body)).collect(),
             Expr::Arith { left, right, .. }
             | Expr::Compare { left, right, .. }
             | Expr::Distinct { left, right, .. } => {

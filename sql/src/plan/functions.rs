@@ -8,13 +8,14 @@ use sqlparser::tokenizer::Location;
 
 use super::aggregate::{self, AggregateCall, AggregateKind};
 use super::binder::{Binder, Scope, Typed};
+use super::comparison::Held;
 use super::expr::{CompareOp, ContextValue, Expr, Function};
 use super::fold::fold;
 use super::operators::Operands;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::parse::start_of;
 use crate::types::cast::{CastContext, cast_context};
-use crate::types::{Datum, SqlType, codes};
+use crate::types::{Datum, SqlType};
 
 /// A function that takes arguments of these types.
 struct Signature {
@@ -78,7 +79,6 @@ static SIGNATURES: &[Signature] = &[
     f("replace", &[Text, Text, Text], Text, Function::Replace),
     f("reverse", &[Text], Text, Function::Reverse),
     f("strpos", &[Text, Text], Int4, Function::Strpos),
-    f("position", &[Text, Text], Int4, Function::Strpos),
     f("lpad", &[Text, Int4], Text, Function::PadLeft),
     f("lpad", &[Text, Int4, Text], Text, Function::PadLeft),
     f("rpad", &[Text, Int4], Text, Function::PadRight),
@@ -99,7 +99,7 @@ impl Binder<'_> {
         let name = parts.pop().unwrap_or_default();
         if parts.iter().any(|schema| schema != "pg_catalog") {
             let message = format!("schema \"{}\" does not exist", parts.join("."));
-            return Err(self.error(codes::INVALID_SCHEMA_NAME, message, at));
+            return Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at));
         }
         if call.over.is_some() {
             return Err(self.unsupported("window functions are", at));
@@ -114,7 +114,7 @@ impl Binder<'_> {
         }
         if star || distinct || call.filter.is_some() {
             let message = format!("DISTINCT specified, but {name} is not an aggregate function");
-            return Err(self.error(codes::WRONG_OBJECT_TYPE, message, at));
+            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
         }
         if let Some(context) = context_value(&name, asts.len()) {
             let ty = if context == ContextValue::Now { SqlType::Timestamptz } else { Text };
@@ -129,6 +129,7 @@ impl Binder<'_> {
 
     /// Applies a function to bound arguments.
     fn call(&mut self, name: &str, args: Vec<Typed>, asts: &[&Ast], at: Location) -> Result<Typed, SqlError> {
+        let args: Vec<Typed> = args.into_iter().map(|arg| self.fresh(arg)).collect();
         match (name, args.len()) {
             ("coalesce", 1..) => {
                 let (items, ty) = self.unify(args, "COALESCE")?;
@@ -147,7 +148,7 @@ impl Binder<'_> {
         let Some(chosen) = choose(name, &args) else {
             let types: Vec<&str> = args.iter().map(|arg| arg.ty.base_name()).collect();
             let message = format!("function {name}({}) does not exist", types.join(", "));
-            return Err(self.error(codes::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
+            return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
         };
         let mut bound = Vec::with_capacity(args.len());
         for (arg, ty) in args.into_iter().zip(chosen.args) {
@@ -158,33 +159,40 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), chosen.result, at))
     }
 
-    /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END, with the type of `a`.
+    /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END; `a` as it is compared, which may be with another type.
     fn nullif(&mut self, mut args: Vec<Typed>, ast: Operands<'_>, at: Location) -> Result<Typed, SqlError> {
         let (Some(right), Some(left)) = (args.pop(), args.pop()) else {
             return Err(self.unsupported("this function call is", at));
         };
+        let mut held = Held::default();
+        let left = self.hold(left, &mut held)?;
         let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown { self.settle(left)? } else { left };
+        let float = right.ty == Float8;
         let test = self.compare(CompareOp::Eq, left.clone(), right, ast);
         let test = test.map_err(|mut error| {
-            error.position = Some(self.statement.position(at));
+            error.position = Some(self.position(at));
             error
         })?;
         let left = self.settle(left)?;
+        let ty = match left.ty {
+            ty if ty.is_text() => Text,
+            ty if ty.is_integer() && float => Float8,
+            ty => ty,
+        };
+        let left = self.coerce(left, ty, CastContext::Implicit)?;
+        let left = left.ok_or_else(|| self.unsupported("this function call is", at))?;
         let branches = vec![(test.expr, Expr::Const(Datum::Null))];
         let expr = Expr::Case { branches, otherwise: Box::new(left.expr) };
-        Ok(Typed::new(fold(expr), left.ty, at))
+        Ok(Typed::new(held.within(expr), ty, at))
     }
 
     fn concat_any(&mut self, function: Function, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
         let mut bound = Vec::with_capacity(args.len());
         for arg in args {
             // Any type has a text form. A boolean's is `t` here, not the `true` of a cast.
+            let arg = self.fresh(arg);
             let arg = if arg.ty == Bool {
-                let branches = vec![
-                    (arg.expr.clone(), Expr::Const(Datum::Text("t".into()))),
-                    (Expr::Not(Box::new(arg.expr)), Expr::Const(Datum::Text("f".into()))),
-                ];
-                fold(Expr::Case { branches, otherwise: Box::new(Expr::Const(Datum::Null)) })
+                fold(Expr::Call { function: Function::BoolText, args: vec![arg.expr] })
             } else {
                 let arg = self.coerce(arg, Text, CastContext::Assignment)?;
                 arg.ok_or_else(|| self.unsupported("this function call is", at))?.expr
@@ -226,11 +234,11 @@ impl Binder<'_> {
     ) -> Result<Typed, SqlError> {
         let at = call.name.span().start;
         if self.aggregates.inside {
-            return Err(self.error(codes::GROUPING_ERROR, "aggregate function calls cannot be nested", at));
+            return Err(self.error(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested", at));
         }
         if !self.aggregates.allowed {
             let message = format!("aggregate functions are not allowed in {}", self.clause);
-            return Err(self.error(codes::GROUPING_ERROR, message, at));
+            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
         }
         self.aggregates.inside = true;
         let bound = self.aggregate_parts(call, asts, scope);
@@ -240,7 +248,7 @@ impl Binder<'_> {
             None if star && name == "count" => (AggregateKind::Count, Int8, "count"),
             None if name == "count" => {
                 let message = "count(*) must be used to call a parameterless aggregate function";
-                return Err(self.error(codes::WRONG_OBJECT_TYPE, message, at));
+                return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
             }
             _ => {
                 let ty = arg.as_ref().map(|arg| arg.ty);
@@ -252,7 +260,7 @@ impl Binder<'_> {
                             types.push(self.expr(ast, scope)?.ty.base_name());
                         }
                         let message = format!("function {name}({}) does not exist", types.join(", "));
-                        return Err(self.error(codes::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
+                        return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
                     }
                 }
             }
@@ -290,7 +298,7 @@ impl Binder<'_> {
             Ast::Floor { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
                 ("floor", vec![expr])
             }
-            Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
+            Ast::Position { expr, r#in } => ("strpos", vec![r#in, expr]),
             Ast::Substring { expr, substring_from: Some(from), substring_for: Some(length), .. } => {
                 ("substring", vec![expr, from, length])
             }

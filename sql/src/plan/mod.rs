@@ -1,7 +1,7 @@
 //! The binder: from a syntax tree and the catalog to a typed plan.
 //!
-//! [`bind`] resolves names, types and parameters ([`bind_expr`], [`operators`], [`functions`]) and builds one of a few
-//! shapes of plan: a query over at most one table ([`select`]), a change of rows ([`dml`]), a change of schema
+//! [`bind`] resolves names, types and parameters ([`names`], [`coerce`], [`bind_expr`], [`operators`], [`comparison`],
+//! [`functions`]) and builds one of a few shapes of plan: a query over at most one table ([`select`]), a change of rows ([`dml`]), a change of schema
 //! ([`ddl`]). [`access`] reads the key bounds off the filter and so decides between point get, range scan and full
 //! scan; [`explain`] prints the result.
 
@@ -9,12 +9,16 @@ pub(crate) mod access;
 pub(crate) mod aggregate;
 mod bind_expr;
 mod binder;
+mod coerce;
+mod comparison;
 mod ddl;
+mod decimal;
 mod dml;
 mod explain;
 pub(crate) mod expr;
 mod fold;
 mod functions;
+mod names;
 mod operators;
 mod select;
 mod type_name;
@@ -28,9 +32,10 @@ pub(crate) use aggregate::{AggregateCall, AggregateKind};
 pub(crate) use expr::Expr;
 
 use crate::catalog::ddl::NewTable;
-use crate::catalog::{Catalog, Table};
-use crate::error::SqlError;
+use crate::catalog::{Catalog, StorageId, Table};
+use crate::error::{SqlError, SqlState};
 use crate::parse::Parsed;
+use crate::roomy;
 use crate::types::SqlType;
 use binder::Binder;
 
@@ -58,7 +63,34 @@ pub struct Plan {
     pub writes: bool,
     /// Whether it changes the schema.
     pub is_ddl: bool,
+    /// Whether it must not be part of a transaction with others.
+    pub stands_alone: bool,
+    /// What the client is told when it runs.
+    pub notices: Vec<Notice>,
     pub(crate) body: Body,
+}
+
+impl Plan {
+    /// Where the rows are that it inserts, changes or locks; `None` if it does nothing of that.
+    pub(crate) fn written_storage(&self) -> Option<StorageId> {
+        let table = match &self.body {
+            Body::Insert(plan) => &plan.table,
+            Body::Update(plan) => &plan.access.table,
+            Body::Delete(plan) => &plan.access.table,
+            Body::Select(SelectPlan { source: Source::Table(access), lock: true, .. }) => &access.table,
+            _ => return None,
+        };
+        Some(table.storage)
+    }
+}
+
+/// Something for the client that is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Its SQLSTATE.
+    pub code: SqlState,
+    /// Its text.
+    pub message: String,
 }
 
 /// What a plan does.
@@ -183,6 +215,11 @@ pub(crate) struct DeletePlan {
 /// these). `declared` are the parameter types that the client declared (`Unknown` or missing: inferred). Transaction
 /// control and SET/SHOW never come here.
 pub fn bind(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
+    // The binder itself goes down a limited way, but what it asks of the tree (where something ends) walks over all of it.
+    roomy::run(statement.is_deep(), || bind_here(statement, declared, catalog))
+}
+
+fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
     let mut binder = Binder::new(statement, declared, catalog);
     let (body, columns) = bind_tree(&mut binder, &statement.tree)?;
     let params = binder.finish_params()?;
@@ -192,7 +229,18 @@ pub fn bind(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Resu
         Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
-    Ok(Arc::new(Plan { catalog_version: catalog.version, params, columns, writes, is_ddl, body }))
+    let stands_alone = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
+    let notices = if matches!(body, Body::Explain(_)) { Vec::new() } else { binder.notices };
+    Ok(Arc::new(Plan {
+        catalog_version: catalog.version,
+        params,
+        columns,
+        writes,
+        is_ddl,
+        stands_alone,
+        notices,
+        body,
+    }))
 }
 
 /// A plan's body and the columns of its result.
@@ -227,19 +275,11 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundTree, Sql
         Statement::Drop { object_type, .. } => {
             Err(binder.unsupported(&format!("DROP {object_type} is"), tree.span().start))
         }
-        Statement::Vacuum(vacuum) => Ok((binder.maintenance(vacuum.table_name.as_ref(), "VACUUM")?, None)),
+        Statement::Vacuum(vacuum) => Ok((binder.maintenance(vacuum.table_name.as_ref(), ddl::VACUUM)?, None)),
         Statement::Analyze(analyze) => Ok((binder.maintenance(analyze.table_name.as_ref(), "ANALYZE")?, None)),
         Statement::Explain { .. } => binder.explain(tree),
-        other => Err(binder.unsupported(&format!("{} is", verb(other)), other.span().start)),
+        other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),
     }
-}
-
-/// The first words of a statement, for errors about it.
-fn verb(statement: &Statement) -> String {
-    let text = statement.to_string();
-    let words = text.split_whitespace().take_while(|w| w.bytes().all(|b| b.is_ascii_uppercase())).take(2);
-    let verb = words.collect::<Vec<_>>().join(" ");
-    if verb.is_empty() { "this statement".to_owned() } else { verb }
 }
 
 #[cfg(test)]

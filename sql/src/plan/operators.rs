@@ -5,9 +5,10 @@ use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 use super::binder::{Binder, Typed};
 use super::expr::{ArithOp, CompareOp, Expr, Function};
 use super::fold::fold;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
+use crate::parse::is_distinct;
+use crate::types::SqlType;
 use crate::types::cast::CastContext;
-use crate::types::{SqlType, codes};
 
 /// The two operands as written, for the position of an error.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
@@ -44,10 +45,14 @@ impl Binder<'_> {
             BinaryOperator::PGBitwiseXor => ArithOp::BitXor,
             BinaryOperator::PGBitwiseShiftLeft => ArithOp::ShiftLeft,
             BinaryOperator::PGBitwiseShiftRight => ArithOp::ShiftRight,
+            BinaryOperator::Custom(symbol) => match is_distinct(symbol) {
+                Some(negated) => return self.distinct(left, right, negated, ast),
+                None => return Err(self.no_operator(symbol, (left.ty, right.ty), ast)),
+            },
             other => {
                 let position = self.between(ast.0.span(), &other.to_string(), ast.1.span());
                 let message = format!("operator {other} is not supported yet");
-                return Err(SqlError::new(codes::FEATURE_NOT_SUPPORTED, message).at(position));
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
             }
         };
         self.arithmetic(arith, left, right, ast)
@@ -57,41 +62,11 @@ impl Binder<'_> {
     pub(super) fn no_operator(&self, symbol: &str, types: (SqlType, SqlType), ast: Operands<'_>) -> SqlError {
         let message = format!("operator does not exist: {} {symbol} {}", types.0.base_name(), types.1.base_name());
         let position = self.between(ast.0.span(), symbol, ast.1.span());
-        SqlError::new(codes::UNDEFINED_FUNCTION, message).at(position).hint(NO_OPERATOR_HINT)
-    }
-
-    /// Brings two operands to a type under which they can be compared; `None` if there is none.
-    pub(super) fn comparable(&mut self, left: Typed, right: Typed) -> Result<Option<(Expr, Expr)>, SqlError> {
-        let ty = match (left.ty.base(), right.ty.base()) {
-            (SqlType::Unknown, SqlType::Unknown) => SqlType::Text,
-            (SqlType::Unknown, ty) | (ty, SqlType::Unknown) if ty.is_text() => SqlType::Text,
-            (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
-            (a, b) if a == b || (a.is_text() && b.is_text()) => a,
-            (a, b) if a.is_integer() && b.is_integer() => SqlType::Int8,
-            (a, b) if a.is_number() && b.is_number() => SqlType::Float8,
-            _ => return Ok(None),
-        };
-        let left = self.coerce(left, ty, CastContext::Implicit)?;
-        let right = self.coerce(right, ty, CastContext::Implicit)?;
-        Ok(left.zip(right).map(|(left, right)| (left.expr, right.expr)))
-    }
-
-    pub(super) fn compare(
-        &mut self,
-        op: CompareOp,
-        left: Typed,
-        right: Typed,
-        ast: Operands<'_>,
-    ) -> Result<Typed, SqlError> {
-        let (types, at) = ((left.ty, right.ty), left.at);
-        let Some((left, right)) = self.comparable(left, right)? else {
-            return Err(self.no_operator(op.symbol(), types, ast));
-        };
-        let expr = Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        SqlError::new(SqlState::UNDEFINED_FUNCTION, message).at(position).hint(NO_OPERATOR_HINT)
     }
 
     fn arithmetic(&mut self, op: ArithOp, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
+        let (left, right) = (self.fresh(left), self.fresh(right));
         let (types, at) = ((left.ty, right.ty), left.at);
         let none = |this: &Self| this.no_operator(op.symbol(), types, ast);
         let integers_only = matches!(
@@ -107,7 +82,7 @@ impl Binder<'_> {
             (SqlType::Unknown, SqlType::Unknown) => {
                 let message = format!("operator is not unique: unknown {} unknown", op.symbol());
                 let position = self.between(ast.0.span(), op.symbol(), ast.1.span());
-                return Err(SqlError::new(codes::AMBIGUOUS_FUNCTION, message).at(position).hint(NOT_UNIQUE_HINT));
+                return Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message).at(position).hint(NOT_UNIQUE_HINT));
             }
             (a, b) if !(a.is_number() || a == SqlType::Unknown) || !(b.is_number() || b == SqlType::Unknown) => {
                 return Err(none(self));
@@ -134,6 +109,7 @@ impl Binder<'_> {
 
     /// `||`: of two byteas, or of texts, where one operand may be of any type.
     fn concat(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
+        let (left, right) = (self.fresh(left), self.fresh(right));
         let (types, at) = ((left.ty.base(), right.ty.base()), left.at);
         let (ty, function) = match types {
             (SqlType::Bytea, SqlType::Bytea | SqlType::Unknown) | (SqlType::Unknown, SqlType::Bytea) => {

@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use sqlparser::ast::{
     Distinct, Expr as Ast, GroupByExpr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Spanned, TableFactor, TableWithJoins, Value, Values,
+    SelectItemQualifiedWildcardKind, SetExpr, Spanned, TableFactor, TableWithJoins, Value, ValueWithSpan, Values,
 };
 use sqlparser::tokenizer::Location;
 
 use super::access::{self, TableAccess};
-use super::binder::{Binder, Scope, Typed, fold_ident};
+use super::bind_expr::literal;
+use super::binder::{Binder, Scope, Typed};
 use super::expr::Expr;
+use super::names::fold_ident;
 use super::{Aggregation, ResultColumn, SelectPlan, SortKey, Source};
 use crate::catalog::Table;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::parse::{NOWHERE, start_of};
+use crate::types::SqlType;
 use crate::types::cast::CastContext;
-use crate::types::{SqlType, codes};
 
 /// What a query gives: expressions with their names, types and origins.
 #[derive(Default)]
@@ -88,7 +90,7 @@ impl Binder<'_> {
         } else if let Some((column, at)) = aggregates.bare {
             let message =
                 format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
-            return Err(self.error(codes::GROUPING_ERROR, message, at));
+            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
         } else {
             Some(Aggregation { calls: aggregates.calls, having })
         };
@@ -167,21 +169,21 @@ impl Binder<'_> {
             _ => return Err(self.unsupported("this kind of table reference is", single.span().start)),
         };
         let table = self.table(name)?;
-        let alias_name = alias.as_ref().map(|alias| fold_ident(&alias.name));
+        let alias_name = alias.as_ref().map(|alias| self.alias(&alias.name)).transpose()?;
         let mut scope = Scope::of(&table, alias_name.as_deref());
         if let Some(alias) = alias {
             let columns = &mut scope.tables[0].columns;
             if alias.columns.len() > columns.len() {
                 let message = format!(
                     "table \"{}\" has {} columns available but {} columns specified",
-                    fold_ident(&alias.name),
+                    self.alias(&alias.name)?,
                     columns.len(),
                     alias.columns.len()
                 );
-                return Err(SqlError::new(codes::INVALID_COLUMN_REFERENCE, message));
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
             }
             for (column, renamed) in columns.iter_mut().zip(&alias.columns) {
-                column.name = fold_ident(&renamed.name);
+                column.name = self.alias(&renamed.name)?;
             }
         }
         Ok((Some(table), scope))
@@ -198,7 +200,7 @@ impl Binder<'_> {
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let value = self.expr(expr, scope)?;
-                    self.push(&mut output, value, fold_ident(alias), scope)?;
+                    self.push(&mut output, value, self.alias(alias)?, scope)?;
                 }
                 SelectItem::Wildcard(_) => self.wildcard(None, item.span().start, scope, &mut output)?,
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
@@ -244,11 +246,11 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         match table {
             None if scope.tables.is_empty() => {
-                return Err(self.error(codes::SYNTAX_ERROR, "SELECT * with no tables specified is not valid", at));
+                return Err(self.error(SqlState::SYNTAX_ERROR, "SELECT * with no tables specified is not valid", at));
             }
             Some(table) if !scope.tables.iter().any(|t| t.name == table) => {
                 let message = format!("missing FROM-clause entry for table \"{table}\"");
-                return Err(self.error(codes::UNDEFINED_TABLE, message, at));
+                return Err(self.error(SqlState::UNDEFINED_TABLE, message, at));
             }
             _ => {}
         }
@@ -266,20 +268,31 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// How many values the first row has; none at all is a syntax error.
+    pub(super) fn values_width(&self, values: &Values) -> Result<usize, SqlError> {
+        match values.rows.first().map(|row| row.content.len()) {
+            None | Some(0) => {
+                let at = values.rows.first().map_or(NOWHERE, |row| row.closing_token.0.span.start);
+                Err(self.error(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"", at))
+            }
+            Some(width) => Ok(width),
+        }
+    }
+
     fn values(&mut self, values: &Values, query: &Query) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
         self.clause = "VALUES";
         let scope = Scope::default();
-        let width = values.rows.first().map_or(0, |row| row.content.len());
+        let width = self.values_width(values)?;
         let mut columns: Vec<Vec<Typed>> = vec![Vec::new(); width];
         for row in &values.rows {
             if row.content.len() != width {
                 let at = row.content.first().map_or(NOWHERE, start_of);
-                return Err(self.error(codes::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
+                return Err(self.error(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
             }
             for (column, ast) in columns.iter_mut().zip(&row.content) {
                 if is_default(ast) {
                     let message = "DEFAULT is not allowed in this context";
-                    return Err(self.error(codes::SYNTAX_ERROR, message, start_of(ast)));
+                    return Err(self.error(SqlState::SYNTAX_ERROR, message, start_of(ast)));
                 }
                 column.push(self.expr(ast, &scope)?);
             }
@@ -339,7 +352,7 @@ impl Binder<'_> {
                         None if distinct => {
                             let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
                             let at = start_of(&key.expr);
-                            return Err(self.error(codes::INVALID_COLUMN_REFERENCE, message, at));
+                            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
                         }
                         None => {
                             output.exprs.push(value.expr);
@@ -366,25 +379,35 @@ impl Binder<'_> {
                 let Some(first) = found.next() else { return Ok(None) };
                 if found.any(|other| output.exprs[other] != output.exprs[first]) {
                     let message = format!("ORDER BY \"{name}\" is ambiguous");
-                    return Err(self.error(codes::AMBIGUOUS_COLUMN, message, ident.span.start));
+                    return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, ident.span.start));
                 }
                 Ok(Some(first))
             }
-            Ast::Value(value) => match &value.value {
-                Value::Number(digits, _) => match digits.parse::<usize>() {
-                    Ok(number) if (1..=visible).contains(&number) => Ok(Some(number - 1)),
-                    Ok(_) => {
-                        let message = format!("ORDER BY position {digits} is not in select list");
-                        Err(self.error(codes::INVALID_COLUMN_REFERENCE, message, value.span.start))
-                    }
-                    Err(_) => {
-                        Err(self.error(codes::SYNTAX_ERROR, "non-integer constant in ORDER BY", value.span.start))
-                    }
-                },
-                Value::Placeholder(_) => Ok(None),
-                _ => Err(self.error(codes::SYNTAX_ERROR, "non-integer constant in ORDER BY", value.span.start)),
+            Ast::Value(value) if !matches!(value.value, Value::Number(..) | Value::Placeholder(_)) => {
+                Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", value.span.start))
+            }
+            ast => match literal(ast) {
+                Some((value, negative)) => self.order_number(value, negative, visible).map(Some),
+                None => Ok(None),
             },
-            _ => Ok(None),
+        }
+    }
+
+    /// The output column that a number in ORDER BY means.
+    fn order_number(&self, value: &ValueWithSpan, negative: bool, visible: usize) -> Result<usize, SqlError> {
+        let at = value.span.start;
+        let Value::Number(digits, _) = &value.value else {
+            return Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", at));
+        };
+        let position = || if negative { self.before(at, "-") } else { self.position(at) };
+        match digits.parse::<usize>() {
+            Ok(number) if !negative && (1..=visible).contains(&number) => Ok(number - 1),
+            Ok(number) => {
+                let sign = if negative && number > 0 { "-" } else { "" };
+                let message = format!("ORDER BY position {sign}{number} is not in select list");
+                Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(position()))
+            }
+            Err(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY").at(position())),
         }
     }
 
@@ -420,13 +443,13 @@ impl Binder<'_> {
         let (ty, at) = (value.ty, value.at);
         if !value.expr.is_row_independent() {
             let message = format!("argument of {clause} must not contain variables");
-            return Err(self.error(codes::INVALID_COLUMN_REFERENCE, message, at));
+            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
         }
         match self.coerce(value, SqlType::Int8, CastContext::Assignment)? {
             Some(value) => Ok(value.expr),
             None => {
                 let message = format!("argument of {clause} must be type bigint, not type {}", ty.base_name());
-                Err(self.error(codes::DATATYPE_MISMATCH, message, at))
+                Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
             }
         }
     }
@@ -440,7 +463,7 @@ impl Binder<'_> {
         }
         if collapsed {
             let message = format!("{} is not allowed with DISTINCT or aggregate functions", lock_name(lock));
-            return Err(SqlError::new(codes::FEATURE_NOT_SUPPORTED, message));
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         Ok(true)
     }

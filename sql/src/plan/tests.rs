@@ -3,6 +3,7 @@
 use super::*;
 use crate::catalog::{Column, ColumnId, StorageId, TableId};
 use crate::parse::parse;
+use crate::types::Datum;
 
 fn catalog() -> Catalog {
     let column =
@@ -89,7 +90,8 @@ fn access_paths() {
     assert_eq!(first("select * from t where a = 1 order by b desc"), ["Range Scan Backward on t", "Key: (a = 1)"]);
     assert_eq!(first("select * from t order by a, b"), ["Full Scan on t"]);
     assert_eq!(first("select * from t order by a, b desc")[0], "Sort");
-    assert_eq!(first("select * from t where a > 1.5")[0], "Full Scan on t");
+    assert_eq!(first("select * from t where a > 1.5"), ["Range Scan on t", "Key: (a > 1)"]);
+    assert_eq!(first("select * from t where a > f")[0], "Full Scan on t");
 }
 
 #[test]
@@ -144,4 +146,120 @@ fn long_chains_bind() {
     assert!(plan(&sql).is_ok());
     let sql = format!("select {}1{}", "(".repeat(45), ")".repeat(45));
     assert!(plan(&sql).is_ok());
+}
+
+/// What the parser lets through must be bound, shown, evaluated and freed on the stack of a worker thread.
+#[test]
+fn the_deepest_expressions_do_not_overflow_the_stack() {
+    let work = || {
+        let half = format!("{})", " + a".repeat(450));
+        for sql in [format!("select ((a{half}{half} from t"), format!("select a from t where ((a{half}{half} > 0")] {
+            let bound = plan(&sql).unwrap();
+            assert!(!explain(&sql).is_empty());
+            let Body::Select(select) = &bound.body else { panic!("no query") };
+            let expr = select.filter.as_ref().unwrap_or(&select.output[0]);
+            let row = vec![Datum::Int(1); 8];
+            let value = crate::exec::eval::eval(expr, &row, &env()).unwrap().into_owned();
+            assert!([Datum::Int(901), Datum::Bool(true)].contains(&value), "{value:?}");
+            assert_eq!(expr.clone(), *expr);
+        }
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
+}
+
+fn env() -> crate::exec::eval::Env<'static> {
+    let zone = Box::leak(Box::new(crate::types::TimeZone::utc()));
+    crate::exec::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
+}
+
+fn nodes(expr: &Expr) -> usize {
+    1 + expr.children().into_iter().map(nodes).sum::<usize>()
+}
+
+/// Each level carried two copies of the one below: forty of them made 2^40 nodes.
+#[test]
+fn operands_that_are_used_twice_are_not_copied() {
+    let nested = |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(40), close.repeat(40));
+    let texts = [
+        nested("nullif(", "n", ", 1)"),
+        nested("((", "a + a > 3", ") between false and true)"),
+        nested("case (", "a + a", ") when 1 then 1 else 2 end"),
+        nested("((", "a + a", ", 1) in ((1, 1), (2, 2)))::int::text::int"),
+    ];
+    for (at, text) in texts.iter().enumerate() {
+        let bound = plan(&format!("select {text} from t")).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let Body::Select(select) = &bound.body else { panic!("no query") };
+        let count = nodes(&select.output[0]);
+        assert!(count < 2000, "text {at} has {count} nodes");
+    }
+    let mut text = "a > 1".to_owned();
+    for _ in 0..40 {
+        text = format!("concat({text}) = 't'");
+    }
+    let bound = plan(&format!("select {text} from t")).unwrap();
+    let Body::Select(select) = &bound.body else { panic!("no query") };
+    assert!(nodes(&select.output[0]) < 2000);
+}
+
+/// Every literal looked for its place from the beginning of the text.
+#[test]
+fn many_literals_bind_in_linear_time() {
+    let rows = vec!["(1, 'x', '2024-01-01 10:00')"; 60_000].join(", ");
+    assert!(plan(&format!("insert into t (a, b, at) values {rows}")).is_ok());
+}
+
+/// Rows of VALUES were as wide as the table, whatever was given.
+#[test]
+fn rows_to_insert_are_as_wide_as_what_is_given() {
+    let bound = plan("insert into t (b, a) values ('x', 1), ('y', 2)").unwrap();
+    let Body::Insert(insert) = &bound.body else { panic!("no INSERT") };
+    let Source::Values(rows) = &insert.source.source else { panic!("no VALUES") };
+    assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
+    let columns = insert.columns.as_ref().unwrap();
+    assert_eq!(columns[..3], [Expr::Column(1), Expr::Column(0), Expr::Const(Datum::Null)]);
+    let sql = format!("insert into t (a) values (1){}", ",(1)".repeat(300_000));
+    assert_eq!(error(&sql).0, "54000 INSERT has 300001 rows, of at most 300000");
+}
+
+/// The value would have been kept with every cached plan.
+#[test]
+fn large_constants_are_not_computed_ahead() {
+    let output = |sql: &str| {
+        let bound = plan(sql).unwrap();
+        let Body::Select(select) = &bound.body else { panic!("no query") };
+        select.output[0].clone()
+    };
+    assert!(matches!(output("select repeat('x', 100)"), Expr::Const(_)));
+    assert!(matches!(output("select repeat('x', 10000)"), Expr::Call { .. }));
+}
+
+#[test]
+fn long_lists_are_key_lookups_and_sorted_sets() {
+    let list = |count: i32| (0..count).rev().map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+    let narrow = |sql: &str| {
+        let column = |id, name: &str| Column {
+            id: ColumnId(id),
+            name: name.to_owned(),
+            ty: SqlType::Int4,
+            not_null: true,
+            default: None,
+        };
+        let table = Table {
+            id: TableId(16_385),
+            storage: StorageId(16_385),
+            name: "k".to_owned(),
+            columns: vec![column(1, "id"), column(2, "v")],
+            primary_key: vec![0],
+            key_name: "k_pkey".to_owned(),
+        };
+        bind(&parse(sql).unwrap()[0], &[], &Catalog::new(1, [table])).unwrap()
+    };
+    for (count, points) in [(5000, true), (65_536, true), (65_537, false)] {
+        let bound = narrow(&format!("select * from k where id in ({})", list(count)));
+        let Body::Select(SelectPlan { source: Source::Table(access), .. }) = &bound.body else { panic!("no table") };
+        assert_eq!(matches!(access.path, AccessPath::Points(_)), points, "{count}");
+    }
+    let bound = narrow(&format!("select * from k where v not in ({}, null)", list(5000)));
+    let Body::Select(select) = &bound.body else { panic!("no query") };
+    assert!(matches!(select.filter, Some(Expr::InSet { with_null: true, negated: true, .. })), "{:?}", select.filter);
 }

@@ -3,8 +3,8 @@
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Spanned, TimezoneInfo};
 use sqlparser::tokenizer::Location;
 
-use crate::error::SqlError;
-use crate::types::{MAX_VARCHAR, SqlType, codes};
+use crate::error::{SqlError, SqlState};
+use crate::types::{MAX_VARCHAR, SqlType};
 
 /// Where the name of a type is, if the parser tells.
 pub(super) fn location(name: &DataType) -> Option<Location> {
@@ -39,15 +39,17 @@ pub(super) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
 }
 
 fn missing(name: &str) -> SqlError {
-    SqlError::new(codes::FEATURE_NOT_SUPPORTED, format!("type {name} is not supported yet"))
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("type {name} is not supported yet"))
 }
 
 fn float(bits: u64) -> Result<SqlType, SqlError> {
     match bits {
-        0 => Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")),
+        0 => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")),
         1..=24 => Err(missing("real")),
         25..=53 => Ok(SqlType::Float8),
-        _ => Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits")),
+        _ => {
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits"))
+        }
     }
 }
 
@@ -55,14 +57,14 @@ fn varchar(length: Option<&CharacterLength>) -> Result<SqlType, SqlError> {
     match length {
         None => Ok(SqlType::Varchar(None)),
         Some(CharacterLength::IntegerLength { length: 0, .. }) => {
-            Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
         }
         Some(CharacterLength::IntegerLength { length, .. }) if *length <= MAX_VARCHAR => {
             Ok(SqlType::Varchar(u32::try_from(*length).ok()))
         }
         Some(_) => {
             let message = format!("length for type varchar cannot exceed {MAX_VARCHAR}");
-            Err(SqlError::new(codes::INVALID_PARAMETER_VALUE, message))
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
         }
     }
 }
@@ -129,5 +131,5 @@ fn custom(name: &sqlparser::ast::ObjectName, modifiers: &[String]) -> Result<Sql
     if lacking.contains(&word.as_str()) {
         return Err(missing(&word));
     }
-    Err(SqlError::new(codes::UNDEFINED_OBJECT, format!("type \"{word}\" does not exist")))
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{word}\" does not exist")))
 }

@@ -1,9 +1,12 @@
 //! One connection: its startup, then messages in and replies out until one side leaves.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use futures::FutureExt;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, SecretKey};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
@@ -35,7 +38,8 @@ const KEEP_BYTES: usize = 64 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
-/// Serves one connection until it ends. `permit` counts it among the handshakes until it is a session.
+/// Serves one connection until it ends. `permit` counts it among the handshakes until it is a session. A panic ends this connection and no
+/// other: the client is told, if it can still be.
 pub(crate) async fn run<R: AsyncRead + Unpin>(
     node: Arc<Node>,
     reader: R,
@@ -45,15 +49,10 @@ pub(crate) async fn run<R: AsyncRead + Unpin>(
 ) {
     let out = Output::new(writer, node.config.reply_buffer_bytes);
     let mut connection = Connection { node, reader, input: BytesMut::new(), out };
-    let ended = match connection.begin(permit, &stop).await {
-        // The session's place is free again before the goodbyes.
-        Ok(Some((session, registered))) => connection.converse(session, registered).await,
-        Ok(None) => Ok(()),
-        Err(fault) => Err(fault),
-    };
-    match ended {
-        Ok(()) => connection.close().await,
-        Err(fault) => connection.fail(fault).await,
+    match AssertUnwindSafe(connection.serve(permit, &stop)).catch_unwind().await {
+        Ok(Ok(())) => connection.close().await,
+        Ok(Err(fault)) => connection.fail(fault).await,
+        Err(panic) => connection.panicked(panic).await,
     }
 }
 
@@ -73,6 +72,14 @@ enum Wait {
 }
 
 impl<R: AsyncRead + Unpin> Connection<R> {
+    async fn serve(&mut self, permit: OwnedSemaphorePermit, stop: &CancellationToken) -> Result<(), Fault> {
+        match self.begin(permit, stop).await? {
+            // The session's place is free again before the goodbyes.
+            Some((session, registered)) => self.converse(session, registered).await,
+            None => Ok(()),
+        }
+    }
+
     /// The startup: `None` if the connection was only for a cancel, or the client left.
     async fn begin(
         &mut self,
@@ -224,6 +231,16 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
+    /// Says that something is broken here, then closes. What was being written may be half a message.
+    async fn panicked(mut self, panic: Box<dyn Any + Send>) {
+        let why = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        tracing::error!("a connection failed: {}", why.unwrap_or("a panic without a message"));
+        self.node.metrics.panic();
+        self.out.discard();
+        let error = SqlError::new(SqlState::INTERNAL_ERROR, "internal error: the session has failed");
+        self.fail(Fault::Fatal(error)).await;
+    }
+
     /// Sends what waits, says goodbye, and reads for a moment what the client still sends.
     async fn close(mut self) {
         let deadline = clock::instant() + LINGER;
@@ -252,5 +269,42 @@ async fn idle_too_long(limit: Option<(Instant, SqlError)>) -> SqlError {
             error
         }
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::ReadBuf;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A client whose first bytes make the server panic.
+    struct Broken(bool);
+
+    impl AsyncRead for Broken {
+        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+            assert!(std::mem::replace(&mut self.0, true), "planted");
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// A panic took the connection away without a word, and nobody counted it.
+    #[tokio::test]
+    async fn a_panic_is_told_to_the_client_and_counted() {
+        let registry = prometheus::Registry::new();
+        let server = crate::server::tests::server(&registry);
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        run(server.node.clone(), Broken(false), Box::new(ours), permit, CancellationToken::new()).await;
+        let mut received = Vec::new();
+        theirs.read_to_end(&mut received).await.unwrap();
+        let text = received.escape_ascii().to_string();
+        assert!(text.starts_with("E") && text.contains("SFATAL") && text.contains("CXX000"), "{text}");
+        let metrics = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert!(metrics.contains("sql_panics_total 1"), "{metrics}");
     }
 }

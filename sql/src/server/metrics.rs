@@ -22,6 +22,7 @@ pub struct SqlMetrics {
     errors: Vec<IntCounter>,
     retries: IntCounter,
     bindings: IntCounter,
+    panics: IntCounter,
     requests: Histogram,
 }
 
@@ -35,6 +36,7 @@ impl SqlMetrics {
         let errors = IntCounterVec::new(Opts::new("sql_errors_total", "Errors given to clients"), &["class"])?;
         let retries = IntCounter::new("sql_statement_retries_total", "Statements run again after a conflict")?;
         let bindings = IntCounter::new("sql_bindings_total", "Statements bound because no cached plan held")?;
+        let panics = IntCounter::new("sql_panics_total", "Connections that ended in a panic: defects")?;
         let opts = HistogramOpts::new("sql_request_seconds", "From a request's first message to ReadyForQuery")
             .buckets(prometheus::exponential_buckets(0.00005, 2.0, 20)?);
         let requests = Histogram::with_opts(opts)?;
@@ -45,6 +47,7 @@ impl SqlMetrics {
         registry.register(Box::new(errors.clone()))?;
         registry.register(Box::new(retries.clone()))?;
         registry.register(Box::new(bindings.clone()))?;
+        registry.register(Box::new(panics.clone()))?;
         registry.register(Box::new(requests.clone()))?;
         Ok(SqlMetrics {
             connections,
@@ -54,6 +57,7 @@ impl SqlMetrics {
             errors: CLASSES.iter().map(|class| errors.with_label_values(&[class])).collect(),
             retries,
             bindings,
+            panics,
             requests,
         })
     }
@@ -98,6 +102,11 @@ impl SqlMetrics {
     /// A statement was bound.
     pub(crate) fn binding(&self) {
         self.bindings.inc();
+    }
+
+    /// A connection ended in a panic.
+    pub(crate) fn panic(&self) {
+        self.panics.inc();
     }
 
     /// A connection was refused for the number of them.

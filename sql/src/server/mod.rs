@@ -3,10 +3,12 @@
 //! [`SqlServer::serve`] accepts connections and gives each a task ([`connection`]): bytes pass the gateway ([`frame`]; before the
 //! session exists, [`startup`]), messages go to the [`crate::session`], replies come back buffered. What all connections of a
 //! node share is the [`Node`]; the [`registry`] is how a CancelRequest on one connection reaches the statement of another.
+//! Before there is a server, [`turn_away`] answers who comes early.
 
 pub(crate) mod clock;
 mod config;
 mod connection;
+mod early;
 mod frame;
 mod metrics;
 mod registry;
@@ -24,6 +26,7 @@ use txn::Database;
 use crate::catalog::CatalogCache;
 use crate::session::fault::Fault;
 pub use config::SqlConfig;
+pub use early::turn_away;
 pub(crate) use frame::{Frontend, violation};
 pub use metrics::SqlMetrics;
 use registry::Registry;
@@ -117,5 +120,34 @@ impl SqlServer {
         let stop = stop.clone();
         let (reader, writer) = stream.into_split();
         tasks.spawn(async move { connection::run(node, reader, Box::new(writer), permit, stop).await });
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    //! Servers and sessions for unit tests.
+
+    use kv::client::Client;
+    use kv::memory::MemoryCluster;
+    use tso::TsoClient;
+
+    use super::*;
+    use crate::session::Session;
+    use crate::session::interrupt::Interrupt;
+    use crate::session::settings::Settings;
+
+    /// A server over a cluster in memory.
+    pub(crate) fn server(registry: &prometheus::Registry) -> Arc<SqlServer> {
+        let cluster = MemoryCluster::new();
+        let tso = TsoClient::new(cluster.tso());
+        let db = Database::new(Client::new(Arc::new(cluster)), tso);
+        SqlServer::new(db, SqlConfig::default(), SqlMetrics::new(registry).unwrap())
+    }
+
+    /// A session of such a server.
+    pub(crate) fn session() -> Session {
+        let node = server(&prometheus::Registry::new()).node.clone();
+        let (user, database) = ("ann".to_owned(), node.config.database.clone());
+        Session::new(node, user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
     }
 }

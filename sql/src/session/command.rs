@@ -178,7 +178,7 @@ impl Session {
     fn discard(&mut self, what: Discard) -> Result<Reply, Fault> {
         match what {
             Discard::All => {
-                self.state.check_outside_block("DISCARD ALL")?;
+                self.state.check_outside_block("DISCARD ALL", false)?;
                 self.settings.reset_all();
                 self.statements.clear();
                 self.portals.clear();
@@ -197,10 +197,10 @@ impl Session {
     fn deallocate(&mut self, name: Option<&str>) -> Result<Reply, Fault> {
         match name {
             None => {
-                self.statements.retain(|name, _| name.is_empty());
+                self.statements.clear_named();
                 Ok(Reply::Tag("DEALLOCATE ALL"))
             }
-            Some(name) if !name.is_empty() && self.statements.remove(name).is_some() => Ok(Reply::Tag("DEALLOCATE")),
+            Some(name) if !name.is_empty() && self.statements.remove(name) => Ok(Reply::Tag("DEALLOCATE")),
             Some(name) => Err(super::extended::no_statement(name).into()),
         }
     }
@@ -211,7 +211,7 @@ impl Session {
                 self.portals.clear();
                 Ok(Reply::Tag("CLOSE CURSOR ALL"))
             }
-            Some(name) if !name.is_empty() && self.portals.remove(name).is_some() => Ok(Reply::Tag("CLOSE CURSOR")),
+            Some(name) if !name.is_empty() && self.portals.remove(name) => Ok(Reply::Tag("CLOSE CURSOR")),
             Some(name) => {
                 let message = format!("cursor \"{name}\" does not exist");
                 Err(SqlError::new(SqlState::INVALID_CURSOR_NAME, message).into())

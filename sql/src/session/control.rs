@@ -2,8 +2,8 @@
 //! they never reach the binder, because the common ones must cost next to nothing, and because the general parser does not
 //! know some of them (ABORT, DEFERRABLE). Pure: text in, a [`Control`] out.
 
-use super::lexer::{Lexer, Spanned, Token};
 use crate::error::{SqlError, SqlState};
+use crate::lexer::{Lexer, Spanned, Token};
 
 /// A statement that the session itself carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]

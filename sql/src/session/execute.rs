@@ -6,15 +6,16 @@ use std::time::Duration;
 use pgwire::messages::response::CommandComplete;
 
 use super::fault::Fault;
-use super::output::Output;
+use super::output::{Notice, Output};
 use super::rows::put_row;
 use super::settings::Settings;
 use super::state::Block;
 use super::statement::{Body, Bound, Call, Query, Run};
-use super::{Active, Session, control, lexer};
-use crate::catalog::{Catalog, constraint_error};
+use super::{Active, Session, control};
+use crate::catalog::{Catalog, CatalogCache, constraint_error};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{ExecContext, Execution, Tag};
+use crate::lexer;
 use crate::parse;
 use crate::plan;
 use crate::server::clock;
@@ -84,7 +85,7 @@ impl Session {
                 node.db.begin().await.map_err(Fault::from)
             };
             let txn = self.interrupt.guard(self.deadline, begin).await?;
-            self.active = Some(Active { txn, catalog: None, own_schema: false });
+            self.active = Some(Active { txn, catalog: None, own_schema: false, written: Vec::new() });
         }
         self.active.as_mut().ok_or_else(|| Fault::Statement(lost_transaction()))
     }
@@ -137,9 +138,15 @@ impl Session {
         if bound.plan.writes {
             self.state.check_write(&query.command)?;
         }
+        if bound.plan.stands_alone {
+            self.state.check_outside_block(&query.command, self.executed > 0)?;
+        }
         self.node.metrics.statement(&query.command);
         self.executed += 1;
-        self.active().await?;
+        let active = self.active().await?;
+        if let Some(storage) = bound.plan.written_storage().filter(|storage| !active.written.contains(storage)) {
+            active.written.push(storage);
+        }
         let execution = Execution::new(bound.plan.clone(), params)?;
         Ok(Run { bound, execution, formats, alone, finished: false })
     }
@@ -171,6 +178,9 @@ impl Session {
             active.catalog = None;
             active.own_schema = true;
         }
+        for notice in &run.bound.plan.notices {
+            self.notify(&Notice::note(notice.code, notice.message.as_str()), out)?;
+        }
         Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
     }
 
@@ -201,21 +211,20 @@ impl Session {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let mut conflict = conflict;
-        for attempt in 0..MAX_RETRIES {
-            if !out.take_back_to(replay.mark) {
-                break;
-            }
+        let mut attempt = 0;
+        while self.may_retry(attempt) && out.take_back_to(replay.mark) {
             self.wait_to_retry(attempt).await?;
             match self.run_once(&replay.call, commit, out).await {
                 Err(Fault::Retry(error)) => conflict = error,
                 other => return other,
             }
+            attempt += 1;
         }
         Err(Fault::Statement(conflict))
     }
 
     async fn run_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
-        self.open(self.shift);
+        self.reopen(self.shift);
         let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
@@ -250,14 +259,24 @@ impl Session {
     }
 
     /// Whether an error of a statement that stands alone allows another run.
-    pub(crate) fn may_retry(attempt: u32) -> bool {
-        attempt < MAX_RETRIES
+    pub(crate) fn may_retry(&self, attempt: u32) -> bool {
+        attempt < MAX_RETRIES && clock::instant() < self.retry_until
     }
 }
 
 /// Commits, to the end. What violates a constraint is told in the words of the constraint.
-pub(crate) async fn commit(active: Active, settings: &Settings) -> Result<(), Fault> {
-    let Active { txn, catalog, .. } = active;
+///
+/// What is written to a table that another transaction has dropped or truncated meanwhile would be lost although it was committed. As
+/// far as this node knows of the other one, that is a conflict.
+pub(crate) async fn commit(active: Active, settings: &Settings, cache: &CatalogCache) -> Result<(), Fault> {
+    let Active { txn, catalog, own_schema, written } = active;
+    if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
+        && cache.has_given_up(catalog, &written)
+    {
+        let message = "could not serialize access due to concurrent update";
+        let detail = "A table that it writes to was dropped or truncated.";
+        return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message).detail(detail).into());
+    }
     let Err(error) = txn.commit().await else {
         return Ok(());
     };

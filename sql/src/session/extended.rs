@@ -13,18 +13,21 @@ use pgwire::messages::extendedquery::{
 };
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
+use super::Session;
 use super::execute::{Progress, Replay, changed_result};
 use super::fault::Fault;
 use super::output::Output;
 use super::rows::Formats;
 use super::state::Block;
 use super::statement::{Action, Body, Bound, Call, Portal, Prepared, Run, describe, listing_columns};
-use super::{MAX_PORTALS, MAX_STATEMENTS, Session};
 use crate::error::{SqlError, SqlState};
 use crate::server::violation;
 use crate::session::command::Reply;
 use crate::session::control::Control;
 use crate::types::{Datum, SqlType};
+
+/// How many times as much memory as its text a plan takes, about.
+const PLAN_WEIGHT: usize = 16;
 
 impl Session {
     /// Parse: prepares a statement, and says at once what is wrong with it.
@@ -32,12 +35,12 @@ impl Session {
         let name = message.name.unwrap_or_default();
         if name.is_empty() {
             self.statements.remove("");
-        } else if self.statements.contains_key(&name) {
+        } else if self.statements.get(&name).is_some() {
             let error = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, error).into());
-        } else if self.statements.len() > MAX_STATEMENTS {
-            return Err(too_many("prepared statements").into());
         }
+        let bytes = message.query.len().saturating_mul(PLAN_WEIGHT);
+        self.statements.check_room(&name, bytes)?;
         let declared = declared_types(&message.type_oids)?;
         let (body, shift) = self.read_single(&message.query, &declared)?;
         if !ends_transaction(&body) && !matches!(body, Body::Empty) {
@@ -54,7 +57,7 @@ impl Session {
             }
             Body::Empty => None,
         };
-        self.statements.insert(name, Prepared { body, bound, shift });
+        self.statements.insert(name, Prepared { body, bound, shift }, bytes);
         out.put(&ParseComplete::new())?;
         Ok(())
     }
@@ -74,13 +77,12 @@ impl Session {
         if !ends_transaction(&prepared.body) {
             self.state.check_alive()?;
         }
-        if !name.is_empty() && self.portals.contains_key(name) {
+        if !name.is_empty() && self.portals.get(name).is_some() {
             let error = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, error).into());
         }
-        if self.portals.len() > MAX_PORTALS {
-            return Err(too_many("portals").into());
-        }
+        let bytes = message.parameters.iter().flatten().map(|value| value.len() + size_of::<Datum>()).sum();
+        self.portals.check_room(name, bytes)?;
         self.open(prepared.shift);
         let columns = |count: Option<usize>| {
             Formats::read(&message.result_column_format_codes, count, |columns| {
@@ -102,7 +104,7 @@ impl Session {
                 Portal { action: Action::Call(Box::new(call)), formats, shift: prepared.shift }
             }
         };
-        self.portals.insert(name.to_owned(), portal);
+        self.portals.insert(name.to_owned(), portal, bytes);
         out.put(&BindComplete::new())?;
         Ok(())
     }
@@ -158,18 +160,18 @@ impl Session {
     /// Execute: runs a portal, or goes on with it.
     pub(crate) async fn execute(&mut self, message: &Execute, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
-        let Some(mut portal) = self.portals.remove(name) else {
+        let Some(mut portal) = self.portals.take(name) else {
             return Err(no_portal(name).into());
         };
         // As in PostgreSQL, a limit that is not positive is none.
         let limit = usize::try_from(message.max_rows).unwrap_or(0);
-        self.open(portal.shift);
+        self.open(portal.value.shift);
         self.replay = None;
         self.last_complete = None;
-        self.run_portal(&mut portal, limit, out).await?;
+        self.run_portal(&mut portal.value, limit, out).await?;
         // COMMIT and ROLLBACK take all portals with them.
         if self.state.block() != Block::Idle {
-            self.portals.insert(name.to_owned(), portal);
+            self.portals.put_back(name.to_owned(), portal);
         }
         Ok(())
     }
@@ -231,7 +233,9 @@ impl Session {
             return Err(changed_result().into());
         }
         call.bound = bound;
-        let alone = self.state.block() == Block::Implicit && self.executed == 0 && limit == 0;
+        // Without rows a limit limits nothing; some drivers send one all the same.
+        let whole = limit == 0 || call.bound.plan.columns.is_none();
+        let alone = self.state.block() == Block::Implicit && self.executed == 0 && whole;
         let sync_follows = self.sync_follows;
         if alone && call.bound.plan.writes {
             let replay = Replay { call: Box::new(call.clone()), mark: out.position() };
@@ -355,10 +359,6 @@ pub(crate) fn no_statement(name: &str) -> SqlError {
 
 fn no_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
-}
-
-fn too_many(what: &str) -> SqlError {
-    SqlError::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, format!("too many {what} in one session"))
 }
 
 fn ends_transaction(body: &Body) -> bool {

@@ -1,7 +1,7 @@
 //! A session: what one connection has between its messages, and what each message does to it.
 //!
 //! The connection loop ([`crate::server`]) hands over checked messages; [`Session::handle`] answers them into the [`Output`].
-//! Below it, one concept each: the transaction state ([`state`]), the session's own statements ([`control`], parsed from [`lexer`]'s
+//! Below it, one concept each: the transaction state ([`state`]), the session's own statements ([`control`], parsed from [`crate::lexer`]'s
 //! tokens, carried out by [`command`]), settings ([`settings`]), the simple ([`simple`]) and the extended ([`extended`]) protocol, the running of
 //! plans ([`execute`]), and how a running statement is stopped ([`interrupt`]).
 //!
@@ -18,7 +18,7 @@ pub(crate) mod execute;
 pub(crate) mod extended;
 pub(crate) mod fault;
 pub(crate) mod interrupt;
-pub(crate) mod lexer;
+pub(crate) mod kept;
 pub(crate) mod output;
 pub(crate) mod plans;
 pub(crate) mod rows;
@@ -27,7 +27,6 @@ pub(crate) mod simple;
 pub(crate) mod state;
 pub(crate) mod statement;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,24 +35,29 @@ use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
 use tokio::time::Instant;
 use txn::Transaction;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, StorageId};
 use crate::error::{SqlError, SqlState};
 use crate::server::{Frontend, Node, clock};
 use crate::types::SqlType;
 use execute::Replay;
 use fault::Fault;
 use interrupt::{Interrupt, shutdown_error};
+use kept::{Kept, Limits};
 use output::{Notice, Output, Severity};
 use plans::PlanCache;
 use settings::Settings;
 use state::{Block, Fate, TxnState};
 use statement::{Bound, Portal, Prepared, Query};
 
-/// Prepared statements of one session; one more is refused with 53400.
-pub(crate) const MAX_STATEMENTS: usize = 10_000;
+/// Prepared statements of one session.
+const STATEMENTS: Limits = Limits { what: "prepared statements", count: 10_000, bytes: 128 << 20 };
 
-/// Portals of one session; one more is refused with 53400.
-pub(crate) const MAX_PORTALS: usize = 1_000;
+/// Portals of one session, by the values of their parameters.
+const PORTALS: Limits = Limits { what: "portals", count: 1_000, bytes: 64 << 20 };
+
+/// A statement that meets conflicts is run again only within this time of its beginning. It is shorter than the wait for another
+/// transaction's lock: who has waited that long in vain should not be made to wait ten times.
+const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
 /// What the connection does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,8 @@ pub(crate) struct Active {
     pub(crate) catalog: Option<Arc<Catalog>>,
     /// Whether it changed the schema.
     pub(crate) own_schema: bool,
+    /// Where the rows of the tables are that it writes to.
+    pub(crate) written: Vec<StorageId>,
 }
 
 /// The state of one connection.
@@ -88,11 +94,13 @@ pub(crate) struct Session {
     /// The declared types of a statement without any.
     pub(crate) no_types: Arc<[SqlType]>,
     /// Prepared statements; the unnamed one has the empty name.
-    pub(crate) statements: HashMap<String, Prepared>,
+    pub(crate) statements: Kept<Prepared>,
     /// Portals; the unnamed one has the empty name.
-    pub(crate) portals: HashMap<String, Portal>,
-    /// When the running statement has to stop.
+    pub(crate) portals: Kept<Portal>,
+    /// When the running statement has to stop, however often it was run.
     pub(crate) deadline: Option<Instant>,
+    /// Until when it may be run again.
+    pub(crate) retry_until: Instant,
     /// Characters before the running statement in the text that the client sent.
     pub(crate) shift: u32,
     /// The pipeline failed; skip to its Sync.
@@ -127,9 +135,10 @@ impl Session {
             now: 0,
             plans: PlanCache::new(),
             no_types: Arc::new([]),
-            statements: HashMap::new(),
-            portals: HashMap::new(),
+            statements: Kept::new(STATEMENTS),
+            portals: Kept::new(PORTALS),
             deadline: None,
+            retry_until: clock::instant(),
             shift: 0,
             skipping: false,
             sync_follows: false,
@@ -255,8 +264,15 @@ impl Session {
 
     /// A statement begins: its time runs, and outside of a block it gets a transaction.
     pub(crate) fn open(&mut self, shift: u32) {
+        let now = clock::instant();
+        self.deadline = self.settings.statement_timeout().map(|limit| now + limit);
+        self.retry_until = now + RETRY_WINDOW;
+        self.reopen(shift);
+    }
+
+    /// The same statement begins anew after a conflict: its time runs on.
+    pub(crate) fn reopen(&mut self, shift: u32) {
         self.shift = shift;
-        self.deadline = self.settings.statement_timeout().map(|limit| clock::instant() + limit);
         if self.state.block() == Block::Idle {
             self.now = clock::micros();
             self.executed = 0;
@@ -270,7 +286,7 @@ impl Session {
         self.replay = None;
         self.executed = 0;
         let result = match (self.active.take(), fate) {
-            (Some(active), Fate::Commit) => execute::commit(active, &self.settings).await,
+            (Some(active), Fate::Commit) => execute::commit(active, &self.settings, &self.node.catalog).await,
             (_, Fate::Commit) => Ok(()),
             (_, Fate::Rollback) => {
                 self.settings.rollback();
@@ -324,4 +340,30 @@ impl Session {
 
 fn function_call_error() -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "the function call protocol is not supported")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every run of a statement that met a conflict had the whole time anew, and one that had waited for a lock in vain waited ten times.
+    #[tokio::test(start_paused = true)]
+    async fn all_runs_of_a_statement_share_its_time() {
+        let mut session = crate::server::tests::session();
+        session.settings.set("statement_timeout", Some(&["2000".to_owned()]), false).unwrap();
+        session.settings.commit();
+        session.open(0);
+        let (deadline, until) = (session.deadline, session.retry_until);
+        assert!(session.may_retry(0) && !session.may_retry(10));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        session.wait_to_retry(0).await.unwrap();
+        session.reopen(0);
+        assert_eq!((session.deadline, session.retry_until), (deadline, until));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(session.wait_to_retry(1).await.unwrap_err().into_statement().unwrap().code.0, "57014");
+        tokio::time::advance(RETRY_WINDOW).await;
+        assert!(!session.may_retry(1), "it has waited long enough");
+        session.open(0);
+        assert!(session.may_retry(0) && session.deadline > deadline, "the next statement has its own time");
+    }
 }

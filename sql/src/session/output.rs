@@ -57,6 +57,11 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
+    /// Something worth knowing.
+    pub(crate) fn note(code: SqlState, message: impl Into<String>) -> Notice {
+        Notice { level: Level::Notice, code, message: message.into() }
+    }
+
     /// A warning.
     pub(crate) fn warning(code: SqlState, message: impl Into<String>) -> Notice {
         Notice { level: Level::Warning, code, message: message.into() }
@@ -141,6 +146,11 @@ impl Output {
             }
             _ => false,
         }
+    }
+
+    /// Drops everything that has not been written, whole messages or not.
+    pub(crate) fn discard(&mut self) {
+        self.buffer.clear();
     }
 
     /// Whether so much waits that it should be written.

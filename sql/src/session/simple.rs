@@ -8,12 +8,16 @@ use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
 use super::Session;
 use super::fault::Fault;
-use super::lexer::{self, Piece};
 use super::output::Output;
 use super::rows::Formats;
 use super::state::Block;
 use super::statement::{Body, Call, describe};
+use crate::error::{SqlError, SqlState};
+use crate::lexer::{self, Piece};
 use crate::session::command::Reply;
+
+/// Most statements of one query string.
+const MAX_STATEMENTS: usize = 100_000;
 
 impl Session {
     /// Answers a query string, up to ReadyForQuery.
@@ -30,32 +34,50 @@ impl Session {
 
     async fn run_string(&mut self, text: &str, out: &mut Output) -> Result<(), Fault> {
         let pieces = lexer::split(text);
-        let mut bodies = Vec::with_capacity(pieces.len());
-        for Piece { text, shift } in pieces {
-            self.shift = shift;
-            let body = self.read(text, &[])?;
-            if !matches!(body, Body::Empty) {
-                bodies.push((body, shift));
+        match pieces.as_slice() {
+            [] => {
+                out.put(&EmptyQueryResponse::new())?;
+                Ok(())
             }
+            [piece] => {
+                self.shift = piece.shift;
+                let body = self.read(piece.text, &[])?;
+                if matches!(body, Body::Empty) {
+                    out.put(&EmptyQueryResponse::new())?;
+                    return Ok(());
+                }
+                let tag = self.run_alone(&body, piece.shift, out).await?;
+                out.put(&CommandComplete::new(tag))?;
+                Ok(())
+            }
+            several => self.run_several(several, out).await,
         }
-        let Some((last, others)) = bodies.split_last() else {
-            out.put(&EmptyQueryResponse::new())?;
-            return Ok(());
-        };
-        for (body, shift) in others {
-            self.open(*shift);
-            let tag = self.run_body(body, false, out).await?;
+    }
+
+    /// Runs statements one after the other in one transaction. First all of them are parsed; the trees are not kept, for there may be a
+    /// million of them.
+    async fn run_several(&mut self, pieces: &[Piece<'_>], out: &mut Output) -> Result<(), Fault> {
+        if pieces.len() > MAX_STATEMENTS {
+            let message = format!("query string of {} statements exceeds the limit of {MAX_STATEMENTS}", pieces.len());
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).into());
+        }
+        for piece in pieces {
+            self.interrupt.check()?;
+            // Nothing here waits for anything; others have to run all the same.
+            tokio::task::coop::consume_budget().await;
+            self.shift = piece.shift;
+            self.read(piece.text, &[])?;
+        }
+        let last = pieces.len() - 1;
+        for (at, piece) in pieces.iter().enumerate() {
+            self.open(piece.shift);
+            let body = self.read(piece.text, &[])?;
+            let tag = self.run_body(&body, false, out).await?;
+            if at == last {
+                self.finish().await?;
+            }
             out.put(&CommandComplete::new(tag))?;
         }
-        let tag = if others.is_empty() {
-            self.run_alone(&last.0, last.1, out).await?
-        } else {
-            self.open(last.1);
-            let tag = self.run_body(&last.0, false, out).await?;
-            self.finish().await?;
-            tag
-        };
-        out.put(&CommandComplete::new(tag))?;
         Ok(())
     }
 
@@ -63,8 +85,9 @@ impl Session {
     async fn run_alone(&mut self, body: &Body, shift: u32, out: &mut Output) -> Result<String, Fault> {
         let mark = out.position();
         let mut attempt = 0;
+        self.open(shift);
         loop {
-            self.open(shift);
+            self.reopen(shift);
             // A pipeline without Sync may have left work in the transaction.
             let alone = self.state.block() == Block::Implicit && self.executed == 0;
             let result = match self.run_body(body, alone, out).await {
@@ -72,7 +95,7 @@ impl Session {
                 Err(fault) => Err(fault),
             };
             match result {
-                Err(Fault::Retry(_)) if alone && Session::may_retry(attempt) && out.take_back_to(mark) => {
+                Err(Fault::Retry(_)) if alone && self.may_retry(attempt) && out.take_back_to(mark) => {
                     self.wait_to_retry(attempt).await?;
                     attempt += 1;
                 }

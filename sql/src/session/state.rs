@@ -119,9 +119,9 @@ impl TxnState {
         Ok(())
     }
 
-    /// Refuses a statement that cannot run in a block.
-    pub(crate) fn check_outside_block(&self, command: &str) -> Result<(), SqlError> {
-        if matches!(self.block, Block::Explicit | Block::Failed) {
+    /// Refuses a statement that cannot run in a block, nor behind others in an implicit transaction.
+    pub(crate) fn check_outside_block(&self, command: &str, behind_others: bool) -> Result<(), SqlError> {
+        if behind_others || matches!(self.block, Block::Explicit | Block::Failed) {
             let message = format!("{command} cannot run inside a transaction block");
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }

@@ -8,10 +8,10 @@ use pgwire::messages::Message;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 
 use super::control::Control;
-use super::lexer::{Lexer, Token};
 use super::rows::Formats;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Execution, Row};
+use crate::lexer;
 use crate::parse::{self, Parsed};
 use crate::plan::{Plan, ResultColumn};
 use crate::types::{Datum, SqlType};
@@ -44,7 +44,7 @@ pub(crate) struct Query {
 impl Query {
     /// Of a text and its tree.
     pub(crate) fn new(text: &str, parsed: Parsed) -> Query {
-        Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: command_name(text) }
+        Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: lexer::command(text) }
     }
 
     /// Its syntax tree, to bind.
@@ -245,26 +245,6 @@ pub(crate) fn listing_columns(control: &Control) -> Option<Vec<ResultColumn>> {
     }
 }
 
-/// The words by which errors and metrics call a statement.
-fn command_name(text: &str) -> String {
-    let mut lexer = Lexer::new(text);
-    let mut words = Vec::new();
-    while let Some(token) = lexer.next() {
-        match token.token {
-            Token::Word(word) => words.push(word.to_ascii_uppercase()),
-            // A parenthesised SELECT.
-            Token::Symbol('(') if words.is_empty() => continue,
-            _ => break,
-        }
-        if words.len() == 2
-            || !matches!(words.first().map(String::as_str), Some("CREATE" | "DROP" | "ALTER" | "TRUNCATE"))
-        {
-            break;
-        }
-    }
-    words.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,14 +254,5 @@ mod tests {
         assert_eq!(check_counts(65_535, 1664), Ok(()));
         assert_eq!(check_counts(65_536, 0).unwrap_err().code.0, "54000");
         assert_eq!(check_counts(0, 1665).unwrap_err().code.0, "54011");
-    }
-
-    #[test]
-    fn commands_are_named_as_in_errors() {
-        assert_eq!(command_name("insert into t values (1)"), "INSERT");
-        assert_eq!(command_name("/*+ x */ create  table t (a int)"), "CREATE TABLE");
-        assert_eq!(command_name("((select 1))"), "SELECT");
-        assert_eq!(command_name("drop table if exists t"), "DROP TABLE");
-        assert_eq!(command_name("1"), "");
     }
 }

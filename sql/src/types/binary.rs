@@ -2,10 +2,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::codes;
 use super::timestamp;
 use super::{Datum, SqlType, input};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 
 /// Reads the binary form of a type.
 pub fn decode(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
@@ -18,7 +17,7 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
         SqlType::Timestamptz => {
             let micros = i64::from_be_bytes(fixed(bytes)?);
             if !timestamp::in_range(micros) {
-                return Err(SqlError::new(codes::DATETIME_FIELD_OVERFLOW, "timestamp out of range"));
+                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"));
             }
             Datum::Timestamp(micros)
         }
@@ -31,9 +30,9 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
     bytes.try_into().map_err(|_| {
         if bytes.len() < N {
-            SqlError::new(codes::PROTOCOL_VIOLATION, "insufficient data left in message")
+            SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
         } else {
-            SqlError::new(codes::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+            SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
         }
     })
 }

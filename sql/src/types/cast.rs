@@ -1,11 +1,10 @@
 //! Which types turn into which, and how: PostgreSQL's `pg_cast` for the supported types, plus casts through text.
 
-use super::codes;
 use super::input::{self, int_range};
 use super::output;
 use super::timestamp::Now;
 use super::{Datum, SqlType, TimeZone};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 
 /// Where a cast may be applied without being asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +69,7 @@ pub fn cast(value: Datum, to: SqlType, explicit: bool, env: CastEnv<'_>) -> Resu
 }
 
 fn out_of_range(ty: SqlType) -> SqlError {
-    SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
 }
 
 /// An integer as a value of a possibly narrower integer type.
@@ -112,5 +111,5 @@ fn limit_text(text: Box<str>, ty: SqlType, explicit: bool) -> Result<Datum, SqlE
         return Ok(Datum::Text(text[..cut].into()));
     }
     let message = format!("value too long for type {}", ty.name());
-    Err(SqlError::new(codes::STRING_DATA_RIGHT_TRUNCATION, message))
+    Err(SqlError::new(SqlState::STRING_DATA_RIGHT_TRUNCATION, message))
 }

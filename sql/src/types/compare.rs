@@ -4,19 +4,22 @@ use std::cmp::Ordering;
 
 use super::Datum;
 
-/// Orders two values of one type, neither NULL. NaN equals itself and is greater than every other float; text and bytea
-/// go by bytes; false is before true.
-pub fn compare(a: &Datum, b: &Datum) -> Ordering {
-    match (a, b) {
+/// Orders two values of one type, neither NULL; `None` if they are not of one. NaN equals itself and is greater than every
+/// other float; text and bytea go by bytes; false is before true.
+pub fn compare_same(a: &Datum, b: &Datum) -> Option<Ordering> {
+    Some(match (a, b) {
         (Datum::Int(a), Datum::Int(b)) | (Datum::Timestamp(a), Datum::Timestamp(b)) => a.cmp(b),
         (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
         (Datum::Float(a), Datum::Float(b)) => compare_floats(*a, *b),
         (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
         (Datum::Bytes(a), Datum::Bytes(b)) => a.cmp(b),
-        // The binder brings both sides of a comparison to one type; a total order keeps a slip from becoming a panic in
-        // a sort.
-        _ => rank(a).cmp(&rank(b)),
-    }
+        _ => return None,
+    })
+}
+
+/// The same for sorts, whose values come from one column: a total order keeps a slip from becoming a panic there.
+pub fn compare(a: &Datum, b: &Datum) -> Ordering {
+    compare_same(a, b).unwrap_or_else(|| rank(a).cmp(&rank(b)))
 }
 
 /// Orders floats: -0 equals 0, NaN is the greatest.

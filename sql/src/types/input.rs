@@ -2,10 +2,9 @@
 
 use bytes::Bytes;
 
-use super::codes;
 use super::timestamp::{self, Now};
 use super::{Datum, SqlType, TimeZone};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 
 /// Text from the client: valid UTF-8 without NUL, else 22021 naming the first bad byte as PostgreSQL does.
 pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
@@ -22,7 +21,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
     };
     let shown: Vec<String> = bad.iter().map(|b| format!("0x{b:02x}")).collect();
     let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
-    Err(SqlError::new(codes::CHARACTER_NOT_IN_REPERTOIRE, message))
+    Err(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message))
 }
 
 /// How many bytes the sequence that `lead` opens would have.
@@ -50,7 +49,7 @@ pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum
 
 fn invalid(ty: SqlType, text: &str) -> SqlError {
     let message = format!("invalid input syntax for type {}: \"{text}\"", ty.base_name());
-    SqlError::new(codes::INVALID_TEXT_REPRESENTATION, message)
+    SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
 }
 
 /// The white space that C's `isspace` knows.
@@ -90,7 +89,7 @@ fn parse_int(ty: SqlType, text: &str) -> Result<i64, SqlError> {
         Ok(value) if (low..=high).contains(&value) => Ok(value),
         _ => {
             let message = format!("value \"{text}\" is out of range for type {}", ty.base_name());
-            Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, message))
+            Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message))
         }
     }
 }
@@ -114,7 +113,7 @@ pub fn parse_float(text: &str) -> Result<f64, SqlError> {
     let vanished = value == 0.0 && mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'));
     if value.is_infinite() || vanished {
         let message = format!("\"{body}\" is out of range for type double precision");
-        return Err(SqlError::new(codes::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
     }
     Ok(value)
 }
@@ -130,15 +129,15 @@ fn parse_hex(hex: &str) -> Result<Bytes, SqlError> {
     let mut out = Vec::with_capacity(hex.len() / 2);
     let mut chars = hex.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r'));
     let digit = |c: char| {
-        c.to_digit(16)
-            .and_then(|d| u8::try_from(d).ok())
-            .ok_or_else(|| SqlError::new(codes::INVALID_PARAMETER_VALUE, format!("invalid hexadecimal digit: \"{c}\"")))
+        c.to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or_else(|| {
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid hexadecimal digit: \"{c}\""))
+        })
     };
     while let Some(high) = chars.next() {
         let high = digit(high)?;
         let Some(low) = chars.next() else {
             return Err(SqlError::new(
-                codes::INVALID_PARAMETER_VALUE,
+                SqlState::INVALID_PARAMETER_VALUE,
                 "invalid hexadecimal data: odd number of digits",
             ));
         };
@@ -162,7 +161,10 @@ fn parse_escaped(text: &str) -> Result<Bytes, SqlError> {
                 after
             }
             (b'\\', _) => {
-                return Err(SqlError::new(codes::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type bytea"));
+                return Err(SqlError::new(
+                    SqlState::INVALID_TEXT_REPRESENTATION,
+                    "invalid input syntax for type bytea",
+                ));
             }
             (byte, after) => {
                 out.push(byte);

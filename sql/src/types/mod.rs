@@ -8,7 +8,6 @@
 
 pub mod binary;
 pub mod cast;
-pub mod codes;
 pub mod compare;
 pub mod input;
 pub mod output;

@@ -9,9 +9,8 @@ use std::fmt::Write;
 use jiff::tz::{AmbiguousOffset, Offset};
 
 use super::TimeZone;
-use super::codes;
 use super::input::is_space;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 
 /// `infinity`
 pub const INFINITY: i64 = i64::MAX;
@@ -162,15 +161,15 @@ fn offset_of_local(local: i64, zone: &TimeZone) -> i64 {
 
 fn invalid(text: &str) -> SqlError {
     let message = format!("invalid input syntax for type timestamp with time zone: \"{text}\"");
-    SqlError::new(codes::INVALID_DATETIME_FORMAT, message)
+    SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
 }
 
 fn field_overflow(text: &str) -> SqlError {
-    SqlError::new(codes::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
 }
 
 fn out_of_range(text: &str) -> SqlError {
-    SqlError::new(codes::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
 }
 
 /// Reads a value: `YYYY-MM-DD[ T]HH:MM[:SS[.ffffff]]` with an optional zone (offset, `Z`, or a name) and era, the
@@ -367,7 +366,7 @@ impl<'a> Scanner<'a> {
         match jiff::tz::TimeZone::get(word) {
             Ok(zone) => Ok(Some(Zone::Named(TimeZone(zone)))),
             Err(_) if word.contains('/') => Err(SqlError::new(
-                codes::INVALID_PARAMETER_VALUE,
+                SqlState::INVALID_PARAMETER_VALUE,
                 format!("time zone \"{}\" not recognized", word.to_ascii_lowercase()),
             )),
             Err(_) => Err(invalid(self.text)),
@@ -393,7 +392,7 @@ impl<'a> Scanner<'a> {
         }
         if hours > 15 || minutes > 59 || seconds > 59 {
             let message = format!("time zone displacement out of range: \"{}\"", self.text);
-            return Err(SqlError::new(codes::INVALID_TIME_ZONE_DISPLACEMENT, message));
+            return Err(SqlError::new(SqlState::INVALID_TIME_ZONE_DISPLACEMENT, message));
         }
         let size = hours * 3600 + minutes * 60 + seconds;
         Ok(Zone::Offset(if negative { -size } else { size }))

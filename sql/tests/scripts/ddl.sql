@@ -249,3 +249,43 @@ CREATE TABLE
 create table c2 (a int collate "C");
 ----
 ERROR 42804: collations are not supported by type integer [at 24]
+
+# A DEFAULT is kept as it was written: printed from its tree it was another, or none.
+create table quotes (id int primary key, a text default 'x''''y', b text default '\', c int default - -5, d text default E'\'\n', e float8 default - 2 ^ 2, f text default 'one'
+'two', g bool default (1 = 2) is null, h text not null default 'z' -- ok
+);
+----
+CREATE TABLE
+
+insert into quotes (id) values (1);
+----
+INSERT 0 1
+
+select a, b, c, d = E'\'\n', e, f, g, h from quotes;
+----
+a:text|b:text|c:int4|?column?:bool|e:float8|f:text|g:bool|h:text
+x''y|\|5|t|4|onetwo|f|z
+
+insert into quotes values (2, default, 'b', default) returning id, a, b, c, h;
+----
+id:int4|a:text|b:text|c:int4|h:text
+2|x''y|b|5|z
+INSERT 0 1
+
+insert into quotes default values;
+----
+ERROR 23502: null value in column "id" of relation "quotes" violates not-null constraint
+DETAIL: Failing row contains (null, x''y, \, 5, '
+, 4, onetwo, f, z).
+
+create table bad (a int default $1);
+----
+ERROR 42P02: there is no parameter $1 [at 33]
+
+create table bad (a int default 'x');
+----
+ERROR 22P02: invalid input syntax for type integer: "x" [at 33]
+
+create table bad (a int default b, b int);
+----
+ERROR 0A000: cannot use column reference in DEFAULT expression [at 33]

@@ -319,8 +319,7 @@ select (1 + 2) * 3, 1 + 2 * 3, - 2 ^ 2, not true and false;
 
 select 1 < 2 = true;
 ----
-?column?:bool
-t
+ERROR 42601: syntax error at or near "=" [at 14]
 
 select 10 - 3 - 2, 100 / 10 / 2;
 ----

@@ -167,3 +167,9 @@ select true, 'a'::text, 1::int4, cast(1 as int8), '2024-01-01'::timestamptz, cas
 ----
 ?column?:bool|text:text|int4:int4|int8:int8|timestamptz:timestamptz|case:int4|?column?:int4|?column?:int4
 t|a|1|1|2024-01-01 00:00:00+00|1|-1|2
+
+# Large results are computed when they are wanted.
+select length(repeat('x', 10000)), concat(true, false, null, 1 = 1), nullif('5', 5), nullif('a', 'b');
+----
+length:int4|concat:text|nullif:text|nullif:text
+10000|tft|NULL|a

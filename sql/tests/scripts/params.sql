@@ -131,3 +131,65 @@ case:int4
 select * from (values ($1), ($2)) x;
 ----
 ERROR 0A000: subqueries are not supported yet [at 23]
+
+# A parameter keeps the type that its first place gave it.
+\params 7
+select $1 between 1 and 2.5;
+----
+params int4
+?column?:bool
+f
+
+\params 2
+select $1 between 1 and 2.5;
+----
+params int4
+?column?:bool
+t
+
+\params 7
+select nullif($1, 0);
+----
+params int4
+nullif:int4
+7
+
+\params 1
+select $1 in (1, 2.5);
+----
+params float8
+?column?:bool
+t
+
+\params 7
+select $1 + 1, $1 + 2.5, $1::bigint;
+----
+params int4
+?column?:int4|?column?:float8|int8:int8
+8|9.5|7
+
+\params a
+select $1 = 'a', $1 || 'b';
+----
+params text
+?column?:bool|?column?:text
+t|ab
+
+\params 5
+select coalesce($1, 1), greatest($1, 2.5);
+----
+params int4
+coalesce:int4|greatest:float8
+5|5
+
+\params 5
+select case $1 when 1 then 'a' when 5.5 then 'b' else 'c' end;
+----
+params int4
+case:text
+c
+
+\params 5
+select $1 = 1 or $1 = 'x';
+----
+ERROR 22P02: invalid input syntax for type integer: "x" [at 23]

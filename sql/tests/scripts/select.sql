@@ -420,3 +420,27 @@ i:int4|a:text
 select * from t as u(a, b, c, d, e);
 ----
 ERROR 42P10: table "u" has 4 columns available but 5 columns specified
+
+# A list of many constants is searched.
+create table many (id int primary key, v int, s text);
+insert into many values (1, 10, 'a'), (2, 40, 'b'), (3, null, null), (4, 99, 'z');
+select id from many where v in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 7, 7) order by id;
+select id from many where v not in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 7, 7) order by id;
+select id from many where v not in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, null, 7) order by id;
+select id from many where s in ('a', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z', 'aa', 'ab', 'ac', 'ad', 'ae', 'af', 'ag', 'ah', null) order by id;
+----
+CREATE TABLE
+INSERT 0 4
+id:int4
+1
+2
+id:int4
+4
+id:int4
+id:int4
+1
+4
+
+values ();
+----
+ERROR 42601: syntax error at or near ")" [at 9]

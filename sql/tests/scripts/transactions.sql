@@ -206,7 +206,7 @@ COMMIT
 b:text|c:int4
 x|2
 
-# Writing into a table that is dropped meanwhile takes effect before the drop.
+# What is written into a table that is dropped meanwhile goes with it; sessions refuse that as far as they know of the drop.
 create table gone (a int primary key);
 begin;
 insert into gone values (1);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use kv::client::Client;
 use kv::memory::MemoryCluster;
 use sql::catalog::{self, CatalogCache};
-use sql::error::SqlError;
+use sql::error::{SqlError, SqlState};
 use sql::exec::{ExecContext, Execution, Row, Tag};
 use sql::parse::{self, Parsed};
 use sql::plan::{self, Plan};
@@ -84,7 +84,7 @@ impl Session {
                 Ok(done("ROLLBACK"))
             }
             _ if self.failed => Err(SqlError::new(
-                sql::error::SqlState("25P02"),
+                SqlState::IN_FAILED_SQL_TRANSACTION,
                 "current transaction is aborted, commands ignored until end of transaction block",
             )),
             _ => self.data(parsed, declared, params).await,
@@ -111,7 +111,7 @@ impl Session {
             let mut txn = self.db.begin().await.map_err(catalog::storage_error)?;
             let outcome = self.execute(parsed, declared, params, &mut txn, false).await?;
             match self.commit(txn).await {
-                Err(error) if error.code == sql::types::codes::SERIALIZATION_FAILURE => {}
+                Err(error) if error.code == SqlState::SERIALIZATION_FAILURE => {}
                 Err(error) => return Err(error),
                 Ok(()) => return Ok(outcome),
             }

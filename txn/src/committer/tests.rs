@@ -81,6 +81,8 @@ fn error(name: &str, at: &Key, start_ts: Timestamp) -> Result<ClientError, Box<d
         "too_early" => KeyError::CommitTsTooEarly { commit_ts: ts(1), min_commit_ts: ts(2) }.into(),
         "unavailable" => ClientError::Unavailable { waited: Duration::from_secs(20), last: "no leader".to_owned() },
         "undetermined" => ClientError::Undetermined(Default::default()),
+        "too_large" => ClientError::TooLarge { bytes: 9, limit: 8 },
+        "invalid" => ClientError::Invalid("two of one key".to_owned()),
         "failed" => ClientError::Failed("poisoned".to_owned()),
         other => return Err(format!("unknown result {other}").into()),
     })
@@ -221,17 +223,20 @@ fn commit_point() {
 
 #[test]
 fn batches_are_bounded_by_bytes() {
-    let mutations =
-        (0..10u8).map(|n| Mutation { key: Key::new(vec![n]), op: MutationOp::Put(Bytes::from(vec![n; 99])) });
-    let limits = CommitLimits { batch_bytes: 250, ..CommitLimits::default() };
-    let mut committer = Committer::new(ts(1), mutations.collect(), limits);
-    let sizes: Vec<usize> = committer
-        .start()
-        .into_iter()
-        .map(|effect| match effect {
+    let sizes = |mutations: Vec<Mutation>, batch_bytes: usize| -> Vec<usize> {
+        let limits = CommitLimits { batch_bytes, ..CommitLimits::default() };
+        let mut committer = Committer::new(ts(1), mutations, limits);
+        let len = |effect: Effect| match effect {
             Effect::Prewrite { mutations, .. } => mutations.len(),
             other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(sizes, vec![2; 5]);
+        };
+        committer.start().into_iter().map(len).collect()
+    };
+    let put = |n: u8| Mutation { key: Key::new(vec![n]), op: MutationOp::Put(Bytes::from(vec![n; 1_000])) };
+    assert_eq!(sizes((0..10).map(put).collect(), 2_500), vec![2; 5]);
+    // Every lock names the primary: 16 KiB for each of the small changes that come after it.
+    let primary = Mutation { key: Key::new(vec![0; 16 << 10]), op: MutationOp::Delete };
+    let small = (1..=100).map(|n| Mutation { key: Key::new(vec![n]), op: MutationOp::Lock });
+    let sizes = sizes([primary].into_iter().chain(small).collect(), 400 << 10);
+    assert!(sizes.len() > 3 && sizes.iter().all(|len| *len <= 26), "{sizes:?}");
 }

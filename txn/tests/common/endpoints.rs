@@ -1,7 +1,7 @@
 //! Endpoints that fail in ways a cluster does not: a coordinator that stops, answers that never come, reads that lie.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -10,41 +10,47 @@ use kv::client::{CallError, Endpoint};
 use kv::memory::MemoryCluster;
 use raftstore::{RegionStatus, StoreId};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tso::Timestamp;
 
 type Answer = Result<Response, CallError>;
 
 /// Lets `calls` requests through; then nothing leaves the coordinator any more, until it is woken.
 pub(crate) struct Stalling {
-    cluster: MemoryCluster,
+    endpoint: Arc<dyn Endpoint>,
     left: AtomicU64,
     /// The request that it stalls on is delivered, and only its answer is late.
     deliver_last: bool,
     awake: watch::Sender<bool>,
-    stalled: AtomicBool,
+    stalled: watch::Sender<bool>,
 }
 
 impl Stalling {
-    pub(crate) fn new(cluster: &MemoryCluster, calls: u64, deliver_last: bool) -> Arc<Stalling> {
+    pub(crate) fn new(endpoint: Arc<dyn Endpoint>, calls: u64, deliver_last: bool) -> Arc<Stalling> {
         let (awake, _) = watch::channel(false);
-        let (left, stalled) = (AtomicU64::new(calls), AtomicBool::new(false));
-        Arc::new(Stalling { cluster: cluster.clone(), left, deliver_last, awake, stalled })
+        let (stalled, _) = watch::channel(false);
+        Arc::new(Stalling { endpoint, left: AtomicU64::new(calls), deliver_last, awake, stalled })
     }
 
     /// Whether the coordinator has stopped.
     pub(crate) fn has_stalled(&self) -> bool {
-        self.stalled.load(Ordering::Relaxed)
+        *self.stalled.borrow()
+    }
+
+    /// Waits until the coordinator has stopped.
+    pub(crate) async fn until_stalled(&self) {
+        until(&self.stalled).await;
     }
 
     /// The coordinator goes on.
     pub(crate) fn wake(&self) {
         self.awake.send_replace(true);
     }
+}
 
-    async fn until_awake(&self) {
-        let mut awake = self.awake.subscribe();
-        awake.wait_for(|awake| *awake).await.expect("the sender is in self");
-    }
+async fn until(signal: &watch::Sender<bool>) {
+    let mut signal = signal.subscribe();
+    signal.wait_for(|given| *given).await.expect("the sender is still there");
 }
 
 impl Endpoint for Stalling {
@@ -52,15 +58,71 @@ impl Endpoint for Stalling {
         Box::pin(async move {
             let through = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             if through.is_ok() || *self.awake.borrow() {
-                return self.cluster.call(store, request).await;
+                return self.endpoint.call(store, request).await;
             }
-            let first = !self.stalled.swap(true, Ordering::Relaxed);
+            let first = !self.stalled.send_replace(true);
             if first && self.deliver_last {
-                let answer = self.cluster.call(store, request).await;
-                self.until_awake().await;
+                let answer = self.endpoint.call(store, request).await;
+                until(&self.awake).await;
                 return answer;
             }
-            self.until_awake().await;
+            until(&self.awake).await;
+            self.endpoint.call(store, request).await
+        })
+    }
+
+    fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
+        self.endpoint.locate(store, key)
+    }
+
+    fn stores(&self) -> Vec<StoreId> {
+        self.endpoint.stores()
+    }
+}
+
+/// What becomes of a request on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// It arrives at once.
+    Pass,
+    /// It arrives after this time.
+    Late(Duration),
+    /// Its store is not reached.
+    Unreachable,
+    /// Nothing is heard of it.
+    Silence,
+}
+
+/// The course of a request that is sent at this time after the test began.
+type Chosen = dyn Fn(&RequestBody, Duration) -> Course + Send + Sync;
+
+/// Requests go the way that `course` says, given what they are and the time since the test began.
+pub(crate) struct Courses {
+    cluster: MemoryCluster,
+    began: Instant,
+    course: Box<Chosen>,
+}
+
+impl Courses {
+    #[allow(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
+    pub(crate) fn new(
+        cluster: &MemoryCluster,
+        course: impl Fn(&RequestBody, Duration) -> Course + Send + Sync + 'static,
+    ) -> Arc<Courses> {
+        Arc::new(Courses { cluster: cluster.clone(), began: Instant::now(), course: Box::new(course) })
+    }
+}
+
+impl Endpoint for Courses {
+    #[allow(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
+    fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            match (self.course)(&request.body, self.began.elapsed()) {
+                Course::Pass => {}
+                Course::Late(delay) => tokio::time::sleep(delay).await,
+                Course::Unreachable => return Err(CallError::Unreachable { store, why: "injected".to_owned() }),
+                Course::Silence => std::future::pending().await,
+            }
             self.cluster.call(store, request).await
         })
     }
@@ -104,58 +166,6 @@ impl Endpoint for NoCommits {
                 CommitFate::LostReply => drop(self.cluster.call(store, request).await),
             }
             Err(CallError::Lost { store, why })
-        })
-    }
-
-    fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
-        self.cluster.locate(store, key)
-    }
-
-    fn stores(&self) -> Vec<StoreId> {
-        self.cluster.stores()
-    }
-}
-
-/// Every write takes this long: commits outlive the ttl of their locks.
-pub(crate) struct SlowWrites {
-    pub(crate) cluster: MemoryCluster,
-    pub(crate) delay: Duration,
-}
-
-impl Endpoint for SlowWrites {
-    fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Answer> {
-        Box::pin(async move {
-            if matches!(request.body, RequestBody::Prewrite(_) | RequestBody::Commit { .. }) {
-                tokio::time::sleep(self.delay).await;
-            }
-            self.cluster.call(store, request).await
-        })
-    }
-
-    fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
-        self.cluster.locate(store, key)
-    }
-
-    fn stores(&self) -> Vec<StoreId> {
-        self.cluster.stores()
-    }
-}
-
-/// The prewrite of the primary takes this long on its way, while other keys are locked.
-pub(crate) struct LatePrimary {
-    pub(crate) cluster: MemoryCluster,
-    pub(crate) delay: Duration,
-}
-
-impl Endpoint for LatePrimary {
-    fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Answer> {
-        Box::pin(async move {
-            if let RequestBody::Prewrite(prewrite) = &request.body
-                && prewrite.mutations.iter().any(|mutation| mutation.key == prewrite.primary)
-            {
-                tokio::time::sleep(self.delay).await;
-            }
-            self.cluster.call(store, request).await
         })
     }
 

@@ -44,6 +44,7 @@ impl VirtualTso {
 }
 
 impl TsoSource for VirtualTso {
+    #[allow(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
         self.calls.fetch_add(u64::from(count), Ordering::Relaxed);
         let mut last = self.last.lock();

@@ -10,7 +10,7 @@ use super::{Checked, violated};
 
 /// Invariants over the whole run, all replicas, all lives:
 /// 1. At most one peer leads a region in a term.
-/// 2. A peer votes for at most one peer in a term.
+/// 2. A peer votes for at most one peer in a term, itself included.
 /// 3. What a peer sends after a crash is of no earlier term than what it sent before. (Within a life it may send late what it said
 ///    early, as a network may.)
 /// 4. Within one life, term and applied index of a replica never go back.
@@ -34,14 +34,10 @@ impl RaftChecker {
                 self.leads(region, Term::new(inner.term), peer)?;
             }
             MessageType::MsgRequestVoteResponse if !inner.reject => {
-                let vote = *self.votes.entry((region, peer, Term::new(inner.term))).or_insert(inner.to);
-                if vote != inner.to {
-                    return violated(format!(
-                        "peer {peer} of region {region} votes for {vote} and for {} in term {}",
-                        inner.to, inner.term
-                    ));
-                }
+                self.votes_for(region, peer, inner.term, inner.to)?
             }
+            // Who asks for votes has given itself its own.
+            MessageType::MsgRequestVote => self.votes_for(region, peer, inner.term, peer.get())?,
             _ => {}
         }
         if inner.term == 0 {
@@ -92,6 +88,14 @@ impl RaftChecker {
         self.leaders.len()
     }
 
+    fn votes_for(&mut self, region: RegionId, peer: PeerId, term: u64, candidate: u64) -> Checked {
+        let vote = *self.votes.entry((region, peer, Term::new(term))).or_insert(candidate);
+        if vote == candidate {
+            return Ok(());
+        }
+        violated(format!("peer {peer} of region {region} votes for {vote} and for {candidate} in term {term}"))
+    }
+
     fn leads(&mut self, region: RegionId, term: Term, peer: PeerId) -> Checked {
         let leader = *self.leaders.entry((region, term)).or_insert(peer);
         if leader == peer {
@@ -135,6 +139,8 @@ mod tests {
         rejection.message.reject = true;
         assert!(checker.on_send(&rejection).is_ok());
         assert!(checker.on_send(&message(vote, 1, 2, 6)).is_err());
+        assert!(checker.on_send(&message(MessageType::MsgRequestVote, 2, 1, 6)).is_ok());
+        assert!(checker.on_send(&message(vote, 2, 3, 6)).is_err(), "it had voted for itself");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The lexical layer of PostgreSQL's SQL, as far as a session needs it: to cut a query string into statements, to see which
-//! are the session's own (BEGIN, SET, ...), and to parse those.
+//! are the session's own (BEGIN, SET, ...), and to parse those; and to tell how much a text has in it before it is parsed.
 //!
 //! Everything else goes to [`crate::parse`] as text. That is also why nothing here fails on a string or comment that does not end: it
 //! runs to the end of the text, and whoever parses the statement says what is wrong.
@@ -80,6 +80,38 @@ pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
             None => return pieces,
         }
     }
+}
+
+/// How many words, symbols and blanks a text has.
+pub(crate) fn count(text: &str) -> usize {
+    let mut lexer = Lexer::skimming(text);
+    let mut count = 0;
+    let mut end = 0;
+    while let Some(token) = lexer.next() {
+        count += 1 + (token.start - end);
+        end = token.end;
+    }
+    count + (text.len() - end)
+}
+
+/// The words by which errors and metrics call a statement.
+pub(crate) fn command(text: &str) -> String {
+    let mut lexer = Lexer::new(text);
+    let mut words = Vec::new();
+    while let Some(token) = lexer.next() {
+        match token.token {
+            Token::Word(word) => words.push(word.to_ascii_uppercase()),
+            // A parenthesised SELECT.
+            Token::Symbol('(') if words.is_empty() => continue,
+            _ => break,
+        }
+        if words.len() == 2
+            || !matches!(words.first().map(String::as_str), Some("CREATE" | "DROP" | "ALTER" | "TRUNCATE"))
+        {
+            break;
+        }
+    }
+    words.join(" ")
 }
 
 impl<'a> Lexer<'a> {
@@ -270,6 +302,21 @@ mod tests {
         assert_eq!(texts("select a$b;c$d").len(), 2);
         assert_eq!(texts("/*+ HINT */ select 1"), [("/*+ HINT */ select 1", 0)]);
         assert_eq!(texts("select 'open; x"), [("select 'open; x", 0)]);
+    }
+
+    #[test]
+    fn commands_are_named_as_in_errors() {
+        assert_eq!(command("insert into t values (1)"), "INSERT");
+        assert_eq!(command("/*+ x */ create  table t (a int)"), "CREATE TABLE");
+        assert_eq!(command("((select 1))"), "SELECT");
+        assert_eq!(command("drop table if exists t"), "DROP TABLE");
+        assert_eq!(command("1"), "");
+    }
+
+    #[test]
+    fn everything_is_counted_but_what_is_inside_of_strings() {
+        assert_eq!(count("(1), (22)"), 8);
+        assert_eq!(count("e'\\'; ;' $a$;;$a$"), 3);
     }
 
     #[test]

@@ -1,0 +1,144 @@
+//! The store of a history, which may have a bug planted in it, and what it must not forget.
+
+use std::collections::BTreeSet;
+
+use engine::store::memory::MemoryStore;
+use engine::store::{Reader, Store};
+use engine::{Cf, Op, WriteBatch};
+use kv::Key;
+use kv::api::{KeyError, RequestBody, Response};
+use kv::error::ActionError;
+use kv::mvcc::{WriteKind, WriteRecord};
+use kv::percolator;
+
+/// A bug to plant: what an action does not see, or does not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plant {
+    /// Prewrite does not see commits above its start_ts.
+    BlindPrewrite,
+    /// Reads do not see locks.
+    BlindRead,
+    /// Prewrite does not see rollback records.
+    ForgetRollbacks,
+    /// A commit at the timestamp of another transaction's rollback record takes its place.
+    LoseOverlaps,
+}
+
+/// The store, and the rollback marks that were ever written to it.
+pub(crate) struct Planted {
+    pub(crate) store: MemoryStore,
+    plant: Option<Plant>,
+    /// By the key of the record that is or bears the mark.
+    pub(crate) marks: BTreeSet<Vec<u8>>,
+    /// Commits that met another transaction's mark and had to keep it.
+    pub(crate) overlaps: u64,
+}
+
+impl Planted {
+    pub(crate) fn new(plant: Option<Plant>) -> Planted {
+        Planted { store: MemoryStore::new(), plant, marks: BTreeSet::new(), overlaps: 0 }
+    }
+
+    /// What a read sees.
+    pub(crate) fn for_reads(&self) -> MemoryStore {
+        match self.plant {
+            Some(Plant::BlindRead) => self.without(|cf, _, _| cf == Cf::Lock),
+            _ => self.store.clone(),
+        }
+    }
+
+    /// Carries out a write: what it is answered, and whether it changed anything.
+    pub(crate) fn execute(&mut self, body: &RequestBody) -> Result<(Result<Response, KeyError>, bool), String> {
+        let store = match (body, self.plant) {
+            (RequestBody::Prewrite(request), Some(Plant::BlindPrewrite)) => {
+                let above = |key: &[u8]| Key::from_versioned(key).unwrap().1 > request.start_ts;
+                self.without(|cf, key, _| cf == Cf::Write && above(key))
+            }
+            (RequestBody::Prewrite(_), Some(Plant::ForgetRollbacks)) => self.without(|cf, _, value| {
+                cf == Cf::Write && WriteRecord::decode(value).unwrap().kind == WriteKind::Rollback
+            }),
+            _ => self.store.clone(),
+        };
+        match percolator::evaluate(&store.snapshot(), body) {
+            Ok((batch, response)) => {
+                let commits =
+                    matches!(body, RequestBody::Commit { .. } | RequestBody::ResolveLock { commit_ts: Some(_), .. });
+                self.overlaps += if commits { overlaps(&batch) } else { 0 };
+                let loses = commits && self.plant == Some(Plant::LoseOverlaps);
+                self.write(&if loses { without_overlaps(&batch) } else { batch.clone() })?;
+                Ok((Ok(response), !batch.is_empty()))
+            }
+            Err(ActionError::Key(error)) => Ok((Err(error), false)),
+            Err(error) => Err(format!("{body:?}: {error}")),
+        }
+    }
+
+    /// Writes a batch, and remembers the marks in it. What lies over a mark must bear it.
+    pub(crate) fn write(&mut self, batch: &WriteBatch) -> Result<(), String> {
+        for op in batch.iter() {
+            if let Op::Put { cf: Cf::Write, key, value } = op {
+                let write = WriteRecord::decode(value).map_err(|error| error.to_string())?;
+                if write.kind == WriteKind::Rollback || write.overlapped_rollback {
+                    self.marks.insert(key.to_vec());
+                } else if self.marks.contains(key) {
+                    return Err(format!("the rollback mark at {} was forgotten", key.escape_ascii()));
+                }
+            }
+        }
+        self.store.write(batch).map_err(|error| error.to_string())
+    }
+
+    /// A copy of the store without some rows.
+    fn without(&self, hidden: impl Fn(Cf, &[u8], &[u8]) -> bool) -> MemoryStore {
+        let mut batch = WriteBatch::new();
+        for (cf, key, value) in rows(&self.store) {
+            if !hidden(cf, &key, &value) {
+                batch.put(cf, &key, &value);
+            }
+        }
+        let copy = MemoryStore::new();
+        copy.write(&batch).unwrap();
+        copy
+    }
+}
+
+/// How many records of a batch bear another transaction's rollback mark.
+fn overlaps(batch: &WriteBatch) -> u64 {
+    let overlaps = |op: &Op<'_>| match op {
+        Op::Put { cf: Cf::Write, value, .. } => WriteRecord::decode(value).unwrap().overlapped_rollback,
+        _ => false,
+    };
+    batch.iter().filter(overlaps).count() as u64
+}
+
+/// The batch with no record that bears another transaction's rollback mark.
+fn without_overlaps(batch: &WriteBatch) -> WriteBatch {
+    let mut out = WriteBatch::new();
+    for op in batch.iter() {
+        match op {
+            Op::Put { cf: Cf::Write, key, value } => {
+                let write = WriteRecord { overlapped_rollback: false, ..WriteRecord::decode(value).unwrap() };
+                out.put(Cf::Write, key, &write.encode());
+            }
+            Op::Put { cf, key, value } => out.put(cf, key, value),
+            Op::Delete { cf, key } => out.delete(cf, key),
+            Op::DeleteRange { .. } => panic!("no action deletes a range"),
+        }
+    }
+    out
+}
+
+/// All rows of the store.
+pub(crate) fn rows(store: &MemoryStore) -> Vec<(Cf, Vec<u8>, Vec<u8>)> {
+    let snapshot = store.snapshot();
+    let mut rows = Vec::new();
+    for cf in Cf::DATA {
+        let mut cursor = snapshot.cursor(cf, b"", b"").unwrap();
+        let mut found = cursor.seek_to_first().unwrap();
+        while found {
+            rows.push((cf, cursor.key().to_vec(), cursor.value().to_vec()));
+            found = cursor.next().unwrap();
+        }
+    }
+    rows
+}

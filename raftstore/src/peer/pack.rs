@@ -1,0 +1,72 @@
+//! What one turn has to say to a follower, in as few messages as can be.
+//!
+//! raft-rs sends an empty append whenever the commit index moved or a follower answered. In one turn there are often several to the same
+//! follower, before or after the entries that it gets anyway; each would be encoded, sent, stepped and acknowledged. Here the commit index goes along
+//! with the entries. Entries are not moved between messages: their size and number are what the window of raft-rs counts.
+
+use raft::eraftpb::{Message, MessageType};
+
+/// Leaves out appends that say nothing which another one to the same follower does not.
+pub(super) fn pack(messages: Vec<Message>) -> Vec<Message> {
+    let mut packed: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match packed.iter_mut().rev().find(|earlier| goes_with(earlier, &message)) {
+            // The later one starts where the earlier, empty one stands, and its commit index is no lower.
+            Some(earlier) if earlier.entries.is_empty() && earlier.index == message.index => *earlier = message,
+            Some(earlier) if message.entries.is_empty() && message.index == end(earlier) => {
+                earlier.commit = earlier.commit.max(message.commit);
+            }
+            _ => packed.push(message),
+        }
+    }
+    packed
+}
+
+/// Whether both are appends of one leader to one follower.
+fn goes_with(earlier: &Message, message: &Message) -> bool {
+    let append = MessageType::MsgAppend as i32;
+    (earlier.msg_type, message.msg_type) == (append, append) && (earlier.to, earlier.term) == (message.to, message.term)
+}
+
+/// The index of the last entry of an append, or of the one before it if it is empty.
+fn end(append: &Message) -> u64 {
+    append.index + append.entries.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use raft::eraftpb::Entry;
+
+    use super::*;
+
+    fn append(to: u64, index: u64, entries: u64, commit: u64) -> Message {
+        let entries = (1..=entries).map(|at| Entry { index: index + at, term: 2, ..Entry::default() }).collect();
+        let mut message = Message { to, term: 2, index, log_term: 2, entries, commit, ..Message::default() };
+        message.set_msg_type(MessageType::MsgAppend);
+        message
+    }
+
+    fn shown(messages: Vec<Message>) -> Vec<(u64, u64, usize, u64)> {
+        pack(messages).into_iter().map(|m| (m.to, m.index, m.entries.len(), m.commit)).collect()
+    }
+
+    #[test]
+    fn empty_appends_go_with_those_that_have_entries() {
+        let before = vec![append(2, 5, 0, 4), append(3, 5, 0, 4), append(2, 5, 3, 5)];
+        assert_eq!(shown(before), [(2, 5, 3, 5), (3, 5, 0, 4)]);
+        let after = vec![append(2, 5, 3, 4), append(2, 8, 0, 6), append(2, 8, 0, 7)];
+        assert_eq!(shown(after), [(2, 5, 3, 7)]);
+        assert_eq!(shown(vec![append(2, 5, 0, 4), append(2, 5, 0, 5)]), [(2, 5, 0, 5)]);
+    }
+
+    #[test]
+    fn what_does_not_follow_is_left_alone() {
+        let gap = vec![append(2, 5, 1, 4), append(2, 7, 0, 4)];
+        assert_eq!(shown(gap).len(), 2);
+        let entries = vec![append(2, 5, 1, 4), append(2, 6, 1, 4)];
+        assert_eq!(shown(entries).len(), 2);
+        let mut heartbeat = append(2, 0, 0, 9);
+        heartbeat.set_msg_type(MessageType::MsgHeartbeat);
+        assert_eq!(shown(vec![append(2, 0, 0, 4), heartbeat]).len(), 2);
+    }
+}

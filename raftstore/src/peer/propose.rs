@@ -1,0 +1,92 @@
+//! Proposals on their way into the log: checked when they come, appended together when the turn's effects are taken.
+//!
+//! raft-rs writes a message to each follower for every append, and counts messages, not bytes, against the window of what is not acknowledged. So
+//! the proposals of a turn go in together, up to the size of an append message at a time: many small writes take one place of the window,
+//! and none of them waits for an acknowledgement of the others. (raft-rs' own `batch_append` has no bound in bytes: it makes one message of
+//! everything that a follower lags behind, which no transport takes.)
+
+use raft::eraftpb::{Entry, Message, MessageType};
+
+use super::Peer;
+use super::proposal::Proposal;
+use crate::error::RegionError;
+use crate::region::{Epoch, Term};
+use crate::time::MonoTime;
+
+/// Checked and not appended yet. Invariant: `bytes` is the length of the data of all of them.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) proposals: Vec<Proposal>,
+    pub(super) bytes: usize,
+}
+
+impl Peer {
+    /// Takes a write, if this replica leads in the term and at the epoch it was evaluated in. The answer comes through the reply.
+    pub(crate) fn propose(&mut self, proposal: Proposal) {
+        let refused = self.check_proposal(proposal.term, proposal.epoch).err();
+        let full = || self.proposals.is_full(self.gathered.proposals.len()).then(|| self.busy("pending proposals"));
+        if let Some(refused) = refused.or_else(full) {
+            return proposal.reply.send(Err(refused.into()));
+        }
+        self.gathered.bytes += proposal.data.len();
+        self.gathered.proposals.push(proposal);
+    }
+
+    fn check_proposal(&self, term: Term, epoch: Epoch) -> Result<(), RegionError> {
+        if !self.is_leader() {
+            return Err(self.not_leader());
+        }
+        if self.term() != term {
+            return Err(RegionError::StaleCommand { region: self.region.id });
+        }
+        self.check_epoch(epoch)?;
+        if self.node.raft.lead_transferee.is_some() {
+            return Err(self.not_ready("leadership is being transferred"));
+        }
+        Ok(())
+    }
+
+    /// Appends what was gathered. It is checked again: a message that came in between may have ended the leadership.
+    pub(super) fn append_proposals(&mut self, now: MonoTime) {
+        let limit = usize::try_from(self.config.max_append_bytes).unwrap_or(usize::MAX);
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for proposal in std::mem::take(&mut self.gathered).proposals {
+            if let Err(refused) = self.check_proposal(proposal.term, proposal.epoch) {
+                proposal.reply.send(Err(refused.into()));
+                continue;
+            }
+            if bytes + proposal.data.len() > limit {
+                self.append(std::mem::take(&mut batch), now);
+                bytes = 0;
+            }
+            bytes += proposal.data.len();
+            batch.push(proposal);
+        }
+        self.append(batch, now);
+    }
+
+    fn append(&mut self, batch: Vec<Proposal>, now: MonoTime) {
+        if batch.is_empty() {
+            return;
+        }
+        let entry = |proposal: Proposal| (Entry { data: proposal.data, ..Entry::default() }, proposal.reply);
+        let (entries, replies): (Vec<_>, Vec<_>) = batch.into_iter().map(entry).unzip();
+        let mut message = Message { from: self.me.id.get(), entries, ..Message::default() };
+        message.set_msg_type(MessageType::MsgPropose);
+        let last = self.node.raft.raft_log.last_index();
+        if self.node.raft.step(message).is_err() {
+            for reply in replies {
+                reply.send(Err(self.busy("uncommitted entries").into()));
+            }
+            return;
+        }
+        let term = self.node.raft.term;
+        let appended = self.node.raft.raft_log.last_index() - last;
+        assert_eq!(appended, replies.len() as u64, "all entries of a proposal are appended or none");
+        for (index, reply) in (last + 1..).zip(replies) {
+            self.proposals.push(index, term, reply);
+        }
+        self.note_proposed(now);
+        self.after_raft(now);
+    }
+}

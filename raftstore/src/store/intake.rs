@@ -1,0 +1,139 @@
+//! What a turn does with the messages it took from the mailbox, and what it refuses to take in.
+//!
+//! Everything that waits is bounded in bytes. Entries wait for the log (in the peers until there is room, then on their way to the disk), and for
+//! apply. Above either bound proposals are refused as busy, and appends are dropped, as a network may: the leader sends them again. While the
+//! log's disk is full both are turned away at once.
+
+use std::sync::atomic::Ordering;
+
+use raft::eraftpb::MessageType;
+
+use super::{StoreLoop, StoreMsg, snapshot_key};
+use crate::error::RegionError;
+use crate::peer::proposal::Proposal;
+use crate::ports::RaftMessage;
+use crate::region::RegionId;
+use crate::time::MonoTime;
+
+/// Why nothing more is taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overload {
+    /// Committed entries wait for apply.
+    Apply,
+    /// Entries wait for the log.
+    Log,
+    /// The log's disk is full.
+    Full,
+}
+
+impl Overload {
+    /// As a label and in an error.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Overload::Apply => ("apply", "apply backlog"),
+            Overload::Log => ("log", "log backlog"),
+            Overload::Full => ("disk", "disk full"),
+        }
+    }
+}
+
+impl StoreLoop {
+    pub(super) fn take_messages(&mut self, now: MonoTime) -> bool {
+        let mut messages = std::mem::take(&mut self.messages);
+        let busy = !messages.is_empty();
+        for message in messages.drain(..) {
+            self.take_message(message, now);
+        }
+        self.messages = messages;
+        busy
+    }
+
+    fn take_message(&mut self, message: StoreMsg, now: MonoTime) {
+        match message {
+            StoreMsg::Raft(message) => self.step(*message, now),
+            StoreMsg::Propose(region, proposal) => self.propose(region, *proposal),
+            StoreMsg::Read(region, epoch, reply) => match self.peers.get_mut(&region) {
+                None => reply.send(Err(self.not_found(region))),
+                Some(slot) => {
+                    slot.peer.read_index(epoch, reply, now);
+                    self.dirty.insert(region);
+                }
+            },
+            StoreMsg::Transfer(region, to) => {
+                self.with_peer(region, |peer| peer.transfer_leader(to, now));
+            }
+        }
+    }
+
+    fn step(&mut self, message: RaftMessage, now: MonoTime) {
+        let dropped = |why: &str| self.parts.metrics.dropped_messages.with_label_values(&[why]).inc();
+        // Not by the getter, which panics on a kind that it does not know.
+        let Some(kind) = MessageType::from_i32(message.message.msg_type) else { return dropped("unknown kind") };
+        if kind == MessageType::MsgAppend
+            && let Some(overload) = self.overload()
+        {
+            return dropped(overload.words().1);
+        }
+        if kind == MessageType::MsgSnapshot && !self.has_file(&message) {
+            return dropped("no snapshot file");
+        }
+        let Some(slot) = self.peers.get_mut(&message.region) else { return dropped("no such region") };
+        let region = message.region;
+        if let Err(refusal) = slot.peer.step(message, now) {
+            return dropped(&format!("{refusal:?}"));
+        }
+        self.dirty.insert(region);
+        self.note_unwritten(region);
+    }
+
+    fn has_file(&self, message: &RaftMessage) -> bool {
+        snapshot_key(message).is_some_and(|key| self.parts.snapshots.contains(key))
+    }
+
+    fn propose(&mut self, region: RegionId, proposal: Proposal) {
+        if let Some(overload) = self.overload() {
+            let (label, what) = overload.words();
+            self.parts.metrics.busy.with_label_values(&[label]).inc();
+            let busy = RegionError::ServerBusy { store: self.parts.id, what: what.to_string() };
+            return proposal.reply.send(Err(busy.into()));
+        }
+        let not_found = self.not_found(region);
+        match self.peers.get_mut(&region) {
+            None => proposal.reply.send(Err(not_found.into())),
+            Some(slot) => {
+                slot.peer.propose(proposal);
+                self.parts.metrics.proposals.inc();
+                self.dirty.insert(region);
+                self.note_unwritten(region);
+            }
+        }
+    }
+
+    /// Brings the count of what the peers hold up to date with one of them.
+    pub(super) fn note_unwritten(&mut self, region: RegionId) {
+        let Some(slot) = self.peers.get_mut(&region) else { return };
+        let bytes = slot.peer.unwritten_bytes();
+        self.unwritten = self.unwritten - slot.unwritten + bytes;
+        slot.unwritten = bytes;
+    }
+
+    /// Bytes of log that are not durable yet.
+    pub(super) fn log_backlog(&self) -> usize {
+        self.inflight + self.unwritten
+    }
+
+    fn overload(&self) -> Option<Overload> {
+        let config = &self.parts.config;
+        if self.log.is_full() {
+            Some(Overload::Full)
+        } else if self.is_apply_backlogged() {
+            Some(Overload::Apply)
+        } else {
+            (self.log_backlog() > config.log_backlog_bytes).then_some(Overload::Log)
+        }
+    }
+
+    pub(super) fn is_apply_backlogged(&self) -> bool {
+        self.parts.apply.backlog.load(Ordering::SeqCst) > self.parts.config.apply_backlog_bytes
+    }
+}

@@ -1,0 +1,97 @@
+//! How a store ends: gracefully, or because it failed.
+
+use super::{Slot, StoreLoop, StoreMsg};
+use crate::apply::ApplyTask;
+use crate::error::{ProposeError, RegionError};
+use crate::peer::Peer;
+use crate::peer::effects::RoleEvent;
+use crate::region::RegionId;
+use crate::time::MonoTime;
+
+impl StoreLoop {
+    /// The store is poisoned: nothing is acknowledged, everything that waits or still comes in is refused.
+    pub(super) fn halt(&mut self, why: &str) -> bool {
+        let first = !self.halted;
+        self.halted = true;
+        if first {
+            self.close_peers(|peer| peer.poison(why));
+            for task in std::mem::take(&mut self.pending_apply) {
+                if let ApplyTask::Entries(_, committed) = task {
+                    for (_, reply) in committed.replies {
+                        reply.send(Err(ProposeError::Poisoned(why.to_string())));
+                    }
+                }
+            }
+        }
+        let mut messages = std::mem::take(&mut self.messages);
+        let busy = self.parts.mailbox.take(usize::MAX, &mut messages);
+        for message in messages.drain(..) {
+            match message {
+                StoreMsg::Propose(_, proposal) => proposal.reply.send(Err(ProposeError::Poisoned(why.to_string()))),
+                StoreMsg::Read(region, _, reply) => {
+                    reply.send(Err(RegionError::NotReady { region, why: format!("store is poisoned: {why}") }));
+                }
+                StoreMsg::Raft(_) | StoreMsg::Transfer(..) => {}
+            }
+        }
+        self.messages = messages;
+        busy || first
+    }
+
+    /// Closes the delegates, ends what waits at the peers, and tells the listener.
+    fn close_peers(&mut self, end: impl Fn(&mut Peer)) {
+        let mut told = Vec::new();
+        for (region, slot) in &mut self.peers {
+            slot.delegate.close();
+            end(&mut slot.peer);
+            told.extend(slot.peer.end_leadership().map(|term| (*region, term)));
+        }
+        for (region, term) in told {
+            self.tell(region, RoleEvent::SteppedDown(term));
+        }
+    }
+
+    /// Starts a graceful stop: lets others lead.
+    pub(crate) fn begin_stop(&mut self, now: MonoTime) {
+        self.give_leadership_away(now);
+    }
+
+    /// Offers leadership of every region to its best follower.
+    pub(super) fn give_leadership_away(&mut self, now: MonoTime) {
+        let regions: Vec<RegionId> = self.peers.keys().copied().collect();
+        for region in regions {
+            self.with_peer(region, |peer| {
+                if let Some(to) = peer.best_successor(now).filter(|_| peer.is_leader()) {
+                    peer.transfer_leader(to, now);
+                }
+            });
+        }
+    }
+
+    /// Whether nothing is left that a graceful stop waits for.
+    pub(crate) fn is_drained(&self, now: MonoTime) -> bool {
+        let waits = |slot: &Slot| {
+            slot.peer.pending_proposals() > 0 || (slot.peer.is_leader() && slot.peer.best_successor(now).is_some())
+        };
+        self.pending_apply.is_empty() && self.batches.is_empty() && !self.peers.values().any(waits)
+    }
+
+    /// Ends a graceful stop: what still waits is told that its fate is unknown.
+    pub(crate) fn finish_stop(&mut self) {
+        self.halted = true;
+        self.close_peers(Peer::stop);
+        let region_of = |m: &StoreMsg| match m {
+            StoreMsg::Propose(region, _) | StoreMsg::Read(region, ..) | StoreMsg::Transfer(region, _) => *region,
+            StoreMsg::Raft(message) => message.region,
+        };
+        for message in self.parts.mailbox.close() {
+            let region = region_of(&message);
+            let refused = RegionError::NotReady { region, why: "the store stops".to_string() };
+            match message {
+                StoreMsg::Propose(_, proposal) => proposal.reply.send(Err(refused.into())),
+                StoreMsg::Read(_, _, reply) => reply.send(Err(refused)),
+                StoreMsg::Raft(_) | StoreMsg::Transfer(..) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a store does when it cannot keep up, when its disk is full, and when nonsense or too much comes in.
+
+use std::time::Duration;
+
+use raft::eraftpb::{Entry, Message, MessageType};
+use raftstore::ports::RaftMessage;
+use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, ProposeError, RegionError, RegionId, StoreConfig, StoreId};
+
+use crate::harness::{Cluster, KEY, Task, put};
+
+const MEGABYTE: usize = 1 << 20;
+
+/// A megabyte that does not compress.
+fn large(value: u8) -> Vec<u8> {
+    let mut state = u64::from(value) + 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..MEGABYTE).map(|_| next()).collect()
+}
+
+fn is_busy<T>(fate: Option<&Result<T, ProposeError>>, with: &str) -> bool {
+    matches!(fate, Some(Err(ProposeError::Region(RegionError::ServerBusy { what, .. }))) if what == with)
+}
+
+/// A message of store 2 to store 1, of the leader of region 1 as far as anybody knows.
+fn message(kind: MessageType, term: u64) -> RaftMessage {
+    let peer = |store: u64| PeerMeta { id: PeerId::new(10 + store), store: StoreId::new(store), role: PeerRole::Voter };
+    let mut message = Message { from: 12, to: 11, term, ..Message::default() };
+    message.set_msg_type(kind);
+    let epoch = Epoch { conf_ver: 1, version: 1 };
+    RaftMessage { region: RegionId::new(1), epoch, from: peer(2), to: peer(1), message }
+}
+
+/// All that a follower lagged behind was put into one message, which the transport dropped without a word: above 16 MiB a follower never caught up.
+#[test]
+fn a_follower_far_behind_catches_up_in_messages_that_fit_a_frame() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    cluster.isolated.insert(3);
+    for value in 0..24 {
+        cluster.write(1, KEY, &large(value));
+    }
+    cluster.isolated.clear();
+    cluster.wait_stored(KEY, &large(23));
+    assert_eq!(cluster.wire.too_large.load(std::sync::atomic::Ordering::SeqCst), 0);
+    assert_eq!(cluster.snapshots_sent, 0);
+}
+
+/// One message of a kind that raft-rs does not know stopped the store's thread: its getters panic.
+#[test]
+fn messages_of_unknown_kinds_are_dropped() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 2);
+    cluster.run_for(Duration::from_secs(1));
+    let mut strange = message(MessageType::MsgHeartbeat, 5);
+    strange.message.msg_type = 99;
+    let mut entry = message(MessageType::MsgAppend, 5);
+    (entry.message.index, entry.message.log_term) = (1, 1);
+    entry.message.entries = vec![Entry { index: 2, term: 5, entry_type: 99, ..Entry::default() }];
+    for message in [strange, entry] {
+        cluster.handle(1).deliver(message).unwrap();
+        cluster.settle();
+    }
+    assert_eq!(cluster.metric(1, "raftstore_dropped_messages_total", Some("unknown kind")), 1.0);
+    assert_eq!(cluster.metric(1, "raftstore_dropped_messages_total", Some("Malformed")), 1.0);
+    cluster.write(1, KEY, b"v");
+    cluster.wait_stored(KEY, b"v");
+}
+
+/// Proposals took all places of the mailbox, and the heartbeats that keep a follower quiet were dropped.
+#[test]
+fn a_flood_of_requests_leaves_room_for_messages() {
+    let mut cluster = Cluster::with_config(3, StoreConfig { mailbox_capacity: 16, ..StoreConfig::default() });
+    cluster.lead(1, 1);
+    let mut tasks: Vec<_> = (0..13u8).map(|value| cluster.start_write(1, 1, put(&[value], b"v"))).collect();
+    assert!(is_busy(tasks[12].poll().as_ref(), "mailbox"));
+    for _ in 0..4 {
+        cluster.handle(1).deliver(message(MessageType::MsgHeartbeatResponse, 2)).unwrap();
+    }
+    assert!(cluster.handle(1).deliver(message(MessageType::MsgHeartbeatResponse, 2)).is_err());
+    for task in &mut tasks[..12] {
+        cluster.finish(task).unwrap();
+    }
+}
+
+#[test]
+fn writes_are_refused_while_the_log_lags() {
+    let config = StoreConfig { log_backlog_bytes: 64 << 10, ..StoreConfig::default() };
+    let mut cluster = Cluster::with_config(1, config);
+    cluster.lead(1, 1);
+    cluster.log_paused.insert(1);
+    let mut tasks = Vec::new();
+    for value in 0..4 {
+        tasks.push(cluster.start_write(1, 1, put(&[value], &[value; 30_000])));
+        cluster.settle();
+    }
+    assert!(is_busy(tasks[3].poll().as_ref(), "log backlog"));
+    cluster.log_paused.clear();
+    for task in &mut tasks[..3] {
+        cluster.finish(task).unwrap();
+    }
+    cluster.write(1, KEY, b"after");
+}
+
+/// What a follower took in while its log stood still was bounded by nothing, and in the end a full queue of the log ended the store.
+#[test]
+fn a_follower_whose_log_lags_takes_in_so_much_and_no_more() {
+    let config = StoreConfig { log_backlog_bytes: MEGABYTE, ..StoreConfig::default() };
+    let mut cluster = Cluster::with_config(3, config);
+    cluster.lead(1, 1);
+    cluster.log_paused.insert(3);
+    for value in 0..80 {
+        cluster.write(1, KEY, &large(value));
+    }
+    assert!(cluster.metric(3, "raftstore_dropped_messages_total", Some("log backlog")) > 0.0);
+    let backlog = cluster.metric(3, "raftstore_log_backlog_bytes", None);
+    assert!(backlog < 4.0 * MEGABYTE as f64, "{backlog}");
+    cluster.log_paused.clear();
+    cluster.wait_stored(KEY, &large(79));
+    assert_eq!(cluster.handle(3).poisoned(), None);
+}
+
+/// Writes large values until one is refused because the disk is full; those that wait for space.
+fn fill(cluster: &mut Cluster, store: u64) -> Vec<Task<Result<raftstore::LogIndex, ProposeError>>> {
+    let disk = &cluster.nodes[&store].disk;
+    disk.set_capacity(Some(disk.used() + MEGABYTE as u64));
+    let mut waiting = Vec::new();
+    for value in 0..100 {
+        let mut task = cluster.start_write(store, 1, put(&[value], &large(value)));
+        cluster.settle();
+        match task.poll() {
+            None => waiting.push(task),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                assert!(is_busy(Some(&Err::<(), _>(error.clone())), "disk full"), "{error}");
+                return waiting;
+            }
+        }
+    }
+    panic!("the disk does not fill up");
+}
+
+/// A full disk ended the store until somebody started it again.
+#[test]
+fn a_store_goes_on_when_its_full_disk_has_space_again() {
+    let mut cluster = Cluster::new(1);
+    cluster.write(1, KEY, b"before");
+    let mut waiting = fill(&mut cluster, 1);
+    assert!(!waiting.is_empty(), "what met the full disk is not answered");
+    // For long: reads go on, nothing is acknowledged, nothing is given up.
+    cluster.run_for(Duration::from_secs(60));
+    assert!(matches!(cluster.handle(1).try_read(cluster.ctx(1)), Ok(Some(_))));
+    assert!(waiting.iter_mut().all(|task| task.poll().is_none()));
+    assert_eq!(cluster.handle(1).poisoned(), None);
+    assert_eq!(cluster.metric(1, "raftstore_log_full", None), 1.0);
+    cluster.nodes[&1].disk.set_capacity(None);
+    for task in &mut waiting {
+        cluster.finish(task).unwrap();
+    }
+    assert_eq!(cluster.metric(1, "raftstore_log_full", None), 0.0);
+    cluster.write(1, KEY, b"after");
+    cluster.crash(1, 7);
+    cluster.start(1);
+    cluster.leader(1);
+    cluster.wait_stored(KEY, b"after");
+}
+
+/// A leader that cannot write lets another lead. Its own writes have a fate once there is space, and it catches up.
+#[test]
+fn a_leader_with_a_full_disk_lets_others_lead() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    let mut waiting = fill(&mut cluster, 1);
+    let ctx = cluster.ctx(1);
+    cluster.run_until("another leader", |c| [2, 3].iter().any(|s| c.handle(*s).evaluate(ctx).is_ok()));
+    let other = if cluster.handle(2).evaluate(ctx).is_ok() { 2 } else { 3 };
+    let mut write = cluster.start_write(other, 1, put(KEY, b"elsewhere"));
+    cluster.finish(&mut write).unwrap();
+    assert_ne!(cluster.stored(1, KEY).as_deref(), Some(&b"elsewhere"[..]));
+    cluster.nodes[&1].disk.set_capacity(None);
+    cluster.wait_stored(KEY, b"elsewhere");
+    for task in &mut waiting {
+        cluster.finish(task).unwrap();
+    }
+    assert_eq!(cluster.handle(1).poisoned(), None);
+}
+
+/// Power is lost while batches wait for space: the log opens, and holds what was acknowledged.
+#[test]
+fn a_crash_with_a_full_disk_loses_nothing_acknowledged() {
+    for seed in 0..10 {
+        let mut cluster = Cluster::new(1);
+        cluster.write(1, KEY, &[seed as u8]);
+        drop(fill(&mut cluster, 1));
+        cluster.crash(1, seed);
+        cluster.nodes[&1].disk.set_capacity(None);
+        cluster.start(1);
+        cluster.leader(1);
+        cluster.wait_stored(KEY, &[seed as u8]);
+    }
+}

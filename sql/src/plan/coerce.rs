@@ -1,0 +1,160 @@
+//! Types of values: conversions that a context allows, literals and parameters that get their type from where they
+//! stand, and the type that several values have in common.
+
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Typed};
+use super::expr::{Expr, Place};
+use super::fold::fold;
+use crate::error::{SqlError, SqlState};
+use crate::types::cast::{CastContext, cast_context};
+use crate::types::timestamp::Now;
+use crate::types::{Datum, SqlType, TimeZone, input};
+
+impl Binder<'_> {
+    /// The value with the type that it has by now: a parameter may have got one after it was bound, from another place
+    /// of the same expression.
+    pub(super) fn fresh(&self, value: Typed) -> Typed {
+        match value.expr {
+            Expr::Param(number) if value.ty == SqlType::Unknown => Typed { ty: self.params[number], ..value },
+            _ => value,
+        }
+    }
+
+    /// Converts a value to a type, if the context allows it; `None` if it does not. A literal of unknown type is read
+    /// as the type, an untyped parameter gets it.
+    pub(super) fn coerce(
+        &mut self,
+        value: Typed,
+        to: SqlType,
+        context: CastContext,
+    ) -> Result<Option<Typed>, SqlError> {
+        let value = self.fresh(value);
+        let at = value.at;
+        let explicit = context == CastContext::Explicit;
+        if value.ty == SqlType::Unknown {
+            return self.coerce_unknown(value, to, explicit).map(Some);
+        }
+        let Some(needed) = cast_context(value.ty, to) else { return Ok(None) };
+        if needed > context {
+            return Ok(None);
+        }
+        let same_values = match (value.ty, to) {
+            (SqlType::Int2, SqlType::Int4 | SqlType::Int8) | (SqlType::Int4, SqlType::Int8) => true,
+            (from, SqlType::Text | SqlType::Varchar(None)) => from.is_text(),
+            (from, to) => from == to,
+        };
+        if same_values {
+            return Ok(Some(Typed { ty: to, ..value }));
+        }
+        if let Some(decimal) = value.decimal.filter(|_| to.is_integer())
+            && let Some(rounded) = decimal.rounded()
+        {
+            let expr = Expr::Cast { expr: Box::new(Expr::Const(Datum::Int(rounded))), to, explicit };
+            return Ok(Some(Typed::new(fold(expr), to, at)));
+        }
+        let expr = Expr::Cast { expr: Box::new(value.expr), to, explicit };
+        Ok(Some(Typed::new(fold(expr), to, at)))
+    }
+
+    fn coerce_unknown(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Typed, SqlError> {
+        let at = value.at;
+        let expr = match value.expr {
+            Expr::Const(Datum::Text(text)) => self.literal(&text, to, at)?,
+            Expr::Param(number) => {
+                self.params[number] = to.base();
+                Expr::Param(number)
+            }
+            other => other,
+        };
+        let limited = matches!(to, SqlType::Varchar(Some(_))) && expr != Expr::Const(Datum::Null);
+        let expr = if limited { fold(Expr::Cast { expr: Box::new(expr), to, explicit }) } else { expr };
+        Ok(Typed::new(expr, to, at))
+    }
+
+    /// Reads a literal as a type. A time that depends on the session stays a text until execution.
+    fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
+        let position = self.position(at);
+        let read = |zone: &TimeZone| input::parse(ty, text, zone, Now::At(0)).map_err(|e| e.at(position));
+        let value = read(&TimeZone::utc())?;
+        if ty != SqlType::Timestamptz {
+            return Ok(Expr::Const(value));
+        }
+        let elsewhere = read(&TimeZone(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
+        let word = text.trim_matches(input::is_space).to_ascii_lowercase();
+        let relative = ["now", "today", "tomorrow", "yesterday"].contains(&word.as_str());
+        if value == elsewhere && !relative {
+            return Ok(Expr::Const(value));
+        }
+        Ok(Expr::Input { ty, text: text.into(), position: Place(position) })
+    }
+
+    /// Converts a condition to boolean, or fails with 42804 naming the construct it stands in.
+    pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
+        let value = self.fresh(value);
+        let (ty, at) = (value.ty, value.at);
+        match self.coerce(value, SqlType::Bool, CastContext::Implicit)? {
+            Some(value) => Ok(value.expr),
+            None => {
+                let message = format!("argument of {construct} must be type boolean, not type {}", ty.base_name());
+                Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
+            }
+        }
+    }
+
+    /// Gives a value that is still of unknown type the type `text`.
+    pub(super) fn settle(&mut self, value: Typed) -> Result<Typed, SqlError> {
+        let value = self.fresh(value);
+        if value.ty == SqlType::Unknown { self.coerce_unknown(value, SqlType::Text, false) } else { Ok(value) }
+    }
+
+    /// The type that all values can take implicitly, as PostgreSQL chooses it for CASE, COALESCE, VALUES and the like.
+    pub(super) fn common_type<'t>(
+        &self,
+        values: impl IntoIterator<Item = &'t Typed>,
+        construct: &str,
+    ) -> Result<SqlType, SqlError> {
+        let mut chosen = SqlType::Unknown;
+        for value in values {
+            let ty = value.ty.base();
+            if ty == SqlType::Unknown || ty == chosen {
+                continue;
+            }
+            if chosen == SqlType::Unknown {
+                chosen = ty;
+                continue;
+            }
+            let same_category = (chosen.is_number() && ty.is_number()) || (chosen.is_text() && ty.is_text());
+            if !same_category {
+                let message =
+                    format!("{construct} types {} and {} cannot be matched", chosen.base_name(), ty.base_name());
+                return Err(self.error(SqlState::DATATYPE_MISMATCH, message, value.at));
+            }
+            let widens = cast_context(chosen, ty) == Some(CastContext::Implicit);
+            let back = cast_context(ty, chosen) == Some(CastContext::Implicit);
+            if widens && !back {
+                chosen = ty;
+            }
+        }
+        Ok(if chosen == SqlType::Unknown { SqlType::Text } else { chosen })
+    }
+
+    /// Converts all values to their common type.
+    pub(super) fn unify(&mut self, values: Vec<Typed>, construct: &str) -> Result<(Vec<Expr>, SqlType), SqlError> {
+        let values: Vec<Typed> = values.into_iter().map(|value| self.fresh(value)).collect();
+        let ty = self.common_type(&values, construct)?;
+        let mut out = Vec::with_capacity(values.len());
+        for value in values {
+            let (from, at) = (value.ty, value.at);
+            match self.coerce(value, ty, CastContext::Implicit)? {
+                Some(value) => out.push(value.expr),
+                None => {
+                    let message =
+                        format!("{construct} could not convert type {} to {}", from.base_name(), ty.base_name());
+                    return Err(self.error(SqlState::CANNOT_COERCE, message, at));
+                }
+            }
+        }
+        Ok((out, ty))
+    }
+}

@@ -1,0 +1,415 @@
+//! Comparisons, and the constructs that are made of them: row values, BETWEEN, IN, IS DISTINCT FROM.
+//!
+//! Several of them use an operand more than once. It is bound once, and evaluated once where that costs something
+//! ([`Held`]): each use would otherwise carry a copy, and nested constructs a number of copies exponential in their depth.
+
+use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
+use sqlparser::tokenizer::Span;
+
+use super::binder::{Binder, Scope, Typed};
+use super::decimal::{Decimal, NEVER};
+use super::expr::{CompareOp, Expr};
+use super::fold::fold;
+use super::operators::Operands;
+use crate::error::{SqlError, SqlState};
+use crate::parse::{NOWHERE, is_distinct, start_of};
+use crate::types::cast::CastContext;
+use crate::types::compare::compare;
+use crate::types::{Datum, SqlType};
+
+/// A list of constants longer than this is sorted, to be searched.
+const SEARCHED: usize = 32;
+
+/// Operands that are used more than once.
+#[derive(Default)]
+pub(super) struct Held(Vec<Expr>);
+
+impl Held {
+    /// The expression in which they are used.
+    pub(super) fn within(self, body: Expr) -> Expr {
+        if self.0.is_empty() { fold(body) } else { Expr::Let { values: self.0, body: Box::new(body) } }
+    }
+}
+
+/// Whether an expression can be copied and evaluated again for nothing.
+fn costs_nothing(expr: &Expr) -> bool {
+    const SMALL: usize = 64;
+    match expr {
+        Expr::Const(value) => value.memory() <= SMALL,
+        Expr::Column(_) | Expr::Param(_) | Expr::Context(_) => true,
+        Expr::Cast { expr, .. } => matches!(**expr, Expr::Column(_) | Expr::Param(_)),
+        _ => false,
+    }
+}
+
+/// The type under which values of two types are compared; `None` if there is none.
+fn common(a: SqlType, b: SqlType) -> Option<SqlType> {
+    Some(match (a.base(), b.base()) {
+        (SqlType::Unknown, SqlType::Unknown) => SqlType::Text,
+        (SqlType::Unknown, ty) | (ty, SqlType::Unknown) if ty.is_text() => SqlType::Text,
+        (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
+        (a, b) if a == b || (a.is_text() && b.is_text()) => a,
+        (a, b) if a.is_integer() && b.is_integer() => SqlType::Int8,
+        (a, b) if a.is_number() && b.is_number() => SqlType::Float8,
+        _ => return None,
+    })
+}
+
+/// An integer beside a decimal literal, and whether they change sides for that.
+fn integer_and_decimal(left: &Typed, right: &Typed) -> Option<(Decimal, bool)> {
+    match (left.decimal, right.decimal) {
+        (None, Some(decimal)) if left.ty.is_integer() => Some((decimal, false)),
+        (Some(decimal), None) if right.ty.is_integer() => Some((decimal, true)),
+        _ => None,
+    }
+}
+
+/// A comparison with an integer that holds for none, and is NULL for NULL.
+fn never(value: Expr) -> Expr {
+    let (op, least) = NEVER;
+    Expr::Compare { op, left: Box::new(value), right: Box::new(Expr::Const(Datum::Int(least))) }
+}
+
+impl Binder<'_> {
+    /// An operand to use as often as is wanted.
+    pub(super) fn hold(&mut self, value: Typed, held: &mut Held) -> Result<Typed, SqlError> {
+        if costs_nothing(&value.expr) {
+            return Ok(value);
+        }
+        // A literal gets its type where it is used, so it has to have one before it is put away.
+        let value = self.settle(value)?;
+        held.0.push(value.expr);
+        Ok(Typed { expr: Expr::Local(held.0.len() - 1), ..value })
+    }
+
+    /// Brings two operands to a type under which they can be compared; `None` if there is none.
+    fn comparable(&mut self, left: Typed, right: Typed) -> Result<Option<(Expr, Expr)>, SqlError> {
+        let (left, right) = (self.fresh(left), self.fresh(right));
+        let Some(ty) = common(left.ty, right.ty) else { return Ok(None) };
+        let left = self.coerce(left, ty, CastContext::Implicit)?;
+        let right = self.coerce(right, ty, CastContext::Implicit)?;
+        Ok(left.zip(right).map(|(left, right)| (left.expr, right.expr)))
+    }
+
+    /// A comparison of two operands.
+    pub(super) fn compare(
+        &mut self,
+        op: CompareOp,
+        left: Typed,
+        right: Typed,
+        ast: Operands<'_>,
+    ) -> Result<Typed, SqlError> {
+        let (left, right) = (self.fresh(left), self.fresh(right));
+        let (types, at) = ((left.ty, right.ty), left.at);
+        let (op, left, right) = match integer_and_decimal(&left, &right) {
+            Some((decimal, turned)) => {
+                let (op, value) = decimal.compared(if turned { op.flip() } else { op });
+                (op, if turned { right.expr } else { left.expr }, Expr::Const(Datum::Int(value)))
+            }
+            None => match self.comparable(left, right)? {
+                Some((left, right)) => (op, left, right),
+                None => return Err(self.no_operator(op.symbol(), types, ast)),
+            },
+        };
+        let expr = Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    /// `IS [NOT] DISTINCT FROM`.
+    pub(super) fn distinct(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        negated: bool,
+        ast: Operands<'_>,
+    ) -> Result<Typed, SqlError> {
+        let (left, right) = (self.fresh(left), self.fresh(right));
+        let (types, at) = ((left.ty, right.ty), left.at);
+        let expr = match integer_and_decimal(&left, &right) {
+            Some((decimal, turned)) => {
+                let integer = Box::new(if turned { right.expr } else { left.expr });
+                match decimal.integer() {
+                    Some(value) => {
+                        Expr::Distinct { left: integer, right: Box::new(Expr::Const(Datum::Int(value))), negated }
+                    }
+                    // No integer is the same as it, nor is NULL: true whatever the integer is.
+                    None => {
+                        let known = Expr::IsNull { expr: integer, negated: false };
+                        Expr::IsNull { expr: Box::new(known), negated: !negated }
+                    }
+                }
+            }
+            None => match self.comparable(left, right)? {
+                Some((a, b)) => Expr::Distinct { left: Box::new(a), right: Box::new(b), negated },
+                None => {
+                    let error = self.no_operator("=", types, ast);
+                    return Err(self.keyword_position(error, ast.0, "is", ast.1));
+                }
+            },
+        };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    /// `(a, b) = (c, d)` and `<>`.
+    pub(super) fn compare_rows(&mut self, rows: RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
+        let (negated, left, right) = rows;
+        let at = left.first().map_or(NOWHERE, start_of);
+        self.check_row_width(left, right)?;
+        let mut operands = Vec::with_capacity(left.len());
+        for ast in left {
+            operands.push(self.expr(ast, scope)?);
+        }
+        let equal = self.rows_equal(operands, left, right, scope)?;
+        let expr = if negated { Expr::Not(Box::new(equal)) } else { equal };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    fn check_row_width(&self, left: &[Ast], right: &[Ast]) -> Result<(), SqlError> {
+        if left.len() == right.len() {
+            return Ok(());
+        }
+        let position = self.before(right.first().map_or(NOWHERE, start_of), "=");
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions").at(position))
+    }
+
+    /// Whether the columns of a row, bound already, are equal to those of another, which has as many.
+    fn rows_equal(
+        &mut self,
+        operands: Vec<Typed>,
+        left: &[Ast],
+        right: &[Ast],
+        scope: &Scope,
+    ) -> Result<Expr, SqlError> {
+        let mut items = Vec::with_capacity(left.len());
+        for ((operand, l), r) in operands.into_iter().zip(left).zip(right) {
+            let other = self.expr(r, scope)?;
+            items.push(self.compare(CompareOp::Eq, operand, other, (l, r))?.expr);
+        }
+        Ok(fold(Expr::And(items)))
+    }
+
+    /// `value [NOT] BETWEEN low AND high`.
+    pub(super) fn between_values(
+        &mut self,
+        value: &Ast,
+        negated: bool,
+        bounds: (&Ast, &Ast),
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        self.refuse_in_a_row(Level::Between, value, Some(bounds.0), if negated { "not" } else { "between" })?;
+        let at = start_of(value);
+        let (low_op, high_op) = match negated {
+            false => (CompareOp::GreaterEq, CompareOp::LessEq),
+            true => (CompareOp::Less, CompareOp::Greater),
+        };
+        let mut held = Held::default();
+        let operand = self.expr(value, scope)?;
+        let operand = self.hold(operand, &mut held)?;
+        let low = self.expr(bounds.0, scope)?;
+        let first = self.compare(low_op, operand.clone(), low, (value, bounds.0));
+        let first = first.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
+        let high = self.expr(bounds.1, scope)?;
+        let second = self.compare(high_op, operand, high, (value, bounds.1));
+        let second = second.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
+        let expr = if negated { Expr::Or(vec![first, second]) } else { Expr::And(vec![first, second]) };
+        Ok(Typed::new(held.within(expr), SqlType::Bool, at))
+    }
+
+    /// Moves an operator error to the keyword that stands for the operator.
+    pub(super) fn keyword_position(&self, mut error: SqlError, left: &Ast, word: &str, right: &Ast) -> SqlError {
+        if error.code == SqlState::UNDEFINED_FUNCTION {
+            error.position = Some(self.between(left.span(), word, right.span()));
+        }
+        error
+    }
+
+    /// `value [NOT] IN (list)`.
+    pub(super) fn in_list(
+        &mut self,
+        value: &Ast,
+        list: &[Ast],
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = start_of(value);
+        let word = if negated { "not" } else { "in" };
+        self.refuse_in_a_row(Level::Between, value, list.first(), word)?;
+        if let Ast::Tuple(left) = value {
+            let found = self.row_in_list(left, list, scope)?;
+            let expr = if negated { fold(Expr::Not(Box::new(found))) } else { found };
+            return Ok(Typed::new(expr, SqlType::Bool, at));
+        }
+        let operand = self.expr(value, scope)?;
+        let mut items = Vec::with_capacity(list.len());
+        for ast in list {
+            items.push((self.expr(ast, scope)?, ast));
+        }
+        let operand = self.fresh(operand);
+        let items: Vec<(Typed, &Ast)> = items.into_iter().map(|(item, ast)| (self.fresh(item), ast)).collect();
+        if operand.decimal.is_some() && items.iter().any(|(item, _)| item.ty.is_integer()) {
+            return self.in_comparisons(operand, items, value, negated);
+        }
+        let operand = self.operand_of_list(operand, &items)?;
+        let mut bound = Vec::with_capacity(items.len());
+        for (item, ast) in items {
+            if let Some(decimal) = item.decimal.filter(|_| operand.ty.is_integer()) {
+                // Among integers a decimal is one of them, or nothing that could be found.
+                bound.extend(decimal.integer().map(|value| Expr::Const(Datum::Int(value))));
+                continue;
+            }
+            let types = (operand.ty, item.ty);
+            let item = match common(operand.ty, item.ty) {
+                Some(ty) => self.coerce(item, ty, CastContext::Implicit)?,
+                None => None,
+            };
+            let Some(item) = item else {
+                let error = self.no_operator(if negated { "<>" } else { "=" }, types, (value, ast));
+                return Err(self.keyword_position(error, value, word, list.first().unwrap_or(ast)));
+            };
+            bound.push(item.expr);
+        }
+        let expr = if bound.is_empty() {
+            let nowhere = never(operand.expr);
+            if negated { Expr::Not(Box::new(nowhere)) } else { nowhere }
+        } else {
+            search(operand.expr, bound, negated)
+        };
+        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+    }
+
+    /// Brings the operand of IN to the type that it has in common with a list: a float in it makes it one.
+    fn operand_of_list(&mut self, operand: Typed, items: &[(Typed, &Ast)]) -> Result<Typed, SqlError> {
+        let at = operand.at;
+        let numbers = |ty: SqlType| ty.is_number() || ty == SqlType::Unknown;
+        let float = |item: &Typed| item.ty == SqlType::Float8 && item.decimal.is_none();
+        let ty = if operand.ty == SqlType::Unknown {
+            self.common_type(items.iter().map(|(item, _)| item), "IN")?
+        } else if numbers(operand.ty)
+            && items.iter().all(|(item, _)| numbers(item.ty))
+            && items.iter().any(|(item, _)| float(item))
+        {
+            SqlType::Float8
+        } else {
+            operand.ty
+        };
+        let operand = self.coerce(operand, ty, CastContext::Implicit)?;
+        operand.ok_or_else(|| self.unsupported("this list is", at))
+    }
+
+    /// IN as a chain of comparisons, each of its own kind.
+    fn in_comparisons(
+        &mut self,
+        operand: Typed,
+        items: Vec<(Typed, &Ast)>,
+        value: &Ast,
+        negated: bool,
+    ) -> Result<Typed, SqlError> {
+        let at = operand.at;
+        let mut held = Held::default();
+        let operand = self.hold(operand, &mut held)?;
+        let mut found = Vec::with_capacity(items.len());
+        for (item, ast) in items {
+            found.push(self.compare(CompareOp::Eq, operand.clone(), item, (value, ast))?.expr);
+        }
+        let found = fold(Expr::Or(found));
+        let expr = if negated { Expr::Not(Box::new(found)) } else { found };
+        Ok(Typed::new(held.within(expr), SqlType::Bool, at))
+    }
+
+    fn row_in_list(&mut self, left: &[Ast], list: &[Ast], scope: &Scope) -> Result<Expr, SqlError> {
+        let mut held = Held::default();
+        let mut operands = Vec::with_capacity(left.len());
+        for ast in left {
+            let operand = self.expr(ast, scope)?;
+            operands.push(self.hold(operand, &mut held)?);
+        }
+        let mut rows = Vec::with_capacity(list.len());
+        for item in list {
+            let Ast::Tuple(right) = item else { return Err(self.unsupported_expr(item)) };
+            self.check_row_width(left, right)?;
+            rows.push(self.rows_equal(operands.clone(), left, right, scope)?);
+        }
+        Ok(held.within(Expr::Or(rows)))
+    }
+
+    /// 42601 where PostgreSQL wants parentheses: `a < b = c`, `a LIKE b LIKE c`, `a IS DISTINCT FROM b IS NULL`. `symbol` is
+    /// the operator, and stands before `right`.
+    pub(super) fn refuse_in_a_row(
+        &self,
+        level: Level,
+        left: &Ast,
+        right: Option<&Ast>,
+        symbol: &str,
+    ) -> Result<(), SqlError> {
+        if ends_open(left) != Some(level) {
+            return Ok(());
+        }
+        let message = format!("syntax error at or near \"{symbol}\"");
+        let position = self.between(left.span(), symbol, right.map_or_else(Span::empty, Spanned::span));
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position))
+    }
+}
+
+/// Operators of which two may not stand in a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    /// BETWEEN, IN, LIKE
+    Between,
+    /// `=` and its like
+    Comparison,
+    /// IS
+    Is,
+}
+
+/// The level of an expression that ends with an operand of such an operator, without parentheses.
+fn ends_open(expr: &Ast) -> Option<Level> {
+    match expr {
+        Ast::BinaryOp { op: BinaryOperator::Custom(op), .. } => is_distinct(op).map(|_| Level::Is),
+        Ast::BinaryOp { op, .. } if is_comparison(op) => Some(Level::Comparison),
+        Ast::Like { .. } | Ast::ILike { .. } | Ast::SimilarTo { .. } | Ast::Between { .. } => Some(Level::Between),
+        _ => None,
+    }
+}
+
+/// Whether an operator is one of `=` and its like.
+pub(super) fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// Looks a value up in a list: a long one of constants is sorted for it.
+fn search(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
+    let expr = Box::new(expr);
+    if list.len() <= SEARCHED || !list.iter().all(|item| matches!(item, Expr::Const(_))) {
+        return Expr::InList { expr, list, negated };
+    }
+    let mut values: Vec<Datum> = list
+        .into_iter()
+        .filter_map(|item| match item {
+            Expr::Const(value) => Some(value),
+            _ => None,
+        })
+        .collect();
+    let all = values.len();
+    values.retain(|value| !value.is_null());
+    let with_null = values.len() < all;
+    values.sort_unstable_by(compare);
+    values.dedup_by(|a, b| compare(a, b).is_eq());
+    Expr::InSet { expr, values, with_null, negated }
+}
+
+/// Whether the comparison is `<>`, and the columns of both rows.
+pub(super) type RowOperands<'a> = (bool, &'a [Ast], &'a [Ast]);
+
+/// Two row values under `=` or `<>`.
+pub(super) fn row_operands<'a>(op: &BinaryOperator, left: &'a Ast, right: &'a Ast) -> Option<RowOperands<'a>> {
+    let negated = match op {
+        BinaryOperator::Eq => false,
+        BinaryOperator::NotEq => true,
+        _ => return None,
+    };
+    match (left, right) {
+        (Ast::Tuple(left), Ast::Tuple(right)) => Some((negated, left, right)),
+        _ => None,
+    }
+}

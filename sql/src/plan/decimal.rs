@@ -1,0 +1,161 @@
+//! Decimal literals beside integers.
+//!
+//! A literal with a decimal point, an exponent, or more digits than a bigint is `numeric` in PostgreSQL. There is no such
+//! type here yet, and the literal is a float; but what it means for an integer is worked out from its digits: what it
+//! rounds to when it becomes one, and which integers are below, at or above it.
+
+use super::expr::CompareOp;
+
+/// Beyond every bigint.
+const FAR: i128 = 1 << 100;
+
+/// A decimal literal, as far as integers are concerned. Values beyond every bigint are cut off to one such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decimal {
+    /// The greatest integer that is not above it.
+    floor: i128,
+    /// Whether it is no integer itself.
+    fraction: bool,
+    /// The nearest integer, halves away from zero.
+    rounded: i128,
+}
+
+impl Decimal {
+    /// Of a literal: digits with an optional sign, point and exponent; `None` for any other text.
+    pub(super) fn parse(text: &str) -> Option<Decimal> {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = || whole.bytes().chain(part.bytes());
+        if !digits().all(|b| b.is_ascii_digit()) || digits().next().is_none() {
+            return None;
+        }
+        let before_point = i64::try_from(whole.len()).ok()?.saturating_add(exponent);
+        let mut magnitude = 0i128;
+        let (mut fraction, mut up) = (false, false);
+        for (place, digit) in (0i64..).zip(digits()) {
+            let value = i128::from(digit - b'0');
+            if place < before_point {
+                magnitude = (magnitude * 10 + value).min(FAR);
+            } else {
+                fraction |= value > 0;
+                up |= place == before_point && value >= 5;
+            }
+        }
+        // The zeros that the exponent adds behind the digits.
+        let mut place = i64::try_from(digits().count()).ok()?;
+        while place < before_point && magnitude > 0 && magnitude < FAR {
+            magnitude = (magnitude * 10).min(FAR);
+            place += 1;
+        }
+        let rounded = magnitude + i128::from(up);
+        Some(match negative {
+            false => Decimal { floor: magnitude, fraction, rounded },
+            true => Decimal { floor: -magnitude - i128::from(fraction), fraction, rounded: -rounded },
+        })
+    }
+
+    /// What it becomes as an integer, if a bigint holds that.
+    pub(super) fn rounded(self) -> Option<i64> {
+        i64::try_from(self.rounded).ok()
+    }
+
+    /// The bigint that it is, if it is one.
+    pub(super) fn integer(self) -> Option<i64> {
+        i64::try_from(self.floor).ok().filter(|_| !self.fraction)
+    }
+
+    /// The comparison with a bigint that says of every bigint what `op` with this decimal says.
+    pub(super) fn compared(self, op: CompareOp) -> (CompareOp, i64) {
+        const ALWAYS: (CompareOp, i64) = (CompareOp::GreaterEq, i64::MIN);
+        let op = match (self.fraction, op) {
+            (true, CompareOp::Eq) => return NEVER,
+            (true, CompareOp::NotEq) => return ALWAYS,
+            (true, CompareOp::Less) => CompareOp::LessEq,
+            (true, CompareOp::GreaterEq) => CompareOp::Greater,
+            (_, op) => op,
+        };
+        match i64::try_from(self.floor) {
+            Ok(floor) => (op, floor),
+            Err(_) => {
+                let holds = match op {
+                    CompareOp::Eq => false,
+                    CompareOp::NotEq => true,
+                    CompareOp::Less | CompareOp::LessEq => self.floor > 0,
+                    CompareOp::Greater | CompareOp::GreaterEq => self.floor < 0,
+                };
+                if holds { ALWAYS } else { NEVER }
+            }
+        }
+    }
+}
+
+/// A comparison with a bigint that holds for none.
+pub(super) const NEVER: (CompareOp, i64) = (CompareOp::Less, i64::MIN);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Decimal {
+        Decimal::parse(text).unwrap()
+    }
+
+    #[test]
+    fn rounds_halves_away_from_zero_and_exactly() {
+        let rounded = |text: &str| of(text).rounded();
+        assert_eq!(rounded("2.5"), Some(3));
+        assert_eq!(rounded("-2.5"), Some(-3));
+        assert_eq!(rounded("2.4999999999999999999999"), Some(2));
+        assert_eq!(rounded("9007199254740993.0"), Some(9_007_199_254_740_993));
+        assert_eq!(rounded("-.5"), Some(-1));
+        assert_eq!(rounded("1.25e1"), Some(13));
+        assert_eq!(rounded("1250e-3"), Some(1));
+        assert_eq!(rounded("5e-2"), Some(0));
+        assert_eq!(rounded("1e18"), Some(1_000_000_000_000_000_000));
+        assert_eq!(rounded("9223372036854775807.4"), Some(i64::MAX));
+        assert_eq!(rounded("9223372036854775807.5"), None);
+        assert_eq!(rounded("-9223372036854775808.0"), Some(i64::MIN));
+        assert_eq!(rounded("1e400000"), None);
+        assert_eq!(rounded("0e400000"), Some(0));
+        assert_eq!([Decimal::parse("x"), Decimal::parse("."), Decimal::parse("1e")], [None; 3]);
+        assert_eq!((of("7.00").integer(), of("7.01").integer(), of("1e30").integer()), (Some(7), None, None));
+    }
+
+    #[test]
+    fn comparisons_with_integers_say_the_same() {
+        use CompareOp::{Eq, Greater, GreaterEq, Less, LessEq, NotEq};
+        let holds = |op: CompareOp, a: f64, b: f64| match op {
+            Eq => a == b,
+            NotEq => a != b,
+            Less => a < b,
+            LessEq => a <= b,
+            Greater => a > b,
+            GreaterEq => a >= b,
+        };
+        for text in ["-2.5", "-2", "-0.1", "0", "0.0", "1.0", "1.5", "3e0", "1e30", "-1e30"] {
+            for op in [Eq, NotEq, Less, LessEq, Greater, GreaterEq] {
+                let (own, value) = of(text).compared(op);
+                for x in -4i64..5 {
+                    let expected = holds(op, x as f64, text.parse().unwrap());
+                    let order = x.cmp(&value);
+                    let found = match own {
+                        Eq => order.is_eq(),
+                        NotEq => order.is_ne(),
+                        Less => order.is_lt(),
+                        LessEq => order.is_le(),
+                        Greater => order.is_gt(),
+                        GreaterEq => order.is_ge(),
+                    };
+                    assert_eq!(found, expected, "{x} {op:?} {text}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Work that goes deep, on a stack with room for it.
+//!
+//! Walks over a syntax tree are recursive, in the parser and in the binder, and a worker thread's two megabytes are few for
+//! the deepest trees that are let through ([`crate::parse`] bounds them). Statements that deep are rare enough to pay for
+//! a thread of their own.
+
+use crate::error::{SqlError, SqlState};
+
+/// Its stack. Only what is used of it takes memory.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Runs `work`, on a large stack if it goes `deep`.
+pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> Result<T, SqlError> + Send) -> Result<T, SqlError> {
+    if !deep {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let roomy = std::thread::Builder::new().name("cortado-deep".to_owned()).stack_size(STACK_BYTES);
+        match roomy.spawn_scoped(scope, work) {
+            Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => {
+                let message = format!("no stack for a statement as deep as this: {error}");
+                Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message))
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_work_has_room_and_its_panics_come_through() {
+        fn depth(n: usize) -> usize {
+            let frame = std::hint::black_box([n; 256]);
+            if n == 0 { 0 } else { 1 + depth(frame[n % 256] - 1) }
+        }
+        assert_eq!(run(true, || Ok(depth(10_000))), Ok(10_000));
+        assert_eq!(run(false, || Ok(depth(10))), Ok(10));
+        assert!(std::panic::catch_unwind(|| run::<()>(true, || panic!("planted"))).is_err());
+    }
+}

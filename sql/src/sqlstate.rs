@@ -1,0 +1,159 @@
+//! The SQLSTATEs that clients of this server meet, by PostgreSQL's condition names and in the order of the codes.
+
+use std::fmt;
+
+/// A SQLSTATE: five characters, the first two of which name its class.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SqlState(pub &'static str);
+
+impl SqlState {
+    /// Nothing went wrong.
+    pub const SUCCESSFUL_COMPLETION: SqlState = SqlState("00000");
+    /// COMMIT was sent and its outcome is not known.
+    pub const TRANSACTION_RESOLUTION_UNKNOWN: SqlState = SqlState("08007");
+    /// A message that the protocol does not allow.
+    pub const PROTOCOL_VIOLATION: SqlState = SqlState("08P01");
+    /// Something that PostgreSQL has and Cortado does not (yet).
+    pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
+    /// `cardinality_violation`
+    pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
+    /// `string_data_right_truncation`
+    pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
+    /// `numeric_value_out_of_range`
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: SqlState = SqlState("22003");
+    /// `invalid_datetime_format`
+    pub const INVALID_DATETIME_FORMAT: SqlState = SqlState("22007");
+    /// `datetime_field_overflow`
+    pub const DATETIME_FIELD_OVERFLOW: SqlState = SqlState("22008");
+    /// `invalid_time_zone_displacement_value`
+    pub const INVALID_TIME_ZONE_DISPLACEMENT: SqlState = SqlState("22009");
+    /// `substring_error`
+    pub const SUBSTRING_ERROR: SqlState = SqlState("22011");
+    /// `division_by_zero`
+    pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
+    /// `invalid_argument_for_logarithm`
+    pub const INVALID_LOGARITHM: SqlState = SqlState("2201E");
+    /// `invalid_argument_for_power_function`
+    pub const INVALID_POWER: SqlState = SqlState("2201F");
+    /// `invalid_row_count_in_limit_clause`
+    pub const INVALID_LIMIT: SqlState = SqlState("2201W");
+    /// `invalid_row_count_in_result_offset_clause`
+    pub const INVALID_OFFSET: SqlState = SqlState("2201X");
+    /// Bytes that are not text in the client's encoding.
+    pub const CHARACTER_NOT_IN_REPERTOIRE: SqlState = SqlState("22021");
+    /// A value that the parameter or function does not take.
+    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
+    /// `invalid_escape_sequence` of a LIKE pattern
+    pub const INVALID_ESCAPE_SEQUENCE: SqlState = SqlState("22025");
+    /// `invalid_text_representation`
+    pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState("22P02");
+    /// `invalid_binary_representation`
+    pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState("22P03");
+    /// `not_null_violation`
+    pub const NOT_NULL_VIOLATION: SqlState = SqlState("23502");
+    /// A second row with the same key.
+    pub const UNIQUE_VIOLATION: SqlState = SqlState("23505");
+    /// A transaction is open where none may be, or a mode is set too late.
+    pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25001");
+    /// A write in a read-only transaction.
+    pub const READ_ONLY_SQL_TRANSACTION: SqlState = SqlState("25006");
+    /// A transaction is wanted and none is open.
+    pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
+    /// The transaction failed earlier; only its end is taken.
+    pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
+    /// A transaction stood idle for too long.
+    pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: SqlState = SqlState("25P03");
+    /// No prepared statement of that name.
+    pub const INVALID_SQL_STATEMENT_NAME: SqlState = SqlState("26000");
+    /// The connection names no user.
+    pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState("28000");
+    /// No portal of that name.
+    pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
+    /// No database of that name.
+    pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
+    /// `invalid_schema_name`
+    pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
+    /// Somebody else committed first: the whole transaction can be run again.
+    pub const SERIALIZATION_FAILURE: SqlState = SqlState("40001");
+    /// The statement cannot be parsed.
+    pub const SYNTAX_ERROR: SqlState = SqlState("42601");
+    /// `duplicate_column`
+    pub const DUPLICATE_COLUMN: SqlState = SqlState("42701");
+    /// `ambiguous_column`
+    pub const AMBIGUOUS_COLUMN: SqlState = SqlState("42702");
+    /// `undefined_column`
+    pub const UNDEFINED_COLUMN: SqlState = SqlState("42703");
+    /// No parameter, type or other object of that name.
+    pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
+    /// `duplicate_alias`
+    pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
+    /// `ambiguous_function`, operators included
+    pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
+    /// `grouping_error`
+    pub const GROUPING_ERROR: SqlState = SqlState("42803");
+    /// `datatype_mismatch`
+    pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
+    /// `wrong_object_type`
+    pub const WRONG_OBJECT_TYPE: SqlState = SqlState("42809");
+    /// `cannot_coerce`
+    pub const CANNOT_COERCE: SqlState = SqlState("42846");
+    /// `undefined_function`, operators included
+    pub const UNDEFINED_FUNCTION: SqlState = SqlState("42883");
+    /// `undefined_table`
+    pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
+    /// `undefined_parameter`
+    pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
+    /// A portal of that name is open.
+    pub const DUPLICATE_CURSOR: SqlState = SqlState("42P03");
+    /// A prepared statement of that name exists.
+    pub const DUPLICATE_PREPARED_STATEMENT: SqlState = SqlState("42P05");
+    /// `duplicate_table`
+    pub const DUPLICATE_TABLE: SqlState = SqlState("42P07");
+    /// `ambiguous_parameter`
+    pub const AMBIGUOUS_PARAMETER: SqlState = SqlState("42P08");
+    /// `invalid_column_reference`
+    pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState("42P10");
+    /// `invalid_table_definition`
+    pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
+    /// `indeterminate_datatype`
+    pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// `out_of_memory`
+    pub const OUT_OF_MEMORY: SqlState = SqlState("53200");
+    /// As many connections as are allowed.
+    pub const TOO_MANY_CONNECTIONS: SqlState = SqlState("53300");
+    /// A limit of memory or of things kept per session.
+    pub const CONFIGURATION_LIMIT_EXCEEDED: SqlState = SqlState("53400");
+    /// A statement or transaction exceeds a limit of size.
+    pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState("54000");
+    /// `statement_too_complex`
+    pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState("54001");
+    /// A result with more columns than the protocol allows.
+    pub const TOO_MANY_COLUMNS: SqlState = SqlState("54011");
+    /// An object that is not in a state for this.
+    pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState("55000");
+    /// A parameter that cannot be changed now, or ever.
+    pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
+    /// The client, or statement_timeout, stopped the statement.
+    pub const QUERY_CANCELED: SqlState = SqlState("57014");
+    /// The server stops.
+    pub const ADMIN_SHUTDOWN: SqlState = SqlState("57P01");
+    /// The cluster cannot serve now.
+    pub const CANNOT_CONNECT_NOW: SqlState = SqlState("57P03");
+    /// A session stood idle for too long.
+    pub const IDLE_SESSION_TIMEOUT: SqlState = SqlState("57P05");
+    /// A defect, or damaged data.
+    pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
+    /// `data_corrupted`
+    pub const DATA_CORRUPTED: SqlState = SqlState("XX001");
+
+    /// The first two characters.
+    pub fn class(self) -> &'static str {
+        self.0.get(..2).unwrap_or(self.0)
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}

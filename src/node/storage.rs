@@ -1,0 +1,79 @@
+//! A node's storage: the Raft log, the key-value store and the snapshot files, opened in this order.
+//!
+//! Opening recovers what a crash left and creates the first regions if that is still to be done. All of it blocks on the disk, so it
+//! runs on a thread of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::disk::RealDisk;
+use engine::log::{LogEngine, LogOptions, LogWriter};
+use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics};
+use prometheus::Registry;
+use raftstore::snapshot::SnapshotFiles;
+use raftstore::{StoreParts, StoreRuntime};
+
+use super::serving::{ServingError, layer};
+use super::state::NodeState;
+use crate::data_dir::{DataDirError, Ident};
+
+/// Between two looks at what the key-value store says of itself.
+const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The storage of a node, opened.
+pub(super) struct Storage {
+    pub(super) store: RocksStore,
+    pub(super) store_metrics: StoreMetrics,
+    pub(super) log: LogEngine,
+    pub(super) writer: LogWriter,
+    pub(super) snapshots: SnapshotFiles,
+}
+
+/// Opens all of it, and creates the first regions if that is still to be done.
+pub(super) async fn open(state: Arc<NodeState>, ident: Ident, registry: Registry) -> Result<Storage, ServingError> {
+    let open = move || open_blocking(&state, &ident, registry);
+    tokio::task::spawn_blocking(open).await.map_err(layer("storage"))?
+}
+
+fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result<Storage, ServingError> {
+    let store_metrics = StoreMetrics::new(&registry).map_err(layer("key-value store"))?;
+    let log_dir = state.data().folder("log")?;
+    let disk = RealDisk::open(&log_dir).map_err(layer("Raft log"))?;
+    let options = LogOptions { registry: Some(registry), ..LogOptions::default() };
+    let (log, mut writer, report) = LogEngine::open(disk, options).map_err(layer("Raft log"))?;
+    tracing::info!(?report, "opened the Raft log");
+    let cache = usize::try_from(state.config.cache_bytes).unwrap_or(usize::MAX);
+    let options = RocksOptions { block_cache_bytes: cache, ..RocksOptions::default() };
+    let store = RocksStore::open(&state.data().folder("kv")?, &options).map_err(layer("key-value store"))?;
+    let disk = RealDisk::open(state.data().folder("snap")?).map_err(layer("snapshot files"))?;
+    let snapshots = SnapshotFiles::open(disk).map_err(layer("snapshot files"))?;
+    if !ident.bootstrapped {
+        let regions = ident.plan.iter().flat_map(|plan| plan.regions());
+        let own: Vec<_> = regions.filter(|region| region.peer_on(ident.store_id).is_some()).collect();
+        raftstore::bootstrap(&store, &log, &own, &mut || {
+            writer.turn();
+        })
+        .map_err(layer("first regions"))?;
+        state.update_ident(|present| {
+            Ok::<_, DataDirError>(present.map(|present| Ident { bootstrapped: true, ..present.clone() }))
+        })?;
+    }
+    Ok(Storage { store, store_metrics, log, writer, snapshots })
+}
+
+/// Recovers the regions and starts the store's threads.
+pub(super) async fn start_store(
+    parts: StoreParts<RocksStore>,
+    writer: LogWriter,
+) -> Result<StoreRuntime<RocksStore>, ServingError> {
+    let start = move || StoreRuntime::start(parts, writer);
+    tokio::task::spawn_blocking(start).await.map_err(layer("store"))?.map_err(layer("store"))
+}
+
+/// Keeps the key-value store's gauges up to date, for ever. Reads counters in memory only.
+pub(super) async fn observe(store: RocksStore, metrics: StoreMetrics) {
+    loop {
+        metrics.observe(&store);
+        tokio::time::sleep(OBSERVE_INTERVAL).await;
+    }
+}

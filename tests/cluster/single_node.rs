@@ -1,0 +1,165 @@
+//! `cortado start-single-node`: a whole cluster in one process, and the ways to look at it.
+
+use std::path::Path;
+
+use tokio_postgres::Client;
+
+use crate::clients::connect_patiently;
+use crate::process::{Process, cortado, free_port, http_get, metric, run, wait_for};
+
+/// What the names of each layer's metrics begin with.
+const LAYERS: [(&str, &str); 7] = [
+    ("engine", "log_"),
+    ("raftstore", "raftstore_"),
+    ("transport", "transport_"),
+    ("kv", "kv_"),
+    ("txn", "txn_"),
+    ("tso", "tso_"),
+    ("sql", "sql_"),
+];
+
+struct SingleNode {
+    pg: u16,
+    listen: u16,
+    http: u16,
+    process: Process,
+}
+
+fn spawn(data: &Path, logs: &[&str]) -> SingleNode {
+    let (pg, listen, http) = (free_port(), free_port(), free_port());
+    let address = |port: u16| format!("127.0.0.1:{port}");
+    let mut command = cortado();
+    command
+        .args(["start-single-node", "--until-stdin-closes", "--cache", "64MiB"])
+        .arg("--data")
+        .arg(data)
+        .args(["--pg", &address(pg), "--listen", &address(listen), "--http", &address(http)])
+        .args(logs);
+    let process = Process::spawn(&mut command, &data.with_extension(format!("{pg}.log")));
+    SingleNode { pg, listen, http, process }
+}
+
+impl SingleNode {
+    async fn connect(&self) -> Client {
+        connect_patiently(self.pg).await
+    }
+
+    fn status(&self, flags: &[&str]) -> String {
+        let out = run(cortado().args(["status", "--host", &format!("127.0.0.1:{}", self.listen)]).args(flags));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+}
+
+async fn rows(client: &Client) -> Vec<(i32, String)> {
+    let rows = client.query("SELECT id, v FROM t ORDER BY id", &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// It serves, stops politely, and has its data after a restart, after a crash too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_outlives_the_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut node = spawn(&data, &[]);
+    let client = node.connect().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'one')").await.unwrap();
+    node.process.signal("TERM");
+    assert_eq!(node.process.wait().code(), Some(0), "{}", node.process.tail());
+
+    let mut node = spawn(&data, &[]);
+    let client = node.connect().await;
+    assert_eq!(rows(&client).await, [(1, "one".to_string())], "after a stop");
+    client.batch_execute("INSERT INTO t VALUES (2, 'two')").await.unwrap();
+    node.process.kill();
+    node.process.wait();
+
+    let mut node = spawn(&data, &[]);
+    let client = node.connect().await;
+    assert_eq!(rows(&client).await, [(1, "one".to_string()), (2, "two".to_string())], "after a crash");
+    node.process.signal("INT");
+    assert_eq!(node.process.wait().code(), Some(0), "Ctrl-C stops it politely: {}", node.process.tail());
+}
+
+/// Status as a table and as JSON, health, and metrics of every layer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_can_be_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = spawn(&dir.path().join("data"), &[]);
+    let client = node.connect().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'one')").await.unwrap();
+
+    // The node reports to itself once a second.
+    let mut json = serde_json::Value::Null;
+    wait_for("the status to be complete", || {
+        json = serde_json::from_str(&node.status(&["--json"])).unwrap();
+        json["nodes"][0]["leaders"] == 2
+    });
+    let only = &json["nodes"][0];
+    assert_eq!(json["nodes"].as_array().unwrap().len(), 1, "{json:#}");
+    assert_eq!((&only["id"], &only["state"]), (&1.into(), &"alive".into()), "{json:#}");
+    assert_eq!(only["pg_address"], format!("127.0.0.1:{}", node.pg), "{json:#}");
+    assert_eq!(only["address"], format!("127.0.0.1:{}", node.listen), "{json:#}");
+    let regions: Vec<_> = json["regions"].as_array().unwrap().iter().map(|r| (&r["id"], &r["leader"])).collect();
+    assert_eq!(regions, [(&1.into(), &1.into()), (&2.into(), &1.into())], "{json:#}");
+
+    let table = node.status(&[]);
+    let cells = |start: &str| -> Vec<String> {
+        let line = table.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no {start}:\n{table}"));
+        line.split_whitespace().map(str::to_string).collect()
+    };
+    assert_eq!(cells("cluster")[1], json["cluster_id"].as_str().unwrap(), "{table}");
+    assert_eq!(cells("node")[..4], ["node", "state", "address", "postgres"], "{table}");
+    assert_eq!(cells("region")[..5], ["region", "from", "to", "epoch", "leader"], "{table}");
+    let address = |port: u16| format!("127.0.0.1:{port}");
+    assert_eq!(cells("1  ")[..4], ["1", "alive", &address(node.listen), &address(node.pg)], "{table}");
+    assert_eq!(cells("2  ")[..3], ["2", "t", "+inf"], "{table}");
+
+    assert_eq!(http_get(node.http, "/healthz"), Some((200, "ok\n".to_string())));
+    assert_eq!(http_get(node.http, "/nothing").unwrap().0, 404);
+    metrics(&node, &client).await;
+}
+
+async fn metrics(node: &SingleNode, client: &Client) {
+    let (status, page) = http_get(node.http, "/metrics").unwrap();
+    assert_eq!(status, 200);
+    let samples: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
+    for sample in &samples {
+        let value = sample.rsplit(' ').next().unwrap();
+        assert!(value.parse::<f64>().is_ok(), "not a sample: {sample}");
+    }
+    for (layer, prefix) in LAYERS {
+        let is_its = |sample: &&str| sample.strip_prefix("cortado_").unwrap_or(sample).starts_with(prefix);
+        assert!(samples.iter().any(is_its), "no metrics of {layer}:\n{page}");
+    }
+    let selects = || {
+        let (_, page) = http_get(node.http, "/metrics").unwrap();
+        let sample = page.lines().find(|line| line.contains("statements_total{kind=\"select\"}"));
+        sample.unwrap().rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let before = selects();
+    for _ in 0..3 {
+        rows(client).await;
+    }
+    assert_eq!(selects(), before + 3);
+    assert_eq!(metric(node.http, "raftstore_leaders"), Some(2.0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn logs_can_be_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = spawn(&dir.path().join("data"), &["--log-format", "json", "--log", "debug"]);
+    node.connect().await.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    node.process.signal("TERM");
+    assert_eq!(node.process.wait().code(), Some(0));
+    let said = node.process.said();
+    for line in said.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        for field in ["timestamp", "level", "target"] {
+            assert!(line[field].is_string(), "{line} has no {field}");
+        }
+        assert!(line["fields"]["message"].is_string(), "{line} has no message");
+    }
+    assert!(said.lines().count() > 3, "{said}");
+}

@@ -1,0 +1,353 @@
+//! The paths that a file names, each led back through the file's `use` lines to where it comes from.
+//!
+//! Rules about who may know whom, and about functions nobody may call, look at these and not at lines of text: `use a::{b, c}`, `use a as x`,
+//! `use super::super::a`, a name that a `use` brought in and a call inside a macro are all the same to them. Text in comments and
+//! string literals is no path. Names are looked up as Rust does it: in the block, the blocks around it, then the module, and on to
+//! the parent only through `use super::*`.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+
+use crate::source::Source;
+
+/// An import that leads to another import that leads to another: no file goes deeper.
+const MAX_IMPORTS: usize = 4;
+
+/// A path that a file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// From the root: `crate` or another crate first, where that can be told.
+    pub path: Vec<String>,
+    /// Where, from 1.
+    pub line: usize,
+    /// Whether it stands in a `use` line.
+    pub imported: bool,
+    /// With how many arguments it is called, if it is. Inside a macro only none and some are told apart.
+    pub arguments: Option<usize>,
+    /// Whether it comes from there only if it is what a glob brought in.
+    pub guessed: bool,
+}
+
+impl Named {
+    /// As it would be written.
+    pub fn text(&self) -> String {
+        self.path.join("::")
+    }
+}
+
+/// What is imported: where from, and under which name. A glob has none.
+struct Import {
+    path: Vec<String>,
+    name: Option<String>,
+    line: usize,
+}
+
+/// All paths that a file names, in the order of the file.
+pub fn of(file: &Source) -> Vec<Named> {
+    let parsed = file.parse();
+    let mut paths = Paths { module: module_of(&file.path), scopes: Vec::new(), found: Vec::new() };
+    paths.scopes.push(Scope::new(true, paths.module.clone(), uses(&parsed.items)));
+    paths.visit_file(&parsed);
+    paths.found
+}
+
+/// What a file re-exports: the name outside, and where it comes from.
+pub fn reexports(file: &Source) -> BTreeMap<String, Vec<String>> {
+    let parsed = file.parse();
+    let public = parsed.items.iter().filter_map(|item| match item {
+        syn::Item::Use(item) if !matches!(item.vis, syn::Visibility::Inherited) => Some(item),
+        _ => None,
+    });
+    let mut found = BTreeMap::new();
+    for import in public.flat_map(imports) {
+        // A re-export of a glob makes every name of that module one of ours.
+        found.insert(import.name.unwrap_or_else(|| "*".to_string()), import.path);
+    }
+    found
+}
+
+/// The module that a file holds, from its path: `kv/src/client/mod.rs` is `crate::client`.
+fn module_of(path: &str) -> Vec<String> {
+    let inside = path.split_once("src/").map_or("", |(_, inside)| inside);
+    let mut module = vec!["crate".to_string()];
+    for part in inside.trim_end_matches(".rs").split('/') {
+        if !["", "mod", "lib", "main"].contains(&part) {
+            module.push(part.to_string());
+        }
+    }
+    module
+}
+
+/// Names that `use` lines bring into a module or block.
+struct Scope {
+    is_module: bool,
+    module: Vec<String>,
+    names: BTreeMap<String, Vec<String>>,
+    globs: Vec<Vec<String>>,
+}
+
+impl Scope {
+    fn new(is_module: bool, module: Vec<String>, imports: Vec<Import>) -> Scope {
+        let mut scope = Scope { is_module, module, names: BTreeMap::new(), globs: Vec::new() };
+        for import in imports {
+            match import.name {
+                Some(name) => drop(scope.names.insert(name, import.path)),
+                None => scope.globs.push(import.path),
+            }
+        }
+        scope
+    }
+}
+
+fn uses<'a>(items: impl IntoIterator<Item = &'a syn::Item>) -> Vec<Import> {
+    let uses = items.into_iter().filter_map(|item| if let syn::Item::Use(item) = item { Some(item) } else { None });
+    uses.flat_map(imports).collect()
+}
+
+fn imports(item: &syn::ItemUse) -> Vec<Import> {
+    let mut found = Vec::new();
+    flatten(&item.tree, &mut Vec::new(), &mut found);
+    found
+}
+
+fn flatten(tree: &syn::UseTree, prefix: &mut Vec<String>, found: &mut Vec<Import>) {
+    let mut add = |ident: &syn::Ident, name: &syn::Ident| {
+        let mut path = prefix.clone();
+        // `a::{self}` imports `a`.
+        if ident != "self" || path.is_empty() {
+            path.push(ident.to_string());
+        }
+        let name = if name == "self" { path.last().cloned() } else { Some(name.to_string()) };
+        found.push(Import { path, name, line: ident.span().start().line });
+    };
+    match tree {
+        syn::UseTree::Name(tree) => add(&tree.ident, &tree.ident),
+        syn::UseTree::Rename(tree) => add(&tree.ident, &tree.rename),
+        syn::UseTree::Glob(tree) => {
+            found.push(Import { path: prefix.clone(), name: None, line: tree.star_token.spans[0].start().line });
+        }
+        syn::UseTree::Path(tree) => {
+            prefix.push(tree.ident.to_string());
+            flatten(&tree.tree, prefix, found);
+            prefix.pop();
+        }
+        syn::UseTree::Group(tree) => tree.items.iter().for_each(|tree| flatten(tree, prefix, found)),
+    }
+}
+
+struct Paths {
+    /// The module that is being looked at.
+    module: Vec<String>,
+    /// Innermost last.
+    scopes: Vec<Scope>,
+    found: Vec<Named>,
+}
+
+impl Paths {
+    /// Where a path that is written within the first so many scopes may come from, and whether that is a guess: each glob could be the
+    /// one that brought it in.
+    fn lead_back(&self, written: &[String], scopes: usize, depth: usize) -> Vec<(Vec<String>, bool)> {
+        let (Some(first), Some(scope)) = (written.first(), scopes.checked_sub(1).map(|i| &self.scopes[i])) else {
+            return vec![(written.to_vec(), false)];
+        };
+        if ["crate", "self", "super"].contains(&first.as_str()) {
+            return vec![(absolute(&scope.module, written), false)];
+        }
+        if let Some(import) = scope.names.get(first) {
+            let full: Vec<String> = import.iter().chain(&written[1..]).cloned().collect();
+            // `use a::a` and `use a` would go round in a circle.
+            let ends = depth == 0 || import.first() == Some(first);
+            return if ends { vec![(full, false)] } else { self.lead_back(&full, scopes, depth - 1) };
+        }
+        let parent = scope.globs.iter().any(|glob| glob.iter().eq(["super"]));
+        let mut found = match scope.is_module && !parent {
+            true => vec![(written.to_vec(), false)],
+            false => self.lead_back(written, scopes - 1, depth),
+        };
+        let through = |glob: &Vec<String>| (absolute(&scope.module, &[glob, written].concat()), true);
+        found.extend(scope.globs.iter().map(through));
+        found
+    }
+
+    fn name(&mut self, written: &[String], line: usize, imported: bool, arguments: Option<usize>) {
+        for (path, guessed) in self.lead_back(written, self.scopes.len(), MAX_IMPORTS) {
+            self.found.push(Named { path, line, imported, arguments, guessed });
+        }
+    }
+
+    fn name_path(&mut self, path: &syn::Path, arguments: Option<usize>) {
+        let written: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let line = path.segments.first().map_or(0, |segment| segment.ident.span().start().line);
+        self.name(&written, line, false, arguments);
+    }
+
+    /// Paths among tokens that only a macro understands.
+    fn name_tokens(&mut self, tokens: TokenStream) {
+        let mut rest = tokens.into_iter().peekable();
+        while let Some(token) = rest.next() {
+            match token {
+                TokenTree::Group(group) => self.name_tokens(group.stream()),
+                TokenTree::Ident(first) => {
+                    let line = first.span().start().line;
+                    let mut written = vec![first.to_string()];
+                    while let Some(next) = next_segment(&mut rest) {
+                        written.push(next);
+                    }
+                    let arguments = match rest.peek() {
+                        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis => {
+                            Some(usize::from(!group.stream().is_empty()))
+                        }
+                        _ => None,
+                    };
+                    self.name(&written, line, false, arguments);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The segment after `::` if there is one; generic arguments in between are passed over.
+fn next_segment(rest: &mut std::iter::Peekable<proc_macro2::token_stream::IntoIter>) -> Option<String> {
+    let is =
+        |token: Option<&TokenTree>, c: char| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == c);
+    if !is(rest.peek(), ':') {
+        return None;
+    }
+    let mut ahead = rest.clone();
+    ahead.next();
+    if !is(ahead.peek(), ':') {
+        return None;
+    }
+    ahead.next();
+    if is(ahead.peek(), '<') {
+        let mut open = 0;
+        for token in ahead.by_ref() {
+            open += i32::from(is(Some(&token), '<')) - i32::from(is(Some(&token), '>'));
+            if open == 0 {
+                break;
+            }
+        }
+        *rest = ahead;
+        return next_segment(rest);
+    }
+    let Some(TokenTree::Ident(ident)) = ahead.next() else {
+        return None;
+    };
+    *rest = ahead;
+    Some(ident.to_string())
+}
+
+/// Resolves `crate`, `self` and `super`.
+fn absolute(module: &[String], written: &[String]) -> Vec<String> {
+    let Some(first) = written.first().filter(|first| ["crate", "self", "super"].contains(&first.as_str())) else {
+        return written.to_vec();
+    };
+    let mut base = if first == "crate" { vec!["crate".to_string()] } else { module.to_vec() };
+    let ups = written.iter().take_while(|segment| *segment == "super" || *segment == "self");
+    base.truncate((base.len() - ups.filter(|segment| *segment == "super").count().min(base.len() - 1)).max(1));
+    let rest = written.iter().skip_while(|segment| ["crate", "self", "super"].contains(&segment.as_str()));
+    base.into_iter().chain(rest.cloned()).collect()
+}
+
+impl<'ast> Visit<'ast> for Paths {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        for import in imports(item) {
+            let mut written = import.path;
+            if import.name.is_none() {
+                written.push("*".to_string());
+            }
+            self.name(&written, import.line, true, None);
+        }
+    }
+
+    fn visit_item_extern_crate(&mut self, item: &'ast syn::ItemExternCrate) {
+        self.name(&[item.ident.to_string()], item.ident.span().start().line, true, None);
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        let Some((_, items)) = &item.content else { return };
+        self.module.push(item.ident.to_string());
+        self.scopes.push(Scope::new(true, self.module.clone(), uses(items)));
+        visit::visit_item_mod(self, item);
+        self.scopes.pop();
+        self.module.pop();
+    }
+
+    fn visit_block(&mut self, block: &'ast syn::Block) {
+        let items =
+            block.stmts.iter().filter_map(|stmt| if let syn::Stmt::Item(item) = stmt { Some(item) } else { None });
+        self.scopes.push(Scope::new(false, self.module.clone(), uses(items)));
+        visit::visit_block(self, block);
+        self.scopes.pop();
+    }
+
+    fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
+        match &*call.func {
+            syn::Expr::Path(func) => {
+                self.name_path(&func.path, Some(call.args.len()));
+                // What the path holds inside: generic arguments, and the type before an associated function.
+                func.qself.iter().for_each(|qself| self.visit_qself(qself));
+                func.path.segments.iter().for_each(|segment| self.visit_path_arguments(&segment.arguments));
+            }
+            func => self.visit_expr(func),
+        }
+        call.args.iter().for_each(|arg| self.visit_expr(arg));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.name_path(path, None);
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, item: &'ast syn::Macro) {
+        visit::visit_macro(self, item);
+        self.name_tokens(item.tokens.clone());
+    }
+}
+
+#[test]
+fn names_are_led_back() {
+    let text = r#"
+        use std::sync::{self, mpsc::{Receiver, channel as pipe}};
+        use tokio::sync::mpsc;
+        use super::super::scheduler as plan;
+        fn a() {
+            use crossbeam_channel::bounded;
+            bounded(1);
+            tokio::select! { _ = mpsc::channel::<Vec<u8>>(4) => plan::go() }
+        }
+        fn b() -> Receiver<u8> { bounded(2); pipe(); sync::mpsc::channel::<u8>() }
+        mod tests { use super::*; fn c() { mpsc::oops(); } }
+        mod apart { fn d() { mpsc::lost(); "mpsc::text()"; } }
+    "#;
+    let found = of(&Source::fake("kv/src/client/scan.rs", text));
+    let named = |line: usize| {
+        let on_line = found.iter().filter(|named| named.line == line).map(Named::text);
+        on_line.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(named(2), "std::sync std::sync::mpsc::Receiver std::sync::mpsc::channel");
+    assert_eq!(named(4), "crate::scheduler", "the file is in crate::client::scan");
+    assert_eq!(named(7), "crossbeam_channel::bounded");
+    assert_eq!(named(8), "tokio::select _ tokio::sync::mpsc::channel crate::scheduler::go");
+    assert_eq!(named(10), "std::sync::mpsc::Receiver u8 bounded std::sync::mpsc::channel std::sync::mpsc::channel u8");
+    assert!(named(11).starts_with("crate::client::scan::* tokio::sync::mpsc::oops"), "{}", named(11));
+    assert_eq!(named(12), "mpsc::lost");
+    let call = |name: &str| found.iter().find(|named| named.path.last().unwrap() == name).unwrap().arguments;
+    assert_eq!((call("bounded"), call("go"), call("lost")), (None, Some(0), Some(0)));
+    assert!(found.iter().any(|named| named.path.last().unwrap() == "channel" && named.arguments == Some(1)));
+}
+
+#[test]
+fn files_are_modules() {
+    assert_eq!(module_of("kv/src/lib.rs"), ["crate"]);
+    assert_eq!(module_of("kv/src/client/mod.rs"), ["crate", "client"]);
+    assert_eq!(module_of("src/node/join.rs"), ["crate", "node", "join"]);
+    let file =
+        Source::fake("kv/src/lib.rs", "pub use key::{Key, Range as KeyRange};\nuse a::Private;\npub use scheduler::*;");
+    let found: Vec<String> =
+        reexports(&file).into_iter().map(|(name, path)| format!("{name}={}", path.join("::"))).collect();
+    assert_eq!(found, ["*=scheduler", "Key=key::Key", "KeyRange=key::Range"]);
+}

@@ -1,0 +1,238 @@
+//! The coordinator over real stores: bank transfers between two replicated regions while leaders change, coordinators
+//! die at every step of a commit, and a store goes down. Every snapshot shows the same total.
+//!
+//! The stores are those of kv's own cluster test: three on their threads, with the real Raft, over simulated disks.
+//! Time is real here, so that a run is not determined by its seed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+#[allow(dead_code, reason = "the tests of kv use the rest")]
+#[path = "../../kv/tests/cluster/stores.rs"]
+mod stores;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::endpoints::Stalling;
+use common::{VirtualTso, database, key, seeded};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kv::Key;
+use kv::api::{Request, Response};
+use kv::client::{CallError, Endpoint, ScanRange};
+use raftstore::{RegionId, RegionStatus, StoreId};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use stores::{Shared, Stores};
+use tokio::sync::watch;
+use txn::{Database, Transaction, TxnConfig, TxnError};
+
+const ACCOUNTS: u64 = 12;
+const EACH: u64 = 100;
+/// How long a dead coordinator's locks are in the way.
+const LOCK_TTL: Duration = Duration::from_millis(300);
+/// After this a store counts as silent.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// Audits until a test fails for want of progress.
+const AUDITS_MAX: usize = 100_000;
+
+/// Half of the accounts in each region.
+fn account(n: u64) -> Key {
+    key(&format!("{}{n:02}", if n.is_multiple_of(2) { "a" } else { "z" }))
+}
+
+/// The stores that run, called as functions.
+struct InProcess(Arc<Shared>);
+
+impl Endpoint for InProcess {
+    fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
+        Box::pin(async move {
+            let why = || "injected".to_owned();
+            let server = self.0.server(store).ok_or_else(|| CallError::Unreachable { store, why: why() })?;
+            match tokio::time::timeout(CALL_TIMEOUT, server.handle(request)).await {
+                Ok(answer) => Ok(answer?),
+                Err(_) => Err(CallError::Lost { store, why: why() }),
+            }
+        })
+    }
+
+    fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
+        Box::pin(std::future::ready(Ok(self.0.server(store).and_then(|server| server.locate(&key)))))
+    }
+
+    fn stores(&self) -> Vec<StoreId> {
+        self.0.ids()
+    }
+}
+
+/// What the tasks of a test share.
+struct Bank {
+    stores: Arc<Shared>,
+    tso: Arc<VirtualTso>,
+    stop: AtomicBool,
+    committed: watch::Sender<u64>,
+    died: AtomicU64,
+}
+
+impl Bank {
+    fn gateway(&self, seed: u64) -> Database {
+        self.gateway_over(Arc::new(InProcess(Arc::clone(&self.stores))), seed)
+    }
+
+    fn gateway_over(&self, endpoint: Arc<dyn Endpoint>, seed: u64) -> Database {
+        database(endpoint, self.tso.clone(), TxnConfig { lock_ttl: LOCK_TTL, ..seeded(seed) })
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Transfers until the test ends. Which of them took effect is not always known, and does not matter.
+    async fn transfer_for_ever(self: Arc<Bank>, seed: u64) {
+        let db = self.gateway(seed);
+        let mut rng = StdRng::seed_from_u64(seed);
+        while !self.has_stopped() {
+            match transfer(&db, &mut rng).await {
+                Ok(()) => self.committed.send_modify(|n| *n += 1),
+                Err(TxnError::Conflict(_) | TxnError::Undetermined) => {}
+                Err(error) => panic!("seed {seed}: {error}"),
+            }
+        }
+    }
+
+    /// One coordinator after the other dies somewhere between its first read and its last commit, and lets others pass.
+    async fn die_for_ever(self: Arc<Bank>, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        while !self.has_stopped() {
+            let endpoint = Arc::new(InProcess(Arc::clone(&self.stores)));
+            let dying = Stalling::new(endpoint, rng.random_range(2..8), rng.random());
+            let db = self.gateway_over(dying.clone(), rng.random());
+            let mut of_its_own = StdRng::seed_from_u64(rng.random());
+            let mut transfer = tokio::spawn(async move { transfer(&db, &mut of_its_own).await });
+            tokio::select! {
+                () = dying.until_stalled() => drop(self.died.fetch_add(1, Ordering::Relaxed)),
+                _ = &mut transfer => {}
+            }
+            // What it has under way hangs for good.
+            transfer.abort();
+            let before = *self.committed.borrow();
+            let mut committed = self.committed.subscribe();
+            drop(committed.wait_for(|n| *n > before || self.has_stopped()).await);
+        }
+    }
+
+    /// Waits until as many more transfers have been committed, auditing meanwhile.
+    async fn progress(&self, db: &Database, more: u64) {
+        let goal = *self.committed.borrow() + more;
+        for n in 0..AUDITS_MAX {
+            audit(db, n % 2 == 0).await;
+            if *self.committed.borrow() >= goal {
+                return;
+            }
+        }
+        panic!("no progress");
+    }
+}
+
+fn amount(value: Option<&Bytes>) -> u64 {
+    value.map_or(0, |value| std::str::from_utf8(value).expect("text").parse().expect("a number"))
+}
+
+fn money(amount: u64) -> Bytes {
+    Bytes::from(amount.to_string())
+}
+
+async fn transfer(db: &Database, rng: &mut StdRng) -> Result<(), TxnError> {
+    let from = rng.random_range(0..ACCOUNTS);
+    let to = (from + rng.random_range(1..ACCOUNTS)) % ACCOUNTS;
+    let wanted = rng.random_range(1..50);
+    db.run(|txn| {
+        async move {
+            let have = amount(txn.get(&account(from)).await?.as_ref());
+            let there = amount(txn.get(&account(to)).await?.as_ref());
+            let moved = wanted.min(have);
+            txn.put(account(from), money(have - moved))?;
+            txn.put(account(to), money(there + moved))
+        }
+        .boxed()
+    })
+    .await
+}
+
+async fn balances(txn: &Transaction, by_scan: bool) -> Result<Vec<u64>, TxnError> {
+    let pairs = if by_scan {
+        let all = ScanRange { start: key("a"), end: Key::default(), reverse: false };
+        txn.scan(&all, 100).await?.pairs
+    } else {
+        let keys: Vec<Key> = (0..ACCOUNTS).map(account).collect();
+        txn.batch_get(&keys).await?
+    };
+    Ok(pairs.iter().map(|(_, value)| amount(Some(value))).collect())
+}
+
+async fn audit(db: &Database, by_scan: bool) {
+    let txn = db.begin().await.expect("a timestamp");
+    match balances(&txn, by_scan).await {
+        Ok(balances) => {
+            let total = balances.iter().sum::<u64>();
+            assert_eq!((balances.len() as u64, total), (ACCOUNTS, ACCOUNTS * EACH), "at {}", txn.start_ts());
+        }
+        // It waited too long for locks.
+        Err(TxnError::Conflict(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn open_accounts(db: &Database) {
+    db.run(|txn| async move { (0..ACCOUNTS).try_for_each(|n| txn.insert(account(n), money(EACH))) }.boxed())
+        .await
+        .expect("the accounts are opened");
+}
+
+#[test]
+fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let mut stores = Stores::start(3, key("m"));
+    let bank = Arc::new(Bank {
+        stores: stores.shared(),
+        tso: VirtualTso::new(),
+        stop: AtomicBool::new(false),
+        committed: watch::Sender::new(0),
+        died: AtomicU64::new(0),
+    });
+    let auditor = bank.gateway(100);
+    runtime.block_on(open_accounts(&auditor));
+    let mut workers: Vec<_> = (0..3).map(|seed| runtime.spawn(Arc::clone(&bank).transfer_for_ever(seed))).collect();
+    workers.push(runtime.spawn(Arc::clone(&bank).die_for_ever(50)));
+
+    runtime.block_on(bank.progress(&auditor, 40));
+    for to in [2, 3, 1, 2] {
+        for region in [RegionId::SYSTEM, RegionId::FIRST_DATA] {
+            stores.transfer_leader(region, StoreId::new(to));
+        }
+        runtime.block_on(bank.progress(&auditor, 40));
+    }
+    // The likely leader of both regions goes without a word.
+    stores.kill(StoreId::new(2));
+    runtime.block_on(bank.progress(&auditor, 40));
+
+    bank.stop.store(true, Ordering::Relaxed);
+    bank.committed.send_modify(|_| ());
+    runtime.block_on(async {
+        for worker in workers {
+            worker.await.unwrap();
+        }
+        for by_scan in [true, false] {
+            let txn = auditor.begin().await.expect("a timestamp");
+            let last = balances(&txn, by_scan).await.expect("served");
+            assert_eq!(last.iter().sum::<u64>(), ACCOUNTS * EACH, "{last:?}");
+        }
+    });
+    let (committed, died) = (*bank.committed.borrow(), bank.died.load(Ordering::Relaxed));
+    println!("{committed} transfers, {died} coordinators died");
+    assert!(died >= 10, "hardly a coordinator died: {died}");
+}
