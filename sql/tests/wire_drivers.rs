@@ -211,6 +211,21 @@ async fn a_row_limit_does_not_keep_a_statement_from_being_run_again() {
     assert_eq!(row.get::<_, i32>(0), 11);
 }
 
+/// All of them were parsed before the first ran, and their trees kept: gigabytes for a string of some megabytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_string_of_very_many_statements_is_refused_before_it_runs() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    let many = |count: usize| format!("insert into t (id) values (1);{}", "select 1;".repeat(count));
+    let error = client.batch_execute(&many(1_000_000)).await.expect_err("too many");
+    assert_eq!(state(&error), "54000");
+    let error = client.batch_execute(&(many(10_000) + "selec 1")).await.expect_err("does not parse");
+    assert_eq!(state(&error), "42601");
+    assert_eq!(client.query("select id from t", &[]).await.expect("selects").len(), 0, "nothing has run");
+    client.batch_execute(&many(10_000)).await.expect("runs");
+    assert_eq!(client.query("select id from t", &[]).await.expect("selects").len(), 1);
+}
+
 /// They were bounded in number only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prepared_statements_and_portals_are_bounded_in_bytes() {

@@ -172,6 +172,23 @@ fn env() -> crate::exec::eval::Env<'static> {
     crate::exec::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
 }
 
+/// It had an order, and so a wrong answer.
+#[test]
+fn a_comparison_of_two_types_is_a_defect_and_says_so() {
+    use crate::exec::eval::eval;
+    let (one, other) = (Expr::Const(Datum::Int(1)), Expr::Const(Datum::Float(1.0)));
+    let (left, right) = (|| Box::new(one.clone()), || Box::new(other.clone()));
+    for expr in [
+        Expr::Compare { op: expr::CompareOp::Less, left: left(), right: right() },
+        Expr::Distinct { left: left(), right: right(), negated: false },
+        Expr::InList { expr: left(), list: vec![other.clone()], negated: false },
+        Expr::InSet { expr: left(), values: vec![Datum::Float(1.0)], with_null: false, negated: false },
+        Expr::Extreme { greatest: true, items: vec![one.clone(), other.clone()] },
+    ] {
+        assert_eq!(eval(&expr, &[], &env()).unwrap_err().code, SqlState::INTERNAL_ERROR, "{expr:?}");
+    }
+}
+
 fn nodes(expr: &Expr) -> usize {
     1 + expr.children().into_iter().map(nodes).sum::<usize>()
 }
