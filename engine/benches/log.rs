@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use engine::disk::{Disk, RealDisk};
-use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 use tempfile::TempDir;
 
 fn directory() -> TempDir {
@@ -70,7 +70,7 @@ fn trim(engine: &LogEngine) {
     }
     engine.write(batch, Durability::Synced).unwrap();
     for _ in 0..3 {
-        engine.purge().unwrap();
+        engine.purge(Budget::default()).unwrap();
         engine.write(LogBatch::new(), Durability::Synced).unwrap();
     }
 }

@@ -11,8 +11,8 @@ mod log_model;
 use std::io::ErrorKind;
 
 use engine::disk::{Operation, SimDisk};
-use engine::log::{Durability, LogError, LogOptions};
-use log_model::{Driver, Generator, small_options};
+use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
+use log_model::{Change, Driver, Generator, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -33,7 +33,7 @@ fn work(driver: &mut Driver, steps: u64) {
         driver.submit(changes, durability);
         driver.turn();
         // Errors of purge are those of the disk; what matters is what they leave behind.
-        let _ = driver.engine.purge();
+        let _ = driver.engine.purge(Budget::default());
         driver.turn();
         if driver.engine.poisoned().is_some() {
             return;
@@ -226,4 +226,53 @@ fn a_full_disk_is_survived() {
         driver.check_live();
     }
     assert!(refused > 10);
+}
+
+/// The disk is full to the last byte: entries are refused, but what lets entries go is taken, purge works in the space that was
+/// kept for it, and appends go on without a restart.
+#[test]
+fn a_full_disk_is_purged_with_the_reserve() {
+    let options = LogOptions { spare_files: 1, ..options() };
+    let mut driver = Driver::new(options);
+    let mut last = 0;
+    let mut append = |driver: &mut Driver| {
+        last += 1;
+        let entries = vec![vec![last as u8; 3000].into()];
+        driver.submit(vec![Change::Append { group: 1, first: last, entries }], Durability::Synced);
+        let before = driver.current;
+        driver.turn();
+        last -= u64::from(driver.current == before);
+        driver.current > before
+    };
+    let purge = |driver: &mut Driver| {
+        let report = driver.engine.purge(Budget::default()).unwrap();
+        driver.turn();
+        report.freed
+    };
+    (0..20).for_each(|_| assert!(append(&mut driver)));
+    purge(&mut driver);
+    driver.disk.set_capacity(Some(driver.disk.used() + (100 << 10)));
+    let written = (0..1000).take_while(|_| append(&mut driver)).count();
+    assert!(written < 1000, "the disk never filled up");
+    driver.disk.set_capacity(Some(driver.disk.used()));
+    assert!(!append(&mut driver));
+    driver.submit(vec![Change::Compact { group: 1, first_kept: 10 }], Durability::Synced);
+    driver.turn();
+    assert_eq!(driver.engine.bounds(GroupId(1)).unwrap().first, 10, "a full disk kept entries from being let go");
+    driver.submit(vec![Change::Remove { group: 1 }], Durability::Synced);
+    driver.turn();
+    let freed: u64 = (0..20).map(|_| purge(&mut driver)).sum();
+    assert!(freed > 0);
+    last = 0;
+    let mut append = |driver: &mut Driver| {
+        last += 1;
+        let entries = vec![vec![last as u8; 3000].into()];
+        driver.submit(vec![Change::Append { group: 2, first: last, entries }], Durability::Synced);
+        driver.turn();
+    };
+    (0..5).for_each(|_| append(&mut driver));
+    assert_eq!(driver.engine.bounds(GroupId(2)).unwrap().last, 5);
+    driver.check_live();
+    driver.crash(4).unwrap();
+    driver.check_live();
 }

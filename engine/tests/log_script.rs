@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::disk::{Disk, Operation, SimDisk};
-use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
 use parking_lot::Mutex;
 
 /// Words of a script. A change is queued in the batch at hand; `write` and `sync` send it.
@@ -85,6 +85,8 @@ fn options() -> LogOptions {
         align_bytes: 512,
         prefill_bytes: 0,
         block_bytes: 1 << 10,
+        purge_threshold: 0,
+        spare_files: 0,
         identity: Some(0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100),
         ..LogOptions::default()
     }
@@ -246,7 +248,7 @@ impl goldenscript::Runner for Script {
                 let entries = self.engine()?.entries(GroupId(*group), *first, *end, max.unwrap_or(usize::MAX))?;
                 Ok(entries.iter().map(|entry| shorten(entry)).collect::<Vec<_>>().join(" ") + "\n")
             }
-            Command::Purge => Ok(format!("freed {}\n", self.engine()?.purge()?)),
+            Command::Purge => Ok(format!("freed {}\n", self.engine()?.purge(Budget::default())?.freed)),
             Command::Files => {
                 let names = self.disk.list()?;
                 let lengths =

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use engine::disk::RealDisk;
-use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 
 fn options() -> LogOptions {
-    LogOptions { file_bytes: 256 << 10, prefill_bytes: 64 << 10, ..LogOptions::default() }
+    LogOptions { file_bytes: 256 << 10, prefill_bytes: 64 << 10, purge_threshold: 0, ..LogOptions::default() }
 }
 
 /// Bytes that depend on group and index alone, and hardly compress.
@@ -70,7 +70,7 @@ fn writers_readers_and_purge_run_together() {
                     let durability = if round % 16 == 0 { Durability::Synced } else { Durability::Buffered };
                     engine.write(batch, durability).unwrap();
                     if group == 1 && round % 4 == 0 {
-                        engine.purge().unwrap();
+                        engine.purge(Budget::default()).unwrap();
                     }
                 }
             })
@@ -84,7 +84,7 @@ fn writers_readers_and_purge_run_together() {
     // However the threads met: a few more calls and the oldest file is gone, though a group had lagged behind in it.
     let oldest = dir.path().join("0000000000000001.log");
     for _ in 0..50 {
-        engine.purge().unwrap();
+        engine.purge(Budget::default()).unwrap();
         engine.write(LogBatch::new(), Durability::Synced).unwrap();
     }
     assert!(!oldest.exists());

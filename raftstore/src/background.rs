@@ -119,7 +119,7 @@ impl<S: Store> Background<S> {
             }
         }
         // Frees what earlier truncations let go.
-        if let Err(error) = self.log.purge() {
+        if let Err(error) = self.log.purge(engine::log::Budget::default()) {
             tracing::warn!(%error, "could not purge the log");
         }
         self.done(JobDone::Checkpoint { flushed, all: flush });

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::effects::FileEffects;
 use super::file::{LogFile, Seal};
-use super::format::{Codec, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align};
+use super::format::{Codec, FOOTER, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align, file_name};
 use super::items::{BlockRef, encode, replay};
 use super::read::Shared;
 use super::writer::Draft;
@@ -71,10 +71,11 @@ impl Active {
         self.vouched >= self.lsn
     }
 
-    /// Whether `file` is the oldest one left, or follows others that are being dropped, and holds nothing live.
+    /// Whether `file` holds nothing live, and what it undoes of older files is said elsewhere, or there are only dead ones.
     pub(super) fn is_droppable(&self, shared: &Shared, file: u64) -> bool {
         let dead = |file: u64| shared.index.usage(file).refs == 0;
-        self.older.contains(&file) && self.older.range(..=file).all(|older| dead(*older))
+        let said = || shared.settled.lock().contains(&file) || self.older.range(..file).all(|older| dead(*older));
+        self.older.contains(&file) && dead(file) && said()
     }
 
     /// `file` was dropped.
@@ -104,10 +105,18 @@ impl Active {
             return Err(Failure::Fatal("commit group is too large".to_owned()));
         }
         if self.used && self.offset + most > shared.options.file_bytes {
-            self.rotate(shared)?;
+            self.rotate(shared, draft.urgent)?;
         }
-        let encoded = self.encode(shared, draft, body);
-        self.put(shared, &encoded.bytes)?;
+        let mut encoded = self.encode(shared, draft, body);
+        match self.put(shared, &encoded) {
+            // No room to grow: the reserve has room.
+            Err(Failure::NoSpace(_)) if draft.urgent && self.used => {
+                self.rotate(shared, true)?;
+                encoded = self.encode(shared, draft, body);
+                self.put(shared, &encoded)?;
+            }
+            outcome => outcome?,
+        }
         if let Err(damage) = replay(&draft.items, &encoded.blocks, self.seq(), &mut self.effects) {
             return Err(Failure::Fatal(format!("commit group does not fit its file: {}", damage.0)));
         }
@@ -159,17 +168,21 @@ impl Active {
         let (head, checksum) = header.encode(place, self.offset, meta);
         bytes.resize(bytes.len() + pad as usize, 0);
         bytes[..GROUP_HEADER].copy_from_slice(&head);
-        Encoded { bytes, checksum, blocks }
+        // What the group adds to the file's index: keys, values and numbers as in the meta, and a place for each block.
+        let room = 4 * raw.len() + 128 * blocks.len();
+        Encoded { bytes, checksum, blocks, room }
     }
 
     /// Puts a group's bytes at the offset; on a full disk wipes out what got there.
-    fn put(&mut self, shared: &Shared, bytes: &[u8]) -> Result<(), Failure> {
-        let end = self.offset + bytes.len() as u64;
+    fn put(&mut self, shared: &Shared, group: &Encoded) -> Result<(), Failure> {
         let options = &shared.options;
+        // Room for the seal as well: so that a full disk does not keep the file from being followed by the reserve.
+        let end = self.offset + (group.bytes.len() + self.effects.room() + group.room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
             let target = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
             self.file.prefill(target).map_err(survivable("prefill"))?;
         }
+        let bytes = &group.bytes;
         let Err(error) = self.file.write_at(bytes, self.offset) else { return Ok(()) };
         let failure = survivable("write")(error);
         if matches!(failure, Failure::NoSpace(_)) {
@@ -183,15 +196,14 @@ impl Active {
     }
 
     /// Seals this file and goes on in the next.
-    fn rotate(&mut self, shared: &Shared) -> Result<(), Failure> {
+    fn rotate(&mut self, shared: &Shared, urgent: bool) -> Result<(), Failure> {
         self.sync(shared)?;
         let seal = Seal::new(&self.file, self.offset, &self.effects, self.lsn, self.chain);
         // With the space taken first, a full disk is noticed while nothing is half done.
         self.file.prefill(seal.file_len()).map_err(survivable("prefill"))?;
         self.older.insert(self.seq());
-        let next = create(shared, self.file.place, self.lsn, self.chain, &self.older);
-        let next = match next {
-            Ok(next) => Arc::new(next),
+        let (next, data_offset) = match self.next(shared, urgent) {
+            Ok((next, data_offset)) => (Arc::new(next), data_offset),
             Err(failure) => {
                 self.older.remove(&self.seq());
                 return Err(failure);
@@ -202,11 +214,38 @@ impl Active {
         if let Some(metrics) = &shared.metrics {
             metrics.rotations.inc();
         }
-        self.offset = next.len();
+        self.offset = data_offset;
         self.used = false;
         self.file = next;
         self.effects = FileEffects::default();
         Ok(())
+    }
+
+    /// The file after this one, of a spare or new, and where its first group goes.
+    fn next(&self, shared: &Shared, urgent: bool) -> Result<(LogFile, u64), Failure> {
+        let place = self.file.place;
+        let mut header = FileHeader {
+            place: Place { seq: place.seq + 1, ..place },
+            prev_seq: place.seq,
+            first_lsn: self.lsn + 1,
+            chain: self.chain,
+            data_offset: 0,
+            flags: 0,
+            live: ranges(&self.older),
+        };
+        let disk = shared.disk.as_ref();
+        let spare = shared.take_spare(urgent);
+        let next = match &spare {
+            Some(spare) => LogFile::reuse(disk, spare, &mut header),
+            None => LogFile::create(disk, &mut header),
+        };
+        let next = next.map_err(|error| {
+            // Only before the new name exists is a full disk harmless: then there is but a temporary file, or the spare.
+            let named = disk.open(&file_name(header.place.seq)).is_ok();
+            spare.iter().filter(|_| !named).for_each(|spare| shared.return_spare(spare));
+            if named { fatal("next file")(error) } else { survivable("next file")(error) }
+        })?;
+        Ok((next, u64::from(header.data_offset)))
     }
 }
 
@@ -215,24 +254,8 @@ struct Encoded {
     bytes: Vec<u8>,
     checksum: u32,
     blocks: Vec<BlockRef>,
-}
-
-/// Creates the file after `last`.
-fn create(shared: &Shared, last: Place, lsn: u64, chain: u32, older: &BTreeSet<u64>) -> Result<LogFile, Failure> {
-    let mut header = FileHeader {
-        place: Place { seq: last.seq + 1, ..last },
-        prev_seq: last.seq,
-        first_lsn: lsn + 1,
-        chain,
-        data_offset: 0,
-        flags: 0,
-        live: ranges(older),
-    };
-    LogFile::create(shared.disk.as_ref(), &mut header).map_err(|error| {
-        // Only before the new name exists is a full disk harmless: then there is but a temporary file.
-        let named = shared.disk.open(&super::format::file_name(header.place.seq)).is_ok();
-        if named { fatal("next file")(error) } else { survivable("next file")(error) }
-    })
+    /// No fewer bytes than it adds to the index of the file.
+    room: usize,
 }
 
 /// Numbers as ranges.

@@ -29,15 +29,28 @@ pub(crate) struct FileEffects {
     /// Files it says are not needed any more. Not part of the index: the next file's header lists what is.
     pub(crate) dropped: Vec<u64>,
     tally: Tally,
+    /// No fewer bytes than the encoded form has.
+    room: usize,
+    /// The same, when it was last counted.
+    counted: usize,
 }
 
+/// What one change adds to the encoded form at most, besides keys, values and spans.
+const CHANGE_ROOM: usize = 48;
+/// The same for a span.
+const SPAN_ROOM: usize = 32;
+
+/// What a file changes of one group.
 #[derive(Debug, Default)]
-struct GroupEffects {
-    reset: bool,
-    end: Option<u64>,
+pub(crate) struct GroupEffects {
+    /// Whatever was there before is forgotten.
+    pub(crate) reset: bool,
+    /// Entries of before at or after this index are gone.
+    pub(crate) end: Option<u64>,
     floor: u64,
     runs: Runs,
-    keys: BTreeMap<Bytes, Option<Bytes>>,
+    /// Keys set, and keys removed.
+    pub(crate) keys: BTreeMap<Bytes, Option<Bytes>>,
 }
 
 const RESET: u8 = 1;
@@ -45,6 +58,8 @@ const HAS_END: u8 = 2;
 
 impl Sink for FileEffects {
     fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage> {
+        // A span may split another one.
+        self.room += CHANGE_ROOM + spans.len() * 3 * SPAN_ROOM;
         let effects = self.groups.entry(group).or_default();
         effects.end = Some(effects.end.map_or(end, |known| known.min(end)));
         effects.runs.cut_from(end, &mut self.tally);
@@ -56,14 +71,17 @@ impl Sink for FileEffects {
     }
 
     fn put(&mut self, group: GroupId, key: &Bytes, value: &Bytes, _file: u64) {
+        self.room += CHANGE_ROOM + key.len() + value.len();
         self.groups.entry(group).or_default().keys.insert(key.clone(), Some(value.clone()));
     }
 
     fn delete(&mut self, group: GroupId, key: &[u8]) {
+        self.room += CHANGE_ROOM + key.len();
         self.groups.entry(group).or_default().keys.insert(Bytes::copy_from_slice(key), None);
     }
 
     fn compact(&mut self, group: GroupId, first_kept: u64, _file: u64) {
+        self.room += CHANGE_ROOM;
         let effects = self.groups.entry(group).or_default();
         effects.floor = effects.floor.max(first_kept);
         effects.runs.cut_below(first_kept, &mut self.tally);
@@ -71,6 +89,7 @@ impl Sink for FileEffects {
     }
 
     fn remove(&mut self, group: GroupId) {
+        self.room += CHANGE_ROOM;
         self.groups.insert(group, GroupEffects { reset: true, ..GroupEffects::default() });
     }
 
@@ -80,6 +99,21 @@ impl Sink for FileEffects {
 }
 
 impl FileEffects {
+    /// The groups that it changes, by number.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &GroupEffects)> {
+        self.groups.iter().map(|(group, effects)| (*group, effects))
+    }
+
+    /// No fewer bytes than the encoded form has, and, over time, not many more: what replaces itself within the file is counted
+    /// anew now and then.
+    pub(crate) fn room(&mut self) -> usize {
+        if self.room > 2 * self.counted + (64 << 10) {
+            self.counted = self.encode().len();
+            self.room = self.counted + CHANGE_ROOM;
+        }
+        self.room + CHANGE_ROOM
+    }
+
     /// Applies them to the state before the file.
     pub(crate) fn apply(&self, file: u64, sink: &mut dyn Sink) -> Result<(), Damage> {
         for (group, effects) in &self.groups {

@@ -1,7 +1,7 @@
 //! The handle to the log: queue a batch, read, purge.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use crossbeam_channel::{Sender, TrySendError};
@@ -14,7 +14,7 @@ use super::cache::BlockCache;
 use super::error::{LogError, Result};
 use super::metrics::LogMetrics;
 use super::options::LogOptions;
-use super::purge::Rewrite;
+use super::purge::{Budget, PurgeReport};
 use super::read::Shared;
 use super::recovery::recover;
 use super::writer::{Job, LogWriter, Work};
@@ -55,6 +55,10 @@ impl LogEngine {
             queued_bytes: AtomicUsize::new(0),
             released: Mutex::new(Vec::new()),
             purging: AtomicBool::new(false),
+            victim: Mutex::new(None),
+            settled: Mutex::default(),
+            next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),
+            spares: Mutex::new(recovered.spares),
         });
         let writer = LogWriter { shared: shared.clone(), queue: receiver, stash: None, active: recovered.active };
         let handle = Handle { shared, queue: RwLock::new(Some(sender)) };
@@ -140,17 +144,14 @@ impl LogEngine {
         Ok(pairs.unwrap_or_default())
     }
 
-    /// Gives space back: deletes files that are recorded as holding nothing live, and queues the next step towards more of them
-    /// (a record that drops dead files, or the live rest of the oldest file written again). Never waits for the writer:
-    /// a file goes with a later call than the one that queued its end, so call it regularly. Returns the bytes freed.
-    pub fn purge(&self) -> Result<u64> {
+    /// Gives space back, a step per call: gives up files that are recorded as holding nothing live, and queues the next step
+    /// towards more of them (a record that drops dead files, or a part of the live rest of a mostly dead one written again, at
+    /// most `budget` of it). Never waits for the writer: a file goes with a later call than the one that queued its
+    /// end, so call it regularly, and soon again while the report says there is more.
+    pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
         let shared = &self.handle.shared;
-        let (freed, work) = shared.purge()?;
-        let Some(work) = work else { return Ok(freed) };
-        let bytes = match &work {
-            Work::Rewrite(rewrite) => Rewrite::bytes(rewrite),
-            _ => 0,
-        };
+        let (report, work) = shared.purge(budget)?;
+        let Some(work) = work else { return Ok(report) };
         shared.purging.store(true, Ordering::Release);
         let weak = Arc::downgrade(shared);
         let done: OnDone = Box::new(move |_| {
@@ -158,12 +159,15 @@ impl LogEngine {
                 shared.purging.store(false, Ordering::Release);
             }
         });
+        let bytes = report.rewritten as usize;
         match self.queue(Job { work, durability: Durability::Synced, done, bytes }) {
-            Ok(()) => Ok(freed),
+            Ok(()) => Ok(report),
             Err(error) => {
                 shared.purging.store(false, Ordering::Release);
+                // What was looked at is looked at anew.
+                shared.victim.lock().take();
                 // A full queue only puts it off.
-                if matches!(error, LogError::Busy) { Ok(freed) } else { Err(error) }
+                if matches!(error, LogError::Busy) { Ok(PurgeReport { rewritten: 0, ..report }) } else { Err(error) }
             }
         }
     }

@@ -13,8 +13,8 @@ use super::block::Block;
 use super::effects::FileEffects;
 use super::error::{Damage, LogError, Result};
 use super::format::{
-    BLOCK_HEADER, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, UNIT, VERSION,
-    align, file_name,
+    BLOCK_HEADER, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, REUSED, UNIT,
+    VERSION, align, file_name,
 };
 
 /// An open log file.
@@ -61,7 +61,25 @@ impl LogFile {
         if len < u64::from(header.data_offset) {
             return Err(Damage("file header is cut off").at(&name, 0));
         }
-        Ok((LogFile { place: header.place, name, file, len: AtomicU64::new(len) }, header))
+        Ok((LogFile::new(header.place, name, file, len), header))
+    }
+
+    fn new(place: Place, name: String, file: Arc<dyn DiskFile>, len: u64) -> LogFile {
+        LogFile { place, name, file, len: AtomicU64::new(len) }
+    }
+
+    /// Makes the file of `header` of a spare that is named `spare`: its header is durable before it has the name of a log file.
+    pub(crate) fn reuse(disk: &dyn Disk, spare: &str, header: &mut FileHeader) -> io::Result<LogFile> {
+        let name = file_name(header.place.seq);
+        header.flags |= REUSED;
+        let bytes = header.encode();
+        let file = disk.open(spare)?;
+        file.write_at(&bytes, 0)?;
+        file.sync()?;
+        disk.rename(spare, &name)?;
+        disk.sync_dir()?;
+        let len = file.len()?;
+        Ok(LogFile::new(header.place, name, file, len))
     }
 
     /// Creates the file of `header`: complete and durable under another name first, so that no crash leaves half a header.
@@ -81,7 +99,7 @@ impl LogFile {
         file.sync()?;
         disk.rename(&temporary, &name)?;
         disk.sync_dir()?;
-        Ok(LogFile { place: header.place, name, file, len: AtomicU64::new(bytes.len() as u64) })
+        Ok(LogFile::new(header.place, name, file, bytes.len() as u64))
     }
 
     /// The length in bytes.
@@ -164,6 +182,18 @@ impl LogFile {
         self.read(&mut stored, footer.index_offset)?;
         let checksum = self.place.checksum(footer.index_offset, &[&stored]);
         Ok((checksum == footer.index_checksum).then_some(stored))
+    }
+
+    /// The seal and the index of a sealed file.
+    pub(crate) fn sealed(&self) -> Result<(Footer, FileEffects)> {
+        let Some(footer) = self.footer()? else {
+            return Err(Damage("file has no seal, though a later one is in use").at(&self.name, self.len()));
+        };
+        let Some(stored) = self.stored_index(&footer)? else {
+            return Err(Damage("index fails its checksum").at(&self.name, footer.index_offset));
+        };
+        let effects = self.decode_index(&footer, &stored)?;
+        Ok((footer, effects))
     }
 
     /// The index of a sealed file, decoded from its stored form.

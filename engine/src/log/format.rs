@@ -35,6 +35,8 @@ pub(crate) const FOOTER: usize = 64;
 /// No file has a higher number: the index keeps it in 35 bits. At 64 MiB each these are 2 zebibytes.
 const MAX_SEQ: u64 = (1 << 35) - 1;
 const FILE_HEADER_FIXED: usize = 72;
+/// Flag of a file header: the space was used by an earlier file and is not all zeros.
+pub(crate) const REUSED: u32 = 1;
 /// No file header is longer: room for tens of thousands of ranges.
 const FILE_HEADER_MAX: u32 = 1 << 20;
 
@@ -135,7 +137,7 @@ pub(crate) struct FileHeader {
     pub(crate) chain: u32,
     /// Where the first group stands.
     pub(crate) data_offset: u32,
-    /// Bit 0: the space was used by an earlier file and is not all zeros.
+    /// [`REUSED`], or 0.
     pub(crate) flags: u32,
     /// The older files that the log consists of, as ranges from first to last number, ascending.
     pub(crate) live: Vec<(u64, u64)>,
@@ -220,6 +222,9 @@ impl FileHeader {
             below = *last;
         }
         let data_offset = u32_at(bytes, 60);
+        if u32_at(bytes, 68) & !REUSED != 0 {
+            return Err(damage("file header has an unknown flag"));
+        }
         if u64::from(data_offset) != align(len as u64, PAGE) || !(1..=MAX_SEQ).contains(&place.seq) {
             return Err(damage("file header has an impossible number"));
         }

@@ -20,8 +20,8 @@
 //! # Files
 //!
 //! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`), and is believed by
-//! that at open; only the newest file is scanned (`scan.rs`, `recovery.rs`). Purge writes the live rest of the oldest
-//! file again and drops it (`purge.rs`). `docs/formats.md` describes the bytes.
+//! that at open; only the newest file is scanned (`scan.rs`, `recovery.rs`). Purge writes the live rest of mostly dead
+//! files again and drops them (`purge/`); their space is used again (`spare.rs`). `docs/formats.md` describes the bytes.
 //!
 //! # What holds
 //!
@@ -52,6 +52,7 @@ mod read;
 mod recovery;
 mod runs;
 mod scan;
+mod spare;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -61,6 +62,7 @@ pub use batch::LogBatch;
 pub use engine::LogEngine;
 pub use error::{LogError, Result};
 pub use options::LogOptions;
+pub use purge::{Budget, Lagging, PurgeReport};
 pub use writer::LogWriter;
 
 /// A Raft group, by its number; what it stands for is the caller's business.

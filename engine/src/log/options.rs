@@ -27,6 +27,11 @@ pub struct LogOptions {
     pub queue_bytes: usize,
     /// Bytes of decompressed blocks kept for readers. Default 16 MiB; 0 keeps none.
     pub cache_bytes: usize,
+    /// Bytes of files up to which purge leaves live data alone; beyond, it writes again what is live in mostly dead files.
+    /// Files in which nothing is live go at once. Default 1 GiB.
+    pub purge_threshold: u64,
+    /// Files kept for reuse. The last one is a reserve with which purge works on a full disk. Default 2; 0 keeps none.
+    pub spare_files: usize,
     /// Reads and verifies every byte of sealed files at open, instead of their indexes alone. Default false.
     pub verify: bool,
     /// Identity of a log that is created; `None` draws one at random. Tests that compare bytes set it. Default `None`.
@@ -47,6 +52,8 @@ impl Default for LogOptions {
             queue_batches: 4096,
             queue_bytes: 64 << 20,
             cache_bytes: 16 << 20,
+            purge_threshold: 1 << 30,
+            spare_files: 2,
             verify: false,
             identity: None,
             registry: None,

@@ -4,8 +4,9 @@
 //! and take its old file away; the reader then finds no such file and looks again. A file that a reader holds stays
 //! readable when it is deleted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -20,6 +21,7 @@ use super::format::file_name;
 use super::group::Group;
 use super::index::Index;
 use super::metrics::LogMetrics;
+use super::purge::Victim;
 use super::runs::Span;
 use super::{GroupId, LogOptions};
 
@@ -39,6 +41,13 @@ pub(crate) struct Shared {
     pub(crate) released: Mutex<Vec<u64>>,
     /// Whether work of purge is queued.
     pub(crate) purging: AtomicBool,
+    /// The file that purge writes again.
+    pub(crate) victim: Mutex<Option<Victim>>,
+    /// Files of which nothing is needed any more, also not what they undo of older ones.
+    pub(crate) settled: Mutex<BTreeSet<u64>>,
+    /// Numbers of the spare files, and the next one to give.
+    pub(crate) spares: Mutex<BTreeSet<u64>>,
+    pub(crate) next_spare: AtomicU64,
 }
 
 /// How often a reader looks again for an entry that purge moved: each time needs another purge in between.

@@ -20,6 +20,7 @@ use super::file::{FileTable, LogFile, is_temporary};
 use super::format::{FileHeader, Footer, Identity, Place, file_name, parse_file_name};
 use super::index::Index;
 use super::scan::{Scan, scan};
+use super::spare::parse_spare_name;
 use super::{LogOptions, RecoveryReport};
 
 /// What recovery hands over.
@@ -28,6 +29,8 @@ pub(super) struct Recovered {
     pub(super) files: FileTable,
     pub(super) active: Active,
     pub(super) report: RecoveryReport,
+    /// Spare files, by number.
+    pub(super) spares: BTreeSet<u64>,
 }
 
 /// The newest file in use.
@@ -56,7 +59,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     for seq in &older {
         let (file, header) = LogFile::load(disk, *seq, Some(identity))?;
         check_chain(&file, &header, before.as_ref())?;
-        let (footer, effects) = sealed(&file)?;
+        let (footer, effects) = file.sealed()?;
         if options.verify {
             verify(&file, &header, &footer, &effects)?;
         }
@@ -83,7 +86,8 @@ pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     settle(disk, &names, &newest, &older, &mut report)?;
     let active = activate(newest, older);
     files.insert(active.file.clone());
-    Ok(Recovered { index, files, active, report })
+    let spares = spares(disk, &names, options)?;
+    Ok(Recovered { index, files, active, report, spares })
 }
 
 /// A log of one empty file.
@@ -108,7 +112,7 @@ fn create(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
         older: BTreeSet::new(),
     };
     let report = RecoveryReport { files: 1, ..RecoveryReport::default() };
-    Ok(Recovered { index: Index::new(), files, active, report })
+    Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new() })
 }
 
 /// The newest file that is in use: `last`, or the one before it where a crash came between the creation of `last` and the
@@ -137,7 +141,11 @@ fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
             Ok(Newest { file, header, scan: found, unused: None, fresh_seal })
         }
         None if fresh && found.garbage_end == found.end => {
-            let scan = scan(&before, &before_header)?;
+            let mut scan = scan(&before, &before_header)?;
+            if before.footer()?.is_some() {
+                // Half a seal: it is wiped out before the file is written to again.
+                scan.garbage_end = before.len();
+            }
             Ok(Newest { file: before, header: before_header, scan, unused: Some(file.name), fresh_seal: None })
         }
         None => Err(Damage("file has no seal, though a later one is in use").at(&before.name, before.len())),
@@ -148,18 +156,6 @@ fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
 fn older_files(newest: &Newest) -> BTreeSet<u64> {
     let listed = newest.header.live.iter().flat_map(|(first, last)| *first..=*last);
     listed.filter(|seq| !newest.scan.effects.dropped.contains(seq)).collect()
-}
-
-/// The index of a sealed file.
-fn sealed(file: &LogFile) -> Result<(Footer, FileEffects)> {
-    let Some(footer) = file.footer()? else {
-        return Err(Damage("file has no seal, though a later one is in use").at(&file.name, file.len()));
-    };
-    let Some(stored) = file.stored_index(&footer)? else {
-        return Err(Damage("index fails its checksum").at(&file.name, footer.index_offset));
-    };
-    let effects = file.decode_index(&footer, &stored)?;
-    Ok((footer, effects))
 }
 
 /// A file continues the one before it, where that one is still there.
@@ -227,6 +223,22 @@ fn settle(
         disk.sync_dir()?;
     }
     Ok(())
+}
+
+/// The spare files, without those that are too many or that a crash left half made: these are deleted.
+fn spares(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<BTreeSet<u64>> {
+    let mut spares = BTreeSet::new();
+    for (number, name) in names.iter().filter_map(|name| Some((parse_spare_name(name)?, name))) {
+        let fits = disk.open(name)?.len()? >= options.file_bytes / 2;
+        if fits && spares.len() < options.spare_files {
+            spares.insert(number);
+        } else if let Err(error) = disk.remove(name)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error.into());
+        }
+    }
+    Ok(spares)
 }
 
 /// Writes `from..to` of a file piece by piece, each filled by `fill`.

@@ -8,7 +8,7 @@
 use super::effects::FileEffects;
 use super::error::{Damage, Result};
 use super::file::LogFile;
-use super::format::{BLOCK_HEADER, BlockHeader, FileHeader, GROUP_HEADER, GroupHeader, UNIT};
+use super::format::{BLOCK_HEADER, BlockHeader, FileHeader, GROUP_HEADER, GroupHeader, REUSED, UNIT};
 use super::items::{BlockRef, decode, replay};
 
 /// What a file holds.
@@ -26,7 +26,8 @@ pub(crate) struct Scan {
     /// Number of groups, and whether the last one is the mark of a clean stop.
     pub(crate) groups: u64,
     pub(crate) stopped_cleanly: bool,
-    /// Where what cannot be read as groups ends; equal to `end` where only zeros follow.
+    /// Where what cannot be read as groups ends; equal to `end` where only zeros follow, or, in a reused file, nothing that
+    /// could be taken for a group of this file.
     pub(crate) garbage_end: u64,
 }
 
@@ -158,7 +159,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     };
     let unvouched = starts.iter().find(|(lsn, _)| *lsn > scan.vouched);
     scan.unvouched_from = unvouched.map_or(scan.end, |(_, offset)| *offset);
-    look_ahead(&mut window, &mut scan, stopped_by)?;
+    look_ahead(&mut window, &mut scan, stopped_by, header.flags & REUSED != 0)?;
     Ok(scan)
 }
 
@@ -188,27 +189,44 @@ fn next_group(window: &mut Window<'_>, scan: &Scan) -> Result<std::result::Resul
 }
 
 /// Looks at what stands after the last valid group: finds where it ends, and whether it proves damage.
-fn look_ahead(window: &mut Window<'_>, scan: &mut Scan, stopped_by: Damage) -> Result<()> {
+///
+/// In a reused file most of it is the content of an earlier file, which is never taken for a group of this one. What could be
+/// is a group of this file that was written before a crash and not reached by the scan: it must not be there any more
+/// when the log has grown up to it.
+fn look_ahead(window: &mut Window<'_>, scan: &mut Scan, stopped_by: Damage, reused: bool) -> Result<()> {
     let expected = scan.last_lsn + 1;
     let mut offset = scan.end;
     scan.garbage_end = scan.end;
     while offset < window.len {
         let count = (window.len - offset).min(CHUNK);
         let Some(bytes) = window.get(offset, count)? else { break };
-        if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+        let last = bytes.iter().rposition(|byte| *byte != 0);
+        let starts = bytes.chunks(UNIT as usize).enumerate().filter(|(_, unit)| GroupHeader::starts(unit));
+        let candidates: Vec<u64> = starts.map(|(at, _)| offset + at as u64 * UNIT).collect();
+        if let Some(last) = last.filter(|_| !reused) {
             scan.garbage_end = offset + last as u64 + 1;
-            let starts = bytes.chunks(UNIT as usize).enumerate().filter(|(_, unit)| GroupHeader::starts(unit));
-            let candidates: Vec<u64> = starts.map(|(at, _)| offset + at as u64 * UNIT).collect();
-            for candidate in candidates {
-                if let Ok(read) = read_group(window, candidate)?
-                    && read.header.lsn >= expected
-                    && read.header.synced >= expected
-                {
-                    return Err(stopped_by.at(&window.file.name, scan.end));
-                }
+        }
+        for candidate in candidates {
+            if let Ok(read) = read_group(window, candidate)?
+                && read.header.lsn >= expected
+                && read.header.synced >= expected
+            {
+                return Err(stopped_by.at(&window.file.name, scan.end));
+            }
+            if reused {
+                scan.garbage_end = scan.garbage_end.max(claimed_end(window, candidate)?);
             }
         }
         offset += count;
     }
     Ok(())
+}
+
+/// Where the group of this file that seems to begin at `offset` would end; 0 if it is none of this file.
+fn claimed_end(window: &mut Window<'_>, offset: u64) -> Result<u64> {
+    let place = window.file.place;
+    let len = window.len;
+    let head = window.get(offset, GROUP_HEADER as u64)?.and_then(|bytes| bytes.first_chunk::<GROUP_HEADER>());
+    let header = head.and_then(|head| GroupHeader::decode(head, place).ok());
+    Ok(header.map_or(0, |header| offset.saturating_add(header.total()).min(len)))
 }

@@ -19,7 +19,13 @@ use crate::disk::SimDisk;
 const PLACE: Place = Place { identity: Identity(42), seq: 3 };
 
 fn options() -> LogOptions {
-    LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, block_bytes: 1 << 10, ..LogOptions::default() }
+    LogOptions {
+        file_bytes: 64 << 10,
+        prefill_bytes: 0,
+        block_bytes: 1 << 10,
+        purge_threshold: 0,
+        ..LogOptions::default()
+    }
 }
 
 /// One random change that is valid for what the engine holds.
@@ -66,7 +72,7 @@ fn files_are_referred_to_as_the_index_counts() {
                 let mut batch = LogBatch::new();
                 change(&mut rng, &engine, &mut batch);
                 engine.submit(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
-                deleted += engine.purge().unwrap();
+                deleted += engine.purge(Budget::default()).unwrap().freed;
                 writer.turn();
                 audit(&writer.shared);
             }

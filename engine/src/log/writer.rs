@@ -18,7 +18,7 @@ use super::batch::{LogBatch, Op};
 use super::block::{BlockBuilder, DraftBlock};
 use super::error::{LogError, Result};
 use super::items::{Item, replay};
-use super::purge::Rewrite;
+use super::purge::rewrite::Rewrite;
 use super::read::Shared;
 use super::validate::Overlay;
 use super::{Durability, Lsn, OnDone};
@@ -36,7 +36,7 @@ pub(crate) struct Job {
 pub(crate) enum Work {
     /// A caller's batch.
     Batch(LogBatch),
-    /// Live entries of an old file, again.
+    /// Live records of an old file, again.
     Rewrite(Rewrite),
     /// Files that hold nothing live any more.
     Drop(Vec<u64>),
@@ -60,6 +60,10 @@ pub(super) struct Draft {
     pub(super) synced: bool,
     /// Files that it drops.
     dropped: Vec<u64>,
+    /// The file of which nothing is needed any more with it.
+    settled: Option<u64>,
+    /// Whether it gives space back, and so may take the last of it.
+    pub(super) urgent: bool,
 }
 
 /// Who is to be answered, and with which error if the batch was refused.
@@ -139,8 +143,11 @@ impl LogWriter {
         let raw: usize = draft.blocks.iter().map(DraftBlock::raw_len).sum();
         let outcome = self.write(&draft);
         if outcome.is_ok() {
+            let is_settled = |file: &u64| self.shared.index.usage(*file).refs == 0;
+            self.shared.settled.lock().extend(draft.settled.filter(is_settled));
             for file in &draft.dropped {
                 self.active.forget(*file);
+                self.shared.settled.lock().remove(file);
                 self.shared.released.lock().push(*file);
             }
             if let Some(metrics) = &self.shared.metrics {
@@ -175,6 +182,8 @@ impl LogWriter {
                     Err(error) => Some(error),
                 },
                 Work::Rewrite(rewrite) => {
+                    draft.urgent = true;
+                    draft.settled = rewrite.is_last().then_some(rewrite.file);
                     let bytes = rewrite.add(&self.shared.index, &mut draft.items, &mut builder);
                     if let Some(metrics) = &self.shared.metrics {
                         metrics.rewritten_bytes.inc_by(bytes);
@@ -182,6 +191,7 @@ impl LogWriter {
                     None
                 }
                 Work::Drop(files) => {
+                    draft.urgent = true;
                     for file in files.into_iter().filter(|file| self.active.is_droppable(&self.shared, *file)) {
                         draft.items.push(Item::Drop { file });
                         draft.dropped.push(file);
@@ -196,6 +206,9 @@ impl LogWriter {
             answers.push((job.done, refused));
         }
         draft.blocks = builder.finish();
+        // What lets entries go brings space back, too, and takes little.
+        let lets_go = |item: &Item| matches!(item, Item::Compact { .. } | Item::Remove { .. });
+        draft.urgent |= draft.blocks.is_empty() && draft.items.iter().any(lets_go);
         (draft, answers)
     }
 

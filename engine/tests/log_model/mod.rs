@@ -257,6 +257,7 @@ pub fn small_options() -> LogOptions {
         block_bytes: 1 << 10,
         cache_bytes: 64 << 10,
         identity: Some(7),
+        purge_threshold: 0,
         ..LogOptions::default()
     }
 }

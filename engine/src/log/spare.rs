@@ -1,0 +1,115 @@
+//! Spare files: space that is taken already, kept for the next log file.
+//!
+//! A file that purge gives up is not deleted but renamed, until there are enough; the next log file takes one, writes its
+//! header over the beginning and renames it. Writing into space that a file has had real bytes in changes no metadata, so
+//! a sync of it commits none. Nothing of the old content is ever believed: every checksum is bound to the file's number.
+//!
+//! The last spare is a reserve for a full disk: only purge takes it, so that it can write what is needed to give space back.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::error::Result;
+use super::file::LogFile;
+use super::read::Shared;
+
+/// The name of spare number `number`.
+fn spare_name(number: u64) -> String {
+    format!("{number:016}.spare")
+}
+
+/// The number of a spare by its name; `None` for a name that is none.
+pub(crate) fn parse_spare_name(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".spare")?.parse().ok()?;
+    (spare_name(number) == name).then_some(number)
+}
+
+impl Shared {
+    /// Takes a spare for the next log file; the last one only for what purge writes.
+    pub(crate) fn take_spare(&self, urgent: bool) -> Option<String> {
+        let mut spares = self.spares.lock();
+        let reserved = usize::from(!urgent);
+        if spares.len() <= reserved { None } else { spares.pop_first().map(spare_name) }
+    }
+
+    /// A spare that was taken and is still there under its name.
+    pub(crate) fn return_spare(&self, name: &str) {
+        self.spares.lock().extend(parse_spare_name(name));
+    }
+
+    /// Gives up files that are recorded as dropped; returns their bytes.
+    pub(crate) fn release(&self) -> Result<u64> {
+        let released = std::mem::take(&mut *self.released.lock());
+        let mut freed = 0;
+        for (at, seq) in released.iter().enumerate() {
+            let Some(file) = self.files.remove(*seq) else { continue };
+            let len = file.len();
+            if let Err((file, error)) = self.give_up(file) {
+                // Nothing is lost: it is tried again, and recovery gives it up too.
+                self.files.insert(file);
+                self.released.lock().extend_from_slice(&released[at..]);
+                return Err(error.into());
+            }
+            freed += len;
+        }
+        if freed > 0 {
+            self.disk.sync_dir()?;
+        }
+        Ok(freed)
+    }
+
+    /// Keeps a file as a spare, or deletes it. A reader may still hold it and must not see other bytes: then it is deleted, and
+    /// stays readable to that reader.
+    fn give_up(&self, file: Arc<LogFile>) -> std::result::Result<(), (Arc<LogFile>, io::Error)> {
+        let fits = (self.options.file_bytes / 2..=self.options.file_bytes * 2).contains(&file.len());
+        let wanted = fits && self.spares.lock().len() < self.options.spare_files;
+        if wanted && Arc::strong_count(&file) == 1 {
+            let spare = self.next_spare.fetch_add(1, Ordering::AcqRel);
+            return match self.disk.rename(&file.name, &spare_name(spare)) {
+                Ok(()) => {
+                    self.spares.lock().insert(spare);
+                    Ok(())
+                }
+                Err(error) => Err((file, error)),
+            };
+        }
+        match self.disk.remove(&file.name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err((file, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sees to it that there is a spare, where spares are wanted: a file of zeros. A disk that is too full for it is no error.
+    pub(crate) fn keep_reserve(&self) -> Result<()> {
+        if self.options.spare_files == 0 || !self.spares.lock().is_empty() {
+            return Ok(());
+        }
+        let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
+        let name = spare_name(number);
+        match self.make_spare(&name) {
+            Ok(()) => {
+                self.spares.lock().insert(number);
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                // What was written of it takes space that others need.
+                match self.disk.remove(&name) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+                    _ => Ok(()),
+                }
+            }
+            Err(error) => {
+                let _ = self.disk.remove(&name);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn make_spare(&self, name: &str) -> io::Result<()> {
+        let file = self.disk.create(name)?;
+        file.prefill(self.options.file_bytes)?;
+        file.sync()?;
+        self.disk.sync_dir()
+    }
+}
