@@ -23,6 +23,13 @@ pub trait Disk: Send + Sync + 'static {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Durable after `sync_dir`.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// The same for a file that may be gone already.
+    fn remove_if_there(&self, name: &str) -> io::Result<()> {
+        match self.remove(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        }
+    }
     /// The names of all files, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Makes creations, renames and removals durable.
@@ -58,6 +65,11 @@ pub trait DiskFile: Send + Sync + 'static {
         }
         Ok(())
     }
+}
+
+/// Whether a call failed because there is no space left.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Refuses a name that would leave the directory or means something to it.

@@ -8,11 +8,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use crate::disk::is_full;
+
 use super::effects::FileEffects;
 use super::file::{LogFile, Seal};
 use super::format::{Codec, FOOTER, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align, file_name};
 use super::items::{BlockRef, encode, replay};
 use super::read::Shared;
+use super::spare::spare_name;
 use super::writer::Draft;
 
 /// Why a group was not written.
@@ -49,10 +52,7 @@ fn fatal(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
 
 /// A full disk is survived where nothing is half done.
 fn survivable(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
-    move |error| match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::NoSpace(format!("{what}: {error}")),
-        _ => Failure::Fatal(format!("{what}: {error}")),
-    }
+    move |error| if is_full(&error) { Failure::NoSpace(format!("{what}: {error}")) } else { fatal(what)(error) }
 }
 
 impl Active {
@@ -235,14 +235,14 @@ impl Active {
         };
         let disk = shared.disk.as_ref();
         let spare = shared.take_spare(urgent);
-        let next = match &spare {
-            Some(spare) => LogFile::reuse(disk, spare, &mut header),
+        let next = match spare {
+            Some(spare) => LogFile::reuse(disk, &spare_name(spare), &mut header),
             None => LogFile::create(disk, &mut header),
         };
         let next = next.map_err(|error| {
             // Only before the new name exists is a full disk harmless: then there is but a temporary file, or the spare.
             let named = disk.open(&file_name(header.place.seq)).is_ok();
-            spare.iter().filter(|_| !named).for_each(|spare| shared.return_spare(spare));
+            shared.spares.lock().extend(spare.filter(|_| !named));
             if named { fatal("next file")(error) } else { survivable("next file")(error) }
         })?;
         Ok((next, u64::from(header.data_offset)))

@@ -70,23 +70,13 @@ impl LogFile {
 
     /// Makes the file of `header` of a spare that is named `spare`: its header is durable before it has the name of a log file.
     pub(crate) fn reuse(disk: &dyn Disk, spare: &str, header: &mut FileHeader) -> io::Result<LogFile> {
-        let name = file_name(header.place.seq);
         header.flags |= REUSED;
-        let bytes = header.encode();
-        let file = disk.open(spare)?;
-        file.write_at(&bytes, 0)?;
-        file.sync()?;
-        disk.rename(spare, &name)?;
-        disk.sync_dir()?;
-        let len = file.len()?;
-        Ok(LogFile::new(header.place, name, file, len))
+        LogFile::publish(disk, disk.open(spare)?, spare, header)
     }
 
     /// Creates the file of `header`: complete and durable under another name first, so that no crash leaves half a header.
     pub(crate) fn create(disk: &dyn Disk, header: &mut FileHeader) -> io::Result<LogFile> {
-        let name = file_name(header.place.seq);
         let temporary = temporary_name(header.place.seq);
-        let bytes = header.encode();
         let file = match disk.create(&temporary) {
             // An attempt before this one failed half way.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -95,11 +85,18 @@ impl LogFile {
             }
             outcome => outcome?,
         };
-        file.write_at(&bytes, 0)?;
+        LogFile::publish(disk, file, &temporary, header)
+    }
+
+    /// Writes the header into `file`, which has the name `from`, and gives it its name once that is durable.
+    fn publish(disk: &dyn Disk, file: Arc<dyn DiskFile>, from: &str, header: &mut FileHeader) -> io::Result<LogFile> {
+        let name = file_name(header.place.seq);
+        file.write_at(&header.encode(), 0)?;
         file.sync()?;
-        disk.rename(&temporary, &name)?;
+        disk.rename(from, &name)?;
         disk.sync_dir()?;
-        Ok(LogFile::new(header.place, name, file, bytes.len() as u64))
+        let len = file.len()?;
+        Ok(LogFile::new(header.place, name, file, len))
     }
 
     /// The length in bytes.

@@ -8,7 +8,6 @@
 //! the next one comes to the same end.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::Arc;
 
 use crate::disk::Disk;
@@ -214,10 +213,8 @@ fn settle(
     };
     let mut removed = false;
     for name in names.iter().filter(surplus) {
-        match disk.remove(name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            _ => removed = true,
-        }
+        disk.remove_if_there(name)?;
+        removed = true;
     }
     if removed {
         disk.sync_dir()?;
@@ -232,10 +229,8 @@ fn spares(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<BTr
         let fits = disk.open(name)?.len()? >= options.file_bytes / 2;
         if fits && spares.len() < options.spare_files {
             spares.insert(number);
-        } else if let Err(error) = disk.remove(name)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error.into());
+        } else {
+            disk.remove_if_there(name)?;
         }
     }
     Ok(spares)

@@ -200,10 +200,13 @@ fn look_ahead(window: &mut Window<'_>, scan: &mut Scan, stopped_by: Damage, reus
     while offset < window.len {
         let count = (window.len - offset).min(CHUNK);
         let Some(bytes) = window.get(offset, count)? else { break };
-        let last = bytes.iter().rposition(|byte| *byte != 0);
+        let Some(last) = bytes.iter().rposition(|byte| *byte != 0) else {
+            offset += count;
+            continue;
+        };
         let starts = bytes.chunks(UNIT as usize).enumerate().filter(|(_, unit)| GroupHeader::starts(unit));
         let candidates: Vec<u64> = starts.map(|(at, _)| offset + at as u64 * UNIT).collect();
-        if let Some(last) = last.filter(|_| !reused) {
+        if !reused {
             scan.garbage_end = offset + last as u64 + 1;
         }
         for candidate in candidates {

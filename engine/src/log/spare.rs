@@ -4,18 +4,20 @@
 //! header over the beginning and renames it. Writing into space that a file has had real bytes in changes no metadata, so
 //! a sync of it commits none. Nothing of the old content is ever believed: every checksum is bound to the file's number.
 //!
-//! The last spare is a reserve for a full disk: only purge takes it, so that it can write what is needed to give space back.
+//! The last spare is a reserve for a full disk: only what gives space back takes it, purge and batches that let entries go.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use crate::disk::is_full;
 
 use super::error::Result;
 use super::file::LogFile;
 use super::read::Shared;
 
 /// The name of spare number `number`.
-fn spare_name(number: u64) -> String {
+pub(crate) fn spare_name(number: u64) -> String {
     format!("{number:016}.spare")
 }
 
@@ -26,16 +28,11 @@ pub(crate) fn parse_spare_name(name: &str) -> Option<u64> {
 }
 
 impl Shared {
-    /// Takes a spare for the next log file; the last one only for what purge writes.
-    pub(crate) fn take_spare(&self, urgent: bool) -> Option<String> {
+    /// Takes a spare for the next log file; the last one only for what gives space back.
+    pub(crate) fn take_spare(&self, urgent: bool) -> Option<u64> {
         let mut spares = self.spares.lock();
         let reserved = usize::from(!urgent);
-        if spares.len() <= reserved { None } else { spares.pop_first().map(spare_name) }
-    }
-
-    /// A spare that was taken and is still there under its name.
-    pub(crate) fn return_spare(&self, name: &str) {
-        self.spares.lock().extend(parse_spare_name(name));
+        if spares.len() <= reserved { None } else { spares.pop_first() }
     }
 
     /// Gives up files that are recorded as dropped; returns their bytes.
@@ -74,10 +71,7 @@ impl Shared {
                 Err(error) => Err((file, error)),
             };
         }
-        match self.disk.remove(&file.name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err((file, error)),
-            _ => Ok(()),
-        }
+        self.disk.remove_if_there(&file.name).map_err(|error| (file, error))
     }
 
     /// Sees to it that there is a spare, where spares are wanted: a file of zeros. A disk that is too full for it is no error.
@@ -87,23 +81,13 @@ impl Shared {
         }
         let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
         let name = spare_name(number);
-        match self.make_spare(&name) {
-            Ok(()) => {
-                self.spares.lock().insert(number);
-                Ok(())
-            }
-            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-                // What was written of it takes space that others need.
-                match self.disk.remove(&name) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-                    _ => Ok(()),
-                }
-            }
-            Err(error) => {
-                let _ = self.disk.remove(&name);
-                Err(error.into())
-            }
-        }
+        let Err(error) = self.make_spare(&name) else {
+            self.spares.lock().insert(number);
+            return Ok(());
+        };
+        // What was written of it takes space that others need.
+        let removed = self.disk.remove_if_there(&name);
+        if is_full(&error) { Ok(removed?) } else { Err(error.into()) }
     }
 
     fn make_spare(&self, name: &str) -> io::Result<()> {

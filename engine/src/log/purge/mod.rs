@@ -17,16 +17,13 @@
 pub(crate) mod rewrite;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
 use self::rewrite::{Rewrite, Undone};
 use super::GroupId;
-use super::effects::FileEffects;
 use super::error::Result;
-use super::file::LogFile;
 use super::read::{Shared, entry_of};
 use super::runs::Span;
 use super::writer::Work;
@@ -176,7 +173,7 @@ impl Shared {
         let oldest = files.first().map_or(0, |(seq, _)| *seq);
         for (_, seq) in worth {
             let Some(file) = self.files.get(seq) else { continue };
-            let effects = sealed_effects(&file)?;
+            let (_, effects) = file.sealed()?;
             let undone = if seq == oldest { Undone::default() } else { Undone::of(&effects) };
             if undone.can_be_said(&self.index) {
                 let mut groups: Vec<GroupId> = effects.groups().map(|(group, _)| group).collect();
@@ -255,10 +252,4 @@ impl Shared {
         lagging.truncate(LAG_GROUPS);
         lagging
     }
-}
-
-/// The index of a sealed file.
-fn sealed_effects(file: &Arc<LogFile>) -> Result<FileEffects> {
-    let (_, effects) = file.sealed()?;
-    Ok(effects)
 }
