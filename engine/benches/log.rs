@@ -35,10 +35,8 @@ fn entry(seed: u64, len: usize) -> Bytes {
     (0..len).map(|at| if at % 32 < 16 { next() } else { b'v' }).collect()
 }
 
-fn open(dir: &TempDir, options: LogOptions) -> (LogEngine, std::thread::JoinHandle<()>) {
-    let (engine, writer, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options).unwrap();
-    let thread = writer.spawn().unwrap();
-    (engine, thread)
+fn open(dir: &TempDir, options: LogOptions) -> LogEngine {
+    LogEngine::open(RealDisk::open(dir.path()).unwrap(), options).unwrap().0
 }
 
 /// Appends `total` batches of one entry from `threads` threads, each to a group of its own; the time it took.
@@ -96,7 +94,7 @@ fn appends(criterion: &mut Criterion) {
     for (layout, align_bytes) in [("aligned", 4096), ("sector", 512), ("packed", 8)] {
         for threads in [1, 16] {
             let dir = directory();
-            let (engine, thread) = open(&dir, LogOptions { align_bytes, ..LogOptions::default() });
+            let engine = open(&dir, LogOptions { align_bytes, ..LogOptions::default() });
             bench.bench_function(format!("synced-256B-{layout}/{threads}-threads"), |b| {
                 b.iter_custom(|total| {
                     let took = append(&engine, threads, total, 256, Durability::Synced);
@@ -105,12 +103,11 @@ fn appends(criterion: &mut Criterion) {
                 });
             });
             engine.close();
-            thread.join().unwrap();
         }
     }
     for (name, threads, len) in [("256B/1", 1, 256), ("256B/16", 16, 256), ("64KiB/1", 1, 64 << 10)] {
         let dir = directory();
-        let (engine, thread) = open(&dir, LogOptions::default());
+        let engine = open(&dir, LogOptions::default());
         bench.bench_function(format!("buffered-{name}-threads"), |b| {
             b.iter_custom(|total| {
                 let took = append(&engine, threads, total, len, Durability::Buffered);
@@ -119,14 +116,13 @@ fn appends(criterion: &mut Criterion) {
             });
         });
         engine.close();
-        thread.join().unwrap();
     }
     bench.finish();
 }
 
 /// A log of `entries` entries of `len` bytes in 100 groups, `per_batch` to a batch.
 fn filled(dir: &TempDir, entries: u64, len: usize, per_batch: u64) {
-    let (engine, thread) = open(dir, LogOptions::default());
+    let engine = open(dir, LogOptions::default());
     let failed = Arc::new(AtomicU64::new(0));
     let mut next = [1u64; 100];
     for number in 0..entries / per_batch {
@@ -144,7 +140,7 @@ fn filled(dir: &TempDir, entries: u64, len: usize, per_batch: u64) {
             let done = Box::new(move |outcome: engine::log::Result<_>| {
                 failed.fetch_add(u64::from(outcome.is_err()), Ordering::AcqRel);
             });
-            match engine.submit(batch.clone(), Durability::Buffered, done) {
+            match engine.submit_with(batch.clone(), Durability::Buffered, done) {
                 Ok(()) => break,
                 Err(_) => std::thread::yield_now(),
             }
@@ -156,7 +152,6 @@ fn filled(dir: &TempDir, entries: u64, len: usize, per_batch: u64) {
     }
     assert_eq!(failed.load(Ordering::Acquire), 0);
     engine.close();
-    thread.join().unwrap();
 }
 
 fn reads(criterion: &mut Criterion) {
@@ -165,7 +160,7 @@ fn reads(criterion: &mut Criterion) {
     let dir = directory();
     filled(&dir, 200_000, 256, 10);
     for (name, cache_bytes) in [("cached", 256 << 20), ("uncached", 0)] {
-        let (engine, thread) = open(&dir, LogOptions { cache_bytes, ..LogOptions::default() });
+        let engine = open(&dir, LogOptions { cache_bytes, ..LogOptions::default() });
         let mut state = 1u64;
         let mut random = move |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -183,7 +178,6 @@ fn reads(criterion: &mut Criterion) {
             });
         });
         engine.close();
-        thread.join().unwrap();
     }
     bench.finish();
 }

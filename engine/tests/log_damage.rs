@@ -70,7 +70,7 @@ fn file(seq: u64) -> String {
 }
 
 fn open(disk: &SimDisk) -> Result<(Observed, RecoveryReport), LogError> {
-    let (engine, _writer, report) = LogEngine::open(disk.session(), options())?;
+    let (engine, _writer, report) = LogEngine::open_driven(disk.session(), options())?;
     Ok((observe(&engine)?, report))
 }
 
@@ -164,7 +164,7 @@ fn any_flipped_bit_of_a_log_is_found_or_harmless() {
     for (name, finish) in [("after a crash", false), ("after a clean stop", true)] {
         let (disk, states) = small_log();
         if finish {
-            let (engine, mut writer, _) = LogEngine::open(disk.session(), options()).unwrap();
+            let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
             drop(engine);
             // Something to vouch for: opening alone writes nothing.
             writer.finish();
@@ -223,7 +223,7 @@ fn any_flipped_byte_of_sealed_files_is_found_or_harmless() {
                 }
                 // Asked to verify all, opening finds what reading would have found, and more.
                 flipped.set_content(&file(seq), content);
-                let verified = LogEngine::open(flipped.session(), LogOptions { verify: true, ..options() });
+                let verified = LogEngine::open_driven(flipped.session(), LogOptions { verify: true, ..options() });
                 if let Err(error) = verified {
                     assert!(names(&error, seq), "byte {at} of file {seq}: {error}");
                 }
@@ -285,7 +285,7 @@ fn a_clean_stop_is_marked_once() {
     let len = || disk.content(&file(1)).unwrap().len();
     let before = len();
     let stop = || {
-        let (_engine, mut writer, report) = LogEngine::open(disk.session(), options()).unwrap();
+        let (_engine, mut writer, report) = LogEngine::open_driven(disk.session(), options()).unwrap();
         writer.finish();
         report
     };

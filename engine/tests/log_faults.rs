@@ -65,7 +65,7 @@ fn the_power_goes_at_each_change() {
             driver.crash(seed).unwrap_or_else(|what| panic!("power gone after {stop}, crash {seed}: {what}"));
             // The recovery itself is cut off, and comes to the same end when it is done again.
             driver.disk.halt_after(seed);
-            drop(engine::log::LogEngine::open(driver.disk.session(), driver.options.clone()));
+            drop(engine::log::LogEngine::open_driven(driver.disk.session(), driver.options.clone()));
             driver.crash(seed).unwrap_or_else(|what| panic!("power gone after {stop}, second crash {seed}: {what}"));
             work(&mut driver, 5);
             driver.check_live();
@@ -79,7 +79,7 @@ fn the_power_goes_while_the_log_is_created() {
         for seed in 0..16 {
             let disk = SimDisk::new();
             disk.halt_after(stop);
-            let outcome = engine::log::LogEngine::open(disk.session(), options());
+            let outcome = engine::log::LogEngine::open_driven(disk.session(), options());
             assert_eq!(outcome.is_ok(), stop >= 5, "create, write, sync, rename, sync the directory");
             disk.crash(seed);
             let mut driver = Driver::on(disk, options());
@@ -127,7 +127,7 @@ fn each_read_of_the_recovery_fails_once() {
     driver.crash(1).unwrap();
     for nth in 1.. {
         driver.disk.fail_nth(Operation::Read, nth, ErrorKind::Other);
-        let outcome = engine::log::LogEngine::open(driver.disk.session(), driver.options.clone());
+        let outcome = engine::log::LogEngine::open_driven(driver.disk.session(), driver.options.clone());
         if driver.disk.failures_left() > 0 {
             assert!(nth > 4, "a header, a scan, a seal at least");
             break;
@@ -147,7 +147,7 @@ fn a_failed_sync_poisons_until_reopened() {
     driver.submit(vec![append(1)], Durability::Synced);
     driver.turn();
     assert!(matches!(driver.engine.poisoned(), Some(LogError::Poisoned(why)) if why.contains("sync")));
-    let refused = driver.engine.submit(log_model::batch_of(&[append(1)]), Durability::Buffered, Box::new(|_| ()));
+    let refused = driver.engine.submit(log_model::batch_of(&[append(1)]), Durability::Buffered);
     assert!(matches!(refused, Err(LogError::Poisoned(_))));
     // The page cache still shows what the disk does not have. The reopened log makes it durable, or says that it is gone.
     driver.reopen().unwrap();

@@ -95,7 +95,7 @@ fn options() -> LogOptions {
 impl Script {
     fn new() -> Script {
         let disk = SimDisk::new();
-        let (engine, writer, _) = LogEngine::open(disk.session(), options()).unwrap();
+        let (engine, writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
         Script { disk, log: Some((engine, writer)), batch: LogBatch::new(), fates: Fates::default() }
     }
 
@@ -112,14 +112,14 @@ impl Script {
             });
         };
         let batch = std::mem::take(&mut self.batch);
-        self.engine()?.submit(batch, durability, Box::new(done))?;
+        self.engine()?.submit_with(batch, durability, Box::new(done))?;
         Ok(String::new())
     }
 
     fn open(&mut self) -> Result<String, Box<dyn Error>> {
         self.log = None;
         self.fates.lock().clear();
-        let (engine, writer, report) = LogEngine::open(self.disk.session(), options())?;
+        let (engine, writer, report) = LogEngine::open_driven(self.disk.session(), options())?;
         self.log = Some((engine, writer));
         let mut out = format!("{} files, {} groups, {} entries", report.files, report.groups, report.entries);
         if let Some((file, offset)) = report.truncated_at {

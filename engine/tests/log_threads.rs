@@ -45,8 +45,7 @@ fn writers_readers_and_purge_run_together() {
     const GROUPS: u64 = 4;
     const BATCHES: u64 = 400;
     let dir = tempfile::tempdir().unwrap();
-    let (engine, writer, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
-    let thread = writer.spawn().unwrap();
+    let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..GROUPS)
         .map(|group| {
@@ -89,11 +88,10 @@ fn writers_readers_and_purge_run_together() {
     }
     assert!(!oldest.exists());
     engine.close();
-    thread.join().unwrap();
     assert!(matches!(engine.write(LogBatch::new(), Durability::Synced), Err(LogError::Closed)));
     drop(engine);
 
-    let (engine, _writer, report) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
+    let (engine, report) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
     assert_eq!(report.truncated_bytes, 0);
     assert_eq!(engine.groups().into_iter().map(|group| engine.bounds(group)).collect::<Vec<_>>(), bounds);
     for group in engine.groups() {
@@ -118,15 +116,91 @@ fn a_directory_in_use_is_refused_by_name() {
 }
 
 #[test]
-fn the_thread_ends_when_the_last_handle_is_gone() {
+fn what_is_queued_is_written_when_the_last_handle_goes() {
     let dir = tempfile::tempdir().unwrap();
-    let (engine, writer, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
-    let thread = writer.spawn().unwrap();
-    let (sender, receiver) = crossbeam_channel::bounded(1);
-    let mut batch = LogBatch::new();
-    batch.put(GroupId(1), b"k", b"v");
-    engine.submit(batch, Durability::Synced, Box::new(move |outcome| drop(sender.send(outcome)))).unwrap();
+    let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
+    let tickets: Vec<_> = (1..200).map(|index| engine.submit(append(index, 10), Durability::Synced).unwrap()).collect();
     drop(engine);
-    thread.join().unwrap();
-    assert!(receiver.recv().unwrap().is_ok(), "what was queued is written first");
+    assert!(tickets.iter().all(|ticket| matches!(ticket.poll(), Some(Ok(_)))), "closing waits for all of it");
+    let (engine, report) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
+    assert_eq!((report.truncated_bytes, engine.bounds(GroupId(1)).unwrap().last), (0, 199));
+}
+
+fn append(index: u64, len: usize) -> LogBatch {
+    let mut batch = LogBatch::new();
+    batch.append(GroupId(1), index, vec![vec![index as u8; len].into()]);
+    batch
+}
+
+/// Many batches under way at once, so that groups are encoded while others sync: each is checked against those before it, which are not in the
+/// index yet, and all are acknowledged in order.
+#[test]
+fn batches_under_way_are_checked_against_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = LogOptions { group_bytes: 16 << 10, file_bytes: 1 << 20, ..LogOptions::default() };
+    let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options).unwrap();
+    let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let mut tickets = Vec::new();
+    for index in 1..=600 {
+        let order = order.clone();
+        let done = Box::new(move |outcome: engine::log::Result<_>| {
+            order.lock().push(index);
+            outcome.unwrap();
+        });
+        engine.submit_with(append(index, 4 << 10), Durability::Synced, done).unwrap();
+        if index % 50 == 0 {
+            tickets.push((index, engine.submit(append(index + 2, 10), Durability::Synced).unwrap()));
+        }
+    }
+    for (index, ticket) in tickets {
+        assert!(matches!(ticket.wait(), Err(LogError::Gap { expected }) if expected == index + 1));
+    }
+    engine.write(LogBatch::new(), Durability::Synced).unwrap();
+    assert!(order.lock().iter().copied().eq(1..=600));
+    let entries = engine.group(GroupId(1)).unwrap().read(1, 601, usize::MAX).unwrap();
+    assert!(entries.iter().zip(1u64..).all(|(entry, index)| entry[0] == index as u8 && entry.len() == 4 << 10));
+}
+
+/// Callers that wait do the work themselves when nobody else does, and hand it on when more has come.
+#[test]
+fn waiting_and_submitting_callers_share_the_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
+    std::thread::scope(|scope| {
+        for group in 0..8u64 {
+            let engine = &engine;
+            scope.spawn(move || {
+                let mut last = None;
+                for index in 1..=300u64 {
+                    let mut batch = LogBatch::new();
+                    batch.append(GroupId(group), index, vec![entry(group, index)]);
+                    let durability = if index % 3 == 0 { Durability::Synced } else { Durability::Buffered };
+                    if (index + group) % 4 == 0 {
+                        last = Some(engine.submit(batch, durability).unwrap());
+                    } else {
+                        engine.write(batch, durability).unwrap();
+                    }
+                }
+                if let Some(ticket) = last {
+                    ticket.wait().unwrap();
+                }
+            });
+        }
+    });
+    for group in 0..8 {
+        let entries = engine.group(GroupId(group)).unwrap().read(1, 301, usize::MAX).unwrap();
+        assert!(entries.iter().zip(1..).all(|(read, index)| *read == entry(group, index)));
+    }
+}
+
+/// A callback that panics is a defect of the caller's: nothing is written after it, and nobody waits for ever.
+#[test]
+fn a_callback_that_panics_poisons_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
+    let done = Box::new(|_| panic!("planted"));
+    engine.submit_with(append(1, 10), Durability::Synced, done).unwrap();
+    let outcome = (0..10_000).find_map(|_| engine.write(LogBatch::new(), Durability::Synced).err());
+    assert!(matches!(outcome, Some(LogError::Poisoned(_))), "{outcome:?}");
+    engine.close();
 }

@@ -100,11 +100,11 @@ impl Common {
 
 impl<S: Store> StoreCore<S> {
     /// Recovers all regions from disk. Finishes what a crash left open (a snapshot half installed), for which it may write to the log
-    /// and wait, calling `drive_log` (see [`bootstrap`]).
-    pub fn open(parts: StoreParts<S>, now: MonoTime, drive_log: &mut dyn FnMut()) -> Result<StoreCore<S>, OpenError> {
+    /// and wait.
+    pub fn open(parts: StoreParts<S>, now: MonoTime) -> Result<StoreCore<S>, OpenError> {
         let StoreParts { store_id, config, store, log, snapshots, transport, listener, clock, seed, registry } = parts;
         let common = Common::new(config, &registry)?;
-        let regions = recovery::recover_all(&store, &log, &snapshots, drive_log)?;
+        let regions = recovery::recover_all(&store, &log, &snapshots)?;
         let shared = Shared {
             id: store_id,
             config: Arc::clone(&common.config),

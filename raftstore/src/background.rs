@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Cf;
-use engine::log::LogEngine;
+use engine::log::{Budget, Lagging, LogEngine, PurgeReport};
 use engine::store::{Reader, Store, StoreError};
 
 use crate::health::Health;
@@ -21,8 +21,10 @@ pub(crate) const MAX_JOBS: usize = 1024;
 pub(crate) enum Job {
     /// Build a snapshot file of a region from the present state.
     BuildSnapshot(RegionId),
-    /// Find out what a crash would not lose, flushing first if told so, and free log files that hold nothing live.
+    /// Find out what a crash would not lose, flushing first if told so.
     Checkpoint { regions: Vec<RegionId>, flush: bool },
+    /// Free log files that hold little that is live: one step. If asked for, find out which regions stand in the way.
+    Purge { laggards: bool },
     /// Remove snapshot files that are not in `keep` and that the region (its applied index is given) is past.
     Sweep { keep: Vec<SnapshotKey>, applied: Vec<(RegionId, LogIndex)> },
     /// Remove the file of an installed snapshot.
@@ -36,6 +38,8 @@ pub(crate) enum JobDone {
     SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
     /// Of `Checkpoint`: the applied index of each region that is flushed, and whether everything was flushed.
     Checkpoint { flushed: Vec<(RegionId, LogIndex)>, all: bool },
+    /// Of `Purge`: the last entry of each region that keeps old files from being freed, where that was asked for, and whether there is more to do.
+    Purged { pinning: Option<Vec<(RegionId, LogIndex)>>, more: bool },
 }
 
 /// The background worker; `turn` is one job.
@@ -73,6 +77,7 @@ impl<S: Store> Background<S> {
                 self.done(JobDone::SnapshotBuilt(region, built.ok()));
             }
             Job::Checkpoint { regions, flush } => self.checkpoint(&regions, flush),
+            Job::Purge { laggards } => self.purge(laggards),
             Job::Sweep { keep, applied } => {
                 if let Err(error) = self.sweep(&keep, &applied) {
                     tracing::warn!(%error, "could not remove old snapshot files");
@@ -118,11 +123,22 @@ impl<S: Store> Background<S> {
                 Err(error) => tracing::warn!(%region, %error, "could not read what is flushed"),
             }
         }
-        // Frees what earlier truncations let go.
-        if let Err(error) = self.log.purge(engine::log::Budget::default()) {
-            tracing::warn!(%error, "could not purge the log");
-        }
         self.done(JobDone::Checkpoint { flushed, all: flush });
+    }
+
+    fn purge(&self, laggards: bool) {
+        let report = self.log.purge(Budget { laggards, ..Budget::default() }).unwrap_or_else(|error| {
+            tracing::warn!(%error, "could not purge the log");
+            PurgeReport::default()
+        });
+        if report.freed > 0 {
+            tracing::debug!(?report, "gave up log files");
+        }
+        // Everything before the index to compact to is in the way.
+        let last =
+            |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
+        let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
+        self.done(JobDone::Purged { pinning, more: report.more });
     }
 
     fn sweep(&self, keep: &[SnapshotKey], applied: &[(RegionId, LogIndex)]) -> Result<(), StoreError> {

@@ -5,12 +5,10 @@
 //! region back.
 
 use std::io::ErrorKind;
-use std::sync::Arc;
 
 use engine::log::{Durability, LogBatch, LogEngine, LogError};
 use engine::store::{Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
-use parking_lot::Mutex;
 use raft::eraftpb::HardState;
 
 use crate::apply::install_snapshot;
@@ -20,9 +18,6 @@ use crate::region::{Region, RegionId};
 use crate::snapshot::SnapshotFiles;
 use crate::storage::{self, Recovered};
 
-/// Calls of `drive_log` before a write that is not acknowledged counts as lost.
-const MAX_DRIVES: usize = 1_000_000;
-
 /// A region as it was found.
 pub(crate) struct RecoveredRegion {
     pub(crate) region: Region,
@@ -31,14 +26,8 @@ pub(crate) struct RecoveredRegion {
 }
 
 /// Writes `regions`, none of which holds data yet, to a fresh store: descriptor, applied index and log start, durable on return. A region that
-/// is there already is left alone, so it may be called at each start and again after a crash in the middle. `drive_log` is called
-/// until the log has acknowledged: run `LogWriter::turn` in it.
-pub fn bootstrap<S: Store>(
-    store: &S,
-    log: &LogEngine,
-    regions: &[Region],
-    drive_log: &mut dyn FnMut(),
-) -> Result<(), OpenError> {
+/// is there already is left alone, so it may be called at each start and again after a crash in the middle.
+pub fn bootstrap<S: Store>(store: &S, log: &LogEngine, regions: &[Region]) -> Result<(), OpenError> {
     let snapshot = store.snapshot();
     let mut descriptors = WriteBatch::new();
     let mut starts = LogBatch::new();
@@ -59,7 +48,7 @@ pub fn bootstrap<S: Store>(
         }
     }
     // The log first: a group without a descriptor is not started, a descriptor without a group would be damage.
-    write_log(log, starts, drive_log)?;
+    write_log(log, starts)?;
     if !descriptors.is_empty() {
         store.write(&descriptors)?;
         store.flush()?;
@@ -80,9 +69,8 @@ pub(crate) fn recover_all<S: Store>(
     store: &S,
     log: &LogEngine,
     snapshots: &SnapshotFiles,
-    drive_log: &mut dyn FnMut(),
 ) -> Result<Vec<RecoveredRegion>, OpenError> {
-    redo_installs(store, log, snapshots, drive_log)?;
+    redo_installs(store, log, snapshots)?;
     let snapshot = store.snapshot();
     let (lower, upper) = records::descriptor_range();
     let mut descriptors = Vec::new();
@@ -112,12 +100,7 @@ pub(crate) fn recover_all<S: Store>(
 }
 
 /// Carries out every snapshot whose intent is in the log: replacing the data again does no harm, starting half-replaced would.
-fn redo_installs<S: Store>(
-    store: &S,
-    log: &LogEngine,
-    snapshots: &SnapshotFiles,
-    drive_log: &mut dyn FnMut(),
-) -> Result<(), OpenError> {
+fn redo_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles) -> Result<(), OpenError> {
     for group in log.groups() {
         let region = RegionId::new(group.0);
         let Some(Recovered { intent: Some(intent), mut hard_state, .. }) = storage::recover(log, region)? else {
@@ -128,7 +111,7 @@ fn redo_installs<S: Store>(
         hard_state.commit = start.index.get();
         let mut batch = LogBatch::new();
         storage::restart(group, start, &hard_state, &mut batch);
-        write_log(log, batch, drive_log)?;
+        write_log(log, batch)?;
         snapshots.remove(intent.key)?;
     }
     Ok(())
@@ -149,18 +132,9 @@ fn unfinished(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreEr
 }
 
 /// Writes a batch and waits until it is durable.
-fn write_log(log: &LogEngine, batch: LogBatch, drive_log: &mut dyn FnMut()) -> Result<(), LogError> {
+fn write_log(log: &LogEngine, batch: LogBatch) -> Result<(), LogError> {
     if batch.is_empty() {
         return Ok(());
     }
-    let fate = Arc::new(Mutex::new(None));
-    let slot = Arc::clone(&fate);
-    log.submit(batch, Durability::Synced, Box::new(move |result| *slot.lock() = Some(result)))?;
-    for _ in 0..MAX_DRIVES {
-        if let Some(result) = fate.lock().take() {
-            return result.map(|_| ());
-        }
-        drive_log();
-    }
-    Err(LogError::Closed)
+    log.write(batch, Durability::Synced).map(drop)
 }

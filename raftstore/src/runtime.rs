@@ -1,4 +1,4 @@
-//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background`, and the log's own.
+//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background`, beside the log's own.
 //!
 //! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A part that panics (raft-rs does when its
 //! storage fails or a safety property is broken) poisons the store and ends its thread; the others answer what waits and refuse the rest.
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::log::{LogEngine, LogWriter};
+use engine::log::LogEngine;
 use engine::store::Store;
 
 use crate::apply::{ApplyLoop, ApplyShared};
@@ -44,20 +44,17 @@ pub struct StoreRuntime<S: Store> {
     jobs: Arc<Mailbox<Job>>,
     store_thread: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
-    log_thread: Option<JoinHandle<()>>,
 }
 
 impl<S: Store> StoreRuntime<S> {
-    /// Recovers a store from disk and starts its threads, the log's writer among them. Call [`crate::bootstrap`] before, on a
+    /// Recovers a store from disk and starts its threads. The log must have its own. Call [`crate::bootstrap`] before, on a
     /// store that may be fresh.
-    pub fn start(parts: StoreParts<S>, mut writer: LogWriter) -> Result<StoreRuntime<S>, OpenError> {
+    pub fn start(parts: StoreParts<S>) -> Result<StoreRuntime<S>, OpenError> {
         let clock = Arc::clone(&parts.clock);
         let (store, log) = (parts.store.clone(), parts.log.clone());
         let tick = parts.config.tick_interval;
         let patience = parts.config.stop_timeout;
-        let core = StoreCore::open(parts, clock.now(), &mut || {
-            writer.turn();
-        })?;
+        let core = StoreCore::open(parts, clock.now())?;
         let StoreCore { store_loop, apply, background, apply_shared, handle } = core;
         let jobs = Arc::clone(&background.mailbox);
         let mut runtime = StoreRuntime {
@@ -69,7 +66,6 @@ impl<S: Store> StoreRuntime<S> {
             jobs,
             store_thread: None,
             workers: Vec::new(),
-            log_thread: Some(writer.spawn()?),
         };
         runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
         runtime.workers.push(runtime.spawn("cortado-background", runtime.run_background(background))?);
@@ -103,7 +99,6 @@ impl<S: Store> StoreRuntime<S> {
         let poisoned = self.handle.poisoned();
         let flushed = if poisoned.is_none() { self.store.flush() } else { Ok(()) };
         self.log.close();
-        clean &= self.log_thread.take().is_none_or(|t| t.join().is_ok());
         match poisoned {
             Some(why) => Err(StopError::Poisoned(why)),
             None if !clean => Err(StopError::Poisoned("a thread ended in a panic".to_string())),
@@ -191,7 +186,7 @@ impl<S: Store> StoreRuntime<S> {
 
 impl<S: Store> Drop for StoreRuntime<S> {
     fn drop(&mut self) {
-        if self.store_thread.is_none() && self.log_thread.is_none() {
+        if self.store_thread.is_none() {
             return;
         }
         if let Err(error) = self.shut_down() {

@@ -14,6 +14,7 @@
 
 mod intake;
 mod log_queue;
+mod log_space;
 mod stop;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -41,6 +42,7 @@ use crate::router::Router;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 use crate::time::{Clock, MonoTime};
 use log_queue::LogQueue;
+use log_space::LogSpace;
 
 /// A request to the store loop.
 #[derive(Debug)]
@@ -116,6 +118,7 @@ pub(crate) struct StoreLoop {
     building: BTreeSet<RegionId>,
     checkpoint: Option<u64>,
     ticks_to_checkpoint: u32,
+    log_space: LogSpace,
     /// Estimated bytes of log written since the last complete flush.
     unflushed: u64,
     /// Taken from the mailbox, for this turn.
@@ -156,6 +159,7 @@ impl StoreLoop {
             pending_apply: VecDeque::new(),
             building: BTreeSet::new(),
             checkpoint: None,
+            log_space: LogSpace::default(),
             unflushed: 0,
             messages: Vec::new(),
             halted: false,
@@ -273,9 +277,12 @@ impl StoreLoop {
                     self.unflushed = self.unflushed.saturating_sub(before);
                 }
                 for (region, index) in flushed {
-                    self.with_peer(region, |peer| peer.truncate_log(index, now));
+                    let pinning = self.log_space.pinning(region);
+                    self.with_peer(region, |peer| peer.truncate_log(index, pinning, now));
                 }
+                self.purge(true);
             }
+            JobDone::Purged { pinning, more } => self.log_space.purged(pinning, more),
         }
     }
 
@@ -293,6 +300,9 @@ impl StoreLoop {
         self.parts.metrics.apply_backlog.set(i64::try_from(backlog).unwrap_or(i64::MAX));
         self.parts.metrics.log_backlog.set(i64::try_from(self.log_backlog()).unwrap_or(i64::MAX));
         self.look_after_log(now);
+        if self.log_space.has_more() {
+            self.purge(false);
+        }
         self.ticks_to_checkpoint = self.ticks_to_checkpoint.saturating_sub(1);
         if self.ticks_to_checkpoint == 0 {
             self.ticks_to_checkpoint = self.parts.config.log_gc_ticks;
@@ -315,7 +325,8 @@ impl StoreLoop {
         if self.checkpoint.is_some() {
             return;
         }
-        let flush = self.unflushed >= self.parts.config.flush_log_bytes;
+        // What pins old log files cannot be let go before its effects are flushed.
+        let flush = self.unflushed >= self.parts.config.flush_log_bytes || self.log_space.is_pinned();
         let regions = self.peers.keys().copied().collect();
         if self.parts.background.push(Job::Checkpoint { regions, flush }).is_ok() {
             self.checkpoint = Some(self.unflushed);
@@ -325,6 +336,13 @@ impl StoreLoop {
             let keep = self.peers.values_mut().flat_map(|slot| slot.peer.snapshots_in_use(now)).collect();
             let applied = self.peers.iter().map(|(id, slot)| (*id, slot.peer.applied().index)).collect();
             self.queue_job(Job::Sweep { keep, applied });
+        }
+    }
+
+    /// Gives up log files, one step at a time, and not two at once.
+    fn purge(&mut self, laggards: bool) {
+        if self.log_space.may_purge() && self.queue_job(Job::Purge { laggards }) {
+            self.log_space.begin();
         }
     }
 

@@ -266,7 +266,7 @@ async fn start_store(
         seed: join::draw(),
         registry: registry.clone(),
     };
-    storage::start_store(parts, storage.writer).await
+    storage::start_store(parts).await
 }
 
 fn timestamps(

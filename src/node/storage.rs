@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::disk::RealDisk;
-use engine::log::{LogEngine, LogOptions, LogWriter};
+use engine::log::{LogEngine, LogOptions};
 use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics};
 use prometheus::Registry;
 use raftstore::snapshot::SnapshotFiles;
@@ -25,7 +25,6 @@ pub(super) struct Storage {
     pub(super) store: RocksStore,
     pub(super) store_metrics: StoreMetrics,
     pub(super) log: LogEngine,
-    pub(super) writer: LogWriter,
     pub(super) snapshots: SnapshotFiles,
 }
 
@@ -40,7 +39,7 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
     let log_dir = state.data().folder("log")?;
     let disk = RealDisk::open(&log_dir).map_err(layer("Raft log"))?;
     let options = LogOptions { registry: Some(registry), ..LogOptions::default() };
-    let (log, mut writer, report) = LogEngine::open(disk, options).map_err(layer("Raft log"))?;
+    let (log, report) = LogEngine::open(disk, options).map_err(layer("Raft log"))?;
     tracing::info!(?report, "opened the Raft log");
     let cache = usize::try_from(state.config.cache_bytes).unwrap_or(usize::MAX);
     let options = RocksOptions { block_cache_bytes: cache, ..RocksOptions::default() };
@@ -50,23 +49,17 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
     if !ident.bootstrapped {
         let regions = ident.plan.iter().flat_map(|plan| plan.regions());
         let own: Vec<_> = regions.filter(|region| region.peer_on(ident.store_id).is_some()).collect();
-        raftstore::bootstrap(&store, &log, &own, &mut || {
-            writer.turn();
-        })
-        .map_err(layer("first regions"))?;
+        raftstore::bootstrap(&store, &log, &own).map_err(layer("first regions"))?;
         state.update_ident(|present| {
             Ok::<_, DataDirError>(present.map(|present| Ident { bootstrapped: true, ..present.clone() }))
         })?;
     }
-    Ok(Storage { store, store_metrics, log, writer, snapshots })
+    Ok(Storage { store, store_metrics, log, snapshots })
 }
 
 /// Recovers the regions and starts the store's threads.
-pub(super) async fn start_store(
-    parts: StoreParts<RocksStore>,
-    writer: LogWriter,
-) -> Result<StoreRuntime<RocksStore>, ServingError> {
-    let start = move || StoreRuntime::start(parts, writer);
+pub(super) async fn start_store(parts: StoreParts<RocksStore>) -> Result<StoreRuntime<RocksStore>, ServingError> {
+    let start = move || StoreRuntime::start(parts);
     tokio::task::spawn_blocking(start).await.map_err(layer("store"))?.map_err(layer("store"))
 }
 

@@ -7,7 +7,7 @@
 mod real;
 mod sim;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 pub use real::RealDisk;
@@ -42,6 +42,11 @@ pub trait DiskFile: Send + Sync + 'static {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
     /// Writes all of `data` at `offset`, extending the file as needed.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `parts`, one after another, at `offset`, as one write where the system knows such. May change the slices.
+    fn write_vectored_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+        let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        self.write_at(&whole, offset)
+    }
     /// Makes the data written so far durable (fdatasync).
     fn sync(&self) -> io::Result<()>;
     /// The length in bytes.
@@ -51,6 +56,11 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Whether the file has no bytes.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
+    }
+    /// Extends the file to `len` with zeros that need not have been written, so that there is space for what is written there later. Does
+    /// nothing where the file is that long already.
+    fn reserve(&self, len: u64) -> io::Result<()> {
+        if self.len()? < len { self.set_len(len) } else { Ok(()) }
     }
     /// Extends the file to `len` with real zeros, so that later writes below `len` change no metadata and a sync of them
     /// commits none. Does nothing where the file is that long already. Advisory: an implementation may do less, and

@@ -5,12 +5,12 @@
 //! interrupts or shortens them; a sync is fdatasync, which also commits a changed length.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::{Disk, DiskFile, check_name};
 
@@ -28,6 +28,9 @@ pub struct RealDisk {
 }
 
 struct RealFile(File);
+
+/// The kernel takes no more pieces in one call.
+const PIECES_MOST: usize = 1024;
 
 impl RealDisk {
     /// Opens `dir`, creating it where it does not exist, and locks it. `WouldBlock`, naming the directory, when someone
@@ -104,6 +107,35 @@ impl DiskFile for RealFile {
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.0.write_all_at(data, offset)
+    }
+
+    fn write_vectored_at(&self, mut parts: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        IoSlice::advance_slices(&mut parts, 0);
+        while !parts.is_empty() {
+            let most = parts.len().min(PIECES_MOST);
+            match rustix::io::pwritev(&self.0, &parts[..most], offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    offset += written as u64;
+                    IoSlice::advance_slices(&mut parts, written);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, len: u64) -> io::Result<()> {
+        let have = self.len()?;
+        if have >= len {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), have, len - have) {
+            // A file system without it takes the space as it is written to.
+            Err(rustix::io::Errno::OPNOTSUPP) => self.set_len(len),
+            outcome => outcome.map_err(io::Error::from),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -7,16 +7,23 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::disk::is_full;
 
+use super::block::DraftBlock;
+use super::compress::Compressor;
 use super::effects::FileEffects;
 use super::file::{LogFile, Seal};
 use super::format::{Codec, FOOTER, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align, file_name};
 use super::items::{BlockRef, encode, replay};
+use super::pieces::Pieces;
 use super::read::Shared;
 use super::spare::spare_name;
 use super::writer::Draft;
+
+/// For a larger commit group space is only reserved: its metadata costs little beside it, and zeros would be as much to write again.
+const PREFILL_BELOW: usize = 64 << 10;
 
 /// Why a group was not written.
 #[derive(Debug)]
@@ -39,8 +46,7 @@ pub(crate) struct Active {
     /// Position and checksum of the last group.
     pub(super) lsn: u64,
     pub(super) chain: u32,
-    /// The position up to which all is synced, and up to which a group on disk says so.
-    pub(super) synced: u64,
+    /// The position up to which a group on disk says that all is synced.
     pub(super) vouched: u64,
     /// The older files of the log.
     pub(super) older: BTreeSet<u64>,
@@ -59,6 +65,11 @@ impl Active {
     /// The file's number.
     pub(super) fn seq(&self) -> u64 {
         self.file.place.seq
+    }
+
+    /// The file that the last group stands in.
+    pub(super) fn file(&self) -> Arc<LogFile> {
+        self.file.clone()
     }
 
     /// Position of the last group.
@@ -84,20 +95,17 @@ impl Active {
     }
 
     /// Makes everything written durable.
-    pub(super) fn sync(&mut self, shared: &Shared) -> Result<(), Failure> {
-        if self.synced == self.lsn {
-            return Ok(());
-        }
-        let timer = shared.metrics.as_ref().map(|metrics| metrics.sync_seconds.start_timer());
-        let outcome = self.file.file.sync().map_err(fatal("sync"));
-        drop(timer);
-        outcome?;
-        self.synced = self.lsn;
-        Ok(())
+    pub(super) fn sync(&self, shared: &Shared) -> Result<(), Failure> {
+        shared.sync(&self.file, self.lsn)
     }
 
-    /// Writes a group, and syncs it where it asks for that; returns its position and where its blocks stand.
-    pub(super) fn write(&mut self, shared: &Shared, draft: &Draft) -> Result<(u64, Vec<BlockRef>), Failure> {
+    /// Writes a group; returns its position and where its blocks stand. It is not durable yet.
+    pub(super) fn write(
+        &mut self,
+        shared: &Shared,
+        draft: &Draft,
+        compressor: &mut Compressor,
+    ) -> Result<(u64, Vec<BlockRef>), Failure> {
         let body: u64 = draft.blocks.iter().map(|block| block.total()).sum();
         let meta_most = encode(&[], &draft.items).len() as u64 + draft.blocks.len() as u64 * 16;
         let most = GROUP_HEADER as u64 + body + meta_most + shared.options.align_bytes;
@@ -107,13 +115,15 @@ impl Active {
         if self.used && self.offset + most > shared.options.file_bytes {
             self.rotate(shared, draft.urgent)?;
         }
-        let mut encoded = self.encode(shared, draft, body);
-        match self.put(shared, &encoded) {
+        // What is known to be durable when the group is encoded, and so before it is on disk.
+        let synced = shared.synced.load(Ordering::Acquire);
+        let mut encoded = self.encode(shared, draft, synced, compressor);
+        match self.put(shared, &encoded, draft.synced) {
             // No room to grow: the reserve has room.
             Err(Failure::NoSpace(_)) if draft.urgent && self.used => {
                 self.rotate(shared, true)?;
-                encoded = self.encode(shared, draft, body);
-                self.put(shared, &encoded)?;
+                encoded = self.encode(shared, draft, synced, compressor);
+                self.put(shared, &encoded, draft.synced)?;
             }
             outcome => outcome?,
         }
@@ -128,34 +138,32 @@ impl Active {
         self.lsn += 1;
         self.chain = encoded.checksum;
         // A marker of a clean stop vouches for all but itself, and nothing needs to vouch for it.
-        self.vouched = if draft.items.is_empty() { self.lsn } else { self.synced };
-        if draft.synced {
-            self.sync(shared)?;
-        }
+        self.vouched = if draft.items.is_empty() { self.lsn } else { synced };
         Ok((self.lsn, encoded.blocks))
     }
 
-    fn encode(&self, shared: &Shared, draft: &Draft, body: u64) -> Encoded {
+    fn encode<'d>(&self, shared: &Shared, draft: &'d Draft, synced: u64, compressor: &mut Compressor) -> Encoded<'d> {
+        let body: u64 = draft.blocks.iter().map(DraftBlock::total).sum();
         let options = &shared.options;
         let place = self.file.place;
-        let mut bytes = Vec::with_capacity(body as usize + 2 * GROUP_HEADER + options.align_bytes as usize);
-        bytes.resize(GROUP_HEADER, 0);
+        let mut bytes = Pieces::default();
+        bytes.zeros(GROUP_HEADER);
         let mut blocks = Vec::with_capacity(draft.blocks.len());
         for block in &draft.blocks {
             let offset = self.offset + bytes.len() as u64;
             blocks.push(block.write(&mut bytes, place, offset));
         }
         let raw = encode(&blocks, &draft.items);
-        let packed = if raw.len() >= options.compress_from { Codec::shrink(&raw) } else { None };
-        let meta_codec = if packed.is_some() { Codec::Lz4 } else { Codec::Raw };
-        let meta = packed.as_ref().unwrap_or(&raw);
-        bytes.extend_from_slice(meta);
+        let packed = compressor.shrink(&raw);
+        let meta_codec = packed.as_ref().map_or(Codec::Raw, |(codec, _)| *codec);
+        let meta = packed.as_ref().map_or(&raw, |(_, packed)| packed);
+        bytes.copy(meta);
         let unit = if draft.synced { options.align_bytes } else { UNIT };
         let end = align(self.offset + bytes.len() as u64, unit);
         let pad = end - self.offset - bytes.len() as u64;
         let header = GroupHeader {
             lsn: self.lsn + 1,
-            synced: self.synced,
+            synced,
             chain: self.chain,
             pad: pad as u32,
             meta_stored: meta.len() as u32,
@@ -166,30 +174,35 @@ impl Active {
             meta_codec,
         };
         let (head, checksum) = header.encode(place, self.offset, meta);
-        bytes.resize(bytes.len() + pad as usize, 0);
-        bytes[..GROUP_HEADER].copy_from_slice(&head);
+        bytes.zeros(pad as usize);
+        bytes.set_head(&head);
         // What the group adds to the file's index: keys, values and numbers as in the meta, and a place for each block.
         let room = 4 * raw.len() + 128 * blocks.len();
         Encoded { bytes, checksum, blocks, room }
     }
 
     /// Puts a group's bytes at the offset; on a full disk wipes out what got there.
-    fn put(&mut self, shared: &Shared, group: &Encoded) -> Result<(), Failure> {
+    fn put(&mut self, shared: &Shared, group: &Encoded<'_>, synced: bool) -> Result<(), Failure> {
         let options = &shared.options;
         // Room for the seal as well: so that a full disk does not keep the file from being followed by the reserve.
         let end = self.offset + (group.bytes.len() + self.effects.room() + group.room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
             let target = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
-            self.file.prefill(target).map_err(survivable("prefill"))?;
+            // Zeros pay where small groups are synced one by one: a sync that finds its space written before commits no metadata.
+            if synced && group.bytes.len() < PREFILL_BELOW {
+                self.file.prefill(target).map_err(survivable("prefill"))?;
+            } else {
+                self.file.reserve(target).map_err(survivable("reserve"))?;
+            }
         }
         let bytes = &group.bytes;
-        let Err(error) = self.file.write_at(bytes, self.offset) else { return Ok(()) };
+        let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
         let failure = survivable("write")(error);
         if matches!(failure, Failure::NoSpace(_)) {
             let there = self.file.len().saturating_sub(self.offset).min(bytes.len() as u64);
             if there > 0 {
                 self.file.write_at(&vec![0; there as usize], self.offset).map_err(fatal("wipe"))?;
-                self.file.file.sync().map_err(fatal("sync"))?;
+                shared.sync_file(&self.file)?;
             }
         }
         Err(failure)
@@ -250,8 +263,8 @@ impl Active {
 }
 
 /// A group as bytes.
-struct Encoded {
-    bytes: Vec<u8>,
+struct Encoded<'d> {
+    bytes: Pieces<'d>,
     checksum: u32,
     blocks: Vec<BlockRef>,
     /// No fewer bytes than it adds to the index of the file.

@@ -5,9 +5,11 @@
 
 use bytes::Bytes;
 
+use super::compress::{Compressor, expand};
 use super::error::Damage;
 use super::format::{BLOCK_HEADER, BlockHeader, Codec, Cursor, Place, UNIT, align, put_varint};
 use super::items::{BLOCK_ENTRIES, BlockRef};
+use super::pieces::Pieces;
 
 /// A decoded block.
 #[derive(Clone, Debug)]
@@ -44,7 +46,7 @@ impl Block {
         let header = BlockHeader::decode(head)?;
         let stored = rest.get(..header.stored as usize).ok_or(Damage("block is cut off"))?;
         BlockHeader::verify(head, place, offset, stored)?;
-        Block::parse(Bytes::from(header.codec.expand(stored, header.raw as usize)?), header.entries)
+        Block::parse(Bytes::from(expand(header.codec, stored, header.raw as usize)?), header.entries)
     }
 
     /// Bytes of memory it takes.
@@ -70,14 +72,14 @@ impl Block {
 /// A block that is built but has no place yet.
 pub(crate) struct DraftBlock {
     raw: Bytes,
-    /// The LZ4 form, where it is worth it.
-    packed: Option<Vec<u8>>,
+    /// The compressed form, where it is worth it.
+    packed: Option<(Codec, Vec<u8>)>,
     entries: u16,
 }
 
 impl DraftBlock {
     fn stored(&self) -> &[u8] {
-        self.packed.as_deref().unwrap_or(&self.raw)
+        self.packed.as_ref().map_or(&self.raw, |(_, packed)| packed)
     }
 
     /// Bytes it takes in the file.
@@ -91,15 +93,14 @@ impl DraftBlock {
     }
 
     /// Appends the block to `out`, for a place at `offset` of `place`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, place: Place, offset: u64) -> BlockRef {
+    pub(crate) fn write<'a>(&'a self, out: &mut Pieces<'a>, place: Place, offset: u64) -> BlockRef {
         let stored = self.stored();
-        let codec = if self.packed.is_some() { Codec::Lz4 } else { Codec::Raw };
+        let codec = self.packed.as_ref().map_or(Codec::Raw, |(codec, _)| *codec);
         let raw_len = self.raw.len() as u32;
         let (header, checksum) = BlockHeader::encode(codec, raw_len, self.entries, stored, place, offset);
-        out.extend_from_slice(&header);
-        out.extend_from_slice(stored);
-        let slack = self.total() as usize - BLOCK_HEADER - stored.len();
-        out.resize(out.len() + slack, 0);
+        out.copy(&header);
+        out.lend(stored);
+        out.zeros(self.total() as usize - BLOCK_HEADER - stored.len());
         BlockRef { offset, stored: stored.len() as u32, entries: self.entries, checksum }
     }
 
@@ -110,18 +111,18 @@ impl DraftBlock {
 }
 
 /// Cuts a commit group's entries into blocks.
-pub(crate) struct BlockBuilder {
+pub(crate) struct BlockBuilder<'a> {
     target: usize,
-    compress_from: usize,
+    compressor: &'a mut Compressor,
     pending: Vec<Bytes>,
     pending_bytes: usize,
     blocks: Vec<DraftBlock>,
 }
 
-impl BlockBuilder {
-    /// Blocks of about `target` bytes, compressed from `compress_from` bytes on.
-    pub(crate) fn new(target: usize, compress_from: usize) -> BlockBuilder {
-        BlockBuilder { target, compress_from, pending: Vec::new(), pending_bytes: 0, blocks: Vec::new() }
+impl<'a> BlockBuilder<'a> {
+    /// Blocks of about `target` bytes.
+    pub(crate) fn new(target: usize, compressor: &'a mut Compressor) -> BlockBuilder<'a> {
+        BlockBuilder { target, compressor, pending: Vec::new(), pending_bytes: 0, blocks: Vec::new() }
     }
 
     /// Adds the next entry.
@@ -143,7 +144,7 @@ impl BlockBuilder {
         let mut raw = Vec::with_capacity(self.pending_bytes + self.pending.len() * 3);
         self.pending.iter().for_each(|entry| put_varint(&mut raw, entry.len() as u64));
         self.pending.iter().for_each(|entry| raw.extend_from_slice(entry));
-        let packed = if raw.len() >= self.compress_from { Codec::shrink(&raw) } else { None };
+        let packed = self.compressor.shrink(&raw);
         self.blocks.push(DraftBlock { raw: Bytes::from(raw), packed, entries: self.pending.len() as u16 });
         self.pending.clear();
         self.pending_bytes = 0;

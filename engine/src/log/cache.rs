@@ -57,6 +57,11 @@ impl BlockCache {
         shard.shrink(self.shard_bytes);
     }
 
+    /// Bytes of the blocks that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().bytes).sum()
+    }
+
     fn shard(&self, (file, offset): BlockKey) -> &Mutex<Shard> {
         let mixed = ((offset / 8) ^ (file << 20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &self.shards[(mixed >> 60) as usize % SHARDS]

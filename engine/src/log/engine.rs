@@ -1,143 +1,163 @@
 //! The handle to the log: queue a batch, read, purge.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use crossbeam_channel::{Sender, TrySendError};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::disk::Disk;
 
 use super::batch::LogBatch;
 use super::cache::BlockCache;
+use super::compress::Compressor;
 use super::error::{LogError, Result};
+use super::group_log::GroupLog;
 use super::metrics::LogMetrics;
 use super::options::LogOptions;
+use super::pipeline::Pipeline;
 use super::purge::{Budget, PurgeReport};
 use super::read::Shared;
 use super::recovery::recover;
-use super::writer::{Job, LogWriter, Work};
+use super::sequence::{Link, Sequence};
+use super::stats::LogStats;
+use super::ticket::Ticket;
+use super::writer::{Done, Work};
 use super::{Durability, GroupBounds, GroupId, Lsn, OnDone, RecoveryReport};
 
-/// A handle to the log engine; clones share it.
+/// Threads of a log: while one syncs a commit group the other one encodes the next.
+const THREADS: usize = 2;
+
+/// A handle to the log engine; clones share it. When the last one is dropped the log is closed.
 #[derive(Clone)]
 pub struct LogEngine {
     handle: Arc<Handle>,
 }
 
 struct Handle {
-    shared: Arc<Shared>,
-    /// Gone once closed: the writer ends when it has drained the queue.
-    queue: RwLock<Option<Sender<Job>>>,
+    pipeline: Arc<Pipeline>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The writing half of a log that is driven from outside, by a simulator: exactly one. Dropping it answers what is still queued.
+pub struct LogWriter {
+    pub(super) pipeline: Arc<Pipeline>,
 }
 
 impl LogEngine {
-    /// Opens the log on `disk`, recovering what it holds.
-    pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport)> {
-        options.validate()?;
-        let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
-        let metrics = metrics.map_err(|error| LogError::Invalid(format!("metrics: {error}")))?;
-        let recovered = recover(disk.as_ref(), &options)?;
-        let report = recovered.report;
-        if let Some((file, offset)) = &report.truncated_at {
-            tracing::warn!(file, offset, bytes = report.truncated_bytes, "cut off the unsynced end of the log");
-        }
-        let (sender, receiver) = crossbeam_channel::bounded(options.queue_batches);
-        let shared = Arc::new(Shared {
-            disk,
-            cache: BlockCache::new(options.cache_bytes),
-            options,
-            index: recovered.index,
-            files: recovered.files,
-            metrics,
-            poison: Mutex::new(None),
-            queued_bytes: AtomicUsize::new(0),
-            released: Mutex::new(Vec::new()),
-            purging: AtomicBool::new(false),
-            victim: Mutex::new(None),
-            settled: Mutex::default(),
-            next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),
-            spares: Mutex::new(recovered.spares),
-        });
-        let writer = LogWriter { shared: shared.clone(), queue: receiver, stash: None, active: recovered.active };
-        let handle = Handle { shared, queue: RwLock::new(Some(sender)) };
-        Ok((LogEngine { handle: Arc::new(handle) }, writer, report))
-    }
-
-    /// Queues a batch. Batches are written, become readable and are acknowledged in the order of the calls. `Err` means not
-    /// queued, and that `done` will not be called. An empty batch that asks for [`Durability::Synced`] makes
-    /// everything before it durable.
-    pub fn submit(&self, batch: LogBatch, durability: Durability, done: OnDone) -> Result<()> {
-        let bytes = batch.bytes();
-        self.queue(Job { work: Work::Batch(batch), durability, done, bytes })
-    }
-
-    fn queue(&self, job: Job) -> Result<()> {
-        let shared = &self.handle.shared;
-        if let Some(error) = shared.poisoned() {
-            return Err(error);
-        }
-        let bytes = job.bytes;
-        let queue = self.handle.queue.read();
-        let Some(queue) = queue.as_ref() else { return Err(LogError::Closed) };
-        if shared.queued_bytes.fetch_add(bytes, Ordering::AcqRel) >= shared.options.queue_bytes {
-            shared.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-            return Err(LogError::Busy);
-        }
-        queue.try_send(job).map_err(|refused| {
-            shared.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-            match refused {
-                TrySendError::Full(_) => LogError::Busy,
-                TrySendError::Disconnected(_) => LogError::Closed,
+    /// Opens the log on `disk`, recovering what it holds, with threads of its own.
+    pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, RecoveryReport)> {
+        let (pipeline, report) = open(disk, options)?;
+        let handle = Arc::new(Handle { pipeline, threads: Mutex::default() });
+        for number in 0..THREADS {
+            handle.pipeline.crew.join();
+            let pipeline = handle.pipeline.clone();
+            let thread = std::thread::Builder::new().name(format!("cortado-log-{number}"));
+            match thread.spawn(move || work(&pipeline)) {
+                Ok(thread) => handle.threads.lock().push(thread),
+                Err(error) => {
+                    handle.pipeline.crew.absent();
+                    return Err(error.into());
+                }
             }
-        })
+        }
+        Ok((LogEngine { handle }, report))
     }
 
-    /// Queues a batch and waits for its fate. Only with a running writer thread.
+    /// The same without threads: the work is done by [`LogWriter::turn`], and by callers of [`LogEngine::write`].
+    pub fn open_driven(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport)> {
+        let (pipeline, report) = open(disk, options)?;
+        let writer = LogWriter { pipeline: pipeline.clone() };
+        let handle = Arc::new(Handle { pipeline, threads: Mutex::default() });
+        Ok((LogEngine { handle }, writer, report))
+    }
+
+    /// Queues a batch; its fate is told by the ticket. Batches are written, become readable and are acknowledged in the order of the calls.
+    /// `Err` means not queued. An empty batch that asks for [`Durability::Synced`] makes everything before it durable.
+    pub fn submit(&self, batch: LogBatch, durability: Durability) -> Result<Ticket> {
+        self.queue_ticket(batch, durability, None)
+    }
+
+    /// The same with a callback, which is called once, and not at all where this returns an error.
+    pub fn submit_with(&self, batch: LogBatch, durability: Durability, done: OnDone) -> Result<()> {
+        self.queue_batch(batch, durability, done, None)
+    }
+
+    /// Queues a batch and waits for its fate.
     pub fn write(&self, batch: LogBatch, durability: Durability) -> Result<Lsn> {
-        let (sender, receiver) = crossbeam_channel::bounded(1);
-        // The receiver outlives the call, and the channel has room for the one answer.
-        self.submit(batch, durability, Box::new(move |outcome| drop(sender.send(outcome))))?;
-        receiver.recv().unwrap_or(Err(LogError::Closed))
+        let pipeline = &self.handle.pipeline;
+        let ticket = pipeline.push_ticket(Work::Batch(batch), durability, None)?;
+        pipeline.help(&ticket);
+        ticket.wait()
     }
 
-    /// Refuses batches from now on; what is queued is still written, and then the writer's thread ends.
+    /// A stream of batches each of which stands on those before it.
+    pub fn sequence(&self) -> Sequence {
+        Sequence::new(self.clone())
+    }
+
+    pub(super) fn queue_ticket(&self, batch: LogBatch, durability: Durability, link: Option<Link>) -> Result<Ticket> {
+        let ticket = self.handle.pipeline.push_ticket(Work::Batch(batch), durability, link)?;
+        self.handle.pipeline.summon();
+        Ok(ticket)
+    }
+
+    pub(super) fn queue_batch(
+        &self,
+        batch: LogBatch,
+        durability: Durability,
+        done: OnDone,
+        link: Option<Link>,
+    ) -> Result<()> {
+        self.handle.pipeline.push(Work::Batch(batch), durability, Done::Call(done), link)?;
+        self.handle.pipeline.summon();
+        Ok(())
+    }
+
+    /// Refuses batches from now on and waits until what is queued is written. A log that is driven from outside is only
+    /// closed: see [`LogWriter::finish`].
     pub fn close(&self) {
-        self.handle.queue.write().take();
+        self.handle.close();
     }
 
     /// The groups that exist, sorted.
     pub fn groups(&self) -> Vec<GroupId> {
-        self.handle.shared.index.groups()
+        self.shared().index.groups()
+    }
+
+    /// A group, if it exists: while it has an entry or a key, or was compacted.
+    pub fn group(&self, group: GroupId) -> Option<GroupLog> {
+        self.bounds(group).map(|_| GroupLog::new(self.shared().clone(), group))
     }
 
     /// The bounds of a group's log; `None` if the group does not exist. A group exists while it has an entry, a key, or was
     /// compacted.
     pub fn bounds(&self, group: GroupId) -> Option<GroupBounds> {
-        self.handle.shared.index.bounds(group)
+        self.shared().index.bounds(group)
     }
 
     /// One entry. Acknowledged entries are readable; queued ones are not yet.
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
-        self.handle.shared.entry(group, index)
+        self.shared().entry(group, index)
     }
 
     /// Entries from `first` to before `end`, at least one, stopping before `max_bytes` would be exceeded. Empty where `first` is
     /// not before `end`; `NotFound` where the log ends before `end`.
     pub fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
-        self.handle.shared.entries(group, first, end, max_bytes)
+        self.shared().entries(group, first, end, max_bytes)
     }
 
     /// The value of a small key. Served from memory.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = self.handle.shared.index.with(group, |group| group.get(key).map(|found| found.value.clone()));
+        let value = self.shared().index.with(group, |group| group.get(key).map(|found| found.value.clone()));
         Ok(value.flatten())
     }
 
     /// All small keys of a group, sorted. Served from memory.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
-        let pairs = self.handle.shared.index.with(group, |group| {
+        let pairs = self.shared().index.with(group, |group| {
             let pairs = group.keys.iter().map(|kv| (Bytes::copy_from_slice(&kv.key), kv.value.clone()));
             pairs.collect::<Vec<_>>()
         });
@@ -149,8 +169,9 @@ impl LogEngine {
     /// most `budget` of it). Never waits for the writer: a file goes with a later call than the one that queued its
     /// end, so call it regularly, and soon again while the report says there is more.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
-        let shared = &self.handle.shared;
+        let shared = self.shared();
         let (report, work) = shared.purge(budget)?;
+        shared.observe();
         let Some(work) = work else { return Ok(report) };
         shared.purging.store(true, Ordering::Release);
         let weak = Arc::downgrade(shared);
@@ -159,9 +180,11 @@ impl LogEngine {
                 shared.purging.store(false, Ordering::Release);
             }
         });
-        let bytes = report.rewritten as usize;
-        match self.queue(Job { work, durability: Durability::Synced, done, bytes }) {
-            Ok(()) => Ok(report),
+        match self.handle.pipeline.push(work, Durability::Synced, Done::Call(done), None) {
+            Ok(()) => {
+                self.handle.pipeline.summon();
+                Ok(report)
+            }
             Err(error) => {
                 shared.purging.store(false, Ordering::Release);
                 // What was looked at is looked at anew.
@@ -172,13 +195,100 @@ impl LogEngine {
         }
     }
 
-    /// Bytes of all log files.
-    pub fn disk_bytes(&self) -> u64 {
-        self.handle.shared.files.lengths().iter().map(|(_, len)| len).sum()
+    /// The log in numbers. Looks at every group: not for a hot path.
+    pub fn stats(&self) -> LogStats {
+        LogStats::of(&self.handle.pipeline)
     }
 
     /// Why nothing is written any more; `None` while the log is sound.
     pub fn poisoned(&self) -> Option<LogError> {
-        self.handle.shared.poisoned()
+        self.shared().poisoned()
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.pipeline.shared
+    }
+}
+
+fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, RecoveryReport)> {
+    options.validate()?;
+    let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
+    let metrics = metrics.map_err(|error| LogError::Invalid(format!("metrics: {error}")))?;
+    let compressor = Compressor::new(options.compression, options.compress_from)?;
+    let recovered = recover(disk.as_ref(), &options)?;
+    let report = recovered.report;
+    if let Some((file, offset)) = &report.truncated_at {
+        tracing::warn!(file, offset, bytes = report.truncated_bytes, "cut off the unsynced end of the log");
+    }
+    let last = recovered.active.last_lsn();
+    let shared = Arc::new(Shared {
+        disk,
+        cache: BlockCache::new(options.cache_bytes),
+        options,
+        index: recovered.index,
+        files: recovered.files,
+        metrics,
+        poison: Mutex::new(None),
+        syncing: Mutex::new(()),
+        synced: AtomicU64::new(last),
+        landed: AtomicU64::new(last),
+        released: Mutex::new(Vec::new()),
+        purging: AtomicBool::new(false),
+        victim: Mutex::new(None),
+        settled: Mutex::default(),
+        next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),
+        spares: Mutex::new(recovered.spares),
+    });
+    Ok((Arc::new(Pipeline::new(shared, recovered.active, compressor)), report))
+}
+
+/// A thread of the log. It outlives a panic (of a callback, that is), so that nobody is left without an answer.
+fn work(pipeline: &Pipeline) {
+    while std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.work())).is_err() {
+        pipeline.shared.poison("a thread of the log panicked".to_owned());
+    }
+}
+
+impl Handle {
+    fn close(&self) {
+        self.pipeline.close();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        if threads.is_empty() {
+            return;
+        }
+        let me = std::thread::current().id();
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != me) {
+            if thread.join().is_err() {
+                self.pipeline.shared.poison("a thread of the log panicked".to_owned());
+            }
+        }
+        self.pipeline.finish_all();
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl LogWriter {
+    /// Writes everything queued as commit groups and acknowledges it; returns how many batches. Never waits for more.
+    pub fn turn(&mut self) -> usize {
+        self.pipeline.turn()
+    }
+
+    /// A clean stop: everything queued is written and durable, and the log says so, which makes later damage to its end tellable from a torn
+    /// tail. A simulator may leave it out.
+    pub fn finish(&mut self) {
+        self.pipeline.finish_all();
+    }
+}
+
+impl Drop for LogWriter {
+    /// Answers what is still queued: everyone is told once.
+    fn drop(&mut self) {
+        self.pipeline.close();
+        self.pipeline.abandon();
     }
 }

@@ -1,7 +1,7 @@
 //! The files of a log: handles, creation, sealing, and the table of what there is.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use crate::disk::{Disk, DiskFile};
 
 use super::block::Block;
+use super::compress::{expand, lz4};
 use super::effects::FileEffects;
 use super::error::{Damage, LogError, Result};
 use super::format::{
@@ -114,6 +115,27 @@ impl LogFile {
         outcome
     }
 
+    /// The same for several pieces, one after another.
+    pub(crate) fn write_vectored_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+        let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        let outcome = self.file.write_vectored_at(parts, offset);
+        match outcome {
+            Ok(()) => drop(self.len.fetch_max(end, Ordering::AcqRel)),
+            Err(_) => self.look_up_len()?,
+        }
+        outcome
+    }
+
+    /// Takes space up to `len`, and keeps count of it.
+    pub(crate) fn reserve(&self, len: u64) -> io::Result<()> {
+        if self.len() >= len {
+            return Ok(());
+        }
+        let outcome = self.file.reserve(len);
+        self.look_up_len()?;
+        outcome
+    }
+
     /// Prefills to `len`, and keeps count of it.
     pub(crate) fn prefill(&self, len: u64) -> io::Result<()> {
         if self.len() >= len {
@@ -196,7 +218,7 @@ impl LogFile {
     /// The index of a sealed file, decoded from its stored form.
     pub(crate) fn decode_index(&self, footer: &Footer, stored: &[u8]) -> Result<FileEffects> {
         let damage = |damage: Damage| damage.at(&self.name, footer.index_offset);
-        let raw = footer.codec.expand(stored, footer.index_raw as usize).map_err(damage)?;
+        let raw = expand(footer.codec, stored, footer.index_raw as usize).map_err(damage)?;
         FileEffects::decode(&raw, self.place.seq).map_err(damage)
     }
 }
@@ -223,7 +245,7 @@ impl Seal {
     /// The seal of `file`, whose groups end at `end`.
     pub(crate) fn new(file: &LogFile, end: u64, effects: &FileEffects, last_lsn: u64, chain: u32) -> Seal {
         let raw = effects.encode();
-        let (index, codec) = match Codec::shrink(&raw) {
+        let (index, codec) = match lz4(&raw) {
             Some(packed) => (packed, Codec::Lz4),
             None => (raw.clone(), Codec::Raw),
         };

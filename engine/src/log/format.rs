@@ -70,6 +70,7 @@ impl Place {
 pub(crate) enum Codec {
     Raw,
     Lz4,
+    Zstd,
 }
 
 impl Codec {
@@ -77,6 +78,7 @@ impl Codec {
         match self {
             Codec::Raw => 0,
             Codec::Lz4 => 1,
+            Codec::Zstd => 2,
         }
     }
 
@@ -84,27 +86,8 @@ impl Codec {
         match byte {
             0 => Ok(Codec::Raw),
             1 => Ok(Codec::Lz4),
+            2 => Ok(Codec::Zstd),
             _ => Err(Damage("unknown codec")),
-        }
-    }
-
-    /// The LZ4 form of `raw` where it is at least 5 % smaller; `None` is to be stored raw.
-    pub(crate) fn shrink(raw: &[u8]) -> Option<Vec<u8>> {
-        let stored = lz4_flex::block::compress(raw);
-        (stored.len() <= raw.len() - raw.len() / 20 && stored.len() < raw.len()).then_some(stored)
-    }
-
-    /// Undoes [`Codec::shrink`]; `raw_len` is what the header says.
-    pub(crate) fn expand(self, stored: &[u8], raw_len: usize) -> Result<Vec<u8>, Damage> {
-        match self {
-            Codec::Raw if stored.len() == raw_len => Ok(stored.to_vec()),
-            Codec::Raw => Err(Damage("raw length differs from the stored one")),
-            // LZ4 cannot shrink to less than 1/255: a longer claim is damage and must not be allocated for.
-            Codec::Lz4 if raw_len / 255 > stored.len() => Err(Damage("impossible raw length")),
-            Codec::Lz4 => match lz4_flex::block::decompress(stored, raw_len) {
-                Ok(raw) if raw.len() == raw_len => Ok(raw),
-                _ => Err(Damage("does not decompress")),
-            },
         }
     }
 }

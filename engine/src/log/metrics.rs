@@ -1,6 +1,6 @@
 //! What the log measures.
 
-use prometheus::{Histogram, HistogramOpts, IntCounter, Registry, exponential_buckets};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Registry, exponential_buckets};
 
 /// Metrics of one engine, built from the registry that is handed in.
 pub(crate) struct LogMetrics {
@@ -12,6 +12,10 @@ pub(crate) struct LogMetrics {
     pub(crate) rewritten_bytes: IntCounter,
     pub(crate) batches_per_group: Histogram,
     pub(crate) sync_seconds: Histogram,
+    pub(crate) files: IntGauge,
+    pub(crate) spare_files: IntGauge,
+    pub(crate) disk_bytes: IntGauge,
+    pub(crate) live_bytes: IntGauge,
 }
 
 impl LogMetrics {
@@ -21,6 +25,11 @@ impl LogMetrics {
             let counter = IntCounter::new(name, help)?;
             registry.register(Box::new(counter.clone()))?;
             Ok::<_, prometheus::Error>(counter)
+        };
+        let gauge = |name: &str, help: &str| {
+            let gauge = IntGauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok::<_, prometheus::Error>(gauge)
         };
         let histogram = |name: &str, help: &str, buckets: Vec<f64>| {
             let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets))?;
@@ -44,6 +53,10 @@ impl LogMetrics {
                 "Duration of fdatasync",
                 exponential_buckets(0.000_02, 2.0, 18)?,
             )?,
+            files: gauge("cortado_log_files", "Log files")?,
+            spare_files: gauge("cortado_log_spare_files", "Files kept for reuse")?,
+            disk_bytes: gauge("cortado_log_disk_bytes", "Bytes of the log files, with what is prefilled")?,
+            live_bytes: gauge("cortado_log_live_bytes", "Bytes of the log files that are referred to, about")?,
         })
     }
 }

@@ -37,33 +37,45 @@ mod active;
 mod batch;
 mod block;
 mod cache;
+mod compress;
+mod crew;
 mod effects;
 mod engine;
 mod error;
 mod file;
 mod format;
 mod group;
+mod group_log;
 mod index;
 mod items;
 mod metrics;
 mod options;
+mod pieces;
+mod pipeline;
 mod purge;
 mod read;
 mod recovery;
 mod runs;
 mod scan;
+mod sequence;
 mod spare;
+mod stats;
 #[cfg(test)]
 mod tests;
+mod ticket;
 mod validate;
 mod writer;
 
 pub use batch::LogBatch;
-pub use engine::LogEngine;
+pub use compress::Compression;
+pub use engine::{LogEngine, LogWriter};
 pub use error::{LogError, Result};
+pub use group_log::{GroupLog, GroupStats};
 pub use options::LogOptions;
 pub use purge::{Budget, Lagging, PurgeReport};
-pub use writer::LogWriter;
+pub use sequence::Sequence;
+pub use stats::LogStats;
+pub use ticket::Ticket;
 
 /// A Raft group, by its number; what it stands for is the caller's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

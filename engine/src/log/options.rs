@@ -1,5 +1,6 @@
 //! Settings of the log engine.
 
+use super::compress::Compression;
 use super::error::{LogError, Result};
 use super::format::{PAGE, UNIT};
 
@@ -18,8 +19,9 @@ pub struct LogOptions {
     /// Entries are compressed, cached and read in blocks of about this many bytes. Default 32 KiB, minimum 1 KiB, maximum
     /// 1 MiB.
     pub block_bytes: usize,
-    /// Blocks and metas shorter than this many bytes are stored raw without trying. Default 256; `usize::MAX` turns
-    /// compression off.
+    /// How entries are compressed. Default LZ4.
+    pub compression: Compression,
+    /// Blocks and metas shorter than this many bytes are stored raw without trying. Default 256.
     pub compress_from: usize,
     /// Batches that may be queued; more are refused as busy. Default 4096, minimum 1.
     pub queue_batches: usize,
@@ -48,6 +50,7 @@ impl Default for LogOptions {
             prefill_bytes: 4 << 20,
             group_bytes: 1 << 20,
             block_bytes: 32 << 10,
+            compression: Compression::default(),
             compress_from: 256,
             queue_batches: 4096,
             queue_bytes: 64 << 20,
@@ -72,6 +75,7 @@ impl LogOptions {
             ),
             ((4 << 10..=64 << 20).contains(&self.group_bytes), "group_bytes must be 4 KiB to 64 MiB"),
             ((1 << 10..=1 << 20).contains(&self.block_bytes), "block_bytes must be 1 KiB to 1 MiB"),
+            (self.compression.is_valid(), "compression level of zstd must be 1 to 19"),
             (self.queue_batches > 0, "queue_batches must be at least 1"),
             (self.queue_bytes > 0, "queue_bytes must be at least 1"),
         ];

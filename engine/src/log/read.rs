@@ -6,17 +6,18 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::disk::Disk;
 
+use super::active::Failure;
 use super::block::Block;
 use super::cache::BlockCache;
 use super::error::{Damage, LogError, Result};
-use super::file::FileTable;
+use super::file::{FileTable, LogFile};
 use super::format::file_name;
 use super::group::Group;
 use super::index::Index;
@@ -35,8 +36,12 @@ pub(crate) struct Shared {
     pub(crate) metrics: Option<LogMetrics>,
     /// Why nothing is written any more.
     pub(crate) poison: Mutex<Option<String>>,
-    /// Bytes of queued batches.
-    pub(crate) queued_bytes: AtomicUsize,
+    /// Held while an active file is synced.
+    pub(crate) syncing: Mutex<()>,
+    /// The position up to which all is durable.
+    pub(crate) synced: AtomicU64,
+    /// The position up to which all is in the index.
+    pub(crate) landed: AtomicU64,
     /// Files that are recorded as dropped and can be deleted.
     pub(crate) released: Mutex<Vec<u64>>,
     /// Whether work of purge is queued.
@@ -57,6 +62,50 @@ impl Shared {
     /// The error of a poisoned log.
     pub(crate) fn poisoned(&self) -> Option<LogError> {
         self.poison.lock().clone().map(LogError::Poisoned)
+    }
+
+    /// Nothing is written from now on; the error that says why, which is that of the first failure.
+    pub(crate) fn poison(&self, why: String) -> LogError {
+        let mut poison = self.poison.lock();
+        let why = poison.get_or_insert_with(|| {
+            tracing::error!(why, "log is poisoned");
+            why
+        });
+        LogError::Poisoned(why.clone())
+    }
+
+    /// What a failure to write means for the caller; poisons the log where it must be.
+    pub(crate) fn survive<T>(&self, outcome: std::result::Result<T, Failure>) -> Result<T> {
+        outcome.map_err(|failure| match failure {
+            Failure::NoSpace(why) => LogError::NoSpace(why),
+            Failure::Fatal(why) => self.poison(why),
+        })
+    }
+
+    /// Makes everything in `file` durable, which holds what is written up to `lsn`, and older files are durable already.
+    pub(crate) fn sync(&self, file: &LogFile, lsn: u64) -> std::result::Result<(), Failure> {
+        if self.synced.load(Ordering::Acquire) < lsn {
+            self.sync_file(file)?;
+            self.synced.fetch_max(lsn, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Makes everything in `file` durable. One sync at a time: the kernel tells of a failed write to one caller only, and whoever syncs after that
+    /// one must not take the next answer for good.
+    pub(crate) fn sync_file(&self, file: &LogFile) -> std::result::Result<(), Failure> {
+        let _one = self.syncing.lock();
+        if let Some(LogError::Poisoned(why)) = self.poisoned() {
+            return Err(Failure::Fatal(why));
+        }
+        let timer = self.metrics.as_ref().map(|metrics| metrics.sync_seconds.start_timer());
+        let outcome = file.file.sync();
+        drop(timer);
+        outcome.map_err(|error| {
+            let why = format!("sync: {error}");
+            self.poison(why.clone());
+            Failure::Fatal(why)
+        })
     }
 
     /// One entry.

@@ -106,7 +106,6 @@ fn create(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
         used: false,
         lsn: 0,
         chain: 0,
-        synced: 0,
         vouched: 0,
         older: BTreeSet::new(),
     };
@@ -258,7 +257,6 @@ fn activate(newest: Newest, older: BTreeSet<u64>) -> Active {
         used: scan.groups > 0,
         lsn: scan.last_lsn,
         chain: scan.chain,
-        synced: scan.last_lsn,
         vouched: if scan.stopped_cleanly { scan.last_lsn } else { scan.vouched },
         older,
     }

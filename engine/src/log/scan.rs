@@ -5,6 +5,7 @@
 //! was never acknowledged as synced, as far as anyone can tell, and may be cut. (Of the very last group nobody
 //! can tell: no later one vouches for it. The report names what was cut.)
 
+use super::compress::expand;
 use super::effects::FileEffects;
 use super::error::{Damage, Result};
 use super::file::LogFile;
@@ -179,7 +180,7 @@ fn next_group(window: &mut Window<'_>, scan: &Scan) -> Result<std::result::Resul
     if header.total() % UNIT != 0 {
         return Ok(Err(Damage("commit group has an impossible length")));
     }
-    let decoded = header.meta_codec.expand(&read.meta, header.meta_raw as usize);
+    let decoded = expand(header.meta_codec, &read.meta, header.meta_raw as usize);
     let body = offset + GROUP_HEADER as u64;
     let (blocks, items) = match decoded.and_then(|meta| decode(&meta, header.blocks, body)) {
         Ok(decoded) => decoded,

@@ -8,11 +8,13 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::block::{Block, BlockBuilder};
+use super::compress::{Compressor, expand};
 use super::effects::FileEffects;
 use super::format::{
     BLOCK_HEADER, Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Place, parse_file_name,
 };
 use super::items::{self, Item};
+use super::pieces::Pieces;
 use super::*;
 use crate::disk::SimDisk;
 
@@ -66,15 +68,15 @@ fn files_are_referred_to_as_the_index_counts() {
         let disk = SimDisk::new();
         let mut deleted = 0;
         for _ in 0..4 {
-            let (engine, mut writer, _) = LogEngine::open(disk.session(), options()).unwrap();
-            audit(&writer.shared);
+            let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
+            audit(&writer.pipeline.shared);
             for _ in 0..60 {
                 let mut batch = LogBatch::new();
                 change(&mut rng, &engine, &mut batch);
-                engine.submit(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
+                engine.submit_with(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
                 deleted += engine.purge(Budget::default()).unwrap().freed;
                 writer.turn();
-                audit(&writer.shared);
+                audit(&writer.pipeline.shared);
             }
         }
         assert!(deleted > 0, "seed {seed}: nothing was purged");
@@ -84,15 +86,15 @@ fn files_are_referred_to_as_the_index_counts() {
 #[test]
 fn an_idle_group_takes_half_a_kilobyte_at_most() {
     let disk = SimDisk::new();
-    let (engine, mut writer, _) = LogEngine::open(disk.session(), options()).unwrap();
+    let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
     for number in 0..5 {
         let mut batch = LogBatch::new();
         batch.append(GroupId(1), 1 + number, vec![Bytes::from_static(b"entry")]);
         batch.put(GroupId(1), b"hard state", &[number as u8; 24]);
-        engine.submit(batch, Durability::Buffered, Box::new(|_| ())).unwrap();
+        engine.submit_with(batch, Durability::Buffered, Box::new(|_| ())).unwrap();
         writer.turn();
     }
-    let memory = writer.shared.index.with(GroupId(1), group::Group::memory).unwrap();
+    let memory = writer.pipeline.shared.index.with(GroupId(1), group::Group::memory).unwrap();
     assert!(memory <= 512, "{memory} bytes");
 }
 
@@ -100,11 +102,11 @@ fn an_idle_group_takes_half_a_kilobyte_at_most() {
 fn a_full_queue_is_busy_and_a_closed_one_closed() {
     let disk = SimDisk::new();
     let small = LogOptions { queue_batches: 2, queue_bytes: 1000, ..options() };
-    let (engine, mut writer, _) = LogEngine::open(disk, small).unwrap();
+    let (engine, mut writer, _) = LogEngine::open_driven(disk, small).unwrap();
     let submit = |bytes: usize| {
         let mut batch = LogBatch::new();
         batch.put(GroupId(1), b"k", &vec![0; bytes]);
-        engine.submit(batch, Durability::Buffered, Box::new(|_| ()))
+        engine.submit_with(batch, Durability::Buffered, Box::new(|_| ()))
     };
     submit(1).unwrap();
     submit(1).unwrap();
@@ -122,13 +124,13 @@ fn a_full_queue_is_busy_and_a_closed_one_closed() {
 #[test]
 fn a_batch_that_breaks_a_bound_is_invalid() {
     let disk = SimDisk::new();
-    let (engine, mut writer, _) = LogEngine::open(disk, options()).unwrap();
+    let (engine, mut writer, _) = LogEngine::open_driven(disk, options()).unwrap();
     let refused = |fill: &dyn Fn(&mut LogBatch), writer: &mut LogWriter| {
         let mut batch = LogBatch::new();
         fill(&mut batch);
         let fate = Arc::new(parking_lot::Mutex::new(None));
         let told = fate.clone();
-        engine.submit(batch, Durability::Buffered, Box::new(move |outcome| *told.lock() = Some(outcome))).unwrap();
+        engine.submit_with(batch, Durability::Buffered, Box::new(move |outcome| *told.lock() = Some(outcome))).unwrap();
         writer.turn();
         let fate = fate.lock().take();
         matches!(fate, Some(Err(LogError::Invalid(_))))
@@ -138,18 +140,18 @@ fn a_batch_that_breaks_a_bound_is_invalid() {
     assert!(refused(&|batch| batch.compact(GroupId(1), u64::MAX), &mut writer));
     assert!(engine.groups().is_empty());
     let out_of_bounds = LogOptions { file_bytes: 1, ..options() };
-    assert!(matches!(LogEngine::open(SimDisk::new(), out_of_bounds), Err(LogError::Invalid(_))));
+    assert!(matches!(LogEngine::open_driven(SimDisk::new(), out_of_bounds), Err(LogError::Invalid(_))));
 }
 
 #[test]
 fn what_is_written_is_measured() {
     let registry = prometheus::Registry::new();
     let measured = LogOptions { registry: Some(registry.clone()), ..options() };
-    let (engine, mut writer, _) = LogEngine::open(SimDisk::new(), measured.clone()).unwrap();
+    let (engine, mut writer, _) = LogEngine::open_driven(SimDisk::new(), measured.clone()).unwrap();
     for index in 1..=3 {
         let mut batch = LogBatch::new();
         batch.append(GroupId(1), index, vec![Bytes::from(vec![b'x'; 1000])]);
-        engine.submit(batch, Durability::Synced, Box::new(|_| ())).unwrap();
+        engine.submit_with(batch, Durability::Synced, Box::new(|_| ())).unwrap();
     }
     writer.turn();
     let value = |name: &str| {
@@ -161,7 +163,72 @@ fn what_is_written_is_measured() {
     assert_eq!((value("cortado_log_sync_seconds"), value("cortado_log_batches_per_group")), (1, 1));
     assert!(value("cortado_log_raw_bytes_total") > 3000);
     assert_eq!(value("cortado_log_stored_bytes_total"), 4096, "compressed, and padded");
-    assert!(matches!(LogEngine::open(SimDisk::new(), measured), Err(LogError::Invalid(_))), "one registry, one engine");
+    assert!(
+        matches!(LogEngine::open_driven(SimDisk::new(), measured), Err(LogError::Invalid(_))),
+        "one registry, one engine"
+    );
+}
+
+/// A log written with one setting is read with any other: the codec stands at each block.
+#[test]
+fn what_one_codec_wrote_is_read_whatever_the_setting() {
+    let disk = SimDisk::new();
+    let settings = [Compression::Off, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(19)];
+    let text: Vec<u8> = (0..4000u32).flat_map(|number| format!("row {} ", number % 97).into_bytes()).collect();
+    let mut stored = Vec::new();
+    for (round, compression) in settings.into_iter().enumerate() {
+        let options = LogOptions { compression, ..options() };
+        let (engine, _writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), round as u64 + 1, vec![Bytes::from(text.clone())]);
+        engine.write(batch, Durability::Synced).unwrap();
+        let group = engine.group(GroupId(1)).unwrap();
+        let entries = group.read(1, round as u64 + 2, usize::MAX).unwrap();
+        assert!(entries.iter().all(|entry| *entry == text));
+        stored.push(group.stats().stored_bytes);
+    }
+    let sizes: Vec<u64> = stored.iter().scan(0, |before, now| Some(now - std::mem::replace(before, *now))).collect();
+    assert!(sizes[0] > 2 * sizes[1] && sizes[1] > sizes[2] && sizes[2] >= sizes[3], "{sizes:?}");
+    let wrong = LogOptions { compression: Compression::Zstd(20), ..options() };
+    assert!(matches!(LogEngine::open_driven(SimDisk::new(), wrong), Err(LogError::Invalid(_))));
+}
+
+/// In a sequence nothing is written behind what was not, until the caller begins anew.
+#[test]
+fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
+    let disk = SimDisk::new();
+    let options = LogOptions { spare_files: 0, compression: Compression::Off, ..options() };
+    let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
+    let sequence = engine.sequence();
+    let append = |index: u64, len: usize| {
+        let mut batch = LogBatch::new();
+        let noise = (0..len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8);
+        batch.append(GroupId(1), index, vec![noise.collect()]);
+        batch
+    };
+    let put = || {
+        let mut batch = LogBatch::new();
+        batch.put(GroupId(2), b"k", b"v");
+        batch
+    };
+    sequence.submit(append(1, 10), Durability::Synced).unwrap();
+    writer.turn();
+    disk.set_capacity(Some(disk.used() + 9000));
+    let long = sequence.submit(append(2, 20_000), Durability::Synced).unwrap();
+    writer.turn();
+    let (behind, aside) =
+        (sequence.submit(put(), Durability::Synced).unwrap(), engine.submit(append(2, 5), Durability::Synced));
+    writer.turn();
+    assert!(matches!(long.wait(), Err(LogError::NoSpace(_))));
+    assert!(matches!(behind.wait(), Err(LogError::NoSpace(_))), "it would fit, and stands on one that is not there");
+    assert!(aside.unwrap().wait().is_ok(), "others do not care");
+    sequence.resume();
+    let again = sequence.submit(put(), Durability::Synced).unwrap();
+    let gap = sequence.submit(append(9, 5), Durability::Synced).unwrap();
+    let last = sequence.submit(put(), Durability::Synced).unwrap();
+    writer.turn();
+    assert!(again.wait().is_ok());
+    assert!(matches!((gap.wait(), last.wait()), (Err(LogError::Gap { .. }), Err(LogError::Gap { .. }))));
 }
 
 fn item() -> impl Strategy<Value = Item> {
@@ -196,19 +263,29 @@ proptest! {
     }
 
     #[test]
-    fn a_block_is_decoded_as_it_was_built(entries in prop::collection::vec(prop::collection::vec(0u8..4, 0..600), 1..40)) {
+    fn a_block_is_decoded_as_it_was_built(
+        entries in prop::collection::vec(prop::collection::vec(0u8..4, 0..600), 1..40),
+        compression in prop::sample::select(vec![Compression::Off, Compression::Lz4, Compression::Zstd(3)]),
+    ) {
         let entries: Vec<Bytes> = entries.into_iter().map(Bytes::from).collect();
-        let mut builder = BlockBuilder::new(1 << 10, 64);
+        let mut compressor = Compressor::new(compression, 64).unwrap();
+        let mut builder = BlockBuilder::new(1 << 10, &mut compressor);
         entries.iter().for_each(|entry| builder.push(entry));
-        let mut out = Vec::new();
+        let drafts = builder.finish();
+        let mut pieces = Pieces::default();
+        let mut places = Vec::new();
+        for draft in &drafts {
+            let at = pieces.len() as u64;
+            places.push(draft.write(&mut pieces, PLACE, at));
+        }
+        let out: Vec<u8> = pieces.slices().iter().flat_map(|slice| slice.to_vec()).collect();
         let mut decoded = Vec::new();
-        for draft in builder.finish() {
-            let at = out.len();
-            let place = draft.write(&mut out, PLACE, at as u64);
-            let block = Block::decode(&out[at..], PLACE, at as u64).unwrap();
+        for place in places {
+            let (bytes, at) = (&out[place.offset as usize..], place.offset);
+            let block = Block::decode(bytes, PLACE, at).unwrap();
             decoded.extend((0..u32::from(place.entries)).map(|ordinal| block.entry(ordinal).unwrap()));
-            prop_assert!(Block::decode(&out[at..], PLACE, at as u64 + 8).is_err(), "not in another place");
-            prop_assert!(Block::decode(&out[at..], Place { seq: 4, ..PLACE }, at as u64).is_err(), "not in another file");
+            prop_assert!(Block::decode(bytes, PLACE, at + 8).is_err(), "not in another place");
+            prop_assert!(Block::decode(bytes, Place { seq: 4, ..PLACE }, at).is_err(), "not in another file");
         }
         prop_assert_eq!(decoded, entries);
     }
@@ -227,8 +304,8 @@ proptest! {
         let _ = FileHeader::decode(&bytes);
         let _ = Block::decode(&bytes, PLACE, 0);
         let _ = Block::parse(Bytes::from(bytes.clone()), blocks as u16);
-        for codec in [Codec::Raw, Codec::Lz4] {
-            let _ = codec.expand(&bytes, bytes.len() * blocks as usize);
+        for codec in [Codec::Raw, Codec::Lz4, Codec::Zstd] {
+            let _ = expand(codec, &bytes, bytes.len() * blocks as usize);
         }
         if let Some(head) = bytes.first_chunk::<GROUP_HEADER>() {
             let _ = GroupHeader::decode(head, PLACE).map(|header| header.total());

@@ -18,7 +18,7 @@ const MAX_SPAN: u64 = 1 << 30;
 
 /// The bounds of a group as they will be: entries from `first` to before `end`, none where these are equal.
 #[derive(Clone, Copy, Debug)]
-struct View {
+pub(crate) struct View {
     first: u64,
     end: u64,
 }
@@ -26,13 +26,15 @@ struct View {
 /// The index as it will be after the batches checked so far.
 pub(crate) struct Overlay<'a> {
     index: &'a Index,
+    /// Groups that what is written, but not in the index yet, has changed.
+    ahead: &'a HashMap<GroupId, View>,
     views: HashMap<GroupId, View>,
 }
 
 impl<'a> Overlay<'a> {
     /// Nothing checked yet.
-    pub(crate) fn new(index: &'a Index) -> Overlay<'a> {
-        Overlay { index, views: HashMap::new() }
+    pub(crate) fn new(index: &'a Index, ahead: &'a HashMap<GroupId, View>) -> Overlay<'a> {
+        Overlay { index, ahead, views: HashMap::new() }
     }
 
     /// Checks `batch`. On success the next one is checked against its outcome; on error it leaves no trace.
@@ -65,8 +67,13 @@ impl<'a> Overlay<'a> {
         Ok(())
     }
 
+    /// How the groups that were changed will be.
+    pub(crate) fn into_views(self) -> HashMap<GroupId, View> {
+        self.views
+    }
+
     fn view(&self, staged: &HashMap<GroupId, View>, group: GroupId) -> View {
-        if let Some(view) = staged.get(&group).or_else(|| self.views.get(&group)) {
+        if let Some(view) = staged.get(&group).or_else(|| self.views.get(&group)).or_else(|| self.ahead.get(&group)) {
             return *view;
         }
         let view = self.index.with(group, |group| match (group.runs.first(), group.runs.end()) {

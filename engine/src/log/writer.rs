@@ -1,35 +1,46 @@
-//! The writing half: takes what is queued, writes it as commit groups, acknowledges it.
+//! The first half of a commit group's way: what is queued is checked, cut into blocks, compressed, and written.
 //!
-//! One commit group: check each batch against the index and those before it; cut the entries into blocks and compress them;
-//! make room (rotate, prefill); one write; one fdatasync if any of its batches asked for it; change the index;
-//! call back in order. A batch that breaks a rule is answered with its error and leaves no trace in the group.
+//! One at a time, under the lock of the [`Writer`]. What comes next (the sync, the index, the answers) is the second half, in
+//! `pipeline.rs`, which runs while the writer is at the next group already. A batch that breaks a rule is answered with its error and leaves
+//! no trace in the group.
 //!
 //! Failures: a full disk fails the batches of the group, whose bytes are wiped out, and later groups may succeed. Anything else
 //! poisons the log: what a failed write or sync left behind is unknown, and asking again would not tell.
 
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use crossbeam_channel::Receiver;
 
 use super::active::{Active, Failure};
 use super::batch::{LogBatch, Op};
 use super::block::{BlockBuilder, DraftBlock};
+use super::compress::Compressor;
 use super::error::{LogError, Result};
-use super::items::{Item, replay};
+use super::file::LogFile;
+use super::items::{BlockRef, Item};
+use super::pipeline::Queue;
 use super::purge::rewrite::Rewrite;
 use super::read::Shared;
-use super::validate::Overlay;
-use super::{Durability, Lsn, OnDone};
+use super::sequence::Link;
+use super::ticket::{Bells, Rung, Slot};
+use super::validate::{Overlay, View};
+use super::{Durability, GroupId, Lsn, OnDone};
 
 /// What the queue carries.
 pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) durability: Durability,
-    pub(crate) done: OnDone,
+    pub(crate) done: Done,
     /// What it counts for in the queue.
     pub(crate) bytes: usize,
+    /// Its number among all that were queued: about their order, and which bell its ticket listens to.
+    pub(crate) number: u64,
+    /// The sequence that it belongs to.
+    pub(crate) link: Option<Link>,
 }
 
 /// What is to be written.
@@ -42,89 +53,141 @@ pub(crate) enum Work {
     Drop(Vec<u64>),
 }
 
-/// The writing half of a log: exactly one, driven by a thread or by a simulator.
-pub struct LogWriter {
-    pub(super) shared: Arc<Shared>,
-    pub(super) queue: Receiver<Job>,
+/// Who is to be told what became of a job.
+pub(crate) enum Done {
+    Call(OnDone),
+    Ticket(Slot),
+}
+
+/// The first half's state.
+pub(crate) struct Writer {
+    active: Active,
+    compressor: Compressor,
     /// Taken from the queue, but not for the commit group at hand.
-    pub(super) stash: Option<Job>,
-    pub(super) active: Active,
+    stash: Option<Job>,
+    /// How groups stand after what is written and has not reached the index yet, and the position of the last of that.
+    ahead: HashMap<GroupId, View>,
+    ahead_lsn: u64,
 }
 
 /// A commit group that has no place yet.
 #[derive(Default)]
-pub(super) struct Draft {
-    pub(super) items: Vec<Item>,
-    pub(super) blocks: Vec<DraftBlock>,
-    pub(super) batches: u32,
-    pub(super) synced: bool,
+pub(crate) struct Draft {
+    pub(crate) items: Vec<Item>,
+    pub(crate) blocks: Vec<DraftBlock>,
+    pub(crate) batches: u32,
+    pub(crate) synced: bool,
     /// Files that it drops.
-    dropped: Vec<u64>,
+    pub(crate) dropped: Vec<u64>,
     /// The file of which nothing is needed any more with it.
-    settled: Option<u64>,
+    pub(crate) settled: Option<u64>,
     /// Whether it gives space back, and so may take the last of it.
-    pub(super) urgent: bool,
+    pub(crate) urgent: bool,
+}
+
+/// A commit group that is written.
+pub(crate) struct Flight {
+    pub(crate) draft: Draft,
+    /// Its position; of the last group before it where it has no content.
+    pub(crate) lsn: u64,
+    pub(crate) file: Arc<LogFile>,
+    pub(crate) blocks: Vec<BlockRef>,
 }
 
 /// Who is to be answered, and with which error if the batch was refused.
-type Answer = (OnDone, Option<LogError>);
+pub(crate) struct Answer {
+    job: (Done, u64, Option<Link>),
+    refused: Option<LogError>,
+}
 
-impl LogWriter {
-    /// Writes everything queued as commit groups and acknowledges it; returns how many batches. Never waits for more.
-    pub fn turn(&mut self) -> usize {
-        let queued = self.queue.len() + usize::from(self.stash.is_some());
-        let mut handled = 0;
-        while handled < queued {
-            let jobs = self.collect(queued - handled);
-            if jobs.is_empty() {
-                break;
-            }
-            handled += jobs.len();
-            self.commit(jobs);
-        }
-        handled
+/// What is to be done when all of a commit group's batches are answered.
+#[derive(Default)]
+pub(crate) struct Told {
+    rung: Rung,
+    /// A callback that panicked must not keep the others from their answers.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Told {
+    /// Whether a callback panicked.
+    pub(crate) fn panicked(&self) -> bool {
+        self.panic.is_some()
     }
 
-    /// Runs turns on a thread of its own until every [`super::LogEngine`] handle is gone or `close` was called; what is
-    /// queued by then is written first.
-    pub fn spawn(mut self) -> std::io::Result<std::thread::JoinHandle<()>> {
-        std::thread::Builder::new().name("cortado-log".to_owned()).spawn(move || {
-            while let Ok(job) = self.queue.recv() {
-                self.stash = Some(job);
-                self.turn();
-            }
-            self.finish();
-        })
+    /// Wakes those who wait, and goes on with the panic of a callback.
+    pub(crate) fn finish(self, bells: &Bells) {
+        bells.ring(self.rung);
+        if let Some(panic) = self.panic {
+            std::panic::resume_unwind(panic);
+        }
     }
+}
 
-    /// A clean stop: what is written becomes durable, and a last, empty group says so, which makes later damage to the
-    /// end of the log tellable from a torn tail. Called by the thread when it ends; a simulator may leave it out.
-    pub fn finish(&mut self) {
-        self.turn();
-        if self.shared.poisoned().is_some() || self.active.is_vouched() {
-            return;
+/// What the first half hands to the second.
+pub(crate) struct Written {
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) outcome: Result<Flight>,
+}
+
+impl Answer {
+    /// Answers, with the fate of the commit group where the batch was not refused.
+    pub(crate) fn tell(self, outcome: &Result<Lsn>, told: &mut Told) {
+        let (done, number, link) = self.job;
+        let outcome = match self.refused {
+            Some(error) => Err(error),
+            None => outcome.clone(),
+        };
+        if let (Some(link), Err(error)) = (link, &outcome) {
+            link.broke(error);
         }
-        let marker = Draft { synced: true, ..Draft::default() };
-        let outcome = self.active.sync(&self.shared).and_then(|()| self.active.write(&self.shared, &marker).map(drop));
-        if let Err(Failure::Fatal(why)) = outcome {
-            self.poison(why);
+        done.tell(outcome, number, told);
+    }
+}
+
+impl Done {
+    /// Hands over the outcome.
+    pub(crate) fn tell(self, outcome: Result<Lsn>, number: u64, told: &mut Told) {
+        match self {
+            Done::Call(done) => {
+                if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| done(outcome))) {
+                    told.panic.get_or_insert(panic);
+                }
+            }
+            Done::Ticket(slot) => {
+                // There is one job for a slot, and one answer for a job.
+                slot.get_or_init(|| outcome);
+                told.rung |= Bells::bit(number);
+            }
         }
+    }
+}
+
+impl Job {
+    /// Whether it has a commit group of its own: what purge asks for is checked against the index as it is.
+    fn is_alone(&self) -> bool {
+        !matches!(self.work, Work::Batch(_))
+    }
+}
+
+impl Writer {
+    /// For a log whose newest file is `active`.
+    pub(crate) fn new(active: Active, compressor: Compressor) -> Writer {
+        Writer { active, compressor, stash: None, ahead: HashMap::new(), ahead_lsn: 0 }
     }
 
     /// The jobs of the next commit group, at most `limit`.
-    fn collect(&mut self, limit: usize) -> Vec<Job> {
+    pub(crate) fn collect(&mut self, queue: &Queue, limit: usize, group_bytes: usize) -> Vec<Job> {
         let mut jobs: Vec<Job> = Vec::new();
         let mut bytes = 0;
-        while jobs.len() < limit && bytes < self.shared.options.group_bytes {
-            let Some(job) = self.stash.take().or_else(|| self.queue.try_recv().ok()) else { break };
-            // What purge asks for is checked against the index as it is: it has a group of its own.
-            let alone = !matches!(job.work, Work::Batch(_));
-            if !jobs.is_empty() && (alone || bytes + job.bytes > self.shared.options.group_bytes) {
+        while jobs.len() < limit && bytes < group_bytes {
+            let Some(job) = self.take(queue) else { break };
+            let alone = job.is_alone();
+            if !jobs.is_empty() && (alone || bytes + job.bytes > group_bytes) {
                 self.stash = Some(job);
                 break;
             }
             bytes += job.bytes;
-            self.shared.queued_bytes.fetch_sub(job.bytes, Ordering::AcqRel);
+            queue.count_out(job.bytes);
             jobs.push(job);
             if alone {
                 break;
@@ -133,47 +196,62 @@ impl LogWriter {
         jobs
     }
 
-    /// Writes one commit group and acknowledges its batches.
-    fn commit(&mut self, jobs: Vec<Job>) {
-        if let Some(error) = self.shared.poisoned() {
-            jobs.into_iter().for_each(|job| (job.done)(Err(error.clone())));
-            return;
+    /// The next job, as it stands in the queue.
+    pub(crate) fn take(&mut self, queue: &Queue) -> Option<Job> {
+        self.stash.take().or_else(|| queue.pop())
+    }
+
+    /// Whether a job was taken from the queue and is not written yet.
+    pub(crate) fn has_stash(&self) -> bool {
+        self.stash.is_some()
+    }
+
+    /// Whether the next job has a commit group of its own.
+    pub(crate) fn next_is_alone(&mut self, queue: &Queue) -> bool {
+        self.stash = self.take(queue);
+        self.stash.as_ref().is_some_and(Job::is_alone)
+    }
+
+    /// Writes one commit group. Nothing of it is durable or in the index yet.
+    pub(crate) fn write(&mut self, shared: &Shared, jobs: Vec<Job>) -> Written {
+        if let Some(error) = shared.poisoned() {
+            return Written { answers: jobs.into_iter().map(|job| job.refuse(None)).collect(), outcome: Err(error) };
         }
-        let (draft, answers) = self.draft(jobs);
-        let raw: usize = draft.blocks.iter().map(DraftBlock::raw_len).sum();
-        let outcome = self.write(&draft);
-        if outcome.is_ok() {
-            let is_settled = |file: &u64| self.shared.index.usage(*file).refs == 0;
-            self.shared.settled.lock().extend(draft.settled.filter(is_settled));
-            for file in &draft.dropped {
+        if shared.landed.load(Ordering::Acquire) >= self.ahead_lsn {
+            self.ahead.clear();
+        }
+        let (draft, answers, views) = self.draft(shared, jobs);
+        let outcome = self.put(shared, draft);
+        if let Ok(flight) = &outcome {
+            self.ahead.extend(views);
+            self.ahead_lsn = flight.lsn;
+            for file in &flight.draft.dropped {
                 self.active.forget(*file);
-                self.shared.settled.lock().remove(file);
-                self.shared.released.lock().push(*file);
-            }
-            if let Some(metrics) = &self.shared.metrics {
-                metrics.groups.inc();
-                metrics.batches.inc_by(u64::from(draft.batches));
-                metrics.batches_per_group.observe(f64::from(draft.batches));
-                metrics.bytes_raw.inc_by(raw as u64);
             }
         }
-        for (done, refused) in answers {
-            done(match refused {
-                Some(error) => Err(error),
-                None => outcome.clone().map(Lsn),
-            });
+        Written { answers, outcome }
+    }
+
+    fn put(&mut self, shared: &Shared, draft: Draft) -> Result<Flight> {
+        if draft.items.is_empty() {
+            // Nothing to write: a barrier at most.
+            return Ok(Flight { draft, lsn: self.active.last_lsn(), file: self.active.file(), blocks: Vec::new() });
         }
+        let (lsn, blocks) = shared.survive(self.active.write(shared, &draft, &mut self.compressor))?;
+        Ok(Flight { draft, lsn, file: self.active.file(), blocks })
     }
 
     /// Turns jobs into a commit group; a batch that breaks a rule stays out of it.
-    fn draft(&self, jobs: Vec<Job>) -> (Draft, Vec<Answer>) {
-        let options = &self.shared.options;
-        let mut overlay = Overlay::new(&self.shared.index);
-        let mut builder = BlockBuilder::new(options.block_bytes, options.compress_from);
+    fn draft(&mut self, shared: &Shared, jobs: Vec<Job>) -> (Draft, Vec<Answer>, HashMap<GroupId, View>) {
+        let options = &shared.options;
+        let mut overlay = Overlay::new(&shared.index, &self.ahead);
+        let mut builder = BlockBuilder::new(options.block_bytes, &mut self.compressor);
         let mut draft = Draft::default();
         let mut answers = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let refused = match job.work {
+        for mut job in jobs {
+            let broken = job.link.as_ref().and_then(Link::broken);
+            let refused = match std::mem::replace(&mut job.work, Work::Drop(Vec::new())) {
+                _ if broken.is_some() => broken,
                 Work::Batch(batch) => match overlay.check(&batch) {
                     Ok(()) => {
                         batch.ops.into_iter().for_each(|op| add(op, &mut draft.items, &mut builder));
@@ -184,15 +262,15 @@ impl LogWriter {
                 Work::Rewrite(rewrite) => {
                     draft.urgent = true;
                     draft.settled = rewrite.is_last().then_some(rewrite.file);
-                    let bytes = rewrite.add(&self.shared.index, &mut draft.items, &mut builder);
-                    if let Some(metrics) = &self.shared.metrics {
+                    let bytes = rewrite.add(&shared.index, &mut draft.items, &mut builder);
+                    if let Some(metrics) = &shared.metrics {
                         metrics.rewritten_bytes.inc_by(bytes);
                     }
                     None
                 }
                 Work::Drop(files) => {
                     draft.urgent = true;
-                    for file in files.into_iter().filter(|file| self.active.is_droppable(&self.shared, *file)) {
+                    for file in files.into_iter().filter(|file| self.active.is_droppable(shared, *file)) {
                         draft.items.push(Item::Drop { file });
                         draft.dropped.push(file);
                     }
@@ -202,63 +280,37 @@ impl LogWriter {
             if refused.is_none() {
                 draft.batches += 1;
                 draft.synced |= job.durability == Durability::Synced;
+            } else if let (Some(link), Some(error)) = (&job.link, &refused) {
+                // Those behind it in this very group stand on it, too.
+                link.broke(error);
             }
-            answers.push((job.done, refused));
+            answers.push(job.refuse(refused));
         }
         draft.blocks = builder.finish();
         // What lets entries go brings space back, too, and takes little.
         let lets_go = |item: &Item| matches!(item, Item::Compact { .. } | Item::Remove { .. });
         draft.urgent |= draft.blocks.is_empty() && draft.items.iter().any(lets_go);
-        (draft, answers)
+        (draft, answers, overlay.into_views())
     }
 
-    /// Writes a commit group and makes it visible; returns its position.
-    fn write(&mut self, draft: &Draft) -> Result<u64> {
-        if draft.items.is_empty() {
-            // Nothing to write: a barrier at most.
-            let synced = if draft.synced { self.active.sync(&self.shared) } else { Ok(()) };
-            return self.settle(synced.map(|()| self.active.last_lsn()));
+    /// A clean stop: what is written becomes durable, and a last, empty group says so, which makes later damage to the end of the log tellable
+    /// from a torn tail. Nothing may be in flight.
+    pub(crate) fn finish(&mut self, shared: &Shared) {
+        if shared.poisoned().is_some() || self.active.is_vouched() {
+            return;
         }
-        let written = self.active.write(&self.shared, draft);
-        let (lsn, blocks) = self.settle(written)?;
-        let file = self.active.seq();
-        let mut editor = self.shared.index.editor();
-        let replayed = replay(&draft.items, &blocks, file, &mut editor);
-        drop(editor);
-        if let Err(damage) = replayed {
-            return Err(self.poison(format!("commit group {lsn} does not fit the index: {}", damage.0)));
+        let marker = Draft { synced: true, ..Draft::default() };
+        let synced = self.active.sync(shared);
+        let outcome = synced.and_then(|()| self.active.write(shared, &marker, &mut self.compressor));
+        if let Err(Failure::Fatal(why)) = outcome.and_then(|_| self.active.sync(shared)) {
+            shared.poison(why);
         }
-        for (block, place) in draft.blocks.iter().zip(&blocks) {
-            if let Ok(block) = block.to_block() {
-                self.shared.cache.insert((file, place.offset), Arc::new(block));
-            }
-        }
-        Ok(lsn)
-    }
-
-    fn settle<T>(&self, outcome: std::result::Result<T, Failure>) -> Result<T> {
-        outcome.map_err(|failure| match failure {
-            Failure::NoSpace(why) => LogError::NoSpace(why),
-            Failure::Fatal(why) => self.poison(why),
-        })
-    }
-
-    fn poison(&self, why: String) -> LogError {
-        let mut poison = self.shared.poison.lock();
-        let why = poison.get_or_insert_with(|| {
-            tracing::error!(why, "log is poisoned");
-            why
-        });
-        LogError::Poisoned(why.clone())
     }
 }
 
-impl Drop for LogWriter {
-    /// Answers what is still queued: every callback is called once.
-    fn drop(&mut self) {
-        while let Some(job) = self.stash.take().or_else(|| self.queue.try_recv().ok()) {
-            (job.done)(Err(LogError::Closed));
-        }
+impl Job {
+    fn refuse(self, refused: Option<LogError>) -> Answer {
+        Answer { job: (self.done, self.number, self.link), refused }
     }
 }
 

@@ -165,7 +165,7 @@ impl Driver {
     }
 
     pub fn on(disk: Arc<SimDisk>, options: LogOptions) -> Driver {
-        let (engine, writer, _) = LogEngine::open(disk.session(), options.clone()).unwrap();
+        let (engine, writer, _) = LogEngine::open_driven(disk.session(), options.clone()).unwrap();
         Driver {
             disk,
             options,
@@ -184,7 +184,7 @@ impl Driver {
         let batch = batch_of(&changes);
         let kept = changes.clone();
         let done: OnDone = Box::new(move |outcome| fates.lock().push((kept, durability, outcome.map(drop))));
-        if let Err(error) = self.engine.submit(batch, durability, done) {
+        if let Err(error) = self.engine.submit_with(batch, durability, done) {
             self.fates.lock().push((changes, durability, Err(error)));
         }
     }
@@ -229,7 +229,7 @@ impl Driver {
     pub fn reopen(&mut self) -> std::result::Result<RecoveryReport, String> {
         let session: Arc<dyn Disk> = self.disk.session();
         let (engine, writer, report) =
-            LogEngine::open(session, self.options.clone()).map_err(|e| format!("open: {e}"))?;
+            LogEngine::open_driven(session, self.options.clone()).map_err(|e| format!("open: {e}"))?;
         self.engine = engine;
         self.writer = writer;
         self.fates.lock().clear();

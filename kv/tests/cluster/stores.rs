@@ -129,11 +129,8 @@ fn region(id: RegionId, start: Vec<u8>, end: Vec<u8>, stores: u64) -> Region {
 
 fn start(id: StoreId, regions: &[Region], store: MemoryStore, shared: &Arc<Shared>) -> StoreRuntime<MemoryStore> {
     let options = LogOptions { identity: Some(u128::from(id.get())), ..LogOptions::default() };
-    let (log, mut writer, _) = LogEngine::open(SimDisk::new().session(), options).unwrap();
-    raftstore::bootstrap(&store, &log, regions, &mut || {
-        writer.turn();
-    })
-    .unwrap();
+    let (log, _) = LogEngine::open(SimDisk::new().session(), options).unwrap();
+    raftstore::bootstrap(&store, &log, regions).unwrap();
     let config = StoreConfig {
         tick_interval: Duration::from_millis(20),
         max_lease: Duration::from_millis(150),
@@ -152,5 +149,5 @@ fn start(id: StoreId, regions: &[Region], store: MemoryStore, shared: &Arc<Share
         seed: id.get(),
         registry: Registry::new(),
     };
-    StoreRuntime::start(parts, writer).unwrap()
+    StoreRuntime::start(parts).unwrap()
 }

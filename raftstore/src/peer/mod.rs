@@ -350,8 +350,9 @@ impl Peer {
         self.node.store().snapshot_kept().into_iter().chain(installing).collect()
     }
 
-    /// Drops what nobody needs of the log, given that a crash would not lose effects up to `flushed`.
-    pub(crate) fn truncate_log(&mut self, flushed: LogIndex, now: MonoTime) {
+    /// Drops what nobody needs of the log, given that a crash would not lose effects up to `flushed`, and that entries up to `pinning` keep the
+    /// log engine from giving up old files.
+    pub(crate) fn truncate_log(&mut self, flushed: LogIndex, pinning: LogIndex, now: MonoTime) {
         if self.is_installing() {
             return;
         }
@@ -370,7 +371,7 @@ impl Peer {
             followers.extend(others.map(|(_, pr)| LogIndex::new(goes_on(pr))));
         }
         let flushed = flushed.min(self.applied.index);
-        let log = truncate::LogUse { start: storage.start().index, last: storage.last(), flushed, followers };
+        let log = truncate::LogUse { start: storage.start().index, last: storage.last(), flushed, pinning, followers };
         let keep = truncate::KeepBounds { tail: self.config.log_tail_entries, lag };
         let Some(bound) = truncate::truncation_bound(&log, keep) else { return };
         match raft::Storage::term(storage, bound.get()) {

@@ -68,12 +68,12 @@ impl Node {
     /// On what the disk holds; a fresh disk is bootstrapped. Nothing is taken as applied.
     fn open(id: u64, region: &Arc<Region>, disk: &SimDisk, now: MonoTime) -> Node {
         let options = LogOptions { identity: Some(id.into()), ..LogOptions::default() };
-        let (log, mut writer, _) = LogEngine::open(disk.session(), options).unwrap();
+        let (log, mut writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
         let start = crate::records::BOOTSTRAP_POSITION;
         if log.bounds(storage::group(ID)).is_none() {
             let mut batch = LogBatch::new();
             storage::restart(storage::group(ID), start, &HardState { term: 1, vote: 0, commit: 1 }, &mut batch);
-            log.submit(batch, Durability::Synced, Box::new(|_| {})).unwrap();
+            log.submit_with(batch, Durability::Synced, Box::new(|_| {})).unwrap();
             writer.turn();
         }
         let recovered = storage::recover(&log, ID).unwrap().unwrap();
@@ -94,7 +94,7 @@ impl Node {
     fn write(&mut self, now: MonoTime) -> bool {
         let mut last = None;
         for (batch, number) in self.unwritten.drain(..) {
-            self.log.submit(batch, Durability::Synced, Box::new(|_| {})).unwrap();
+            self.log.submit_with(batch, Durability::Synced, Box::new(|_| {})).unwrap();
             last = last.max(number);
         }
         self.writer.turn();

@@ -2,7 +2,8 @@
 //!
 //! The key-value store has no log of its own, so entries whose effects are not *flushed* must stay: they are what a restart replays. Beyond that,
 //! entries are kept for followers: a leader keeps what a live follower still needs while that is within bounds (a
-//! slower one gets a snapshot), and everybody keeps a tail, for the day they lead.
+//! slower one gets a snapshot), and everybody keeps a tail, for the day they lead. Where the log engine names a region because its old
+//! entries pin files that hold little else, only what a restart needs is kept of these.
 
 use crate::region::LogIndex;
 
@@ -14,6 +15,8 @@ pub(crate) struct LogUse {
     pub(crate) last: LogIndex,
     /// Last index whose effects a crash would not lose.
     pub(crate) flushed: LogIndex,
+    /// Entries up to here pin files of the log that hold little else. 0 where none do.
+    pub(crate) pinning: LogIndex,
     /// On a leader: the lowest index that each live follower has. Empty elsewhere.
     pub(crate) followers: Vec<LogIndex>,
 }
@@ -32,7 +35,8 @@ pub(crate) fn truncation_bound(log: &LogUse, keep: KeepBounds) -> Option<LogInde
     let last = log.last.get();
     let needed =
         log.followers.iter().map(|f| f.get()).filter(|matched| last.saturating_sub(*matched) <= keep.lag).min();
-    let bound = log.flushed.get().min(last.saturating_sub(keep.tail)).min(needed.unwrap_or(u64::MAX));
+    let kept_for_others = last.saturating_sub(keep.tail).min(needed.unwrap_or(u64::MAX));
+    let bound = log.flushed.get().min(kept_for_others.max(log.pinning.get()));
     (bound > log.start.get()).then(|| LogIndex::new(bound))
 }
 
@@ -43,9 +47,14 @@ mod tests {
     const KEEP: KeepBounds = KeepBounds { tail: 10, lag: 50 };
 
     fn bound(flushed: u64, followers: &[u64]) -> Option<u64> {
+        pressed(flushed, followers, 0)
+    }
+
+    fn pressed(flushed: u64, followers: &[u64], pinning: u64) -> Option<u64> {
         let followers = followers.iter().map(|f| LogIndex::new(*f)).collect();
-        let log =
-            LogUse { start: LogIndex::new(5), last: LogIndex::new(100), flushed: LogIndex::new(flushed), followers };
+        let index = LogIndex::new;
+        let (pinning, flushed) = (index(pinning), index(flushed));
+        let log = LogUse { start: index(5), last: index(100), flushed, pinning, followers };
         truncation_bound(&log, KEEP).map(LogIndex::get)
     }
 
@@ -65,6 +74,14 @@ mod tests {
     fn a_live_follower_within_bounds_holds_the_log() {
         assert_eq!(bound(100, &[70, 99]), Some(70));
         assert_eq!(bound(60, &[70, 99]), Some(60));
+    }
+
+    #[test]
+    fn what_pins_old_files_goes_whoever_would_like_to_keep_it() {
+        assert_eq!(pressed(100, &[60], 80), Some(80), "the follower gets a snapshot");
+        assert_eq!(pressed(100, &[], 100), Some(100), "no tail");
+        assert_eq!(pressed(70, &[60], 80), Some(70), "a restart needs what is not flushed");
+        assert_eq!(pressed(100, &[70], 30), Some(70), "pinned or not, nobody needs them");
     }
 
     #[test]

@@ -34,10 +34,10 @@ struct Fixture {
 /// A region whose log starts after (5, term 2), with room for two entries in its cache.
 fn fixture() -> Fixture {
     let disk = SimDisk::new();
-    let (log, mut writer, _) = LogEngine::open(disk.session(), LogOptions::default()).unwrap();
+    let (log, mut writer, _) = LogEngine::open_driven(disk.session(), LogOptions::default()).unwrap();
     let mut batch = LogBatch::new();
     restart(group(ID), position(5, 2), &HardState { term: 2, vote: 1, commit: 5 }, &mut batch);
-    log.submit(batch, Durability::Synced, Box::new(|_| {})).unwrap();
+    log.submit_with(batch, Durability::Synced, Box::new(|_| {})).unwrap();
     writer.turn();
     let recovered = recover(&log, ID).unwrap().unwrap();
     let storage = PeerStorage::new(log.clone(), &region(), &recovered, 250);
@@ -58,7 +58,7 @@ impl Fixture {
     fn submit(&mut self, op: LogOp) {
         let mut batch = LogBatch::new();
         op.add_to(ID, &mut batch);
-        self.log.submit(batch, Durability::Synced, Box::new(|_| {})).unwrap();
+        self.log.submit_with(batch, Durability::Synced, Box::new(|_| {})).unwrap();
     }
 
     fn read(&self, low: u64, high: u64, max: u64) -> raft::Result<Vec<(u64, u64)>> {
@@ -103,7 +103,7 @@ fn a_restart_finds_what_was_acknowledged() {
     fixture.writer.turn();
     fixture.append(entries(10..=11, 3), false);
     fixture.disk.crash(1);
-    let (log, ..) = LogEngine::open(fixture.disk.session(), LogOptions::default()).unwrap();
+    let (log, ..) = LogEngine::open_driven(fixture.disk.session(), LogOptions::default()).unwrap();
     let recovered = recover(&log, ID).unwrap().unwrap();
     assert_eq!(recovered.hard_state, HardState { term: 3, vote: 1, commit: 8 });
     assert_eq!((recovered.start, recovered.last, recovered.intent), (position(7, 2), LogIndex::new(9), None));
@@ -137,7 +137,7 @@ fn a_log_that_cannot_be_read_is_remembered() {
     let garbage = vec![Bytes::from_static(b"?")];
     let mut batch = LogBatch::new();
     batch.append(group(ID), 6, garbage);
-    fixture.log.submit(batch, Durability::Synced, Box::new(|_| {})).unwrap();
+    fixture.log.submit_with(batch, Durability::Synced, Box::new(|_| {})).unwrap();
     fixture.writer.turn();
     assert!(fixture.storage.failure().is_none());
     assert!(fixture.read(6, 7, u64::MAX).is_err());

@@ -1,12 +1,9 @@
-//! The way of a store's batches into the log: in order, one at a time, whatever the disk says.
+//! The way of a store's batches into the log: in order, whatever the disk says.
 //!
-//! The log survives a full disk: the batch is not written, and later ones may be, if they are smaller or space was freed. For the store that must
-//! not happen: a batch stands on those before it, and a hard state on disk whose entries are missing is a log that does not open again. So the
-//! next batch is handed over only when the one before it is written. Those that come meanwhile are merged, and the log's own thread hands
-//! them over as it acknowledges the one before, so that nothing waits for the store's thread and the log writes groups as large as before.
-//!
-//! A batch that met a full disk stays here, with all that came after it, and is tried again when [`LogQueue::retry`] is called. Nothing of it is
-//! acknowledged meanwhile, so the store is as one whose disk is very slow. Any other failure is final.
+//! Several batches are under way at once, so the log encodes one while it syncs another. Each stands on those before it: a hard state on disk
+//! whose entries are missing is a log that does not open again. So they form a [`Sequence`]: one that meets a full disk takes those behind
+//! it along. All of them come back here, with what came after them, and are tried again when [`LogQueue::retry`] is called. Nothing of
+//! them is acknowledged meanwhile, so the store is as one whose disk is very slow. Any other failure is final.
 //!
 //! What is acknowledged is told to the store's inbox: the number of the last batch that is written.
 
@@ -14,19 +11,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::log::{Durability, LogBatch, LogEngine, LogError, Lsn};
+use engine::log::{Durability, LogBatch, LogEngine, LogError, Lsn, Sequence};
 use parking_lot::Mutex;
 
 use crate::mailbox::{Inbox, Mailbox};
 use crate::metrics::Metrics;
 use crate::store::StoreMsg;
 
-/// Batches are merged up to about so many bytes; the log writes as much in one go.
-const MERGED_BYTES: usize = 1 << 20;
-
 /// See the module documentation.
 pub(super) struct LogQueue {
-    log: LogEngine,
+    log: Sequence,
     inbox: Arc<Inbox>,
     mailbox: Arc<Mailbox<StoreMsg>>,
     metrics: Metrics,
@@ -34,18 +28,26 @@ pub(super) struct LogQueue {
     state: Mutex<State>,
 }
 
-/// Invariants: (1) numbers ascend from `flying` through `waiting`. (2) What flies is the log's alone; while it does, nothing else is handed over.
+/// Invariants: (1) numbers ascend from `flying` through `waiting`, and from `fallen` through `waiting`. (2) The log answers in the order of `flying`.
+/// (3) Once one has fallen, all that fly fall.
 #[derive(Default)]
 struct State {
-    flying: Option<Numbered>,
+    /// Handed over; a copy of each is kept.
+    flying: VecDeque<Numbered>,
+    /// Not written, for want of space.
+    fallen: VecDeque<Numbered>,
     waiting: VecDeque<Numbered>,
     /// Nothing is handed over before the next `retry`.
     stalled: bool,
+    /// The sequence takes nothing before it is resumed; nothing flies.
+    broken: bool,
+    /// Nothing is handed over any more.
+    ended: bool,
 }
 
-/// A batch, or several merged ones.
+/// A batch with its number.
+#[derive(Clone)]
 struct Numbered {
-    /// Number of the last of them.
     number: u64,
     batch: LogBatch,
     durability: Durability,
@@ -58,7 +60,14 @@ impl LogQueue {
         mailbox: Arc<Mailbox<StoreMsg>>,
         metrics: Metrics,
     ) -> Arc<LogQueue> {
-        Arc::new(LogQueue { log, inbox, mailbox, metrics, full: AtomicBool::new(false), state: Mutex::default() })
+        Arc::new(LogQueue {
+            log: log.sequence(),
+            inbox,
+            mailbox,
+            metrics,
+            full: AtomicBool::new(false),
+            state: Mutex::default(),
+        })
     }
 
     /// Takes the batch of that number, one more than that of the last.
@@ -74,85 +83,101 @@ impl LogQueue {
 
     /// Tries again what met a full disk.
     pub(super) fn retry(self: &Arc<Self>) {
-        self.state.lock().stalled = false;
+        let mut state = self.state.lock();
+        if !state.fallen.is_empty() || !state.stalled || state.ended {
+            // The log has not answered all of it yet, or there is nothing to try again.
+            return;
+        }
+        state.stalled = false;
+        if std::mem::take(&mut state.broken) {
+            self.log.resume();
+        }
+        drop(state);
         self.hand_over();
     }
 
-    /// Hands what waits to the log, unless something is there already.
+    /// Hands what waits to the log. Under the lock, so that two who do it at once keep the order.
     fn hand_over(self: &Arc<Self>) {
-        let Some((batch, durability)) = self.state.lock().take_off() else { return };
-        let queue = Arc::clone(self);
-        let submitted = self.log.submit(batch, durability, Box::new(move |outcome| queue.done(outcome)));
-        if let Err(error) = submitted {
-            self.failed(error);
+        let mut state = self.state.lock();
+        while !state.stalled && state.fallen.is_empty() {
+            let Some(next) = state.waiting.pop_front() else { return };
+            let (queue, number) = (Arc::clone(self), next.number);
+            let done = Box::new(move |outcome| queue.done(number, outcome));
+            // Known to fly before the log can answer, which then waits for the lock.
+            state.flying.push_back(next.clone());
+            let Err(error) = self.log.submit_with(next.batch, next.durability, done) else { continue };
+            if let Some(back) = state.flying.pop_back() {
+                state.waiting.push_front(back);
+            }
+            state.stalled = true;
+            // Something else fills the log's queue; it will have room again.
+            if !matches!(error, LogError::Busy) {
+                self.give_up(&mut state, &error);
+            }
         }
     }
 
-    /// The log's word on what was handed over. On the log's thread.
-    fn done(self: &Arc<Self>, outcome: engine::log::Result<Lsn>) {
-        let flown = match outcome {
-            Ok(_) => self.state.lock().flying.take(),
-            Err(error) => return self.failed(error),
-        };
+    /// The log's word on a batch. On the log's thread.
+    fn done(self: &Arc<Self>, number: u64, outcome: engine::log::Result<Lsn>) {
+        let mut state = self.state.lock();
+        let Some(flown) = state.flying.pop_front() else { return };
+        assert_eq!(flown.number, number, "the log answers in order");
+        match outcome {
+            Ok(_) => {
+                assert!(state.fallen.is_empty(), "what stands on a batch that is not written is not written");
+                drop(state);
+                self.written(number);
+                self.hand_over();
+            }
+            Err(LogError::NoSpace(why)) => {
+                state.fall(flown);
+                drop(state);
+                self.met_full_disk(&why);
+            }
+            Err(error) => self.give_up(&mut state, &error),
+        }
+        self.mailbox.wake();
+    }
+
+    fn written(&self, number: u64) {
         if self.full.swap(false, Ordering::SeqCst) {
             self.metrics.log_full.set(0);
             tracing::info!("the log has space again, the store goes on");
         }
-        if let Some(flown) = flown {
-            self.inbox.update(|c| c.durable = c.durable.max(flown.number));
-        }
-        self.hand_over();
-        self.mailbox.wake();
+        self.inbox.update(|c| c.durable = c.durable.max(number));
     }
 
-    fn failed(&self, error: LogError) {
-        match error {
-            LogError::NoSpace(why) => {
-                self.state.lock().stall();
-                if !self.full.swap(true, Ordering::SeqCst) {
-                    self.metrics.log_full.set(1);
-                    tracing::error!(
-                        why,
-                        "the log's disk is full: nothing is written or acknowledged until there is space again"
-                    );
-                }
-            }
-            // Something else fills the log's queue; it will have room again.
-            LogError::Busy => self.state.lock().stall(),
-            other => self.inbox.update(|c| {
-                c.log_failure.get_or_insert(other.to_string());
-            }),
+    fn met_full_disk(&self, why: &str) {
+        if !self.full.swap(true, Ordering::SeqCst) {
+            self.metrics.log_full.set(1);
+            tracing::error!(
+                why,
+                "the log's disk is full: nothing is written or acknowledged until there is space again"
+            );
         }
+    }
+
+    fn give_up(&self, state: &mut State, error: &LogError) {
+        if std::mem::replace(&mut state.ended, true) {
+            return;
+        }
+        state.stalled = true;
+        self.inbox.update(|c| {
+            c.log_failure.get_or_insert(error.to_string());
+        });
         self.mailbox.wake();
     }
 }
 
 impl State {
-    /// What is to be handed over now; it counts as flying from here on, and a copy is kept.
-    fn take_off(&mut self) -> Option<(LogBatch, Durability)> {
-        if self.flying.is_some() || self.stalled {
-            return None;
-        }
-        let mut merged = self.waiting.pop_front()?;
-        let room = |merged: &Numbered, next: &Numbered| merged.batch.bytes() + next.batch.bytes() <= MERGED_BYTES;
-        while let Some(next) = self.waiting.pop_front_if(|next| room(&merged, next)) {
-            assert!(next.number > merged.number, "batches are written in order");
-            merged.number = next.number;
-            merged.batch.merge(next.batch);
-            if next.durability == Durability::Synced {
-                merged.durability = Durability::Synced;
-            }
-        }
-        let copy = (merged.batch.clone(), merged.durability);
-        self.flying = Some(merged);
-        Some(copy)
-    }
-
-    /// What flies has not been written.
-    fn stall(&mut self) {
-        self.stalled = true;
-        if let Some(flown) = self.flying.take() {
-            self.waiting.push_front(flown);
+    /// A batch was not written for want of space; when the last one that flew is down, all of them wait again.
+    fn fall(&mut self, flown: Numbered) {
+        self.fallen.push_back(flown);
+        if self.flying.is_empty() {
+            let later = std::mem::replace(&mut self.waiting, std::mem::take(&mut self.fallen));
+            self.waiting.extend(later);
+            self.stalled = true;
+            self.broken = true;
         }
     }
 }

@@ -82,6 +82,7 @@ pub(crate) struct Cluster {
     pub(crate) wire: Arc<Wire>,
     pub(crate) nodes: BTreeMap<u64, Node>,
     pub(crate) config: StoreConfig,
+    pub(crate) log: LogOptions,
     pub(crate) regions: Vec<Region>,
     /// Stores that neither send nor receive.
     pub(crate) isolated: BTreeSet<u64>,
@@ -123,11 +124,17 @@ impl Cluster {
     }
 
     pub(crate) fn with_config(stores: u64, config: StoreConfig) -> Cluster {
+        Cluster::with_log(stores, config, LogOptions::default())
+    }
+
+    /// With these settings of each store's log.
+    pub(crate) fn with_log(stores: u64, config: StoreConfig, log: LogOptions) -> Cluster {
         let mut cluster = Cluster {
             clock: Arc::new(VirtualClock(AtomicU64::new(1_000_000_000))),
             wire: Arc::default(),
             nodes: BTreeMap::new(),
             config,
+            log,
             regions: regions(stores),
             isolated: BTreeSet::new(),
             hold: |_| false,
@@ -156,12 +163,9 @@ impl Cluster {
         let seed = id * 1000 + self.lives;
         let node = self.nodes.get_mut(&id).unwrap();
         node.registry = prometheus::Registry::new();
-        let options = LogOptions { identity: Some(id.into()), ..LogOptions::default() };
-        let (log, mut writer, _) = LogEngine::open(node.disk.session(), options).unwrap();
-        let mut drive = || {
-            writer.turn();
-        };
-        raftstore::bootstrap(&node.store, &log, &self.regions, &mut drive)?;
+        let options = LogOptions { identity: Some(id.into()), ..self.log.clone() };
+        let (log, writer, _) = LogEngine::open_driven(node.disk.session(), options).unwrap();
+        raftstore::bootstrap(&node.store, &log, &self.regions)?;
         let parts = StoreParts {
             store_id: StoreId::new(id),
             config: self.config.clone(),
@@ -174,7 +178,7 @@ impl Cluster {
             seed,
             registry: node.registry.clone(),
         };
-        node.core = Some(StoreCore::open(parts, self.clock.now(), &mut drive)?);
+        node.core = Some(StoreCore::open(parts, self.clock.now())?);
         node.writer = Some(writer);
         Ok(())
     }

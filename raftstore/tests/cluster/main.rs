@@ -4,6 +4,7 @@
 
 mod backlog;
 mod harness;
+mod log_space;
 mod reads;
 mod replication;
 mod runtime;

@@ -94,11 +94,8 @@ impl Cluster {
         let snap_dir = dir.join(format!("snap-{id}"));
         std::fs::create_dir_all(&log_dir).unwrap();
         std::fs::create_dir_all(&snap_dir).unwrap();
-        let (log, mut writer, _) = LogEngine::open(RealDisk::open(&log_dir).unwrap(), LogOptions::default()).unwrap();
-        let drive = &mut || {
-            writer.turn();
-        };
-        raftstore::bootstrap(store, &log, &regions(self.stores), drive).unwrap();
+        let (log, _) = LogEngine::open(RealDisk::open(&log_dir).unwrap(), LogOptions::default()).unwrap();
+        raftstore::bootstrap(store, &log, &regions(self.stores)).unwrap();
         let config = StoreConfig {
             tick_interval: Duration::from_millis(20),
             max_lease: Duration::from_millis(160),
@@ -116,7 +113,7 @@ impl Cluster {
             seed: id,
             registry: prometheus::Registry::new(),
         };
-        let runtime = StoreRuntime::start(parts, writer).unwrap();
+        let runtime = StoreRuntime::start(parts).unwrap();
         self.switch.handles.lock().insert(StoreId::new(id), runtime.handle());
         runtime
     }

@@ -163,12 +163,9 @@ impl Node {
     pub(crate) fn open(&mut self, options: &Options, cuts: Cuts, seed: u64) -> Result<(), OpenError> {
         self.log_disk.set_lying_sync(options.disk.lies);
         let log_options = LogOptions { file_bytes: options.log_file_bytes, ..LogOptions::default() };
-        let (log, mut writer, _) = LogEngine::open(self.log_disk.session(), log_options)?;
+        let (log, writer, _) = LogEngine::open_driven(self.log_disk.session(), log_options)?;
         let snapshots = SnapshotFiles::open(self.snapshot_disk.session())?;
-        let mut drive = || {
-            writer.turn();
-        };
-        bootstrap(&self.store, &log, &options.regions, &mut drive)?;
+        bootstrap(&self.store, &log, &options.regions)?;
         let outbox = Outbox::new(self.id, cuts, &options.network);
         let roles = Arc::new(Roles::default());
         let parts = StoreParts {
@@ -183,7 +180,7 @@ impl Node {
             seed,
             registry: Registry::new(),
         };
-        let core = StoreCore::open(parts, self.clock.now(), &mut drive)?;
+        let core = StoreCore::open(parts, self.clock.now())?;
         let handle = core.handle();
         self.life += 1;
         self.stages = 0;

@@ -43,12 +43,14 @@ const LAG_GROUPS: usize = 1024;
 pub struct Budget {
     /// Bytes of live entries written again, about.
     pub bytes: usize,
+    /// Whether to look for the groups that stand in the way, which takes a look at every group.
+    pub laggards: bool,
 }
 
 impl Default for Budget {
-    /// 256 KiB.
+    /// 256 KiB, and laggards are looked for.
     fn default() -> Budget {
-        Budget { bytes: GROUP_BYTES }
+        Budget { bytes: GROUP_BYTES, laggards: true }
     }
 }
 
@@ -61,7 +63,8 @@ pub struct PurgeReport {
     pub rewritten: u64,
     /// Whether another call, once the writer has had its turn, would do more.
     pub more: bool,
-    /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold.
+    /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold, and where the budget
+    /// does not ask for them.
     pub lagging: Vec<Lagging>,
 }
 
@@ -97,18 +100,18 @@ impl Shared {
         if self.poisoned().is_some() {
             return Ok((report, None));
         }
+        let mut files = self.files.lengths();
+        let total: u64 = files.iter().map(|(_, len)| len).sum();
+        files.pop();
+        let threshold = self.options.purge_threshold;
+        if total > threshold && budget.laggards {
+            report.lagging = self.lagging(&files);
+        }
         if self.purging.load(Ordering::Acquire) || !self.released.lock().is_empty() {
             report.more = true;
             return Ok((report, None));
         }
         self.keep_reserve()?;
-        let mut files = self.files.lengths();
-        let total: u64 = files.iter().map(|(_, len)| len).sum();
-        files.pop();
-        let threshold = self.options.purge_threshold;
-        if total > threshold {
-            report.lagging = self.lagging(&files);
-        }
         let dead = self.dead(&files);
         if !dead.is_empty() {
             report.more = true;

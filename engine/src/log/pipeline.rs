@@ -1,0 +1,314 @@
+//! The way of batches from the queue to their acknowledgement.
+//!
+//! A commit group goes through two halves: it is encoded and written ([`Writer`]), then synced, put into the index and answered
+//! ([`Pipeline::land`]). Each half is one lock, taken hand over hand, so groups go through both in their order, and while one syncs the
+//! next may be encoded. Whoever works (`crew.rs`) takes a group through both.
+//!
+//! While a sync is under way, what is queued is left to gather, because a sync costs the same for one batch as for many; only when there
+//! is so much that encoding it takes as long as a sync is it begun before the sync is over. Nothing waits for a timer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_queue::ArrayQueue;
+use parking_lot::{Mutex, RwLock};
+
+use super::active::Active;
+use super::compress::Compressor;
+use super::crew::{Crew, Limit};
+use super::error::{LogError, Result};
+use super::items::replay;
+use super::read::Shared;
+use super::sequence::Link;
+use super::ticket::{Bells, Ticket};
+use super::writer::{Done, Flight, Job, Told, Work, Writer, Written};
+use super::{Durability, Lsn};
+
+/// With so many bytes queued the next group is begun while the one before syncs.
+const OVERLAP_BYTES: usize = 64 << 10;
+/// How often others are let run before a group is closed, while that brings more batches.
+const GATHER: usize = 8;
+
+/// See the module documentation.
+pub(crate) struct Pipeline {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) crew: Crew,
+    queue: Queue,
+    /// Held while writing: the first half.
+    writer: Mutex<Writer>,
+    /// Held while syncing and answering: the second half. Taken while `writer` is held, never the other way round.
+    landing: Mutex<()>,
+    bells: Arc<Bells>,
+}
+
+/// What waits to be written, bounded.
+pub(crate) struct Queue {
+    jobs: ArrayQueue<Job>,
+    bytes: AtomicUsize,
+    /// The number of the next job.
+    next: AtomicU64,
+    /// Whether nothing is taken any more; held shared while something is.
+    closed: RwLock<bool>,
+    most_bytes: usize,
+}
+
+impl Queue {
+    fn new(batches: usize, bytes: usize) -> Queue {
+        Queue {
+            jobs: ArrayQueue::new(batches),
+            bytes: AtomicUsize::new(0),
+            next: AtomicU64::new(0),
+            closed: RwLock::new(false),
+            most_bytes: bytes,
+        }
+    }
+
+    fn push(&self, job: Job) -> Result<()> {
+        let bytes = job.bytes;
+        let closed = self.closed.read();
+        if *closed {
+            return Err(LogError::Closed);
+        }
+        if self.bytes.fetch_add(bytes, Ordering::SeqCst) >= self.most_bytes {
+            self.count_out(bytes);
+            return Err(LogError::Busy);
+        }
+        self.jobs.push(job).map_err(|_| {
+            self.count_out(bytes);
+            LogError::Busy
+        })
+    }
+
+    pub(crate) fn pop(&self) -> Option<Job> {
+        self.jobs.pop()
+    }
+
+    /// A job of so many bytes is not queued any more.
+    pub(crate) fn count_out(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::SeqCst);
+    }
+}
+
+impl Pipeline {
+    pub(crate) fn new(shared: Arc<Shared>, active: Active, compressor: Compressor) -> Pipeline {
+        let options = &shared.options;
+        let queue = Queue::new(options.queue_batches, options.queue_bytes);
+        let writer = Mutex::new(Writer::new(active, compressor));
+        Pipeline { queue, writer, landing: Mutex::new(()), crew: Crew::default(), bells: Arc::default(), shared }
+    }
+
+    /// Queues work. `Err` means not queued.
+    pub(crate) fn push(&self, work: Work, durability: Durability, done: Done, link: Option<Link>) -> Result<()> {
+        let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
+        self.push_numbered(work, durability, done, link, number)
+    }
+
+    /// Queues work, with a ticket for its fate.
+    pub(crate) fn push_ticket(&self, work: Work, durability: Durability, link: Option<Link>) -> Result<Ticket> {
+        let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
+        let (ticket, slot) = Ticket::new(&self.bells, number);
+        self.push_numbered(work, durability, Done::Ticket(slot), link, number)?;
+        Ok(ticket)
+    }
+
+    fn push_numbered(
+        &self,
+        work: Work,
+        durability: Durability,
+        done: Done,
+        link: Option<Link>,
+        number: u64,
+    ) -> Result<()> {
+        if let Some(error) = self.shared.poisoned() {
+            return Err(error);
+        }
+        let bytes = work.bytes();
+        self.queue.push(Job { work, durability, done, bytes, number, link })
+    }
+
+    /// Sees to it that someone works on what is queued, where the log has threads.
+    pub(crate) fn summon(&self) {
+        let limit = if self.queue.bytes.load(Ordering::SeqCst) >= OVERLAP_BYTES { Limit(2) } else { Limit(1) };
+        if self.crew.enlist(limit) && !self.crew.call() {
+            self.crew.leave();
+        }
+    }
+
+    /// Works on the caller's thread until `ticket` is answered, if nobody works at this moment.
+    pub(crate) fn help(&self, ticket: &Ticket) {
+        if !self.crew.enlist(Limit(1)) {
+            return self.summon();
+        }
+        let shift = Shift(self);
+        // Nothing left, and no answer: another one has it in hand.
+        while ticket.poll().is_none() && self.cycle(usize::MAX) > 0 {}
+        // What came meanwhile is for a thread of the log. Where there is none, whoever drives the log finds it.
+        if !self.queue.jobs.is_empty() && self.crew.call() {
+            // The thread has this place now.
+            std::mem::forget(shift);
+        }
+    }
+
+    /// The life of a thread of the log.
+    pub(crate) fn work(&self) {
+        while self.crew.wait() {
+            let _shift = Shift(self);
+            while self.cycle(usize::MAX) > 0 {}
+        }
+    }
+
+    /// Takes one commit group, of at most `limit` batches, from the queue to its answers; returns how many batches it had.
+    fn cycle(&self, limit: usize) -> usize {
+        let mut writer = self.writer.lock();
+        if !writer.has_stash() && self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
+            drop(self.landing.lock());
+            self.gather();
+        }
+        if writer.next_is_alone(&self.queue) {
+            // It is checked against the index: what is before it must be there.
+            drop(self.landing.lock());
+        }
+        let jobs = writer.collect(&self.queue, limit, self.shared.options.group_bytes);
+        if jobs.is_empty() {
+            return 0;
+        }
+        let count = jobs.len();
+        let written = writer.write(&self.shared, jobs);
+        let landing = self.landing.lock();
+        drop(writer);
+        self.land(written);
+        drop(landing);
+        count
+    }
+
+    /// Lets those run who were answered just now: their next batches share one sync.
+    fn gather(&self) {
+        if !self.crew.has_threads() {
+            return;
+        }
+        let mut queued = self.queue.jobs.len();
+        for _ in 0..GATHER {
+            std::thread::yield_now();
+            let now = self.queue.jobs.len();
+            if now <= queued {
+                return;
+            }
+            queued = now;
+        }
+    }
+
+    /// The second half: syncs where a batch asked for it, changes the index, answers.
+    fn land(&self, written: Written) {
+        let outcome = written.outcome.and_then(|flight| self.finish(&flight));
+        let mut told = Told::default();
+        written.answers.into_iter().for_each(|answer| answer.tell(&outcome, &mut told));
+        if told.panicked() {
+            self.shared.poison("a callback panicked".to_owned());
+        }
+        told.finish(&self.bells);
+    }
+
+    fn finish(&self, flight: &Flight) -> Result<Lsn> {
+        let (shared, draft) = (&self.shared, &flight.draft);
+        if let Some(error) = shared.poisoned() {
+            return Err(error);
+        }
+        if draft.synced {
+            shared.survive(shared.sync(&flight.file, flight.lsn))?;
+        }
+        let seq = flight.file.place.seq;
+        for (block, place) in draft.blocks.iter().zip(&flight.blocks) {
+            if let Ok(block) = block.to_block() {
+                shared.cache.insert((seq, place.offset), Arc::new(block));
+            }
+        }
+        let mut editor = shared.index.editor();
+        let replayed = replay(&draft.items, &flight.blocks, seq, &mut editor);
+        drop(editor);
+        if let Err(damage) = replayed {
+            return Err(shared.poison(format!("commit group {} does not fit the index: {}", flight.lsn, damage.0)));
+        }
+        shared.landed.fetch_max(flight.lsn, Ordering::AcqRel);
+        let is_settled = |file: &u64| shared.index.usage(*file).refs == 0;
+        shared.settled.lock().extend(draft.settled.filter(is_settled));
+        for file in &draft.dropped {
+            shared.settled.lock().remove(file);
+            shared.released.lock().push(*file);
+        }
+        if let Some(metrics) = &shared.metrics {
+            metrics.groups.inc();
+            metrics.batches.inc_by(u64::from(draft.batches));
+            metrics.batches_per_group.observe(f64::from(draft.batches));
+            metrics.bytes_raw.inc_by(draft.blocks.iter().map(|block| block.raw_len() as u64).sum());
+        }
+        Ok(Lsn(flight.lsn))
+    }
+
+    /// Writes all that is queued now as commit groups, on the caller's thread; returns how many batches. Never waits for more.
+    pub(crate) fn turn(&self) -> usize {
+        let queued = self.queue.jobs.len() + usize::from(self.writer.lock().has_stash());
+        let mut handled = 0;
+        while handled < queued {
+            match self.cycle(queued - handled) {
+                0 => break,
+                count => handled += count,
+            }
+        }
+        handled
+    }
+
+    /// Batches and bytes that are queued.
+    pub(crate) fn queued(&self) -> (usize, usize) {
+        (self.queue.jobs.len(), self.queue.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Takes nothing more.
+    pub(crate) fn close(&self) {
+        *self.queue.closed.write() = true;
+        self.crew.close();
+    }
+
+    /// Writes what is queued, and the mark of a clean stop.
+    pub(crate) fn finish_all(&self) {
+        while self.cycle(usize::MAX) > 0 {}
+        let mut writer = self.writer.lock();
+        drop(self.landing.lock());
+        writer.finish(&self.shared);
+    }
+
+    /// Answers what is still queued: everyone is told once.
+    pub(crate) fn abandon(&self) {
+        let mut writer = self.writer.lock();
+        let mut told = Told::default();
+        while let Some(job) = writer.take(&self.queue) {
+            self.queue.count_out(job.bytes);
+            job.done.tell(Err(LogError::Closed), job.number, &mut told);
+        }
+        drop(writer);
+        told.finish(&self.bells);
+    }
+}
+
+/// A place among those who work, left at the end also where a callback panics.
+struct Shift<'a>(&'a Pipeline);
+
+impl Drop for Shift<'_> {
+    fn drop(&mut self) {
+        self.0.crew.leave();
+        // What was queued in between found someone at work, and called nobody.
+        if !self.0.queue.jobs.is_empty() {
+            self.0.summon();
+        }
+    }
+}
+
+impl Work {
+    /// What it counts for in the queue.
+    fn bytes(&self) -> usize {
+        match self {
+            Work::Batch(batch) => batch.bytes(),
+            Work::Rewrite(rewrite) => rewrite.bytes(),
+            Work::Drop(_) => 0,
+        }
+    }
+}
