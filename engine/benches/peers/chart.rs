@@ -1,4 +1,5 @@
-//! The ratios as a bar chart in SVG: for every cell its headline figure, against each peer, on a logarithmic scale around 1.
+//! The ratios as a bar chart in SVG: for every cell its headline figure, against each peer, on a logarithmic scale around 1. Ratios are
+//! computed so that above 1 is better, whichever way the figure goes.
 //!
 //! Written as text: a chart of bars needs no library. Colours have enough contrast on white and on dark pages, which is why
 //! the chart brings its own background.
@@ -14,8 +15,8 @@ const RIGHT: f64 = 70.0;
 const TOP: f64 = 74.0;
 const BAR: f64 = 11.0;
 const GAP: f64 = 8.0;
-/// The scale goes from 1/8 to 32; what lies beyond ends at the edge, and its number is exact.
-const DOUBLINGS: (f64, f64) = (-3.0, 5.0);
+/// The scale goes from 1/32 to 32; what lies beyond ends at the edge, and its number is exact.
+const DOUBLINGS: (f64, f64) = (-5.0, 5.0);
 const COLOURS: [&str; 2] = ["#2563eb", "#d97706"];
 
 /// Where a ratio lies.
@@ -58,8 +59,7 @@ pub fn svg(rows: &[Row], title: &str) -> String {
 }
 
 fn label(row: &Row) -> String {
-    let text = format!("{} {}{}", row.cell, row.figure, if row.lower { ", lower is better" } else { "" });
-    text.replace('&', "&amp;").replace('<', "&lt;")
+    format!("{} {}", row.cell, row.figure).replace('&', "&amp;").replace('<', "&lt;")
 }
 
 fn bar(y: f64, ratio: f64, colour: &str) -> String {

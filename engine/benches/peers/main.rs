@@ -196,7 +196,7 @@ fn write(options: &Options, dir: &Path, limits: &Figures, rows: &[Row]) {
         }
     }
     if let Some(file) = &options.svg {
-        let title = "Cortado's log against its peers: how many times better (above 1) or worse";
+        let title = "Cortado's log against its peers: how many times better (to the right) or worse";
         std::fs::write(file, chart::svg(rows, title)).unwrap();
     }
 }

@@ -16,7 +16,8 @@
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, Options, ReadOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, Options, ReadOptions, WaitForCompactOptions,
+    WriteBatch, WriteOptions,
 };
 
 use super::{Batch, Op, RaftLog, Settings};
@@ -154,5 +155,6 @@ impl RaftLog for Rocks {
 
     fn settle(&self) {
         self.db.flush().unwrap();
+        self.db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
     }
 }

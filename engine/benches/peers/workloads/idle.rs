@@ -1,7 +1,8 @@
 //! W6: what an idle group costs in memory: 100,000 of them, each with five entries of 256 B and one small key, after they were
 //! written, and after the log was opened again.
 //!
-//! No cache, so that what is measured is the group. The small keys are held in memory by design; their bytes are taken off.
+//! No cache, so that what is measured is the group. Our log and raft-engine hold the small keys in memory by design: the target is on
+//! what comes on top of them. RocksDB holds neither groups nor keys, and is slower to find them.
 
 use super::{Cell, Context, Prepared, Scale, Target};
 use crate::engines::{Batch, RaftLog, Settings};
@@ -13,7 +14,9 @@ const ENTRY: usize = 256;
 const STATE: &[u8] = b"state";
 const STATE_BYTES: usize = 64;
 const WRITERS: usize = 16;
-const TARGET: &str = "rss-bytes/group-over-keys";
+const TARGET: &str = "rss-bytes/group";
+/// The acceptance table's, and the bytes of the key.
+const MOST: usize = 512 + STATE.len() + STATE_BYTES;
 
 /// The cells.
 pub fn cells(scale: Scale) -> Vec<Cell> {
@@ -23,7 +26,7 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
         name: format!("W6/{name}"),
         about: format!("{groups} groups with five entries of 256 B and a key, {how}"),
         headline: TARGET,
-        targets: vec![(TARGET, Target::AtMost(512.0))],
+        targets: vec![(TARGET, Target::AtMost(MOST as f64))],
         prepared,
         cold: false,
         run,
@@ -67,6 +70,6 @@ fn figures(log: &dyn RaftLog, before: u64, groups: u64) -> Figures {
     let memory = resident().saturating_sub(before) as f64 / groups as f64;
     assert_eq!(log.last(groups - 1), ENTRIES);
     let mut figures = Figures::new();
-    push(&mut figures, TARGET, memory - (STATE.len() + STATE_BYTES) as f64);
+    push(&mut figures, TARGET, memory);
     figures
 }

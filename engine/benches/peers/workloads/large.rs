@@ -1,13 +1,13 @@
 //! W9: large entries, against the disk's sequential bandwidth: 1 and 8 MB with LZ4, 8 MB without, synced each or not.
 //!
-//! Four threads with a group each, of which the last entries are kept, so that space is reused; purge is called every 100 ms.
+//! Four threads with a group each, of which the last entries are kept, in a log in the middle of its life (see `steady`); purge is
+//! called every 100 ms.
 //! The last entry of each thread is synced within the measured time: what counts is what reached the disk. MB are those of the
 //! payload, of which LZ4 leaves half.
 
 use std::time::Duration;
 
-use super::synced::warm;
-use super::{Cell, Context, Scale, Target};
+use super::{Cell, Context, Scale, Target, steady};
 use crate::engines::{Batch, Settings};
 use crate::limits::BANDWIDTH;
 use crate::measure::{Figures, Meter, Tally, beside, on_threads};
@@ -30,14 +30,15 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (megabytes, compress) in [(1, true), (8, true), (8, false)] {
         for sync in [false, true] {
-            cells.push(cell(Variant { megabytes, sync, compress }, bytes, scale.steady_threshold()));
+            cells.push(cell(Variant { megabytes, sync, compress }, bytes, scale));
         }
     }
     cells
 }
 
-fn cell(variant: Variant, bytes: u64, threshold: u64) -> Cell {
+fn cell(variant: Variant, bytes: u64, scale: Scale) -> Cell {
     let Variant { megabytes, sync, compress } = variant;
+    let settings = Settings { compress, ..steady::settings(scale) };
     let entries = bytes / (megabytes << 20);
     Cell {
         name: format!("W9/{megabytes}MB{}{}", if sync { "-sync" } else { "" }, if compress { "" } else { "-raw" }),
@@ -48,29 +49,30 @@ fn cell(variant: Variant, bytes: u64, threshold: u64) -> Cell {
         ),
         headline: "MB/s",
         targets: vec![("MB/s", Target::OfLimit(BANDWIDTH, 0.95))],
-        prepared: None,
+        prepared: Some(steady::prepared(scale)),
         cold: false,
-        run: Box::new(move |context| run(context, variant, entries, threshold)),
+        run: Box::new(move |context| run(context, variant, entries, &settings)),
     }
 }
 
-fn run(context: &Context, variant: Variant, entries: u64, threshold: u64) -> Figures {
+fn run(context: &Context, variant: Variant, entries: u64, settings: &Settings) -> Figures {
     let payloads = Payloads::half_compressible();
-    let log = context.open(Settings { compress: variant.compress, purge_threshold: threshold, ..Settings::default() });
+    let log = context.open(*settings);
     let log = log.as_ref();
-    warm(log, &payloads, threshold);
+    steady::warm(log, &payloads, settings);
     let len = (variant.megabytes << 20) as usize;
     let per_thread = entries / THREADS as u64;
     let meter = Meter::start(&context.dir);
     let write = || {
         on_threads(THREADS, |thread| {
             let (mut tally, mut rng, group) = (Tally::default(), generator(thread as u64), thread as u64);
-            for index in 1..=per_thread {
+            let start = log.last(group) + 1;
+            for index in start..start + per_thread {
                 let mut batch = Batch::default().append(group, index, vec![payloads.entry(&mut rng, index, len)]);
                 if index > KEPT {
                     batch = batch.compact(group, index - KEPT, index + 1 - KEPT);
                 }
-                let sync = variant.sync || index == per_thread;
+                let sync = variant.sync || index + 1 == start + per_thread;
                 tally.timed(batch.bytes(), || log.write(batch, sync));
             }
             tally

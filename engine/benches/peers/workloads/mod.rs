@@ -11,6 +11,7 @@ mod mixed;
 mod purge;
 mod reads;
 mod recovery;
+mod steady;
 mod synced;
 
 use std::path::PathBuf;

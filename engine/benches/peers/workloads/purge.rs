@@ -1,5 +1,5 @@
 //! W5: what it costs to give space back. 10,000 groups, nine in ten of which write five entries once and then nothing any more; the
-//! others write entries of 1 KB, ten times the purge threshold in all, and keep a quarter of it.
+//! others write entries of 2 KB, ten times the purge threshold in all, and keep a quarter of it.
 //!
 //! The idle groups' entries are spread over the first half, so that every file has a few live entries among dead ones. One
 //! thread, not synced; purge is called each time a twentieth of the threshold was written, and groups that it names are compacted
@@ -18,7 +18,7 @@ use crate::payload::{Payloads, generator};
 
 const GROUPS: u64 = 10_000;
 const ACTIVE: u64 = 1000;
-const ENTRY: usize = 1024;
+const ENTRY: usize = 2048;
 const IDLE_ENTRY: usize = 256;
 const IDLE_ENTRIES: u64 = 5;
 const KEPT_OF_LAGGING: u64 = 8;
@@ -26,7 +26,7 @@ const STATE: &[u8] = b"state";
 
 /// The cells.
 pub fn cells(scale: Scale) -> Vec<Cell> {
-    let threshold = scale.threshold();
+    let threshold = scale.threshold() / 2 & !4095;
     vec![Cell {
         name: "W5/purge".to_owned(),
         about: format!(
