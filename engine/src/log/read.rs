@@ -59,6 +59,16 @@ impl Shared {
         self.poison.lock().clone().map(LogError::Poisoned)
     }
 
+    /// Nothing is written any more, for this reason; the first one stays.
+    pub(crate) fn poison(&self, why: String) -> LogError {
+        let mut poison = self.poison.lock();
+        let why = poison.get_or_insert_with(|| {
+            tracing::error!(why, "log is poisoned");
+            why
+        });
+        LogError::Poisoned(why.clone())
+    }
+
     /// One entry.
     pub(crate) fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
         let mut lost = None;

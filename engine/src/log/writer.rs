@@ -107,7 +107,7 @@ impl LogWriter {
         let marker = Draft { synced: true, ..Draft::default() };
         let outcome = self.active.sync(&self.shared).and_then(|()| self.active.write(&self.shared, &marker).map(drop));
         if let Err(Failure::Fatal(why)) = outcome {
-            self.poison(why);
+            self.shared.poison(why);
         }
     }
 
@@ -226,7 +226,7 @@ impl LogWriter {
         let replayed = replay(&draft.items, &blocks, file, &mut editor);
         drop(editor);
         if let Err(damage) = replayed {
-            return Err(self.poison(format!("commit group {lsn} does not fit the index: {}", damage.0)));
+            return Err(self.shared.poison(format!("commit group {lsn} does not fit the index: {}", damage.0)));
         }
         for (block, place) in draft.blocks.iter().zip(&blocks) {
             if let Ok(block) = block.to_block() {
@@ -239,17 +239,8 @@ impl LogWriter {
     fn settle<T>(&self, outcome: std::result::Result<T, Failure>) -> Result<T> {
         outcome.map_err(|failure| match failure {
             Failure::NoSpace(why) => LogError::NoSpace(why),
-            Failure::Fatal(why) => self.poison(why),
+            Failure::Fatal(why) => self.shared.poison(why),
         })
-    }
-
-    fn poison(&self, why: String) -> LogError {
-        let mut poison = self.shared.poison.lock();
-        let why = poison.get_or_insert_with(|| {
-            tracing::error!(why, "log is poisoned");
-            why
-        });
-        LogError::Poisoned(why.clone())
     }
 }
 
