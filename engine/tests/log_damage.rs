@@ -53,7 +53,7 @@ fn sealed_log(finish: bool) -> (Arc<SimDisk>, Observed) {
     let mut rng = StdRng::seed_from_u64(5);
     let generator = Generator { groups: 3, max_entry: 9000 };
     for _ in 0..40 {
-        let changes = generator.batch(&mut rng, &driver.history[driver.history.len() - 1]);
+        let changes = generator.batch(&mut rng, driver.history.latest());
         driver.submit(changes, Durability::Synced);
         driver.turn();
     }
@@ -122,6 +122,37 @@ fn a_group_continues_its_own_history_only() {
     disk.set_content(&file(1), one);
     let (seen, report) = open(&disk).unwrap();
     assert_eq!((seen[&1].last, report.truncated_bytes > 0), (1, true));
+}
+
+/// The newest file is empty, and the one before it has no seal yet. The newest says up to where that one was synced: a group that
+/// cannot be read there is damaged, not torn.
+#[test]
+fn a_group_that_the_next_file_says_is_synced_is_not_cut() {
+    let case = log_model::cases::case("rotate");
+    let prepared = case.prepared();
+    let mut tried = 0;
+    for stop in 0..=case.changes(&prepared) {
+        let mut driver = prepared.fork();
+        driver.disk.halt_after(stop);
+        case.run(&mut driver);
+        driver.disk.kill();
+        let Some(next) = driver.disk.content(&file(2)) else { continue };
+        if next.len() > 4096 {
+            break;
+        }
+        let mut content = driver.disk.content(&file(1)).unwrap();
+        if content[content.len() - 64..].starts_with(b"CORTSEAL") {
+            // What is sealed is not read before it is asked for.
+            break;
+        }
+        let last = content.windows(4).rposition(|window| window == b"CGRP").unwrap();
+        content[last + 9] ^= 1;
+        driver.disk.set_content(&file(1), content);
+        let error = log_model::open(&driver.disk, &case.options).map(drop).unwrap_err();
+        assert!(names(&error, 1), "power gone after {stop}: {error}");
+        tried += 1;
+    }
+    assert!(tried > 2, "the next file without groups was met {tried} times");
 }
 
 /// Of the sectors that were not synced any may be on the disk: what is recovered is a prefix all the same.
@@ -197,6 +228,63 @@ fn any_flipped_bit_of_a_log_is_found_or_harmless() {
         }
         assert!(found > 0);
         assert_eq!(open(&disk).unwrap().0, *latest, "{name}: undamaged");
+    }
+}
+
+/// A small sealed file, a large one, and a small last one, of whose three commit groups the last vouches for the two before; and
+/// what was shown before that last one, and after.
+fn small_files() -> (Arc<SimDisk>, Observed, Observed) {
+    let mut driver = Driver::new(options());
+    let mut write = |batch: Vec<Change>| {
+        driver.submit(batch, Durability::Synced);
+        driver.turn();
+        observe(&driver.engine).unwrap()
+    };
+    write(vec![
+        entry(1, 1, 20),
+        entry(2, 5, 200),
+        Change::Put { group: 1, key: b"k".to_vec(), value: b"old".to_vec() },
+    ]);
+    write(vec![entry(1, 2, 30), Change::Compact { group: 2, first_kept: 6 }]);
+    write(vec![Change::Append { group: 9, first: 1, entries: vec![log_model::cases::entry(9, 1, 62_000)] }]);
+    write(vec![entry(1, 2, 40), Change::Delete { group: 1, key: b"k".to_vec() }]);
+    let vouched = write(vec![entry(2, 7, 300)]);
+    let latest = write(vec![entry(3, 1, 50)]);
+    let len = |seq| driver.disk.content(&file(seq)).unwrap().len();
+    assert!(len(1) < 6000 && len(2) > 60_000 && len(3) < 6000 && driver.disk.content(&file(4)).is_none());
+    (driver.disk, vouched, latest)
+}
+
+/// Every byte of an old file and of the last one, before and after the place up to which a later group vouches.
+#[test]
+fn any_flipped_byte_of_an_old_and_of_the_last_file_is_found_or_harmless() {
+    let (disk, vouched, latest) = small_files();
+    assert_eq!(open(&disk).unwrap().0, latest);
+    for seq in [1, 3] {
+        let whole = disk.content(&file(seq)).unwrap();
+        let (mut found, mut cut) = (0, 0);
+        for (at, bit) in (0..whole.len()).flat_map(|at| [(at, at % 8), (at, (at + 3) % 8)]) {
+            let flipped = disk.fork();
+            let mut content = whole.clone();
+            content[at] ^= 1 << bit;
+            flipped.set_content(&file(seq), content);
+            let context = format!("bit {bit} of byte {at} of file {seq}");
+            match open(&flipped) {
+                Ok((seen, _)) if seen == latest => {}
+                Ok((seen, report)) => {
+                    assert_eq!(seen, vouched, "{context}");
+                    assert!(seq == 3 && report.truncated_bytes > 0, "{context}: lost silently");
+                    cut += 1;
+                }
+                Err(error) => {
+                    assert!(names(&error, seq), "{context}: {error}");
+                    let inside = !matches!(error, LogError::Corrupt { offset, .. } if offset > whole.len() as u64);
+                    assert!(inside, "{context}: {error}");
+                    found += 1;
+                }
+            }
+        }
+        assert!(found > 400 && (cut > 0) == (seq == 3), "file {seq}: {found} found, {cut} cut");
     }
 }
 

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what must hold")]
 
+#[path = "log_model/mod.rs"]
+mod log_model;
+
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use engine::disk::{Disk, DiskFile, Operation, RealDisk, SimDisk};
+use engine::disk::{Disk, DiskFile, Left, Lie, Operation, RealDisk, SimDisk};
+use log_model::{each_crash, fingerprint};
 
 fn read(file: &dyn DiskFile) -> Vec<u8> {
     let mut out = vec![0; file.len().unwrap() as usize];
@@ -94,6 +98,42 @@ fn a_crash_keeps_any_mixture_of_sectors_and_any_prefix() {
     assert!((0..20).all(seeds_repeat));
 }
 
+/// Going through all crashes finds what drawing them finds, and nothing else is possible.
+#[test]
+fn all_crashes_are_gone_through() {
+    let content = |disk: &SimDisk| disk.content("f").unwrap();
+    let mut all = BTreeSet::new();
+    assert!(each_crash(&half_synced(), usize::MAX, |disk| assert!(all.insert(content(disk)), "met twice")));
+    for seed in 0..2000 {
+        let disk = half_synced();
+        disk.crash(seed);
+        assert!(all.contains(&content(&disk)), "seed {seed}");
+    }
+    // Two sectors of three versions, a third of two, and three lengths for each, of which one cuts the third off; and what is
+    // torn at a byte.
+    let torn = |content: &Vec<u8>| content.chunks(512).any(|sector| sector.windows(2).any(|pair| pair[0] > pair[1]));
+    let whole = all.iter().filter(|content| !torn(content)).count();
+    let third = |content: &&Vec<u8>| content.len() > 1024 && content[1024..].iter().all(|byte| *byte == 0);
+    assert!(all.iter().any(|content| third(&content)), "a length without its bytes");
+    assert!(whole >= 9 * 3 && all.len() - whole > 1000, "{whole} of {}", all.len());
+}
+
+#[test]
+fn crashes_that_are_too_many_are_drawn() {
+    let disk = SimDisk::new();
+    let file = disk.create("f").unwrap();
+    file.write_at(&[1; 1 << 20], 0).unwrap();
+    disk.sync_dir().unwrap();
+    assert_eq!(disk.possible_crashes(), u64::MAX);
+    let mut met = BTreeSet::new();
+    assert!(!each_crash(&disk, 50, |disk| assert!(met.insert(fingerprint(disk)))));
+    assert_eq!(met.len(), 50);
+    disk.open("f").unwrap().sync().unwrap();
+    let mut left = 0;
+    assert!(each_crash(&disk, 50, |_| left += 1));
+    assert_eq!((left, disk.possible_crashes()), (1, 2), "nothing is pending");
+}
+
 #[test]
 fn a_crash_loses_names_that_no_sync_of_the_directory_followed() {
     let outcomes: BTreeSet<Vec<String>> = (0..300)
@@ -135,6 +175,111 @@ fn a_failed_sync_drops_what_it_was_to_make_durable() {
         disk.crash(seed);
         assert_eq!(disk.content("f").unwrap(), [1; 1024], "though a later sync succeeded");
     }
+}
+
+#[test]
+fn dropped_pages_show_what_is_on_the_disk() {
+    let disk = half_synced();
+    let file = disk.open("f").unwrap();
+    disk.drop_clean_pages();
+    assert_eq!(read(file.as_ref()), [3; 1200], "nothing is clean");
+    disk.fail_nth(Operation::Sync, 1, ErrorKind::Other);
+    file.sync().unwrap_err();
+    file.write_at(&[4; 10], 0).unwrap();
+    disk.drop_clean_pages();
+    let content = read(file.as_ref());
+    assert_eq!((&content[..10], &content[10..1024], &content[1024..]), (&[4; 10][..], &[1; 1014][..], &[0; 176][..]));
+    assert_eq!(disk.failed_syncs(), 1);
+}
+
+#[test]
+fn what_fails_may_be_done_all_the_same() {
+    for (left, written) in [(Left::Nothing, 0), (Left::Half, 600), (Left::All, 1200)] {
+        let disk = half_synced();
+        let file = disk.open("f").unwrap();
+        disk.fail_nth_leaving(Operation::Write, 1, ErrorKind::Other, left);
+        file.write_at(&[5; 1200], 0).unwrap_err();
+        assert_eq!(read(file.as_ref()).iter().filter(|byte| **byte == 5).count(), written);
+    }
+    for (left, durable) in [(Left::Nothing, [1, 1]), (Left::Half, [3, 1]), (Left::All, [3, 3])] {
+        let disk = half_synced();
+        disk.fail_nth_leaving(Operation::Sync, 1, ErrorKind::Other, left);
+        disk.open("f").unwrap().sync().unwrap_err();
+        disk.crash(0);
+        let content = disk.content("f").unwrap();
+        assert_eq!([content[0], content[512]], durable, "{left:?}");
+    }
+    for (left, there) in [(Left::Nothing, false), (Left::Half, false), (Left::All, true)] {
+        let disk = SimDisk::new();
+        disk.fail_nth_leaving(Operation::Create, 1, ErrorKind::Other, left);
+        assert!(disk.create("f").is_err());
+        assert_eq!(disk.list().unwrap().len() == 1, there);
+    }
+    let disk = SimDisk::new();
+    disk.create("a").unwrap();
+    disk.create("b").unwrap();
+    disk.fail_nth_leaving(Operation::SyncDir, 1, ErrorKind::Other, Left::Half);
+    disk.sync_dir().unwrap_err();
+    assert!((0..50).all(|seed| {
+        let disk = disk.fork();
+        disk.crash(seed);
+        disk.list().unwrap().contains(&"a".to_owned())
+    }));
+}
+
+#[test]
+fn what_is_skipped_is_said_to_be_done() {
+    let disk = half_synced();
+    let file = disk.open("f").unwrap();
+    disk.skip_nth(Operation::Write, 2);
+    file.write_at(&[4; 1200], 0).unwrap();
+    file.write_at(&[5; 1200], 0).unwrap();
+    assert_eq!(read(file.as_ref()), [4; 1200]);
+    disk.skip_nth(Operation::Sync, 1);
+    file.sync().unwrap();
+    disk.crash_chosen(&mut |_| 0);
+    assert_eq!(disk.content("f").unwrap(), [1; 1024]);
+}
+
+#[test]
+fn a_process_that_ends_loses_nothing() {
+    let disk = half_synced();
+    let session = disk.session();
+    let file = session.open("f").unwrap();
+    disk.halt_after(0);
+    disk.kill();
+    assert!(file.len().is_err() && session.list().is_err());
+    assert_eq!(disk.content("f").unwrap(), [3; 1200]);
+    disk.create("g").unwrap();
+    let mut outcomes = BTreeSet::new();
+    each_crash(&disk, usize::MAX, |disk| outcomes.extend(disk.content("f")));
+    assert!(outcomes.len() > 1, "and makes nothing durable");
+}
+
+#[test]
+fn each_lie_is_told() {
+    let disk = half_synced();
+    disk.set_lies(&[Lie::StaleOverwrites]);
+    disk.open("f").unwrap().sync().unwrap();
+    disk.crash(0);
+    let content = disk.content("f").unwrap();
+    assert_eq!((content.len(), content[0], content[1023], content[1199]), (1200, 1, 1, 3));
+
+    let named = |lie: Lie| {
+        let disk = SimDisk::new();
+        disk.create("old").unwrap();
+        disk.create("gone").unwrap();
+        disk.sync_dir().unwrap();
+        disk.set_lies(&[lie]);
+        disk.rename("old", "new").unwrap();
+        disk.remove("gone").unwrap();
+        disk.sync_dir().unwrap();
+        disk.crash_chosen(&mut |_| 0);
+        disk.list().unwrap()
+    };
+    assert_eq!(named(Lie::OldNames), ["gone", "new", "old"]);
+    assert_eq!(named(Lie::DirSync), ["gone", "old"]);
+    assert_eq!(named(Lie::FileSync), ["new"]);
 }
 
 #[test]
@@ -185,6 +330,12 @@ fn space_power_and_planned_failures() {
     file.write_at(&[4; 4], 0).unwrap_err();
     assert_eq!(read(file.as_ref())[..4], [4, 4, 3, 3], "half of it is there");
     file.write_at(&[5; 4], 0).unwrap();
+
+    for operation in [Operation::Open, Operation::List, Operation::Len] {
+        disk.fail_nth(operation, 1, ErrorKind::Other);
+    }
+    assert!(disk.open("g").is_err() && disk.list().is_err() && file.len().is_err());
+    assert!(disk.open("g").is_ok() && disk.list().is_ok() && file.len().is_ok());
 
     disk.halt_after(1);
     file.write_at(&[6; 4], 0).unwrap();

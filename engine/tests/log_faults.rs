@@ -28,7 +28,7 @@ fn work(driver: &mut Driver, steps: u64) {
     let mut rng = StdRng::seed_from_u64(11);
     let generator = Generator { groups: 3, max_entry: 6000 };
     for step in 0..steps {
-        let changes = generator.batch(&mut rng, &driver.history[driver.history.len() - 1]);
+        let changes = generator.batch(&mut rng, driver.history.latest());
         let durability = if step % 2 == 0 { Durability::Synced } else { Durability::Buffered };
         driver.submit(changes, durability);
         driver.turn();
@@ -168,7 +168,7 @@ fn a_batch_that_found_no_space_does_not_come_back() {
             driver.disk.set_capacity(Some(driver.disk.used() + spare));
             driver.submit(vec![append(2, 20)], Durability::Synced);
             driver.turn();
-            assert_eq!(driver.current, if spare < 512 { 1 } else { 2 });
+            assert_eq!(driver.history.current, if spare < 512 { 1 } else { 2 });
             driver.crash(seed).unwrap_or_else(|what| panic!("spare {spare}, seed {seed}: {what}"));
         }
     }
@@ -219,9 +219,9 @@ fn a_full_disk_is_survived() {
             driver.check_live();
         }
         driver.disk.set_capacity(None);
-        let before = driver.current;
+        let before = driver.history.current;
         work(&mut driver, 10);
-        assert!(driver.current > before, "writes resume");
+        assert!(driver.history.current > before, "writes resume");
         driver.crash(spare + 1).unwrap_or_else(|what| panic!("after full with {spare}: {what}"));
         driver.check_live();
     }
@@ -239,10 +239,10 @@ fn a_full_disk_is_purged_with_the_reserve() {
         last += 1;
         let entries = vec![vec![last as u8; 3000].into()];
         driver.submit(vec![Change::Append { group: 1, first: last, entries }], Durability::Synced);
-        let before = driver.current;
+        let before = driver.history.current;
         driver.turn();
-        last -= u64::from(driver.current == before);
-        driver.current > before
+        last -= u64::from(driver.history.current == before);
+        driver.history.current > before
     };
     let purge = |driver: &mut Driver| {
         let report = driver.engine.purge(Budget::default()).unwrap();

@@ -7,8 +7,15 @@ use bytes::Bytes;
 use engine::disk::RealDisk;
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 
+/// A small cache: so that most reads go to files that purge may take away.
 fn options() -> LogOptions {
-    LogOptions { file_bytes: 256 << 10, prefill_bytes: 64 << 10, purge_threshold: 0, ..LogOptions::default() }
+    LogOptions {
+        file_bytes: 256 << 10,
+        prefill_bytes: 64 << 10,
+        cache_bytes: 64 << 10,
+        purge_threshold: 0,
+        ..LogOptions::default()
+    }
 }
 
 /// Bytes that depend on group and index alone, and hardly compress.
@@ -101,6 +108,29 @@ fn writers_readers_and_purge_run_together() {
             assert_eq!(read, entry(group.0, index));
         }
         assert_eq!(engine.get(group, b"round").unwrap().unwrap(), (BATCHES - 1).to_le_bytes().as_slice());
+    }
+}
+
+/// Two logs that are the same to the last byte of their files' places, but for what their entries say.
+#[test]
+fn two_logs_in_one_process_do_not_mix() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let options = LogOptions { identity: Some(1), ..options() };
+    let logs: Vec<LogEngine> = dirs
+        .iter()
+        .map(|dir| LogEngine::open(RealDisk::open(dir.path()).unwrap(), options.clone()).unwrap().0)
+        .collect();
+    for index in 1..200 {
+        for (engine, letter) in logs.iter().zip([b'a', b'b']) {
+            let mut batch = LogBatch::new();
+            batch.append(GroupId(1), index, vec![Bytes::from(vec![letter; 3000])]);
+            engine.write(batch, Durability::Buffered).unwrap();
+        }
+    }
+    for index in 1..200 {
+        for (engine, letter) in logs.iter().zip([b'a', b'b']) {
+            assert_eq!(engine.entry(GroupId(1), index).unwrap(), vec![letter; 3000], "{index}");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 pub use real::RealDisk;
-pub use sim::{Operation, SimDisk};
+pub use sim::{Left, Lie, Operation, SimDisk};
 
 /// One directory of files, flat: names have no separators. All methods may be called from any thread.
 pub trait Disk: Send + Sync + 'static {

@@ -6,32 +6,44 @@
 //! removals that no `sync_dir` followed may be lost likewise. Nothing here draws randomness but from that seed,
 //! so a simulation replays exactly.
 //!
+//! The choice may also be the caller's ([`SimDisk::crash_chosen`]), who can so go through every crash that is possible.
+//!
 //! Failures are planned: the n-th call of a kind fails, the space runs out, the power goes after so many changes. A failed
-//! sync behaves as Linux does: the pages count as clean, are still read, and are gone after a crash, whatever is
-//! synced later. With [`SimDisk::set_lying_sync`] a sync answers well and does nothing, so that a checker can prove that it
-//! notices.
+//! sync behaves as Linux does: the pages count as clean, are still read until memory is short
+//! ([`SimDisk::drop_clean_pages`]), and are gone after a crash, whatever is synced later. With a [`Lie`], or with
+//! [`SimDisk::skip_nth`], the disk answers well and does not do what it says, so that a checker can prove that it notices.
 //!
 //! A file handle and a [`SimDisk::session`] belong to the life in which they were opened: after a crash they only fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 
+use self::crash::{Fate, crash_names};
+use self::plan::{Plan, Verdict};
 use super::{Disk, DiskFile, check_name};
 
-/// What a disk writes in one piece.
-const SECTOR: u64 = 512;
+mod crash;
+mod plan;
+
+pub use self::plan::{Left, Lie};
 
 /// The calls that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
+    /// `open`.
+    Open,
+    /// `list`.
+    List,
+    /// `len`.
+    Len,
     /// `read_at`.
     Read,
-    /// `write_at`, `set_len` and `prefill`; half of a failed write is there.
+    /// `write_at`, `set_len` and `prefill`.
     Write,
     /// `sync` of a file.
     Sync,
@@ -75,10 +87,16 @@ struct State {
     /// What a crash leaves of the directory if no pending change survives.
     durable_names: BTreeMap<String, FileRef>,
     pending_names: Vec<NameChange>,
-    /// Calls of a kind left until one fails, and how.
-    failures: BTreeMap<Operation, (u64, io::ErrorKind)>,
+    /// Calls of a kind left until one does not do what it should, and what it does.
+    plans: BTreeMap<Operation, (u64, Plan)>,
     capacity: Option<u64>,
-    lying: bool,
+    lies: BTreeSet<Lie>,
+    /// Syncs, of files and of the directory, that failed as planned.
+    failed_syncs: u64,
+    /// What the last sync that was skipped as planned was to make durable.
+    skipped: Vec<String>,
+    /// Calls of each kind made in all.
+    calls: BTreeMap<Operation, u64>,
     /// Changes made in all, and after how many the power goes.
     changes: u64,
     halt_at: Option<u64>,
@@ -115,7 +133,7 @@ impl SimDisk {
         Arc::new(Session { state: self.state.clone(), life: Some(life) })
     }
 
-    /// A second disk with the same content, durable and pending, and no planned failures.
+    /// A second disk with the same content, durable and pending, no planned failures and no lies.
     pub fn fork(&self) -> Arc<SimDisk> {
         let state = self.state.lock();
         let mut copies: Vec<(FileRef, FileRef)> = Vec::new();
@@ -143,38 +161,97 @@ impl SimDisk {
     }
 
     /// Power loss: what was pending is kept, lost or torn as `seed` decides, everything open fails from now on, and planned
-    /// failures other than the capacity and the lying are forgotten.
+    /// failures other than the capacity and the lies are forgotten.
     pub fn crash(&self, seed: u64) {
-        let mut rng = StdRng::seed_from_u64(seed);
+        self.crash_to(Fate::Drawn(Box::new(StdRng::seed_from_u64(seed))));
+    }
+
+    /// The same crash, with every choice made by `choose`: given `n`, at least 1, it says which of `0..n`. All sequences of
+    /// answers are all crashes that are possible, some more than once.
+    pub fn crash_chosen(&self, choose: &mut dyn FnMut(usize) -> usize) {
+        self.crash_to(Fate::Chosen(choose));
+    }
+
+    /// No fewer than the sequences of answers that [`SimDisk::crash_chosen`] can be given now.
+    pub fn possible_crashes(&self) -> u64 {
+        let state = self.state.lock();
+        let changes = state.pending_names.len() as u64;
+        let names = 1u64.checked_shl(changes as u32).map_or(u64::MAX, |subsets| subsets.saturating_add(changes + 1));
+        // A file that a pending change takes away may come back.
+        let all = state.names.values().chain(state.durable_names.values());
+        let mut files: Vec<&FileRef> = all.collect();
+        files.sort_by_key(|file| Arc::as_ptr(file));
+        files.dedup_by_key(|file| Arc::as_ptr(file));
+        files.into_iter().fold(names, |product, file| product.saturating_mul(file.lock().crashes()))
+    }
+
+    fn crash_to(&self, mut fate: Fate<'_>) {
+        self.kill();
         let mut state = self.state.lock();
-        state.life += 1;
-        state.failures.clear();
-        state.halt_at = None;
         let changes = std::mem::take(&mut state.pending_names);
         let mut names = std::mem::take(&mut state.durable_names);
-        // A journal keeps a prefix; a file system without one keeps anything.
-        let prefix = rng.random_bool(0.75).then(|| rng.random_range(0..=changes.len()));
-        for (at, change) in changes.into_iter().enumerate() {
-            let kept = prefix.map_or_else(|| rng.random_bool(0.5), |prefix| at < prefix);
-            if kept {
-                change.apply(&mut names);
-            }
-        }
+        let keeps_old = state.lies.contains(&Lie::OldNames);
+        crash_names(&mut names, changes, keeps_old, &mut fate);
         for file in names.values() {
-            file.lock().crash(&mut rng);
+            file.lock().crash(&mut fate);
         }
         state.names = names.clone();
         state.durable_names = names;
     }
 
-    /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC.
+    /// The process ends and the machine goes on: everything open fails from now on, nothing is lost, and planned failures
+    /// other than the capacity and the lies are forgotten.
+    pub fn kill(&self) {
+        let mut state = self.state.lock();
+        state.life += 1;
+        state.plans.clear();
+        state.halt_at = None;
+        state.failed_syncs = 0;
+    }
+
+    /// Memory is short: pages that count as clean are dropped and read from the disk again. So what a failed sync did not
+    /// write shows its old content; lengths stay.
+    pub fn drop_clean_pages(&self) {
+        for file in self.state.lock().names.values() {
+            let mut file = file.lock();
+            let mut content = file.durable.clone();
+            file.pending.iter().for_each(|change| change.apply(&mut content));
+            content.resize(file.live.len(), 0);
+            file.live = content;
+        }
+    }
+
+    /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC. Half of a
+    /// failed write is there, nothing of any other call.
     pub fn fail_nth(&self, operation: Operation, nth: u64, kind: io::ErrorKind) {
-        self.state.lock().failures.insert(operation, (nth.max(1), kind));
+        let left = if operation == Operation::Write { Left::Half } else { Left::Nothing };
+        self.fail_nth_leaving(operation, nth, kind, left);
+    }
+
+    /// The same, saying what is done of it all the same.
+    pub fn fail_nth_leaving(&self, operation: Operation, nth: u64, kind: io::ErrorKind, left: Left) {
+        self.state.lock().plans.insert(operation, (nth.max(1), Plan::Fail(kind, left)));
+    }
+
+    /// Makes the `nth` call of `operation` that changes something answer well and do nothing.
+    pub fn skip_nth(&self, operation: Operation, nth: u64) {
+        self.state.lock().plans.insert(operation, (nth.max(1), Plan::Skip));
+    }
+
+    /// What the last sync that was skipped as planned was to make durable: the name of the file, with `(length)` where no byte of
+    /// it was written, or the names that had changed.
+    pub fn skipped(&self) -> Vec<String> {
+        self.state.lock().skipped.clone()
     }
 
     /// How many planned failures have not come to pass.
     pub fn failures_left(&self) -> usize {
-        self.state.lock().failures.len()
+        self.state.lock().plans.len()
+    }
+
+    /// How many syncs, of files and of the directory, failed as planned since the disk was made, or was lost or left last.
+    pub fn failed_syncs(&self) -> u64 {
+        self.state.lock().failed_syncs
     }
 
     /// Bytes that all files together may have; `None` is no bound. What would exceed it fails with `StorageFull`, and a write
@@ -185,7 +262,12 @@ impl SimDisk {
 
     /// Whether syncs, of files and of the directory, answer well without doing anything.
     pub fn set_lying_sync(&self, lying: bool) {
-        self.state.lock().lying = lying;
+        self.set_lies(if lying { &[Lie::FileSync, Lie::DirSync] } else { &[] });
+    }
+
+    /// How the disk breaks its word from now on; an empty list makes it honest.
+    pub fn set_lies(&self, lies: &[Lie]) {
+        self.state.lock().lies = lies.iter().copied().collect();
     }
 
     /// Lets `changes` more calls that change something succeed, then none until the next crash.
@@ -197,6 +279,11 @@ impl SimDisk {
     /// How many calls that change something were made so far: writes, syncs, creations, renames, removals.
     pub fn changes(&self) -> u64 {
         self.state.lock().changes
+    }
+
+    /// How many calls of a kind were made so far, failed ones included.
+    pub fn calls(&self, operation: Operation) -> u64 {
+        self.state.lock().calls.get(&operation).copied().unwrap_or_default()
     }
 
     /// Bytes of all files as a reader sees them.
@@ -264,8 +351,9 @@ impl Session {
 impl Disk for Session {
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         check_name(name)?;
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         self.check(&state)?;
+        state.look(Operation::Open)?;
         let file = state.names.get(name).ok_or_else(|| not_found(name))?;
         Ok(self.handle(state.life, file))
     }
@@ -274,14 +362,16 @@ impl Disk for Session {
         check_name(name)?;
         let mut state = self.state.lock();
         self.check(&state)?;
-        state.change(Operation::Create)?;
+        let verdict = state.change(Operation::Create);
         if state.names.contains_key(name) {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, name.to_owned()));
         }
         let file = FileRef::default();
-        state.names.insert(name.to_owned(), file.clone());
-        state.pending_names.push(NameChange::Create(name.to_owned(), file.clone()));
-        Ok(self.handle(state.life, &file))
+        if verdict.acts() {
+            state.names.insert(name.to_owned(), file.clone());
+            state.pending_names.push(NameChange::Create(name.to_owned(), file.clone()));
+        }
+        verdict.answer().map(|()| self.handle(state.life, &file))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -289,41 +379,48 @@ impl Disk for Session {
         check_name(to)?;
         let mut state = self.state.lock();
         self.check(&state)?;
-        state.change(Operation::Rename)?;
-        let file = state.names.remove(from).ok_or_else(|| not_found(from))?;
-        state.names.insert(to.to_owned(), file);
-        state.pending_names.push(NameChange::Rename(from.to_owned(), to.to_owned()));
-        Ok(())
+        let verdict = state.change(Operation::Rename);
+        if verdict.acts() {
+            let file = state.names.remove(from).ok_or_else(|| not_found(from))?;
+            state.names.insert(to.to_owned(), file);
+            state.pending_names.push(NameChange::Rename(from.to_owned(), to.to_owned()));
+        }
+        verdict.answer()
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         check_name(name)?;
         let mut state = self.state.lock();
         self.check(&state)?;
-        state.change(Operation::Remove)?;
-        state.names.remove(name).ok_or_else(|| not_found(name))?;
-        state.pending_names.push(NameChange::Remove(name.to_owned()));
-        Ok(())
+        let verdict = state.change(Operation::Remove);
+        if verdict.acts() {
+            state.names.remove(name).ok_or_else(|| not_found(name))?;
+            state.pending_names.push(NameChange::Remove(name.to_owned()));
+        }
+        verdict.answer()
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         self.check(&state)?;
+        state.look(Operation::List)?;
         Ok(state.names.keys().cloned().collect())
     }
 
     fn sync_dir(&self) -> io::Result<()> {
         let mut state = self.state.lock();
         self.check(&state)?;
-        state.change(Operation::SyncDir)?;
-        if !state.lying {
-            let mut names = std::mem::take(&mut state.durable_names);
-            for change in std::mem::take(&mut state.pending_names) {
-                change.apply(&mut names);
-            }
-            state.durable_names = names;
+        let verdict = state.change(Operation::SyncDir);
+        if matches!(verdict, Verdict::Skipped) {
+            state.skipped = state.pending_names.iter().map(|change| change.name().to_owned()).collect();
         }
-        Ok(())
+        let keeps_old = state.lies.contains(&Lie::OldNames);
+        let count = verdict.share(state.pending_names.len());
+        let changes: Vec<NameChange> = state.pending_names.drain(..count).collect();
+        for change in changes {
+            change.apply(&mut state.durable_names, keeps_old);
+        }
+        verdict.answer()
     }
 }
 
@@ -331,7 +428,7 @@ impl DiskFile for Handle {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check_life(self.life)?;
-        state.planned(Operation::Read)?;
+        state.look(Operation::Read)?;
         let file = self.file.lock();
         let start = usize::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         let end = start.checked_add(buf.len()).filter(|end| *end <= file.live.len());
@@ -343,54 +440,60 @@ impl DiskFile for Handle {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check_life(self.life)?;
-        let mut file = self.file.lock();
-        let growth = (offset + data.len() as u64).saturating_sub(file.live.len() as u64);
-        if let Err(error) = state.change(Operation::Write) {
-            if !state.halted() {
-                file.write(offset, &data[..data.len() / 2]);
-            }
-            return Err(error);
-        }
-        let len = file.live.len() as u64;
-        drop(file);
-        let outcome = state.take_space(growth);
+        let verdict = state.change(Operation::Write);
+        let data = &data[..verdict.share(data.len())];
+        let len = self.file.lock().live.len() as u64;
+        let growth = if data.is_empty() { 0 } else { (offset + data.len() as u64).saturating_sub(len) };
+        let space = state.take_space(growth);
         // A disk that fills up takes what still fits.
-        let room = if outcome.is_ok() { data.len() as u64 } else { (len + state.space_left()).saturating_sub(offset) };
+        let room = if space.is_ok() { data.len() as u64 } else { (len + state.space_left()).saturating_sub(offset) };
         self.file.lock().write(offset, &data[..room.min(data.len() as u64) as usize]);
-        outcome
+        verdict.answer().and(space)
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check_life(self.life)?;
-        let outcome = state.change(Operation::Sync);
+        let verdict = state.change(Operation::Sync);
         let mut file = self.file.lock();
-        if outcome.is_err() && !state.halted() {
-            file.pending.clear();
-        } else if outcome.is_ok() && !state.lying {
-            for pending in std::mem::take(&mut file.pending) {
-                pending.apply(&mut file.durable);
-            }
+        if matches!(verdict, Verdict::Skipped) {
+            let written = file.pending.iter().any(|change| matches!(change, Pending::Write(..)));
+            let own = state.names.iter().filter(|(_, file)| Arc::ptr_eq(file, &self.file));
+            let kind = if written { "" } else { " (length)" };
+            state.skipped = own.map(|(name, _)| format!("{name}{kind}")).collect();
         }
-        outcome
+        match &verdict {
+            Verdict::Done if state.lies.contains(&Lie::StaleOverwrites) => file.sync_extension(),
+            Verdict::Done | Verdict::Failed(_, Left::All) => file.sync(),
+            Verdict::Failed(_, Left::Half) => file.sync_half(),
+            Verdict::Failed(_, Left::Nothing) | Verdict::Skipped | Verdict::Gone(_) => {}
+        }
+        if matches!(verdict, Verdict::Done | Verdict::Failed(..)) {
+            file.pending.clear();
+        }
+        verdict.answer()
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.state.lock().check_life(self.life)?;
+        let mut state = self.state.lock();
+        state.check_life(self.life)?;
+        state.look(Operation::Len)?;
         Ok(self.file.lock().live.len() as u64)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check_life(self.life)?;
-        state.change(Operation::Write)?;
-        let growth = len.saturating_sub(self.file.lock().live.len() as u64);
-        state.take_space(growth)?;
-        let mut file = self.file.lock();
-        let change = Pending::SetLen(len);
-        change.apply(&mut file.live);
-        file.pending.push(change);
-        Ok(())
+        let verdict = state.change(Operation::Write);
+        if verdict.acts() {
+            let growth = len.saturating_sub(self.file.lock().live.len() as u64);
+            state.take_space(growth)?;
+            let mut file = self.file.lock();
+            let change = Pending::SetLen(len);
+            change.apply(&mut file.live);
+            file.pending.push(change);
+        }
+        verdict.answer()
     }
 
     fn prefill(&self, len: u64) -> io::Result<()> {
@@ -403,28 +506,46 @@ impl State {
         if life == self.life { Ok(()) } else { Err(io::Error::other("opened before the crash of this simulated disk")) }
     }
 
-    fn halted(&self) -> bool {
-        self.halt_at.is_some_and(|at| self.changes > at)
+    /// A call that changes nothing.
+    fn look(&mut self, operation: Operation) -> io::Result<()> {
+        self.planned(operation).answer()
     }
 
-    /// Counts a call that changes something, and fails it where that is planned.
-    fn change(&mut self, operation: Operation) -> io::Result<()> {
+    /// Counts a call that changes something, and says what becomes of it.
+    fn change(&mut self, operation: Operation) -> Verdict {
         self.changes += 1;
-        if self.halted() {
-            return Err(io::Error::other("the simulated power is gone"));
+        if self.halt_at.is_some_and(|at| self.changes > at) {
+            return Verdict::Gone(io::Error::other("the simulated power is gone"));
         }
-        self.planned(operation)
+        let verdict = self.planned(operation);
+        let lie = match operation {
+            Operation::Sync => Lie::FileSync,
+            Operation::SyncDir => Lie::DirSync,
+            _ => return verdict,
+        };
+        match verdict {
+            Verdict::Done if self.lies.contains(&lie) => return Verdict::Skipped,
+            Verdict::Failed(..) => self.failed_syncs += 1,
+            _ => {}
+        }
+        verdict
     }
 
-    fn planned(&mut self, operation: Operation) -> io::Result<()> {
-        let Some((left, kind)) = self.failures.get_mut(&operation) else { return Ok(()) };
+    fn planned(&mut self, operation: Operation) -> Verdict {
+        *self.calls.entry(operation).or_default() += 1;
+        let Some((left, plan)) = self.plans.get_mut(&operation) else { return Verdict::Done };
         *left -= 1;
         if *left > 0 {
-            return Ok(());
+            return Verdict::Done;
         }
-        let kind = *kind;
-        self.failures.remove(&operation);
-        Err(io::Error::new(kind, format!("planned failure of {operation:?}")))
+        let plan = *plan;
+        self.plans.remove(&operation);
+        match plan {
+            Plan::Skip => Verdict::Skipped,
+            Plan::Fail(kind, left) => {
+                Verdict::Failed(io::Error::new(kind, format!("planned failure of {operation:?}")), left)
+            }
+        }
     }
 
     fn used(&self) -> u64 {
@@ -446,20 +567,26 @@ impl State {
 }
 
 impl NameChange {
-    /// Applies the change where it still makes sense: what it builds on may be lost.
-    fn apply(self, names: &mut BTreeMap<String, FileRef>) {
+    /// The name that is there after the change, or is not any more.
+    fn name(&self) -> &str {
+        match self {
+            NameChange::Create(name, _) | NameChange::Rename(_, name) | NameChange::Remove(name) => name,
+        }
+    }
+
+    /// Applies the change where it still makes sense: what it builds on may be lost. `keeps_old` leaves the names that should go.
+    fn apply(self, names: &mut BTreeMap<String, FileRef>, keeps_old: bool) {
+        let mut take = |name: &str| if keeps_old { names.get(name).cloned() } else { names.remove(name) };
         match self {
             NameChange::Create(name, file) => {
                 names.insert(name, file);
             }
             NameChange::Rename(from, to) => {
-                if let Some(file) = names.remove(&from) {
+                if let Some(file) = take(&from) {
                     names.insert(to, file);
                 }
             }
-            NameChange::Remove(name) => {
-                names.remove(&name);
-            }
+            NameChange::Remove(name) => drop(take(&name)),
         }
     }
 }
@@ -490,53 +617,18 @@ impl SimFile {
         self.pending.push(Pending::Write(offset, data.to_vec()));
     }
 
-    fn crash(&mut self, rng: &mut StdRng) {
-        let pending = std::mem::take(&mut self.pending);
-        if !pending.is_empty() {
-            match rng.random_range(0..4) {
-                0 => {}
-                1 => pending.iter().for_each(|change| change.apply(&mut self.durable)),
-                2 => self.crash_to_prefix(&pending, rng),
-                _ => self.crash_to_sectors(&pending, rng),
-            }
-        }
-        self.live = self.durable.clone();
+    /// Makes what is pending durable.
+    fn sync(&mut self) {
+        self.pending.iter().for_each(|change| change.apply(&mut self.durable));
     }
 
-    /// Keeps a prefix of the changes, and a prefix of the bytes of the one after it.
-    fn crash_to_prefix(&mut self, pending: &[Pending], rng: &mut StdRng) {
-        let kept = rng.random_range(0..pending.len());
-        pending[..kept].iter().for_each(|change| change.apply(&mut self.durable));
-        if let Pending::Write(offset, data) = &pending[kept] {
-            let bytes = rng.random_range(0..=data.len());
-            write_into(&mut self.durable, *offset as usize, &data[..bytes]);
-        }
-    }
-
-    /// Keeps of each sector one of the versions written to it, and of the length one of those it had.
-    fn crash_to_sectors(&mut self, pending: &[Pending], rng: &mut StdRng) {
-        let mut versions: BTreeMap<u64, Vec<(u64, &[u8])>> = BTreeMap::new();
-        let mut lengths = vec![self.durable.len() as u64];
-        for change in pending {
-            lengths.push(change.len_after(lengths[lengths.len() - 1]));
-            let Pending::Write(offset, data) = change else { continue };
-            let (mut at, mut rest) = (*offset, data.as_slice());
-            while !rest.is_empty() {
-                let step = (SECTOR - at % SECTOR).min(rest.len() as u64);
-                let (piece, after) = rest.split_at(step as usize);
-                versions.entry(at / SECTOR).or_default().push((at, piece));
-                (at, rest) = (at + step, after);
-            }
-        }
-        for writes in versions.values() {
-            let kept = rng.random_range(0..=writes.len());
-            for (offset, piece) in &writes[..kept] {
-                write_into(&mut self.durable, *offset as usize, piece);
-            }
-        }
-        // The inode is written by itself: any of the lengths may be the durable one.
-        let len = lengths[rng.random_range(0..lengths.len())];
-        self.durable.resize(len as usize, 0);
+    /// Makes durable what is pending beyond what the file had.
+    fn sync_extension(&mut self) {
+        let len = self.durable.len();
+        let old = self.durable.clone();
+        self.sync();
+        let kept = len.min(self.durable.len());
+        self.durable[..kept].copy_from_slice(&old[..kept]);
     }
 }
 

@@ -93,9 +93,9 @@ impl LogFile {
     fn publish(disk: &dyn Disk, file: Arc<dyn DiskFile>, from: &str, header: &mut FileHeader) -> io::Result<LogFile> {
         let name = file_name(header.place.seq);
         file.write_at(&header.encode(), 0)?;
-        file.sync()?;
+        file.sync().map_err(sync_failed)?;
         disk.rename(from, &name)?;
-        disk.sync_dir()?;
+        disk.sync_dir().map_err(sync_failed)?;
         let len = file.len()?;
         Ok(LogFile::new(header.place, name, file, len))
     }
@@ -221,6 +221,11 @@ impl LogFile {
         let raw = expand(footer.codec, stored, footer.index_raw as usize).map_err(damage)?;
         FileEffects::decode(&raw, self.place.seq).map_err(damage)
     }
+}
+
+/// A failed sync is never survived, also one that says the disk is full: what it left behind is unknown.
+fn sync_failed(error: io::Error) -> io::Error {
+    io::Error::other(format!("sync: {error}"))
 }
 
 /// The name under which a file is prepared.

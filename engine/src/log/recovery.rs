@@ -140,6 +140,10 @@ fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
         }
         None if fresh && found.garbage_end == found.end => {
             let mut scan = scan(&before, &before_header)?;
+            // All of it was synced before the later file was made: nothing of it can be a torn tail.
+            if scan.last_lsn.saturating_add(1) != header.first_lsn || scan.chain != header.chain {
+                return Err(Damage("commit group cannot be read, and is synced").at(&before.name, scan.end));
+            }
             if before.footer()?.is_some() {
                 // Half a seal: it is wiped out before the file is written to again.
                 scan.garbage_end = before.len();
@@ -210,15 +214,11 @@ fn settle(
             || is_temporary(name)
             || parse_file_name(name).is_some_and(|seq| seq < newest.file.place.seq && !is_ours(seq))
     };
-    let mut removed = false;
     for name in names.iter().filter(surplus) {
         disk.remove_if_there(name)?;
-        removed = true;
     }
-    if removed {
-        disk.sync_dir()?;
-    }
-    Ok(())
+    // Names that were found here may not be durable either: a process that ended left them so.
+    Ok(disk.sync_dir()?)
 }
 
 /// The spare files, without those that are too many or that a crash left half made: these are deleted.

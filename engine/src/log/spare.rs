@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::disk::is_full;
+use crate::disk::{DiskFile, is_full};
 
 use super::error::Result;
 use super::file::LogFile;
@@ -51,7 +51,7 @@ impl Shared {
             freed += len;
         }
         if freed > 0 {
-            self.disk.sync_dir()?;
+            self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))?;
         }
         Ok(freed)
     }
@@ -74,26 +74,32 @@ impl Shared {
         self.disk.remove_if_there(&file.name).map_err(|error| (file, error))
     }
 
-    /// Sees to it that there is a spare, where spares are wanted: a file of zeros. A disk that is too full for it is no error.
+    /// Sees to it that there is a spare, where spares are wanted: a file of zeros. A disk that is too full for it is no error;
+    /// one that cannot sync it is not trusted with anything else.
     pub(crate) fn keep_reserve(&self) -> Result<()> {
         if self.options.spare_files == 0 || !self.spares.lock().is_empty() {
             return Ok(());
         }
         let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
         let name = spare_name(number);
-        let Err(error) = self.make_spare(&name) else {
-            self.spares.lock().insert(number);
-            return Ok(());
-        };
-        // What was written of it takes space that others need.
-        let removed = self.disk.remove_if_there(&name);
-        if is_full(&error) { Ok(removed?) } else { Err(error.into()) }
+        match self.make_spare(&name) {
+            Ok(file) => {
+                let synced = file.sync().and_then(|()| self.disk.sync_dir());
+                synced.map_err(|error| self.poison(format!("sync of a spare file: {error}")))?;
+                self.spares.lock().insert(number);
+                Ok(())
+            }
+            Err(error) => {
+                // What was written of it takes space that others need.
+                let removed = self.disk.remove_if_there(&name);
+                if is_full(&error) { Ok(removed?) } else { Err(error.into()) }
+            }
+        }
     }
 
-    fn make_spare(&self, name: &str) -> io::Result<()> {
+    fn make_spare(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.disk.create(name)?;
         file.prefill(self.options.file_bytes)?;
-        file.sync()?;
-        self.disk.sync_dir()
+        Ok(file)
     }
 }

@@ -1,21 +1,27 @@
 //! What the log must do, as simply as it can be said: a map per group, and a history of all states.
 //!
-//! The model checks itself against nothing of the engine's code: it applies batches to plain maps. A driver feeds the same
-//! batches to both, and after a crash asks whether what was recovered is one of the states of the history, at or after
-//! the last one that was acknowledged as synced.
-#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)] // shared by test binaries that use parts of it
+//! The model checks itself against nothing of the engine's code: it applies batches to plain maps. A [`Driver`] feeds the same
+//! batches to both, and follows what is answered in a [`History`]. After a crash it asks whether what was recovered is one
+//! of the states of the history, at or after the last one that was acknowledged as synced ([`check`] has all that must
+//! hold). [`each_crash`] goes through every crash that is possible.
+#![allow(dead_code, unreachable_pub, unused_imports, missing_docs, clippy::unwrap_used)] // shared by test binaries that use parts of it
+
+pub mod cases;
+pub mod check;
+pub mod driver;
+pub mod outcomes;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::disk::{Disk, SimDisk};
-use engine::log::{
-    Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter, OnDone, RecoveryReport, Result,
-};
-use parking_lot::Mutex;
+use engine::disk::SimDisk;
+use engine::log::{GroupId, LogBatch, LogEngine, LogOptions, LogWriter, RecoveryReport, Result};
 use rand::Rng;
 use rand::rngs::StdRng;
+
+pub use check::{After, History, Violation};
+pub use driver::Driver;
+pub use outcomes::{each_crash, fingerprint};
 
 /// One change, in a form that both sides understand.
 #[derive(Clone, Debug)]
@@ -38,6 +44,9 @@ pub struct ModelGroup {
 /// All groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State(pub BTreeMap<u64, ModelGroup>);
+
+/// What an observer can see of all groups.
+pub type Observed = BTreeMap<u64, Seen>;
 
 /// What an observer can see of a group.
 #[derive(Clone, PartialEq, Eq)]
@@ -114,7 +123,7 @@ impl State {
         Some(())
     }
 
-    pub fn seen(&self) -> BTreeMap<u64, Seen> {
+    pub fn seen(&self) -> Observed {
         let seen = |group: &ModelGroup| {
             let first = group.entries.keys().next().copied().unwrap_or(group.floor.max(1));
             let last = group.entries.keys().next_back().copied().unwrap_or(first - 1);
@@ -125,127 +134,24 @@ impl State {
     }
 }
 
+/// Opens the log on a disk, to be driven by hand.
+pub fn open(disk: &SimDisk, options: &LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport)> {
+    LogEngine::open_driven(disk.session(), options.clone())
+}
+
 /// Everything an observer can read from the engine.
-pub fn observe(engine: &LogEngine) -> Result<BTreeMap<u64, Seen>> {
+pub fn observe(engine: &LogEngine) -> Result<Observed> {
     let mut out = BTreeMap::new();
     for id in engine.groups() {
         let bounds = engine.bounds(id).unwrap();
         let entries = engine.entries(id, bounds.first, bounds.last + 1, usize::MAX)?;
-        assert_eq!(entries.len() as u64, bounds.last + 1 - bounds.first);
         for (index, entry) in (bounds.first..).zip(&entries) {
-            assert_eq!(engine.entry(id, index)?, entry);
+            assert_eq!(engine.entry(id, index)?, entry, "invariant 5: entry {index} of {id:?}, alone and in a row");
         }
         let keys = engine.scan(id)?.into_iter().map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
         out.insert(id.0, Seen { first: bounds.first, last: bounds.last, entries, keys });
     }
     Ok(out)
-}
-
-/// What became of a submitted batch.
-type Fates = Arc<Mutex<Vec<(Vec<Change>, Durability, Result<()>)>>>;
-
-/// Engine and model side by side.
-pub struct Driver {
-    pub disk: Arc<SimDisk>,
-    pub options: LogOptions,
-    pub engine: LogEngine,
-    pub writer: LogWriter,
-    /// All states, oldest first; batches whose fate is unknown are in it as if they had been written.
-    pub history: Vec<State>,
-    /// The state that is acknowledged as synced, by its place in the history.
-    pub synced: usize,
-    /// The state that is acknowledged.
-    pub current: usize,
-    fates: Fates,
-}
-
-impl Driver {
-    pub fn new(options: LogOptions) -> Driver {
-        Driver::on(SimDisk::new(), options)
-    }
-
-    pub fn on(disk: Arc<SimDisk>, options: LogOptions) -> Driver {
-        let (engine, writer, _) = LogEngine::open_driven(disk.session(), options.clone()).unwrap();
-        Driver {
-            disk,
-            options,
-            engine,
-            writer,
-            history: vec![State::default()],
-            synced: 0,
-            current: 0,
-            fates: Fates::default(),
-        }
-    }
-
-    /// Queues a batch; its fate is known after a turn.
-    pub fn submit(&mut self, changes: Vec<Change>, durability: Durability) {
-        let fates = self.fates.clone();
-        let batch = batch_of(&changes);
-        let kept = changes.clone();
-        let done: OnDone = Box::new(move |outcome| fates.lock().push((kept, durability, outcome.map(drop))));
-        if let Err(error) = self.engine.submit_with(batch, durability, done) {
-            self.fates.lock().push((changes, durability, Err(error)));
-        }
-    }
-
-    /// Lets the writer work, and follows in the model. Panics where the two disagree about what is a valid batch.
-    pub fn turn(&mut self) {
-        self.writer.turn();
-        for (changes, durability, outcome) in std::mem::take(&mut *self.fates.lock()) {
-            let latest = &self.history[self.history.len() - 1];
-            let after = latest.after(&changes);
-            match outcome {
-                Ok(()) => {
-                    let after = after.unwrap_or_else(|| panic!("accepted {changes:?} after {latest:?}"));
-                    self.history.push(after);
-                    self.current = self.history.len() - 1;
-                    if durability == Durability::Synced {
-                        self.synced = self.current;
-                    }
-                }
-                Err(LogError::Gap { .. } | LogError::Compacted { .. }) => {
-                    assert!(after.is_none(), "refused {changes:?} after {latest:?}");
-                }
-                Err(LogError::Poisoned(_)) => self.history.extend(after),
-                Err(LogError::NoSpace(_) | LogError::Busy) => {}
-                Err(other) => panic!("{other}"),
-            }
-        }
-    }
-
-    /// The engine shows exactly the acknowledged state.
-    pub fn check_live(&self) {
-        assert_eq!(observe(&self.engine).unwrap(), self.history[self.current].seen());
-    }
-
-    /// Power loss and reopen. An error names what does not hold.
-    pub fn crash(&mut self, seed: u64) -> std::result::Result<RecoveryReport, String> {
-        self.disk.crash(seed);
-        self.reopen()
-    }
-
-    /// Opens again what is on the disk, and looks for it in the history.
-    pub fn reopen(&mut self) -> std::result::Result<RecoveryReport, String> {
-        let session: Arc<dyn Disk> = self.disk.session();
-        let (engine, writer, report) =
-            LogEngine::open_driven(session, self.options.clone()).map_err(|e| format!("open: {e}"))?;
-        self.engine = engine;
-        self.writer = writer;
-        self.fates.lock().clear();
-        let seen = observe(&self.engine).map_err(|error| format!("read: {error}"))?;
-        let found = self.history.iter().rposition(|state| state.seen() == seen);
-        let Some(found) = found else { return Err(format!("recovered no state that ever was: {seen:?}")) };
-        // Equal states may stand at several places: the newest is meant.
-        if found < self.synced {
-            return Err(format!("recovered state {found}, but {} is synced", self.synced));
-        }
-        self.history.truncate(found + 1);
-        self.current = found;
-        // What recovery kept, it made durable.
-        self.synced = found;
-        Ok(report)
-    }
 }
 
 /// Small files and blocks, so that little work reaches every path.

@@ -1,0 +1,252 @@
+//! Small histories, each of which makes the log do one thing in all its steps: append, seal and rotate, recycle, purge, stop.
+//!
+//! A case prepares a log and then takes its steps; a test breaks the steps off wherever it likes. The groups that are written stay
+//! within a few sectors, so that every crash between two syncs can be gone through. Whatever the log learns to do besides
+//! gets a case of its own here, and with it every crash, failing call and planted bug that the tests know.
+
+use bytes::Bytes;
+use engine::disk::Disk;
+use engine::log::{Durability, LogOptions};
+
+use super::{Change, Driver, small_options};
+
+/// A small history.
+pub struct Case {
+    pub name: &'static str,
+    pub options: LogOptions,
+    /// Makes the log that the steps are taken on. All of it is durable.
+    pub prepare: fn(&mut Driver),
+    pub steps: &'static [fn(&mut Driver)],
+    /// Whether the steps did what the case is there for.
+    pub did: fn(&Driver) -> bool,
+}
+
+impl Case {
+    /// The log before the steps.
+    pub fn prepared(&self) -> Driver {
+        let mut driver = Driver::new(self.options.clone());
+        (self.prepare)(&mut driver);
+        driver
+    }
+
+    /// Takes the steps.
+    pub fn run(&self, driver: &mut Driver) {
+        self.steps.iter().for_each(|step| step(driver));
+    }
+
+    /// How many changes the disk sees in the steps when nothing disturbs them; proves that they do what they are meant to.
+    pub fn changes(&self, prepared: &Driver) -> u64 {
+        let mut driver = prepared.fork();
+        let before = driver.disk.changes();
+        self.run(&mut driver);
+        driver.check_live();
+        assert!((self.did)(&driver), "{}: {:?}", self.name, names(&driver));
+        driver.disk.changes() - before
+    }
+}
+
+/// All cases.
+pub fn cases() -> Vec<Case> {
+    let plain = options(512);
+    let case =
+        |name, options: &LogOptions, prepare, steps, did| Case { name, options: options.clone(), prepare, steps, did };
+    let packed = options(8);
+    let paged = options(4096);
+    let zeros = LogOptions { prefill_bytes: 16 << 10, ..options(512) };
+    let spares = |count| LogOptions { spare_files: count, ..options(512) };
+    let recycling = |align| LogOptions { spare_files: 3, ..options(align) };
+    vec![
+        case("append, packed", &packed, nothing, APPENDS, appended),
+        case("append into new space", &plain, nothing, APPENDS, appended),
+        case("append into zeros", &zeros, nothing, APPENDS, appended),
+        case("append, by pages", &paged, nothing, APPENDS, appended),
+        case("rotate", &plain, nearly_full, ROTATION, |driver| has(driver, 2)),
+        case("rotate with zeros", &zeros, nearly_full, ROTATION, |driver| has(driver, 2)),
+        case("recycle, packed", &recycling(8), spares_of_old_files, ROTATION, |driver| has(driver, 5)),
+        case("recycle", &recycling(512), spares_of_old_files, ROTATION, |driver| has(driver, 5)),
+        case("recycle, by pages", &recycling(4096), spares_of_old_files, ROTATION, |driver| has(driver, 5)),
+        case("purge", &spares(0), old_files, PURGES, |driver| !has(driver, 1) && !has(driver, 2)),
+        case("purge, keeping spares", &spares(2), old_files, PURGES, |driver| {
+            !has(driver, 1) && spare_count(driver) == 2
+        }),
+        case("purge from the middle", &spares(1), pinned_file, PURGES, |driver| has(driver, 1) && !has(driver, 2)),
+        case("stop", &plain, nothing, STOP, appended),
+    ]
+}
+
+/// The one of that name.
+pub fn case(name: &str) -> Case {
+    cases().into_iter().find(|case| case.name == name).unwrap()
+}
+
+/// No cache: reads go to the disk. Nothing is compressed, so that bytes stay where they are.
+fn options(align_bytes: u64) -> LogOptions {
+    LogOptions {
+        align_bytes,
+        prefill_bytes: 0,
+        compress_from: usize::MAX,
+        cache_bytes: 0,
+        spare_files: 0,
+        ..small_options()
+    }
+}
+
+/// Queues a batch and lets the writer work.
+pub fn does(driver: &mut Driver, changes: Vec<Change>, durability: Durability) {
+    driver.submit(changes, durability);
+    driver.turn();
+}
+
+/// Bytes that depend on group, index and length alone, and do not repeat themselves.
+pub fn entry(group: u64, index: u64, len: usize) -> Bytes {
+    let mut state = (group << 40) + (index << 20) + len as u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+pub fn append(group: u64, first: u64, lens: &[usize]) -> Change {
+    let entries = (first..).zip(lens).map(|(index, len)| entry(group, index, *len)).collect();
+    Change::Append { group, first, entries }
+}
+
+pub fn put(group: u64, key: &str, value: &str) -> Change {
+    Change::Put { group, key: key.as_bytes().to_vec(), value: value.as_bytes().to_vec() }
+}
+
+fn delete(group: u64, key: &str) -> Change {
+    Change::Delete { group, key: key.as_bytes().to_vec() }
+}
+
+fn compact(group: u64, first_kept: u64) -> Change {
+    Change::Compact { group, first_kept }
+}
+
+fn names(driver: &Driver) -> Vec<String> {
+    Disk::list(driver.disk.as_ref()).unwrap_or_default()
+}
+
+fn has(driver: &Driver, seq: u64) -> bool {
+    names(driver).contains(&format!("{seq:016}.log"))
+}
+
+fn spare_count(driver: &Driver) -> usize {
+    names(driver).iter().filter(|name| name.ends_with(".spare")).count()
+}
+
+fn appended(driver: &Driver) -> bool {
+    driver.history.len() > 1
+}
+
+fn nothing(_: &mut Driver) {}
+
+use Durability::{Buffered, Synced};
+
+/// Group 9 fills what is left of a file, and has `count` entries then.
+fn fill(driver: &mut Driver, count: u64) {
+    does(driver, vec![append(9, count, &[60_000])], Synced);
+}
+
+/// A file with room for one more small commit group.
+fn nearly_full(driver: &mut Driver) {
+    does(driver, vec![append(1, 1, &[50]), put(1, "k", "old")], Synced);
+    fill(driver, 1);
+}
+
+/// Purges until nothing is left to do.
+fn purge_all(driver: &mut Driver) {
+    for _ in 0..60 {
+        let report = driver.purge().unwrap();
+        if !report.more && report.freed == 0 {
+            return;
+        }
+    }
+    panic!("purge does not come to an end");
+}
+
+/// Spares with commit groups of earlier files at all places, and a nearly full file 4.
+fn spares_of_old_files(driver: &mut Driver) {
+    let mut last = 0;
+    while !has(driver, 3) {
+        last += 1;
+        does(driver, vec![append(9, last, &[300])], Synced);
+    }
+    does(driver, vec![compact(9, last + 1)], Synced);
+    purge_all(driver);
+    assert_eq!(spare_count(driver), 3, "{:?}", names(driver));
+    while !has(driver, 4) {
+        last += 1;
+        does(driver, vec![append(9, last, &[9000])], Synced);
+    }
+    does(driver, vec![compact(9, last + 1), append(1, 1, &[50]), put(1, "k", "old")], Synced);
+    fill(driver, last + 1);
+    purge_all(driver);
+}
+
+/// Three files: of the first little lives, the second undoes some of what the first says.
+fn old_files(driver: &mut Driver) {
+    does(
+        driver,
+        vec![append(1, 1, &[40, 50, 60]), put(1, "k", "old"), append(2, 1, &[30]), put(3, "k", "live")],
+        Synced,
+    );
+    fill(driver, 1);
+    fill(driver, 2);
+    does(driver, vec![delete(1, "k"), compact(1, 2), Change::Remove { group: 2 }, append(4, 7, &[20])], Synced);
+    fill(driver, 3);
+    does(driver, vec![compact(9, 4), append(5, 1, &[10])], Synced);
+}
+
+/// The same, but most of the first file lives on.
+fn pinned_file(driver: &mut Driver) {
+    does(driver, vec![append(1, 1, &[40, 50, 60]), put(1, "k", "old"), append(8, 1, &[60_000])], Synced);
+    fill(driver, 1);
+    does(driver, vec![delete(1, "k"), append(1, 2, &[20]), append(4, 7, &[20])], Synced);
+    fill(driver, 2);
+    does(driver, vec![compact(9, 3), append(1, 2, &[33])], Synced);
+}
+
+/// Two batches between syncs, with overwritten entries, a compaction, and a group that is removed and made again.
+const APPENDS: &[fn(&mut Driver)] = &[
+    |driver| does(driver, vec![append(1, 1, &[120, 90]), put(1, "k", "one")], Buffered),
+    |driver| does(driver, vec![append(1, 2, &[200]), append(2, 5, &[50])], Buffered),
+    |driver| does(driver, vec![compact(1, 2), delete(1, "k")], Synced),
+    |driver| does(driver, vec![append(2, 6, &[300, 10]), Change::Remove { group: 1 }], Buffered),
+    |driver| does(driver, vec![append(1, 1, &[77]), put(1, "k", "two")], Buffered),
+    |driver| does(driver, vec![compact(2, 7)], Synced),
+];
+
+/// The file is full after the first batch; the next file is used at once.
+const ROTATION: &[fn(&mut Driver)] = &[
+    |driver| does(driver, vec![append(1, 2, &[150]), put(1, "k", "new")], Buffered),
+    |driver| does(driver, vec![append(1, 2, &[160]), delete(1, "k")], Buffered),
+    |driver| does(driver, vec![append(1, 3, &[170, 20]), put(2, "k", "new")], Synced),
+    |driver| does(driver, vec![append(1, 4, &[180]), compact(1, 2)], Buffered),
+    |driver| does(driver, vec![put(2, "k", "newest")], Synced),
+];
+
+fn purge(driver: &mut Driver) {
+    // Errors are those of the disk; what matters is what they leave behind.
+    let _ = driver.purge();
+}
+
+/// Purge to its end, with a batch in between that touches what is moved.
+const PURGES: &[fn(&mut Driver)] = &[
+    purge,
+    purge,
+    |driver| does(driver, vec![append(1, 4, &[25]), put(3, "k", "newer")], Buffered),
+    purge,
+    purge,
+    purge,
+    |driver| does(driver, vec![compact(1, 3), append(2, 1, &[15])], Synced),
+    purge,
+    purge,
+    purge,
+    purge,
+    purge,
+];
+
+const STOP: &[fn(&mut Driver)] =
+    &[|driver| does(driver, vec![append(1, 1, &[900]), put(1, "k", "one")], Buffered), Driver::stop];

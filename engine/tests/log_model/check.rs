@@ -1,0 +1,340 @@
+//! What must hold, by number, and how it is told what does not.
+//!
+//! A [`History`] is what the log was told and what it answered. [`History::judge`] takes what an observer sees and finds its place in
+//! it, or names the invariant that is broken. [`recovered`] opens a log that a crash left, in all the ways that must
+//! come to the same end.
+//!
+//! 1. A batch acknowledged as synced survives power loss.
+//! 2. A batch is there whole or not at all.
+//! 3. What is recovered is a prefix of the log's order.
+//! 4. What was compacted, overwritten, deleted or removed does not come back.
+//! 5. A byte that is returned is the byte that was written.
+//! 6. What is acknowledged is there, live and after a restart of the process.
+//! 7. The entries of a group are consecutive, and a batch that would break that is refused.
+//! 8. Purge changes nothing that can be seen.
+//! 9. No file goes before its replacement is durable.
+//! 10. After a failed sync nothing is acknowledged as synced until the log is reopened.
+//! 11. A write that failed leaves no trace that can be seen.
+//! 12. Recovery cuts off no more than it says; a crash is never taken for damage.
+//! 13. Recovery comes to the same end each time, needs no space, and never panics.
+//! 14. A read returns the right entry or a typed error, whatever is purged meanwhile.
+//! 15. Batches are acknowledged in the order of the log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use engine::disk::{Disk, SimDisk};
+use engine::log::{LogEngine, LogError, LogOptions, LogWriter, RecoveryReport};
+
+use super::{Change, Observed, Seen, State, observe, open};
+
+/// Something that does not hold.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The number of what is broken.
+    pub invariant: u8,
+    pub what: String,
+}
+
+impl Violation {
+    pub fn new(invariant: u8, what: impl Into<String>) -> Violation {
+        Violation { invariant, what: what.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invariant {}: {}", self.invariant, self.what)
+    }
+}
+
+impl fmt::Debug for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What happened to the log before it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// At most the end of the process: all that was acknowledged is there.
+    Process,
+    /// A power loss: all that was acknowledged as synced is there.
+    Crash,
+}
+
+/// What the log was told, and what it answered. Dereferences to all states, oldest first; batches whose fate is unknown are in it
+/// as if they had been written.
+#[derive(Clone)]
+pub struct History {
+    states: Vec<State>,
+    /// The batch that led to each state but the first.
+    batches: Vec<Vec<Change>>,
+    /// All batches there ever were, also those that a crash took back.
+    told: Vec<Vec<Change>>,
+    /// Batches that found no space, and the state that they met.
+    refused: Vec<(usize, Vec<Change>)>,
+    /// The state that is acknowledged as synced, by its place.
+    pub synced: usize,
+    /// The state that is acknowledged.
+    pub current: usize,
+    /// Whether purge did something since the last batch.
+    pub purged: bool,
+}
+
+impl Deref for History {
+    type Target = [State];
+
+    fn deref(&self) -> &[State] {
+        &self.states
+    }
+}
+
+impl History {
+    pub fn new() -> History {
+        History {
+            states: vec![State::default()],
+            batches: Vec::new(),
+            told: Vec::new(),
+            refused: Vec::new(),
+            synced: 0,
+            current: 0,
+            purged: false,
+        }
+    }
+
+    pub fn latest(&self) -> &State {
+        &self.states[self.states.len() - 1]
+    }
+
+    /// A batch that was written, or may have been, and the state after it.
+    pub fn push(&mut self, batch: Vec<Change>, after: State) {
+        self.told.push(batch.clone());
+        self.batches.push(batch);
+        self.states.push(after);
+        self.purged = false;
+    }
+
+    /// A batch that found no space.
+    pub fn refuse(&mut self, batch: Vec<Change>) {
+        self.told.push(batch.clone());
+        self.refused.push((self.states.len() - 1, batch));
+    }
+
+    /// What was recovered is all there is now; recovery made it durable.
+    pub fn rewind(&mut self, found: usize) {
+        self.states.truncate(found + 1);
+        self.batches.truncate(found);
+        self.refused.clear();
+        (self.current, self.synced) = (found, found);
+    }
+
+    fn floor(&self, after: After) -> usize {
+        match after {
+            After::Process => self.current,
+            After::Crash => self.synced,
+        }
+    }
+
+    /// The newest state that looks like what was seen.
+    pub fn judge(&self, seen: &Observed, after: After) -> Result<usize, Violation> {
+        let floor = self.floor(after);
+        // Equal states may stand at several places: the newest is meant.
+        let found = self.states.iter().rposition(|state| state.seen() == *seen);
+        match found.filter(|found| *found >= floor) {
+            Some(found) => Ok(found),
+            None => Err(self.explain(seen, found, after)),
+        }
+    }
+
+    /// What a running log shows is what it acknowledged, no more and no less.
+    pub fn judge_live(&self, seen: &Observed) -> Result<(), Violation> {
+        if self.states[self.current].seen() == *seen {
+            return Ok(());
+        }
+        let found = self.judge(seen, After::Process)?;
+        let what = format!("state {found} is shown, only {} was acknowledged", self.current);
+        Err(Violation::new(11, what))
+    }
+
+    fn explain(&self, seen: &Observed, found: Option<usize>, after: After) -> Violation {
+        let floor = self.floor(after);
+        let wanted = self.states[floor].seen();
+        let text =
+            format!("after {after:?}, {floor} of {} must be there\n seen {seen:?}\n want {wanted:?}", self.len());
+        let violation = |invariant| Violation::new(invariant, text.clone());
+        if let Some(group) = seen.iter().find(|(_, seen)| seen.last + 1 - seen.first != seen.entries.len() as u64) {
+            return Violation::new(7, format!("group {group:?}"));
+        }
+        if let Some(strange) = self.never_written(seen) {
+            return Violation::new(5, format!("{strange} was never written\n{text}"));
+        }
+        if self.purged && floor + 1 == self.len() {
+            return violation(8);
+        }
+        let (shown, later) = (items(seen), &self.states[floor..]);
+        let later: Vec<BTreeSet<Item>> = later.iter().map(|state| items(&state.seen())).collect();
+        // Something that no state shows which may be there; or lacks what all of them show.
+        let back = shown.iter().any(|item| later.iter().all(|state| !state.contains(item)));
+        let gone = later[0].iter().any(|item| !shown.contains(item) && later.iter().all(|state| state.contains(item)));
+        if found.is_some() {
+            return violation(match after {
+                After::Process => 6,
+                After::Crash => {
+                    if back {
+                        4
+                    } else {
+                        1
+                    }
+                }
+            });
+        }
+        let refused = |(at, batch): &(usize, Vec<Change>)| self.states[*at].after(batch).map(|state| state.seen());
+        if self.refused.iter().any(|one| refused(one).is_some_and(|state| state == *seen)) {
+            return violation(11);
+        }
+        if (0..self.batches.len()).any(|at| self.is_part(at, seen)) {
+            return violation(2);
+        }
+        violation(if back {
+            4
+        } else if gone {
+            1
+        } else {
+            3
+        })
+    }
+
+    /// An entry or a value that no batch brought.
+    fn never_written(&self, seen: &Observed) -> Option<String> {
+        let changes = || self.told.iter().flatten();
+        for (id, shown) in seen {
+            for (index, entry) in (shown.first..).zip(&shown.entries) {
+                let brought = |change: &Change| match change {
+                    Change::Append { group, first, entries } => {
+                        let at = index.checked_sub(*first).and_then(|at| entries.get(at as usize));
+                        group == id && at.is_some_and(|at| at == entry)
+                    }
+                    _ => false,
+                };
+                if !changes().any(brought) {
+                    return Some(format!("entry {index} of group {id}"));
+                }
+            }
+            for (name, shown) in &shown.keys {
+                let set = |change: &Change| match change {
+                    Change::Put { group, key, value } => group == id && key == name && value == shown,
+                    _ => false,
+                };
+                if !changes().any(set) {
+                    return Some(format!("key {name:?} of group {id}"));
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether this is what a batch would leave of which only some changes happened.
+    fn is_part(&self, at: usize, seen: &Observed) -> bool {
+        let batch = &self.batches[at];
+        let some = 1..(1u32 << batch.len().min(10)) - 1;
+        some.into_iter().any(|subset| {
+            let kept = batch.iter().enumerate().filter(|(bit, _)| subset & (1 << bit) != 0);
+            let changes: Vec<Change> = kept.map(|(_, change)| change.clone()).collect();
+            self.states[at].after(&changes).is_some_and(|state| state.seen() == *seen)
+        })
+    }
+}
+
+/// A group's entry or key as it is shown: the group, the index or the key, and the bytes.
+type Item = (u64, Result<u64, Vec<u8>>, Vec<u8>);
+
+fn items(seen: &Observed) -> BTreeSet<Item> {
+    let of_group = |(id, seen): (&u64, &Seen)| {
+        let entries = (seen.first..).zip(&seen.entries).map(|(index, entry)| (*id, Ok(index), entry.to_vec()));
+        let keys = seen.keys.iter().map(|(key, value)| (*id, Err(key.clone()), value.clone()));
+        entries.chain(keys).collect::<Vec<Item>>()
+    };
+    seen.iter().flat_map(of_group).collect()
+}
+
+/// A log that was opened, and its place in the history.
+pub struct Recovered {
+    pub engine: LogEngine,
+    pub writer: LogWriter,
+    pub report: RecoveryReport,
+    pub found: usize,
+}
+
+/// Opens what is on the disk and checks it: that a full disk does not keep it from being opened, that opening it again changes
+/// nothing, that what recovery changes is what it reports, and that what it found is a state of the history.
+pub fn recovered(
+    disk: &Arc<SimDisk>,
+    options: &LogOptions,
+    history: &History,
+    after: After,
+) -> Result<Recovered, Violation> {
+    let twin = disk.fork();
+    twin.set_capacity(Some(twin.used()));
+    let (first, _) = opened(&twin, options)?;
+    let (second, report) = opened(&twin, options)?;
+    if first != second || report.truncated_bytes > 0 {
+        return Err(Violation::new(13, format!("opened twice: {first:?}, then {second:?}, {report:?}")));
+    }
+    let before = logs(disk);
+    let (engine, writer, report) = open(disk, options).map_err(refusal)?;
+    check_report(&before, &logs(disk), &report)?;
+    let seen = observe(&engine).map_err(refusal)?;
+    if seen != first {
+        return Err(Violation::new(13, format!("on a full disk {first:?}, with space {seen:?}")));
+    }
+    let found = history.judge(&seen, after)?;
+    Ok(Recovered { engine, writer, report, found })
+}
+
+/// The same in short: what is found when the log is opened, once.
+pub fn glance(disk: &SimDisk, options: &LogOptions, history: &History, after: After) -> Result<usize, Violation> {
+    history.judge(&opened(disk, options)?.0, after)
+}
+
+fn opened(disk: &SimDisk, options: &LogOptions) -> Result<(Observed, RecoveryReport), Violation> {
+    let (engine, _writer, report) = open(disk, options).map_err(refusal)?;
+    Ok((observe(&engine).map_err(refusal)?, report))
+}
+
+/// What it means that a log cannot be opened or read after no more than a crash.
+pub fn refusal(error: LogError) -> Violation {
+    let invariant = match &error {
+        LogError::Missing { .. } | LogError::Misplaced { .. } => 9,
+        LogError::Corrupt { .. } => 12,
+        _ => 13,
+    };
+    Violation::new(invariant, error.to_string())
+}
+
+/// The content of all log files.
+fn logs(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
+    let names = Disk::list(disk).unwrap_or_default();
+    let logs = names.into_iter().filter(|name| name.ends_with(".log"));
+    logs.filter_map(|name| disk.content(&name).map(|content| (name, content))).collect()
+}
+
+/// Recovery changed no byte but those that it says it cut off.
+fn check_report(
+    before: &BTreeMap<String, Vec<u8>>,
+    after: &BTreeMap<String, Vec<u8>>,
+    report: &RecoveryReport,
+) -> Result<(), Violation> {
+    for (name, now) in after {
+        let Some(then) = before.get(name) else { continue };
+        let differs = then.iter().zip(now).position(|(then, now)| then != now);
+        let Some(at) = differs.or((then.len() != now.len()).then_some(then.len().min(now.len()))) else { continue };
+        let said = report.truncated_at.as_ref().is_some_and(|(file, from)| file == name && *from <= at as u64);
+        if !said || report.truncated_bytes == 0 {
+            return Err(Violation::new(12, format!("byte {at} of {name} was changed: {report:?}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,390 @@
+//! Real power loss: a process writes through the engine to an ext4 file system of its own, which is shut down under it in the
+//! middle of the work. What never left the page cache is gone then, as if the power had been. After each cut the file system is
+//! mounted again, the log opened and compared: nothing acknowledged as synced is lost, and no batch is half there.
+//!
+//! The file system lives in a file behind a loop device. `EXT4_IOC_SHUTDOWN` without flushing the journal stops it between two
+//! instructions; nothing reaches the loop device after that. The call has no safe wrapper in Rust, so a few lines of Python
+//! make it. Needs root, a loop device, `mkfs.ext4` and `python3`; without them the tests say so and do nothing, unless
+//! `CORTADO_POWER_CUTS=100` asks for a number of cuts: then what is missing is a failure.
+//!
+//! The same work on a disk whose sync does nothing must lose something: that the test finds it proves that it looks.
+
+#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
+
+#[path = "log_model/mod.rs"]
+mod log_model;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+use engine::disk::{Disk, DiskFile, RealDisk};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions};
+use log_model::cases::{entry, put};
+use log_model::{Change, State, batch_of, observe, small_options};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// How many cuts are made unless told otherwise.
+const CUTS: u64 = 5;
+/// A disk that syncs nothing loses something within so many cuts.
+const CARELESS_CUTS: u64 = 20;
+/// Whatever is waited for takes less.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Shuts down the file system that holds a directory, when told to.
+const CUTTER: &str = "
+import fcntl, os, struct, sys
+handle = os.open(sys.argv[1], os.O_RDONLY)
+print('ready', flush=True)
+sys.stdin.readline()
+EXT4_IOC_SHUTDOWN, NOLOGFLUSH = 0x8004587d, 2
+fcntl.ioctl(handle, EXT4_IOC_SHUTDOWN, struct.pack('I', NOLOGFLUSH))
+";
+
+// The work ------------------------------------------------------------------------------------------------------------
+
+/// Batch number `number` of the history, as the process of life `life` writes it. Four groups grow, are overwritten and
+/// compacted; one is removed and made again; one counts.
+fn batch(life: u64, number: u64) -> Vec<Change> {
+    let (group, turn) = (1 + number % 4, number / 4);
+    let entries = |group: u64, first: u64, count: u64| {
+        let len = |index: u64| 200 + (index * 37 + number * 101) as usize % 1500;
+        let entries = (first..first + count).map(|index| entry(group + 100 * life, index, len(index)));
+        Change::Append { group, first, entries: entries.collect() }
+    };
+    let overwrites = turn % 5 == 4;
+    let mut changes = vec![
+        put(10, "count", &number.to_string()),
+        put(group, "life", &life.to_string()),
+        if overwrites { entries(group, turn * 2, 3) } else { entries(group, turn * 2 + 1, 2) },
+    ];
+    if turn % 3 == 2 && turn > 10 {
+        changes.push(Change::Compact { group, first_kept: turn * 2 - 20 });
+    }
+    if number.is_multiple_of(49) {
+        changes.push(Change::Remove { group: 5 });
+    }
+    if number.is_multiple_of(7) {
+        changes.push(entries(5, number % 49 / 7 + 1, 1));
+    }
+    changes
+}
+
+/// Small files, so that they are sealed, purged and used again all the time.
+fn options(life: u64) -> LogOptions {
+    let prefill_bytes = if life.is_multiple_of(2) { 16 << 10 } else { 0 };
+    LogOptions { prefill_bytes, purge_threshold: 192 << 10, ..small_options() }
+}
+
+/// A build that forgets fdatasync.
+struct Careless(Arc<RealDisk>);
+
+struct CarelessFile(Arc<dyn DiskFile>);
+
+impl Disk for Careless {
+    fn open(&self, name: &str) -> std::io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(CarelessFile(self.0.open(name)?)))
+    }
+    fn create(&self, name: &str) -> std::io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(CarelessFile(self.0.create(name)?)))
+    }
+    fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> std::io::Result<()> {
+        self.0.remove(name)
+    }
+    fn list(&self) -> std::io::Result<Vec<String>> {
+        self.0.list()
+    }
+    fn sync_dir(&self) -> std::io::Result<()> {
+        self.0.sync_dir()
+    }
+}
+
+impl DiskFile for CarelessFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<()> {
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> std::io::Result<()> {
+        self.0.write_at(data, offset)
+    }
+    fn sync(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn len(&self) -> std::io::Result<u64> {
+        self.0.len()
+    }
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.0.set_len(len)
+    }
+}
+
+/// What the writing process is told, by its environment.
+const WORK: [&str; 4] = ["CORTADO_POWER_DIR", "CORTADO_POWER_LIFE", "CORTADO_POWER_FROM", "CORTADO_POWER_CARELESS"];
+
+/// The writing process. It is this program again, run for this test alone; without a directory to write to there is nothing to do.
+#[test]
+fn writing_process() {
+    let told = WORK.map(|name| std::env::var(name).ok());
+    let [Some(dir), Some(life), Some(from), Some(careless)] = told else { return };
+    let (life, from) = (life.parse().unwrap(), from.parse().unwrap());
+    let real = RealDisk::open(dir).unwrap();
+    let disk: Arc<dyn Disk> = if careless == "1" { Arc::new(Careless(real)) } else { real };
+    let (engine, _) = LogEngine::open(disk, options(life)).unwrap();
+    for number in from.. {
+        let synced = number % 3 == 0;
+        let durability = if synced { Durability::Synced } else { Durability::Buffered };
+        let report = move |outcome: engine::log::Result<engine::log::Lsn>| {
+            if synced && outcome.is_ok() {
+                println!("synced {number}");
+            }
+        };
+        if engine.submit_with(batch_of(&batch(life, number)), durability, Box::new(report)).is_err() {
+            return;
+        }
+        // Several are under way at once, but not without end.
+        if number % 8 == 0 && engine.write(LogBatch::new(), Durability::Buffered).is_err() {
+            return;
+        }
+        if number % 4 == 0 {
+            // What purge cannot do, because the power is gone, is nobody's loss.
+            let _ = engine.purge(Budget::default());
+        }
+    }
+}
+
+// The machine ---------------------------------------------------------------------------------------------------------
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// An ext4 file system in a file. Unmounted when dropped, also by a failing test.
+struct Volume {
+    image: PathBuf,
+    mount: PathBuf,
+    mounted: bool,
+    /// Goes after the file system was unmounted.
+    _dir: tempfile::TempDir,
+}
+
+impl Volume {
+    /// A new one, in memory where there is a place for that: its flushes cost nothing. An error says what is missing.
+    fn new() -> Result<Volume, String> {
+        if std::fs::metadata("/proc/self").map_err(|error| error.to_string())?.uid() != 0 {
+            return Err("needs root".to_owned());
+        }
+        run("python3", &["--version"])?;
+        let text = |error: std::io::Error| error.to_string();
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(text)?;
+        let (image, mount) = (dir.path().join("image"), dir.path().join("mount"));
+        std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).map_err(text)?;
+        std::fs::create_dir(&mount).map_err(text)?;
+        run("mkfs.ext4", &["-q", "-F", path(&image)])?;
+        let mut volume = Volume { image, mount, mounted: false, _dir: dir };
+        volume.mount()?;
+        Ok(volume)
+    }
+
+    fn mount(&mut self) -> Result<(), String> {
+        run("mount", &["-o", "loop", path(&self.image), path(&self.mount)])?;
+        self.mounted = true;
+        Ok(())
+    }
+
+    fn unmount(&mut self) -> Result<(), String> {
+        run("umount", &[path(&self.mount)])?;
+        self.mounted = false;
+        Ok(())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.mount.join("log")
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        if self.mounted && self.unmount().is_err() {
+            // Someone still holds it: it goes when they do.
+            let _ = run("umount", &["-l", path(&self.mount)]);
+        }
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A process that does not outlive the test.
+struct Process(Child);
+
+impl Process {
+    fn spawn(command: &mut Command) -> Process {
+        Process(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn pipes(&mut self) -> (ChildStdin, BufReader<ChildStdout>) {
+        (self.0.stdin.take().unwrap(), BufReader::new(self.0.stdout.take().unwrap()))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+// The cuts ------------------------------------------------------------------------------------------------------------
+
+/// A log on a volume, and what is known to be in it.
+struct Trial {
+    volume: Volume,
+    state: State,
+    count: u64,
+    careless: bool,
+}
+
+impl Trial {
+    fn new(volume: Volume, careless: bool) -> Trial {
+        Trial { volume, state: State::default(), count: 0, careless }
+    }
+
+    /// Starts the writing process; its acknowledgements come from the channel, until it ends.
+    fn start(&self, life: u64) -> (Process, Receiver<u64>) {
+        let told = [
+            path(&self.volume.log()).to_owned(),
+            life.to_string(),
+            (self.count + 1).to_string(),
+            u8::from(self.careless).to_string(),
+        ];
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "writing_process", "--nocapture"]).envs(WORK.iter().zip(&told));
+        let mut process = Process::spawn(&mut command);
+        let (_, output) = process.pipes();
+        let (sender, receiver) = crossbeam_channel::bounded(64);
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if let Some(number) = line.strip_prefix("synced ") {
+                    let known = number.parse().unwrap();
+                    if sender.send(known).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        (process, receiver)
+    }
+
+    /// One life: work, cut, and see what is left. An error says what was lost.
+    fn cut(&mut self, life: u64, acknowledgements: u64) -> Result<(), String> {
+        let mut cutter = Process::spawn(Command::new("python3").args(["-c", CUTTER, path(&self.volume.mount)]));
+        let (mut tell, mut answers) = cutter.pipes();
+        let mut ready = String::new();
+        answers.read_line(&mut ready).unwrap();
+        assert_eq!(ready, "ready\n");
+        let (process, receiver) = self.start(life);
+        let mut synced = self.count;
+        for _ in 0..acknowledgements {
+            synced = receiver.recv_timeout(PATIENCE).unwrap();
+        }
+        tell.write_all(b"\n").unwrap();
+        // What was acknowledged before the cut may be read after it.
+        while let Ok(number) = receiver.recv_timeout(PATIENCE) {
+            synced = number;
+        }
+        answers.read_to_string(&mut ready).unwrap();
+        let mut cutter = cutter;
+        assert!(cutter.0.wait().unwrap().success(), "the file system was not shut down");
+        drop((cutter, process));
+        self.volume.unmount().unwrap();
+        self.volume.mount().unwrap();
+        self.check(life, synced)
+    }
+
+    /// Opens the log, and compares it with what was written.
+    fn check(&mut self, life: u64, synced: u64) -> Result<(), String> {
+        let disk = RealDisk::open(self.volume.log()).unwrap();
+        let (engine, ..) = LogEngine::open_driven(disk, options(life)).map_err(|error| format!("open: {error}"))?;
+        let seen = observe(&engine).map_err(|error| format!("read: {error}"))?;
+        let count = engine.get(GroupId(10), b"count").unwrap();
+        let count = count.map_or(0, |count| String::from_utf8_lossy(&count).parse().unwrap());
+        if count < synced {
+            return Err(format!("batch {synced} was acknowledged as synced, {count} are there"));
+        }
+        for number in self.count + 1..=count {
+            self.state = self.state.after(&batch(life, number)).unwrap();
+        }
+        if self.state.seen() != seen {
+            return Err(format!("not what {count} batches leave"));
+        }
+        self.count = count;
+        Ok(())
+    }
+
+    /// Numbers of the log's files, and whether one of them is of recycled space.
+    fn files(&self) -> (Vec<u64>, bool) {
+        let mut recycled = false;
+        let mut numbers = Vec::new();
+        for file in std::fs::read_dir(self.volume.log()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                numbers.push(path.file_stem().unwrap().to_str().unwrap().parse().unwrap());
+                recycled |= std::fs::read(&path).unwrap()[68] & 1 == 1;
+            }
+        }
+        numbers.sort_unstable();
+        (numbers, recycled)
+    }
+}
+
+/// How many cuts are asked for, and the volume to make them on; `None`, and a message, where that is not possible here.
+fn asked() -> Option<(u64, Volume)> {
+    let asked = std::env::var("CORTADO_POWER_CUTS").ok().map(|cuts| cuts.parse().unwrap());
+    match Volume::new() {
+        Ok(volume) => Some((asked.unwrap_or(CUTS), volume)),
+        Err(missing) => {
+            assert!(asked.is_none(), "power cannot be cut here: {missing}");
+            eprintln!("skipped: power cannot be cut here: {missing}");
+            None
+        }
+    }
+}
+
+#[test]
+fn nothing_synced_is_lost_when_the_power_is_cut() {
+    let Some((cuts, volume)) = asked() else { return };
+    let mut trial = Trial::new(volume, false);
+    let mut rng = StdRng::seed_from_u64(1);
+    let (mut recycled, mut dropped) = (false, 0);
+    for life in 1..=cuts {
+        let acknowledgements = rng.random_range(1..200);
+        trial.cut(life, acknowledgements).unwrap_or_else(|what| panic!("cut {life}: {what}"));
+        let (files, reused) = trial.files();
+        recycled |= reused;
+        dropped = files[0] - 1;
+    }
+    assert!(recycled && dropped > 2, "files were sealed, purged and used again: {recycled}, {dropped}");
+    println!("{cuts} cuts, {} batches, {dropped} files purged", trial.count);
+}
+
+#[test]
+fn a_build_without_fdatasync_is_found_out() {
+    let Some((_, volume)) = asked() else { return };
+    let mut trial = Trial::new(volume, true);
+    let lost = (1..=CARELESS_CUTS).find_map(|life| trial.cut(life, 20 + life * 7).err());
+    println!("lost: {}", lost.expect("nothing was lost though nothing was synced"));
+}
