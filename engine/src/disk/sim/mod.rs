@@ -6,6 +6,9 @@
 //! removals that no `sync_dir` followed may be lost likewise. Nothing here draws randomness but from that seed,
 //! so a simulation replays exactly.
 //!
+//! There may be more directories than the one that the disk is: what [`Disk::begin_copy`] makes stands beside it
+//! ([`SimDisk::beside`]), shares its space and its fate, and holds second names of the same files.
+//!
 //! Failures are planned: the n-th call of a kind fails, the space runs out, the power goes after so many changes. A failed
 //! sync behaves as Linux does: the pages count as clean, are still read, and are gone after a crash, whatever is
 //! synced later. With [`SimDisk::set_lying_sync`] a sync answers well and does nothing, so that a checker can prove that it
@@ -13,15 +16,21 @@
 //!
 //! A file handle and a [`SimDisk::session`] belong to the life in which they were opened: after a crash they only fail.
 
+mod copy;
+mod names;
+
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::{Disk, DiskFile, check_name};
+use self::copy::SimCopy;
+use self::names::Names;
+use super::{Disk, DiskCopy, DiskFile, check_name};
 
 /// What a disk writes in one piece.
 const SECTOR: u64 = 512;
@@ -43,19 +52,24 @@ pub enum Operation {
     Remove,
     /// `sync_dir`.
     SyncDir,
+    /// `link` of a copy.
+    Link,
 }
 
 /// A simulated disk. Used as a [`Disk`] directly it outlives crashes; a simulated node is better given a
 /// [`SimDisk::session`].
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    dir: String,
 }
 
-/// The disk as one life of a node sees it.
+/// A directory as one life of a node sees it.
+#[derive(Clone)]
 struct Session {
     state: Arc<Mutex<State>>,
     /// `None` follows the disk through crashes.
     life: Option<u64>,
+    dir: String,
 }
 
 struct Handle {
@@ -65,16 +79,16 @@ struct Handle {
 }
 
 type FileRef = Arc<Mutex<SimFile>>;
+type DirRef = Arc<Mutex<Names<FileRef>>>;
+
+/// The directory that a new disk is.
+const MAIN: &str = "main";
 
 #[derive(Default)]
 struct State {
     /// Grows with every crash; handles of an earlier life fail.
     life: u64,
-    /// What a reader of the directory sees.
-    names: BTreeMap<String, FileRef>,
-    /// What a crash leaves of the directory if no pending change survives.
-    durable_names: BTreeMap<String, FileRef>,
-    pending_names: Vec<NameChange>,
+    dirs: Names<DirRef>,
     /// Calls of a kind left until one fails, and how.
     failures: BTreeMap<Operation, (u64, io::ErrorKind)>,
     capacity: Option<u64>,
@@ -82,12 +96,6 @@ struct State {
     /// Changes made in all, and after how many the power goes.
     changes: u64,
     halt_at: Option<u64>,
-}
-
-enum NameChange {
-    Create(String, FileRef),
-    Rename(String, String),
-    Remove(String),
 }
 
 #[derive(Clone, Default)]
@@ -106,40 +114,33 @@ enum Pending {
 impl SimDisk {
     /// An empty disk.
     pub fn new() -> Arc<SimDisk> {
-        Arc::new(SimDisk { state: Arc::default() })
+        let mut state = State::default();
+        state.dirs.plant(MAIN, DirRef::default());
+        Arc::new(SimDisk { state: Arc::new(Mutex::new(state)), dir: MAIN.to_owned() })
     }
 
     /// The disk for one life of a node: after the next crash every call on it, and on files opened through it, fails.
     pub fn session(&self) -> Arc<dyn Disk> {
         let life = self.state.lock().life;
-        Arc::new(Session { state: self.state.clone(), life: Some(life) })
+        Arc::new(Session { life: Some(life), ..self.always() })
+    }
+
+    /// The directory `name` beside this one, which shares its space, its planned failures and its crashes; `None` where there is
+    /// no such directory.
+    pub fn beside(&self, name: &str) -> Option<Arc<SimDisk>> {
+        let there = self.state.lock().dirs.get(name).is_some();
+        there.then(|| Arc::new(SimDisk { state: self.state.clone(), dir: name.to_owned() }))
     }
 
     /// A second disk with the same content, durable and pending, and no planned failures.
     pub fn fork(&self) -> Arc<SimDisk> {
         let state = self.state.lock();
-        let mut copies: Vec<(FileRef, FileRef)> = Vec::new();
-        let mut copy = |file: &FileRef| {
-            if let Some((_, twin)) = copies.iter().find(|(original, _)| Arc::ptr_eq(original, file)) {
-                return twin.clone();
-            }
-            let twin = Arc::new(Mutex::new(file.lock().clone()));
-            copies.push((file.clone(), twin.clone()));
-            twin
-        };
-        let names = state.names.iter().map(|(name, file)| (name.clone(), copy(file))).collect();
-        let durable_names = state.durable_names.iter().map(|(name, file)| (name.clone(), copy(file))).collect();
-        let pending_names = state
-            .pending_names
-            .iter()
-            .map(|change| match change {
-                NameChange::Create(name, file) => NameChange::Create(name.clone(), copy(file)),
-                NameChange::Rename(from, to) => NameChange::Rename(from.clone(), to.clone()),
-                NameChange::Remove(name) => NameChange::Remove(name.clone()),
-            })
-            .collect();
-        let state = State { names, durable_names, pending_names, ..State::default() };
-        Arc::new(SimDisk { state: Arc::new(Mutex::new(state)) })
+        let mut files: Vec<[FileRef; 2]> = Vec::new();
+        let mut dirs: Vec<[DirRef; 2]> = Vec::new();
+        let dirs =
+            state.dirs.copy(|dir| twin(dir, &mut dirs, |dir| dir.copy(|file| twin(file, &mut files, SimFile::clone))));
+        let state = State { dirs, ..State::default() };
+        Arc::new(SimDisk { state: Arc::new(Mutex::new(state)), dir: self.dir.clone() })
     }
 
     /// Power loss: what was pending is kept, lost or torn as `seed` decides, everything open fails from now on, and planned
@@ -150,21 +151,19 @@ impl SimDisk {
         state.life += 1;
         state.failures.clear();
         state.halt_at = None;
-        let changes = std::mem::take(&mut state.pending_names);
-        let mut names = std::mem::take(&mut state.durable_names);
-        // A journal keeps a prefix; a file system without one keeps anything.
-        let prefix = rng.random_bool(0.75).then(|| rng.random_range(0..=changes.len()));
-        for (at, change) in changes.into_iter().enumerate() {
-            let kept = prefix.map_or_else(|| rng.random_bool(0.5), |prefix| at < prefix);
-            if kept {
-                change.apply(&mut names);
-            }
+        let crash_dir = |dir: &DirRef, rng: &mut StdRng| {
+            let mut names = dir.lock();
+            names.crash(rng);
+            names.iter().for_each(|(_, file)| file.lock().crash(rng));
+        };
+        if let Some(main) = state.dirs.get(MAIN) {
+            crash_dir(main, &mut rng);
         }
-        for file in names.values() {
-            file.lock().crash(&mut rng);
+        if state.dirs.is_pending() {
+            state.dirs.crash(&mut rng);
         }
-        state.names = names.clone();
-        state.durable_names = names;
+        let others = state.dirs.iter().filter(|(name, _)| *name != MAIN);
+        others.for_each(|(_, dir)| crash_dir(dir, &mut rng));
     }
 
     /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC.
@@ -199,35 +198,46 @@ impl SimDisk {
         self.state.lock().changes
     }
 
-    /// Bytes of all files as a reader sees them.
+    /// Bytes of all files of all directories as a reader sees them.
     pub fn used(&self) -> u64 {
         self.state.lock().used()
     }
 
     /// The content of a file as a reader sees it.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
-        self.state.lock().names.get(name).map(|file| file.lock().live.clone())
+        let dir = self.state.lock().dir(&self.dir).ok()?;
+        let names = dir.lock();
+        names.get(name).map(|file| file.lock().live.clone())
     }
 
     /// Puts a file there, or replaces one, durably: a hand that damages or restores.
     pub fn set_content(&self, name: &str, content: Vec<u8>) {
-        let mut state = self.state.lock();
         let file = SimFile { durable: content.clone(), live: content, pending: Vec::new() };
-        let file = Arc::new(Mutex::new(file));
-        state.names.insert(name.to_owned(), file.clone());
-        state.durable_names.insert(name.to_owned(), file);
+        if let Ok(dir) = self.state.lock().dir(&self.dir) {
+            dir.lock().plant(name, Arc::new(Mutex::new(file)));
+        }
     }
 
     /// Removes a file durably, as a careless hand would.
     pub fn lose(&self, name: &str) {
-        let mut state = self.state.lock();
-        state.names.remove(name);
-        state.durable_names.remove(name);
+        if let Ok(dir) = self.state.lock().dir(&self.dir) {
+            dir.lock().lose(name);
+        }
     }
 
     fn always(&self) -> Session {
-        Session { state: self.state.clone(), life: None }
+        Session { state: self.state.clone(), life: None, dir: self.dir.clone() }
     }
+}
+
+/// The copy of `what`: the same one each time it is asked for.
+fn twin<T>(what: &Arc<Mutex<T>>, twins: &mut Vec<[Arc<Mutex<T>>; 2]>, copy: impl FnOnce(&T) -> T) -> Arc<Mutex<T>> {
+    if let Some([_, twin]) = twins.iter().find(|[original, _]| Arc::ptr_eq(original, what)) {
+        return twin.clone();
+    }
+    let twin = Arc::new(Mutex::new(copy(&what.lock())));
+    twins.push([what.clone(), twin.clone()]);
+    twin
 }
 
 impl Disk for SimDisk {
@@ -249,6 +259,9 @@ impl Disk for SimDisk {
     fn sync_dir(&self) -> io::Result<()> {
         self.always().sync_dir()
     }
+    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
+        self.always().begin_copy(path)
+    }
 }
 
 impl Session {
@@ -266,8 +279,9 @@ impl Disk for Session {
         check_name(name)?;
         let state = self.state.lock();
         self.check(&state)?;
-        let file = state.names.get(name).ok_or_else(|| not_found(name))?;
-        Ok(self.handle(state.life, file))
+        let dir = state.dir(&self.dir)?;
+        let file = dir.lock().get(name).cloned().ok_or_else(|| not_found(name))?;
+        Ok(self.handle(state.life, &file))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
@@ -275,12 +289,13 @@ impl Disk for Session {
         let mut state = self.state.lock();
         self.check(&state)?;
         state.change(Operation::Create)?;
-        if state.names.contains_key(name) {
+        let dir = state.dir(&self.dir)?;
+        let mut names = dir.lock();
+        if names.get(name).is_some() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, name.to_owned()));
         }
         let file = FileRef::default();
-        state.names.insert(name.to_owned(), file.clone());
-        state.pending_names.push(NameChange::Create(name.to_owned(), file.clone()));
+        names.create(name, file.clone());
         Ok(self.handle(state.life, &file))
     }
 
@@ -290,10 +305,8 @@ impl Disk for Session {
         let mut state = self.state.lock();
         self.check(&state)?;
         state.change(Operation::Rename)?;
-        let file = state.names.remove(from).ok_or_else(|| not_found(from))?;
-        state.names.insert(to.to_owned(), file);
-        state.pending_names.push(NameChange::Rename(from.to_owned(), to.to_owned()));
-        Ok(())
+        let renamed = state.dir(&self.dir)?.lock().rename(from, to);
+        if renamed { Ok(()) } else { Err(not_found(from)) }
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -301,29 +314,31 @@ impl Disk for Session {
         let mut state = self.state.lock();
         self.check(&state)?;
         state.change(Operation::Remove)?;
-        state.names.remove(name).ok_or_else(|| not_found(name))?;
-        state.pending_names.push(NameChange::Remove(name.to_owned()));
-        Ok(())
+        let removed = state.dir(&self.dir)?.lock().remove(name);
+        if removed { Ok(()) } else { Err(not_found(name)) }
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let state = self.state.lock();
         self.check(&state)?;
-        Ok(state.names.keys().cloned().collect())
+        let dir = state.dir(&self.dir)?;
+        let names = dir.lock();
+        Ok(names.iter().map(|(name, _)| name.clone()).collect())
     }
 
     fn sync_dir(&self) -> io::Result<()> {
         let mut state = self.state.lock();
         self.check(&state)?;
         state.change(Operation::SyncDir)?;
+        let dir = state.dir(&self.dir)?;
         if !state.lying {
-            let mut names = std::mem::take(&mut state.durable_names);
-            for change in std::mem::take(&mut state.pending_names) {
-                change.apply(&mut names);
-            }
-            state.durable_names = names;
+            dir.lock().sync();
         }
         Ok(())
+    }
+
+    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
+        Ok(Box::new(SimCopy::begin(self, path)?))
     }
 }
 
@@ -396,6 +411,13 @@ impl DiskFile for Handle {
     fn prefill(&self, len: u64) -> io::Result<()> {
         if self.len()? < len { self.set_len(len) } else { Ok(()) }
     }
+
+    fn links(&self) -> io::Result<u64> {
+        let state = self.state.lock();
+        state.check_life(self.life)?;
+        let files = state.files();
+        Ok(files.iter().filter(|file| Arc::ptr_eq(file, &self.file)).count() as u64)
+    }
 }
 
 impl State {
@@ -427,8 +449,24 @@ impl State {
         Err(io::Error::new(kind, format!("planned failure of {operation:?}")))
     }
 
+    fn dir(&self, name: &str) -> io::Result<DirRef> {
+        self.dirs.get(name).cloned().ok_or_else(|| not_found(name))
+    }
+
+    /// The file of each name there is.
+    fn files(&self) -> Vec<FileRef> {
+        let mut files = Vec::new();
+        for (_, dir) in self.dirs.iter() {
+            files.extend(dir.lock().iter().map(|(_, file)| file.clone()));
+        }
+        files
+    }
+
     fn used(&self) -> u64 {
-        self.names.values().map(|file| file.lock().live.len() as u64).sum()
+        let mut files = self.files();
+        files.sort_by_key(Arc::as_ptr);
+        files.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        files.iter().map(|file| file.lock().live.len() as u64).sum()
     }
 
     fn space_left(&self) -> u64 {
@@ -441,25 +479,6 @@ impl State {
                 Err(io::Error::new(io::ErrorKind::StorageFull, "the simulated disk is full"))
             }
             _ => Ok(()),
-        }
-    }
-}
-
-impl NameChange {
-    /// Applies the change where it still makes sense: what it builds on may be lost.
-    fn apply(self, names: &mut BTreeMap<String, FileRef>) {
-        match self {
-            NameChange::Create(name, file) => {
-                names.insert(name, file);
-            }
-            NameChange::Rename(from, to) => {
-                if let Some(file) = names.remove(&from) {
-                    names.insert(to, file);
-                }
-            }
-            NameChange::Remove(name) => {
-                names.remove(&name);
-            }
         }
     }
 }
