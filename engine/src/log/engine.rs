@@ -131,14 +131,19 @@ impl LogEngine {
 
     /// The value of a small key. Served from memory.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = self.handle.shared.index.with(group, |group| group.get(key).map(|found| found.value.clone()));
+        let value = self
+            .handle
+            .shared
+            .index
+            .with(group, |group| group.get(key).map(|found| Bytes::copy_from_slice(found.value())));
         Ok(value.flatten())
     }
 
     /// All small keys of a group, sorted. Served from memory.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
         let pairs = self.handle.shared.index.with(group, |group| {
-            let pairs = group.keys.iter().map(|kv| (Bytes::copy_from_slice(&kv.key), kv.value.clone()));
+            let pairs = group.keys.iter();
+            let pairs = pairs.map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value())));
             pairs.collect::<Vec<_>>()
         });
         Ok(pairs.unwrap_or_default())
