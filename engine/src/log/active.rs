@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use crate::disk::is_full;
 
+use super::checkpoint::Standing;
 use super::effects::FileEffects;
+use super::error::LogError;
 use super::file::{LogFile, Seal};
 use super::format::{Codec, FOOTER, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align, file_name};
 use super::items::{BlockRef, encode, replay};
@@ -76,6 +78,18 @@ impl Active {
         let dead = |file: u64| shared.index.usage(file).refs == 0;
         let said = || shared.settled.lock().contains(&file) || self.older.range(..file).all(|older| dead(*older));
         self.older.contains(&file) && dead(file) && said()
+    }
+
+    /// Where the log stands; all of it must be synced.
+    pub(super) fn standing(&self, shared: &Shared) -> Result<Standing, LogError> {
+        let file = |seq: &u64| shared.files.get(*seq).ok_or_else(|| LogError::Missing { file: file_name(*seq) });
+        Ok(Standing {
+            lsn: self.lsn,
+            active: self.file.clone(),
+            end: self.offset,
+            mark: self.encode(shared, &Draft::mark(), 0).bytes,
+            sealed: self.older.iter().map(file).collect::<Result<_, _>>()?,
+        })
     }
 
     /// `file` was dropped.

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 
 use super::active::{Active, Failure};
 use super::batch::{LogBatch, Op};
 use super::block::{BlockBuilder, DraftBlock};
+use super::checkpoint::Standing;
 use super::error::{LogError, Result};
 use super::items::{Item, replay};
 use super::purge::rewrite::Rewrite;
@@ -40,6 +41,8 @@ pub(crate) enum Work {
     Rewrite(Rewrite),
     /// Files that hold nothing live any more.
     Drop(Vec<u64>),
+    /// Nothing: a checkpoint asks where the log stands.
+    Stand(Sender<Result<Standing>>),
 }
 
 /// The writing half of a log: exactly one, driven by a thread or by a simulator.
@@ -64,6 +67,15 @@ pub(super) struct Draft {
     settled: Option<u64>,
     /// Whether it gives space back, and so may take the last of it.
     pub(super) urgent: bool,
+    /// Who is to be told where the log stands.
+    asked: Option<Sender<Result<Standing>>>,
+}
+
+impl Draft {
+    /// The mark of a clean stop: a group without content, which vouches for all before it.
+    pub(super) fn mark() -> Draft {
+        Draft { synced: true, ..Draft::default() }
+    }
 }
 
 /// Who is to be answered, and with which error if the batch was refused.
@@ -104,8 +116,8 @@ impl LogWriter {
         if self.shared.poisoned().is_some() || self.active.is_vouched() {
             return;
         }
-        let marker = Draft { synced: true, ..Draft::default() };
-        let outcome = self.active.sync(&self.shared).and_then(|()| self.active.write(&self.shared, &marker).map(drop));
+        let mark = Draft::mark();
+        let outcome = self.active.sync(&self.shared).and_then(|()| self.active.write(&self.shared, &mark).map(drop));
         if let Err(Failure::Fatal(why)) = outcome {
             self.poison(why);
         }
@@ -149,6 +161,10 @@ impl LogWriter {
                 self.active.forget(*file);
                 self.shared.settled.lock().remove(file);
                 self.shared.released.lock().push(*file);
+            }
+            if let Some(asked) = &draft.asked {
+                // The checkpoint may have been given up.
+                drop(asked.send(self.active.standing(&self.shared)));
             }
             if let Some(metrics) = &self.shared.metrics {
                 metrics.groups.inc();
@@ -196,6 +212,10 @@ impl LogWriter {
                         draft.items.push(Item::Drop { file });
                         draft.dropped.push(file);
                     }
+                    None
+                }
+                Work::Stand(asked) => {
+                    draft.asked = Some(asked);
                     None
                 }
             };
