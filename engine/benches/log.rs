@@ -6,13 +6,14 @@
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use engine::disk::{Disk, RealDisk};
+use engine::disk::{Disk, DiskCopy, DiskFile, RealDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 use tempfile::TempDir;
 
@@ -196,5 +197,100 @@ fn recovery(criterion: &mut Criterion) {
     bench.finish();
 }
 
-criterion_group!(benches, appends, reads, recovery);
+/// A disk that takes everything and keeps nothing: what is measured on it is the engine alone.
+struct Nowhere;
+
+struct NoFile(AtomicU64);
+
+impl Disk for Nowhere {
+    fn open(&self, name: &str) -> std::io::Result<Arc<dyn DiskFile>> {
+        Err(std::io::Error::new(std::io::ErrorKind::NotFound, name.to_owned()))
+    }
+    fn create(&self, _: &str) -> std::io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(NoFile(AtomicU64::new(0))))
+    }
+    fn rename(&self, _: &str, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn remove(&self, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn list(&self) -> std::io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+    fn sync_dir(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn begin_copy(&self, _: &Path) -> std::io::Result<Box<dyn DiskCopy>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl DiskFile for NoFile {
+    fn read_at(&self, _: &mut [u8], _: u64) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> std::io::Result<()> {
+        self.0.fetch_max(offset + data.len() as u64, Ordering::AcqRel);
+        Ok(())
+    }
+    fn sync(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn len(&self) -> std::io::Result<u64> {
+        Ok(self.0.load(Ordering::Acquire))
+    }
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.0.store(len, Ordering::Release);
+        Ok(())
+    }
+    fn links(&self) -> std::io::Result<u64> {
+        Ok(1)
+    }
+}
+
+/// What the index costs: a run for each of many groups in one commit group, and finding an entry among a million that have a
+/// block each. The blocks that are looked up are in the cache.
+fn index(criterion: &mut Criterion) {
+    const GROUPS: u64 = 1000;
+    const ENTRIES: u64 = 1_000_000;
+    let mut bench = criterion.benchmark_group("index");
+    let options = || LogOptions { block_bytes: 1 << 10, prefill_bytes: 0, spare_files: 0, ..LogOptions::default() };
+    let payload = Bytes::from(vec![b'e'; 1 << 10]);
+    let (engine, mut writer, _) = LogEngine::open(Arc::new(Nowhere), options()).unwrap();
+    let mut next = 1;
+    let mut write = |engine: &LogEngine, batch: LogBatch| {
+        engine.submit(batch, Durability::Buffered, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
+        writer.turn();
+    };
+    bench.throughput(Throughput::Elements(GROUPS));
+    bench.bench_function("append-1000-groups-a-block-each", |b| {
+        b.iter(|| {
+            let mut batch = LogBatch::new();
+            (1..=GROUPS).for_each(|group| batch.append(GroupId(group), next, vec![payload.clone()]));
+            write(&engine, batch);
+            next += 1;
+        });
+    });
+    for first in (1..=ENTRIES).step_by(1000) {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(0), first, vec![payload.clone(); 1000]);
+        write(&engine, batch);
+    }
+    let mut state = 1u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % below
+    };
+    bench.throughput(Throughput::Elements(1));
+    bench.bench_function("entry-among-a-million-cached", |b| {
+        b.iter(|| engine.entry(GroupId(0), ENTRIES - random(4000)).unwrap());
+    });
+    bench.bench_function("not-found-after-a-million", |b| {
+        b.iter(|| engine.entry(GroupId(0), ENTRIES + 1 + random(4000)).unwrap_err());
+    });
+    bench.finish();
+}
+
+criterion_group!(benches, appends, reads, recovery, index);
 criterion_main!(benches);

@@ -7,9 +7,10 @@ mod log_model;
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
-use engine::disk::{Disk, DiskFile, Left, Lie, Operation, RealDisk, SimDisk};
+use engine::disk::{Disk, DiskCopy, DiskFile, Left, Lie, Operation, RealDisk, SimDisk};
 use log_model::{each_crash, fingerprint};
 
 fn read(file: &dyn DiskFile) -> Vec<u8> {
@@ -49,16 +50,107 @@ fn conforms(disk: &dyn Disk) {
     }
 }
 
+/// What holds for every copy of a directory, made at `path`; `look` opens a directory beside the disk's own, by its path.
+fn copies_conform(disk: &dyn Disk, path: &Path, look: &dyn Fn(&Path) -> Option<Arc<dyn Disk>>) {
+    let kind = |outcome: std::io::Result<Box<dyn DiskCopy>>| outcome.err().map(|error| error.kind());
+    let partial = path.with_file_name(format!("{}.partial", path.file_name().unwrap().to_str().unwrap()));
+    let shared = disk.create("shared").unwrap();
+    shared.write_at(b"both", 0).unwrap();
+    assert_eq!(shared.links().unwrap(), 1);
+
+    let copy = disk.begin_copy(path).unwrap();
+    copy.link("shared").unwrap();
+    copy.create("own").unwrap().write_at(b"own", 0).unwrap();
+    assert_eq!(shared.links().unwrap(), 2);
+    assert_eq!(copy.link("shared").unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(copy.create("own").err().unwrap().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(copy.link("nothing").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(copy.link("a/b").unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert!(look(path).is_none());
+    drop(copy);
+    assert!(look(path).is_none() && look(&partial).is_none(), "what is not published is gone");
+    assert_eq!(shared.links().unwrap(), 1);
+
+    let mut copy = disk.begin_copy(path).unwrap();
+    copy.link("shared").unwrap();
+    copy.create("own").unwrap().write_at(b"own", 0).unwrap();
+    copy.publish().unwrap();
+    drop(copy);
+    assert!(look(&partial).is_none());
+    let there = look(path).unwrap();
+    assert_eq!(there.list().unwrap(), ["own", "shared"]);
+    assert_eq!(read(there.open("own").unwrap().as_ref()), b"own");
+    disk.remove("shared").unwrap();
+    let kept = there.open("shared").unwrap();
+    assert_eq!((read(kept.as_ref()).as_slice(), kept.links().unwrap()), (b"both".as_slice(), 1));
+    there.remove("shared").unwrap();
+    assert_eq!(kept.links().unwrap(), 0);
+    assert_eq!(kind(disk.begin_copy(path)), Some(ErrorKind::AlreadyExists));
+    assert_eq!(there.list().unwrap(), ["own"]);
+}
+
 #[test]
 fn the_real_disk_conforms() {
     let dir = tempfile::tempdir().unwrap();
     conforms(RealDisk::open(dir.path().join("made/for/it")).unwrap().as_ref());
+    let disk = RealDisk::open(dir.path().join("source")).unwrap();
+    let look = |path: &Path| {
+        let disk: Arc<dyn Disk> = if path.is_dir() { RealDisk::open(path).unwrap() } else { return None };
+        Some(disk)
+    };
+    copies_conform(disk.as_ref(), &dir.path().join("made/for/that"), &look);
 }
 
 #[test]
 fn the_simulated_disk_conforms() {
     conforms(SimDisk::new().as_ref());
     conforms(SimDisk::new().session().as_ref());
+    for by_session in [true, false] {
+        let disk = SimDisk::new();
+        let look = |path: &Path| disk.beside(path.to_str().unwrap()).map(|disk| disk.session());
+        let session = disk.session();
+        copies_conform(if by_session { session.as_ref() } else { disk.as_ref() }, Path::new("copy"), &look);
+    }
+}
+
+/// A published copy is durable; one that is not, or whose directory was not synced, may be gone, or half there.
+#[test]
+fn a_crash_keeps_a_published_copy() {
+    let mut halves = BTreeSet::new();
+    for seed in 0..200 {
+        for published in [true, false] {
+            let disk = SimDisk::new();
+            let file = disk.create("shared").unwrap();
+            file.write_at(b"both", 0).unwrap();
+            file.sync().unwrap();
+            disk.sync_dir().unwrap();
+            let mut copy = disk.begin_copy(Path::new("copy")).unwrap();
+            copy.link("shared").unwrap();
+            copy.create("own").unwrap().sync().unwrap();
+            if published {
+                copy.publish().unwrap();
+            }
+            let fork = disk.fork();
+            disk.crash(seed);
+            fork.crash(seed);
+            assert_eq!(disk.content("shared").unwrap(), b"both");
+            for disk in [&disk, &fork] {
+                let names = |name| disk.beside(name).map(|disk| disk.list().unwrap());
+                if published {
+                    assert_eq!(names("copy").unwrap(), ["own", "shared"]);
+                    assert_eq!(disk.beside("copy").unwrap().content("shared").unwrap(), b"both");
+                } else {
+                    assert!(names("copy").is_none());
+                    halves.insert(names("copy.partial").map(|names| names.len()));
+                }
+            }
+        }
+    }
+    assert_eq!(
+        halves,
+        BTreeSet::from([Some(0), Some(1), Some(2)]),
+        "the directory itself is durable from its beginning"
+    );
 }
 
 /// A file of two synced sectors of 1s, over which 2s and then 3s were written, and which was made longer.

@@ -2,12 +2,14 @@
 //!
 //! Everything the log engine and snapshot files do to a directory goes through [`Disk`]. [`RealDisk`] is the operating
 //! system; [`SimDisk`] keeps files in memory, tells synced from pending bytes, and on `crash` loses, tears
-//! or keeps pending writes and renames as a seeded choice.
+//! or keeps pending writes and renames as a seeded choice. A [`DiskCopy`] is a second directory in the making that shares
+//! files with the first.
 
 mod real;
 mod sim;
 
 use std::io::{self, IoSlice};
+use std::path::Path;
 use std::sync::Arc;
 
 pub use real::RealDisk;
@@ -34,6 +36,22 @@ pub trait Disk: Send + Sync + 'static {
     fn list(&self) -> io::Result<Vec<String>>;
     /// Makes creations, renames and removals durable.
     fn sync_dir(&self) -> io::Result<()>;
+    /// Begins a second directory at `path`, which must be absent or an empty directory: `AlreadyExists` otherwise. Until it is
+    /// published it stands beside `path` under a name that ends with `.partial`; what an earlier one left there is removed.
+    /// `WouldBlock` where another copy to the same path is under way. A simulated disk takes a plain name as the path.
+    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>>;
+}
+
+/// A directory in the making. Dropped before it was published it is removed, as far as that succeeds.
+pub trait DiskCopy: Send + 'static {
+    /// Gives the file `name` of the directory that is copied the same name here as well: no bytes are copied, and each name
+    /// keeps the file when the other is removed. Durable after `publish`.
+    fn link(&self, name: &str) -> io::Result<()>;
+    /// Creates a file that must not exist. What is written to it must be synced before `publish`.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Makes the names durable and then, in one step, the directory what is at the path. Once. After an error there is nothing at
+    /// the path, or all of it, perhaps not durably.
+    fn publish(&mut self) -> io::Result<()>;
 }
 
 /// An open file.
@@ -53,6 +71,8 @@ pub trait DiskFile: Send + Sync + 'static {
     fn len(&self) -> io::Result<u64>;
     /// Cuts or extends (with zeros) to `len`.
     fn set_len(&self, len: u64) -> io::Result<()>;
+    /// How many names it has, in all directories; 0 when it is removed and only held open.
+    fn links(&self) -> io::Result<u64>;
     /// Whether the file has no bytes.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
@@ -80,6 +100,11 @@ pub trait DiskFile: Send + Sync + 'static {
 /// Whether a call failed because there is no space left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The name of a directory in the making that will be named `name`.
+fn partial_name(name: &str) -> String {
+    format!("{name}.partial")
 }
 
 /// Refuses a name that would leave the directory or means something to it.

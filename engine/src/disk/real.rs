@@ -6,13 +6,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
-use super::{Disk, DiskFile, check_name};
+use super::{Disk, DiskCopy, DiskFile, check_name, partial_name};
 
 /// The file whose lock is the directory's; never listed and never opened by name.
 pub(super) const LOCK_NAME: &str = "LOCK";
@@ -32,16 +32,24 @@ struct RealFile(File);
 /// The kernel takes no more pieces in one call.
 const PIECES_MOST: usize = 1024;
 
+/// A directory in the making. It has a lock file as any directory has, and takes it along when it gets its name.
+struct RealCopy {
+    source: PathBuf,
+    staging: Arc<RealDisk>,
+    path: PathBuf,
+    published: bool,
+}
+
 impl RealDisk {
     /// Opens `dir`, creating it where it does not exist, and locks it. `WouldBlock`, naming the directory, when someone
     /// else holds the lock.
     pub fn open(dir: impl AsRef<Path>) -> io::Result<Arc<RealDisk>> {
         let dir = dir.as_ref().to_path_buf();
-        if !dir.is_dir() {
+        let missing: Vec<&Path> =
+            dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
+        if !missing.is_empty() {
             std::fs::create_dir_all(&dir)?;
-            if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                File::open(parent)?.sync_all()?;
-            }
+            missing.into_iter().try_for_each(sync_parent)?;
         }
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join(LOCK_NAME))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
@@ -98,6 +106,85 @@ impl Disk for RealDisk {
     fn sync_dir(&self) -> io::Result<()> {
         self.handle.sync_all()
     }
+
+    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(name) = name else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("not a directory's name: {}", path.display()),
+            ));
+        };
+        let partial = path.with_file_name(partial_name(name));
+        let taken = |path: &Path| Err(io::Error::new(io::ErrorKind::AlreadyExists, path.display().to_string()));
+        if !is_vacant(path)? {
+            return taken(path);
+        }
+        // What an earlier copy left has a lock file; anything else is not ours to remove.
+        if !is_vacant(&partial)? && !partial.join(LOCK_NAME).is_file() {
+            return taken(&partial);
+        }
+        let staging = RealDisk::open(partial)?;
+        let copy = RealCopy { source: self.dir.clone(), staging, path: path.to_path_buf(), published: false };
+        copy.clear()?;
+        Ok(Box::new(copy))
+    }
+}
+
+impl RealCopy {
+    fn clear(&self) -> io::Result<()> {
+        self.staging.list()?.iter().try_for_each(|name| self.staging.remove(name))
+    }
+
+    fn discard(&self) -> io::Result<()> {
+        self.clear()?;
+        std::fs::remove_file(self.staging.dir.join(LOCK_NAME))?;
+        std::fs::remove_dir(&self.staging.dir)
+    }
+}
+
+impl DiskCopy for RealCopy {
+    fn link(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        std::fs::hard_link(self.source.join(name), self.staging.path(name)?)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.staging.create(name)
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.staging.sync_dir()?;
+        // In place of an empty directory, if there is one; the kernel refuses where it is not empty any more.
+        std::fs::rename(&self.staging.dir, &self.path)?;
+        self.published = true;
+        sync_parent(&self.path)
+    }
+}
+
+impl Drop for RealCopy {
+    fn drop(&mut self) {
+        if !self.published {
+            // What cannot be removed now is removed by the next copy to the same place.
+            drop(self.discard());
+        }
+    }
+}
+
+/// Whether nothing is there, or an empty directory.
+fn is_vacant(path: &Path) -> io::Result<bool> {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the name of a directory durable.
+fn sync_parent(dir: &Path) -> io::Result<()> {
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
 }
 
 impl DiskFile for RealFile {
@@ -148,5 +235,9 @@ impl DiskFile for RealFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.nlink())
     }
 }

@@ -1,6 +1,7 @@
 //! The handle to the log: queue a batch, read, purge.
 
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -12,6 +13,7 @@ use crate::disk::Disk;
 
 use super::batch::LogBatch;
 use super::cache::BlockCache;
+use super::checkpoint::{Checkpoint, CheckpointReport};
 use super::compress::Compressor;
 use super::error::{LogError, Result};
 use super::group_log::GroupLog;
@@ -151,14 +153,16 @@ impl LogEngine {
 
     /// The value of a small key. Served from memory.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = self.shared().index.with(group, |group| group.get(key).map(|found| found.value.clone()));
+        let value =
+            self.shared().index.with(group, |group| group.get(key).map(|found| Bytes::copy_from_slice(found.value())));
         Ok(value.flatten())
     }
 
     /// All small keys of a group, sorted. Served from memory.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
         let pairs = self.shared().index.with(group, |group| {
-            let pairs = group.keys.iter().map(|kv| (Bytes::copy_from_slice(&kv.key), kv.value.clone()));
+            let pairs = group.keys.iter();
+            let pairs = pairs.map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value())));
             pairs.collect::<Vec<_>>()
         });
         Ok(pairs.unwrap_or_default())
@@ -193,6 +197,26 @@ impl LogEngine {
                 if matches!(error, LogError::Busy) { Ok(PurgeReport { rewritten: 0, ..report }) } else { Err(error) }
             }
         }
+    }
+
+    /// Makes a checkpoint at `dir`, a directory that is absent or empty, on the same file system: a log of its own that holds what
+    /// this one held at some position at or after everything acknowledged before the call. Sealed files are shared with it, not
+    /// copied, so it is quick and takes little space at first; batches and purge go on meanwhile. Durable when it returns.
+    /// `NotEmpty` where something is in the way. A log that is driven from outside must be driven meanwhile.
+    ///
+    /// A checkpoint has the identity of its log: either may be opened and go on by itself, but files of the two must never be
+    /// mixed in one directory.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<CheckpointReport> {
+        self.begin_checkpoint(dir)?.finish()
+    }
+
+    /// The first half of [`LogEngine::checkpoint`]: queues the question for the position, and does not wait. What is queued
+    /// afterwards is not in the checkpoint.
+    pub fn begin_checkpoint(&self, dir: impl AsRef<Path>) -> Result<Checkpoint> {
+        let (checkpoint, work, done) = Checkpoint::begin(self.shared().disk.as_ref(), dir.as_ref())?;
+        self.handle.pipeline.push(work, Durability::Synced, Done::Call(done), None)?;
+        self.handle.pipeline.summon();
+        Ok(checkpoint)
     }
 
     /// The log in numbers. Looks at every group: not for a hot path.

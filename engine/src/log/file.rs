@@ -27,7 +27,7 @@ pub(crate) struct LogFile {
     len: AtomicU64,
 }
 
-/// What is read of a block before its length is known: most blocks end within.
+/// What is read of a block before its length is known, at least.
 const FIRST_READ: u64 = 4096;
 
 impl LogFile {
@@ -152,10 +152,12 @@ impl LogFile {
         Ok(())
     }
 
-    /// Reads and verifies the block at `offset`.
-    pub(crate) fn read_block(&self, offset: u64) -> Result<Block> {
+    /// Reads and verifies the block at `offset`. `about` is what it is known to take, rounded down by an eighth at most: with that
+    /// much it is read at once, with less in two steps.
+    pub(crate) fn read_block(&self, offset: u64, about: u64) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
-        let mut bytes = vec![0; room.min(FIRST_READ) as usize];
+        let first = align(about + about / 7, UNIT).max(FIRST_READ);
+        let mut bytes = vec![0; room.min(first) as usize];
         self.read(&mut bytes, offset)?;
         let Some(head) = bytes.first_chunk::<BLOCK_HEADER>() else {
             return Err(Damage("block is cut off").at(&self.name, offset));

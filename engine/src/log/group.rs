@@ -1,7 +1,5 @@
 //! What the engine knows of one group: its bounds, where its entries stand, and its small keys.
 
-use bytes::Bytes;
-
 use super::GroupBounds;
 use super::error::Damage;
 use super::runs::{Runs, Span, Tally};
@@ -21,8 +19,9 @@ pub(crate) struct Group {
 /// A small key.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyValue {
-    pub(crate) key: Box<[u8]>,
-    pub(crate) value: Bytes,
+    /// The key and the value, in one piece of memory: there may be a million groups.
+    bytes: Box<[u8]>,
+    key_len: u32,
     /// The file whose record set it.
     pub(crate) file: u64,
 }
@@ -70,19 +69,21 @@ impl Group {
     }
 
     /// Sets `key`.
-    pub(crate) fn put(&mut self, key: &[u8], value: &Bytes, file: u64, tally: &mut Tally) {
-        let entry = KeyValue { key: key.into(), value: value.clone(), file };
-        tally.add(file, 1, entry.bytes());
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8], file: u64, tally: &mut Tally) {
         match self.search(key) {
             Ok(at) => {
-                tally.add(self.keys[at].file, -1, -self.keys[at].bytes());
-                self.keys[at] = entry;
+                let entry = &mut self.keys[at];
+                tally.add(entry.file, -1, -entry.weight());
+                entry.set(value, file);
+                tally.add(file, 1, entry.weight());
             }
             Err(at) => {
                 // Most groups have one or two keys: room for one more, not for four.
                 if self.keys.len() == self.keys.capacity() {
                     self.keys.reserve_exact(1 + self.keys.len() / 4);
                 }
+                let entry = KeyValue::new(key, value, file);
+                tally.add(file, 1, entry.weight());
                 self.keys.insert(at, entry);
             }
         }
@@ -92,7 +93,7 @@ impl Group {
     pub(crate) fn delete(&mut self, key: &[u8], tally: &mut Tally) {
         if let Ok(at) = self.search(key) {
             let old = self.keys.remove(at);
-            tally.add(old.file, -1, -old.bytes());
+            tally.add(old.file, -1, -old.weight());
         }
     }
 
@@ -103,7 +104,7 @@ impl Group {
             tally.add(self.floor_file, -1, -RECORD_BYTES);
         }
         for entry in self.keys.drain(..) {
-            tally.add(entry.file, -1, -entry.bytes());
+            tally.add(entry.file, -1, -entry.weight());
         }
         self.floor = 0;
     }
@@ -115,25 +116,38 @@ impl Group {
         if self.floor > 0 {
             tally.add(self.floor_file, 1, RECORD_BYTES);
         }
-        self.keys.iter().for_each(|entry| tally.add(entry.file, 1, entry.bytes()));
-    }
-
-    /// Bytes of memory that it takes, with its share of the map it stands in.
-    #[cfg(test)]
-    pub(crate) fn memory(&self) -> usize {
-        let keys = self.keys.capacity() * size_of::<KeyValue>();
-        let content: usize = self.keys.iter().map(|entry| entry.key.len() + entry.value.len() + 32).sum();
-        // A map of the standard library is at least 7/16 full.
-        (size_of::<Self>() + 8 + 1) * 16 / 7 + self.runs.memory() + keys + content
+        self.keys.iter().for_each(|entry| tally.add(entry.file, 1, entry.weight()));
     }
 
     fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys.binary_search_by(|entry| entry.key.as_ref().cmp(key))
+        self.keys.binary_search_by(|entry| entry.key().cmp(key))
     }
 }
 
 impl KeyValue {
-    fn bytes(&self) -> i64 {
-        RECORD_BYTES + (self.key.len() + self.value.len()) as i64
+    fn new(key: &[u8], value: &[u8], file: u64) -> KeyValue {
+        KeyValue { bytes: [key, value].concat().into_boxed_slice(), key_len: key.len() as u32, file }
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.bytes[..self.key_len as usize]
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.bytes[self.key_len as usize..]
+    }
+
+    fn set(&mut self, value: &[u8], file: u64) {
+        if value.len() == self.value().len() {
+            self.bytes[self.key_len as usize..].copy_from_slice(value);
+            self.file = file;
+        } else {
+            *self = KeyValue::new(self.key(), value, file);
+        }
+    }
+
+    /// What it counts for in the bytes of its file.
+    fn weight(&self) -> i64 {
+        RECORD_BYTES + self.bytes.len() as i64
     }
 }

@@ -58,14 +58,17 @@ impl GroupLog {
 
     /// The value of a small key. Served from memory.
     pub fn key(&self, key: &[u8]) -> Option<Bytes> {
-        self.shared.index.with(self.id, |group| group.get(key).map(|found| found.value.clone())).flatten()
+        self.shared
+            .index
+            .with(self.id, |group| group.get(key).map(|found| Bytes::copy_from_slice(found.value())))
+            .flatten()
     }
 
     /// The small keys from `from` to before `to` (`None`: to the last), sorted. Served from memory.
     pub fn scan(&self, from: &[u8], to: Option<&[u8]>) -> Vec<(Bytes, Bytes)> {
         let pairs = self.shared.index.with(self.id, |group| {
-            let within = group.keys.iter().filter(|kv| &*kv.key >= from && to.is_none_or(|to| &*kv.key < to));
-            within.map(|kv| (Bytes::copy_from_slice(&kv.key), kv.value.clone())).collect::<Vec<_>>()
+            let within = group.keys.iter().filter(|kv| kv.key() >= from && to.is_none_or(|to| kv.key() < to));
+            within.map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value()))).collect::<Vec<_>>()
         });
         pairs.unwrap_or_default()
     }
@@ -77,7 +80,7 @@ impl GroupLog {
             stored_bytes: group.runs.iter().map(|span| span.bytes).sum(),
             runs: group.runs.len(),
             keys: group.keys.len(),
-            key_bytes: group.keys.iter().map(|kv| (kv.key.len() + kv.value.len()) as u64).sum(),
+            key_bytes: group.keys.iter().map(|kv| (kv.key().len() + kv.value().len()) as u64).sum(),
         });
         stats.unwrap_or_default()
     }

@@ -27,7 +27,8 @@ pub(crate) struct Usage {
 
 /// The index.
 pub(crate) struct Index {
-    shards: Vec<RwLock<HashMap<GroupId, Group>>>,
+    /// Groups in boxes: half of a map may be empty places.
+    shards: Vec<RwLock<HashMap<GroupId, Box<Group>>>>,
     usage: Mutex<BTreeMap<u64, Usage>>,
 }
 
@@ -36,14 +37,14 @@ impl Index {
         Index { shards: (0..SHARDS).map(|_| RwLock::default()).collect(), usage: Mutex::default() }
     }
 
-    fn shard(&self, group: GroupId) -> &RwLock<HashMap<GroupId, Group>> {
+    fn shard(&self, group: GroupId) -> &RwLock<HashMap<GroupId, Box<Group>>> {
         let mixed = group.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &self.shards[(mixed >> 58) as usize % SHARDS]
     }
 
     /// What `read` makes of a group; `None` if it does not exist.
     pub(crate) fn with<T>(&self, group: GroupId, read: impl FnOnce(&Group) -> T) -> Option<T> {
-        self.shard(group).read().get(&group).map(read)
+        self.shard(group).read().get(&group).map(|group| read(group))
     }
 
     /// The bounds of a group.

@@ -21,7 +21,8 @@
 //!
 //! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`), and is believed by
 //! that at open; only the newest file is scanned (`scan.rs`, `recovery.rs`). Purge writes the live rest of mostly dead
-//! files again and drops them (`purge/`); their space is used again (`spare.rs`). `docs/formats.md` describes the bytes.
+//! files again and drops them (`purge/`); their space is used again (`spare.rs`). A checkpoint is a second log that shares the
+//! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes.
 //!
 //! # What holds
 //!
@@ -32,11 +33,13 @@
 //! 5. An entry that is returned is the entry that was written, or there is an error that names file and offset.
 //! 6. The entries of a group are consecutive.
 //! 7. After a failed write or sync nothing is acknowledged until the log is opened again. (A full disk is no such failure.)
+//! 8. A checkpoint is whole or not there, and nothing that is done to the log changes it.
 
 mod active;
 mod batch;
 mod block;
 mod cache;
+mod checkpoint;
 mod compress;
 mod crew;
 mod effects;
@@ -67,6 +70,7 @@ mod validate;
 mod writer;
 
 pub use batch::LogBatch;
+pub use checkpoint::{Checkpoint, CheckpointReport};
 pub use compress::Compression;
 pub use engine::{LogEngine, LogWriter};
 pub use error::{LogError, Result};

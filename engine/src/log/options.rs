@@ -4,15 +4,17 @@ use super::compress::Compression;
 use super::error::{LogError, Result};
 use super::format::{PAGE, UNIT};
 
-/// Settings of the engine.
+/// Settings of the engine. [`LogOptions::validate`] refuses what is out of the bounds that each field names; where it names none,
+/// any value will do.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// Size in bytes at which the active file is sealed. Default 64 MiB, minimum 64 KiB, maximum 1 GiB.
     pub file_bytes: u64,
     /// A commit group that is synced is padded to a multiple of this many bytes, so that the next write does not touch a
-    /// block of the device that holds synced data. A power of two from 8 (packed) to 64 KiB. Default 4096.
+    /// block of the device that holds synced data. A power of two, minimum 8 (packed), maximum 64 KiB. Default 4096.
     pub align_bytes: u64,
-    /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, 0 prefills nothing.
+    /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, maximum 1 GiB; 0 prefills
+    /// nothing.
     pub prefill_bytes: u64,
     /// A commit group takes batches until it has about this many bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
@@ -21,18 +23,21 @@ pub struct LogOptions {
     pub block_bytes: usize,
     /// How entries are compressed. Default LZ4.
     pub compression: Compression,
-    /// Blocks and metas shorter than this many bytes are stored raw without trying. Default 256.
+    /// Blocks and metas shorter than this many bytes are stored raw without trying. Default 256; 0 tries all.
     pub compress_from: usize,
-    /// Batches that may be queued; more are refused as busy. Default 4096, minimum 1.
+    /// Batches that may be queued; more are refused as busy. Room for so many is taken at open. Default 4096, minimum 1, maximum
+    /// 65536.
     pub queue_batches: usize,
     /// Bytes that may be queued; a batch that comes when there are as many is refused as busy. Default 64 MiB, minimum 1.
     pub queue_bytes: usize,
-    /// Bytes of decompressed blocks kept for readers. Default 16 MiB; 0 keeps none.
+    /// Bytes of decompressed blocks kept for readers. Default 16 MiB; 0 keeps none. A block that takes more than a sixteenth of
+    /// them is not kept.
     pub cache_bytes: usize,
     /// Bytes of files up to which purge leaves live data alone; beyond, it writes again what is live in mostly dead files.
-    /// Files in which nothing is live go at once. Default 1 GiB.
+    /// Files in which nothing is live go at once. Default 1 GiB, maximum 1 PiB; 0 lets it always look.
     pub purge_threshold: u64,
-    /// Files kept for reuse. The last one is a reserve with which purge works on a full disk. Default 2; 0 keeps none.
+    /// Files kept for reuse. The last one is a reserve with which purge works on a full disk. Default 2, maximum 1024; 0 keeps
+    /// none.
     pub spare_files: usize,
     /// Reads and verifies every byte of sealed files at open, instead of their indexes alone. Default false.
     pub verify: bool,
@@ -73,15 +78,98 @@ impl LogOptions {
                 self.align_bytes.is_power_of_two() && (UNIT..=16 * PAGE).contains(&self.align_bytes),
                 "align_bytes must be a power of two from 8 to 64 KiB",
             ),
+            (self.prefill_bytes <= 1 << 30, "prefill_bytes must be at most 1 GiB"),
             ((4 << 10..=64 << 20).contains(&self.group_bytes), "group_bytes must be 4 KiB to 64 MiB"),
             ((1 << 10..=1 << 20).contains(&self.block_bytes), "block_bytes must be 1 KiB to 1 MiB"),
             (self.compression.is_valid(), "compression level of zstd must be 1 to 19"),
-            (self.queue_batches > 0, "queue_batches must be at least 1"),
+            ((1..=1 << 16).contains(&self.queue_batches), "queue_batches must be 1 to 65536"),
             (self.queue_bytes > 0, "queue_bytes must be at least 1"),
+            (self.purge_threshold <= 1 << 50, "purge_threshold must be at most 1 PiB"),
+            (self.spare_files <= 1024, "spare_files must be at most 1024"),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(LogError::Invalid((*what).to_owned())),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Budget, Durability, GroupId, LogBatch, LogEngine};
+    use super::*;
+    use crate::disk::SimDisk;
+
+    /// A field, how to set it, and its least and greatest value, where it has them.
+    type Bounds = (&'static str, fn(&mut LogOptions, u64), u64, Option<u64>);
+
+    const BOUNDS: [Bounds; 10] = [
+        ("file_bytes", |options, value| options.file_bytes = value, 64 << 10, Some(1 << 30)),
+        ("align_bytes", |options, value| options.align_bytes = value, 8, Some(64 << 10)),
+        ("prefill_bytes", |options, value| options.prefill_bytes = value, 0, Some(1 << 30)),
+        ("group_bytes", |options, value| options.group_bytes = value as usize, 4 << 10, Some(64 << 20)),
+        ("block_bytes", |options, value| options.block_bytes = value as usize, 1 << 10, Some(1 << 20)),
+        ("queue_batches", |options, value| options.queue_batches = value as usize, 1, Some(1 << 16)),
+        ("queue_bytes", |options, value| options.queue_bytes = value as usize, 1, None),
+        ("cache_bytes", |options, value| options.cache_bytes = value as usize, 0, None),
+        ("purge_threshold", |options, value| options.purge_threshold = value, 0, Some(1 << 50)),
+        ("spare_files", |options, value| options.spare_files = value as usize, 0, Some(1024)),
+    ];
+
+    fn with(set: fn(&mut LogOptions, u64), value: u64) -> LogOptions {
+        // Small, because the simulated disk keeps it all in memory.
+        let mut options =
+            LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, spare_files: 0, ..LogOptions::default() };
+        set(&mut options, value);
+        options
+    }
+
+    fn refused(name: &str, set: fn(&mut LogOptions, u64), value: u64) -> bool {
+        match with(set, value).validate() {
+            Err(LogError::Invalid(what)) => what.starts_with(name),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn each_setting_is_taken_within_its_bounds_and_refused_outside() {
+        for (name, set, least, greatest) in BOUNDS {
+            with(set, least).validate().unwrap();
+            with(set, greatest.unwrap_or(u64::MAX)).validate().unwrap();
+            assert!(least == 0 || refused(name, set, least - 1), "{name} below");
+            if let Some(greatest) = greatest {
+                assert!(refused(name, set, greatest + 1) && refused(name, set, u64::MAX), "{name} above");
+            }
+        }
+        assert!(refused("align_bytes", |options, value| options.align_bytes = value, 24), "no power of two");
+        LogOptions::default().validate().unwrap();
+    }
+
+    /// A log works at each bound: writes, rotates, reads, purges, is opened again.
+    #[test]
+    fn a_log_works_at_each_bound() {
+        for (name, set, least, greatest) in BOUNDS {
+            for value in [least, greatest.unwrap_or(u64::MAX)] {
+                let options = with(set, value);
+                let disk = SimDisk::new();
+                let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options.clone()).unwrap();
+                for index in 1..=60 {
+                    let mut batch = LogBatch::new();
+                    batch.append(GroupId(1), index, vec![vec![index as u8; 3000].into()]);
+                    batch.append(GroupId(2), index, vec![index.to_le_bytes().to_vec().into()]);
+                    batch.compact(GroupId(1), index);
+                    engine
+                        .submit_with(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok())))
+                        .unwrap();
+                    assert_eq!(writer.turn(), 1, "{name} {value}");
+                    engine.purge(Budget::default()).unwrap();
+                    writer.turn();
+                }
+                writer.finish();
+                let (engine, _writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
+                let entries = engine.entries(GroupId(2), 1, 61, usize::MAX).unwrap();
+                assert!(entries.iter().zip(1u64..).all(|(entry, index)| *entry == index.to_le_bytes().as_slice()));
+            }
         }
     }
 }

@@ -46,6 +46,11 @@ impl<'a> Pieces<'a> {
         self.own[..head.len()].copy_from_slice(head);
     }
 
+    /// A copy of all of it.
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        self.slices().iter().flat_map(|slice| slice.iter().copied()).collect()
+    }
+
     /// The pieces in order.
     pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
         let mut out = Vec::with_capacity(2 * self.others.len() + 1);

@@ -15,7 +15,7 @@ use crate::disk::Disk;
 
 use super::active::Failure;
 use super::block::Block;
-use super::cache::BlockCache;
+use super::cache::{BlockCache, BlockKey};
 use super::error::{Damage, LogError, Result};
 use super::file::{FileTable, LogFile};
 use super::format::file_name;
@@ -129,6 +129,8 @@ impl Shared {
         let mut bytes = 0usize;
         let mut next = first;
         let mut moved = 0;
+        // Runs that follow each other may share a block, and the cache need not have kept it.
+        let mut held: Option<(BlockKey, Arc<Block>)> = None;
         while next < end {
             let spans = self.index.with(group, |group| {
                 locate(group, next)?;
@@ -140,7 +142,12 @@ impl Shared {
                 Ok(group.runs.iter_from(next).take(256).collect::<Vec<Span>>())
             });
             for span in spans.unwrap_or(Err(LogError::NotFound { last: 0 }))? {
-                let Some(block) = self.block(&span)? else {
+                let key = (span.file, span.offset);
+                let block = match held.take_if(|(of, _)| *of == key) {
+                    Some((_, block)) => Some(block),
+                    None => self.block(&span)?,
+                };
+                let Some(block) = block else {
                     moved += 1;
                     if moved == ATTEMPTS {
                         return Err(lost_file(Some(span)));
@@ -159,6 +166,7 @@ impl Shared {
                 if next >= end || bytes >= max_bytes {
                     return Ok(out);
                 }
+                held = Some((key, block));
             }
         }
         Ok(out)
@@ -166,14 +174,10 @@ impl Shared {
 
     /// The block of a span, from the cache or the file; `None` where the file is gone.
     pub(crate) fn block(&self, span: &Span) -> Result<Option<Arc<Block>>> {
-        let key = (span.file, span.offset);
-        if let Some(block) = self.cache.get(key) {
-            return Ok(Some(block));
-        }
-        let Some(file) = self.files.get(span.file) else { return Ok(None) };
-        let block = Arc::new(file.read_block(span.offset)?);
-        self.cache.insert(key, block.clone());
-        Ok(Some(block))
+        self.cache.get_or_read((span.file, span.offset), || {
+            let file = self.files.get(span.file);
+            file.map(|file| file.read_block(span.offset, span.bytes)).transpose()
+        })
     }
 }
 

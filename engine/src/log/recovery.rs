@@ -221,11 +221,12 @@ fn settle(
     Ok(disk.sync_dir()?)
 }
 
-/// The spare files, without those that are too many or that a crash left half made: these are deleted.
+/// The spare files, without those that are too many, that a crash left half made, or that have a second name: these are deleted.
 fn spares(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<BTreeSet<u64>> {
     let mut spares = BTreeSet::new();
     for (number, name) in names.iter().filter_map(|name| Some((parse_spare_name(name)?, name))) {
-        let fits = disk.open(name)?.len()? >= options.file_bytes / 2;
+        let file = disk.open(name)?;
+        let fits = file.len()? >= options.file_bytes / 2 && file.links()? == 1;
         if fits && spares.len() < options.spare_files {
             spares.insert(number);
         } else {

@@ -56,12 +56,12 @@ impl Shared {
         Ok(freed)
     }
 
-    /// Keeps a file as a spare, or deletes it. A reader may still hold it and must not see other bytes: then it is deleted, and
-    /// stays readable to that reader.
+    /// Keeps a file as a spare, or deletes it. A reader or a checkpoint under way may still hold it, or a checkpoint may have it
+    /// under a second name, and must not see other bytes: then it is deleted, and stays readable to them.
     fn give_up(&self, file: Arc<LogFile>) -> std::result::Result<(), (Arc<LogFile>, io::Error)> {
         let fits = (self.options.file_bytes / 2..=self.options.file_bytes * 2).contains(&file.len());
         let wanted = fits && self.spares.lock().len() < self.options.spare_files;
-        if wanted && Arc::strong_count(&file) == 1 {
+        if wanted && Arc::strong_count(&file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
             let spare = self.next_spare.fetch_add(1, Ordering::AcqRel);
             return match self.disk.rename(&file.name, &spare_name(spare)) {
                 Ok(()) => {

@@ -84,21 +84,6 @@ fn files_are_referred_to_as_the_index_counts() {
 }
 
 #[test]
-fn an_idle_group_takes_half_a_kilobyte_at_most() {
-    let disk = SimDisk::new();
-    let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
-    for number in 0..5 {
-        let mut batch = LogBatch::new();
-        batch.append(GroupId(1), 1 + number, vec![Bytes::from_static(b"entry")]);
-        batch.put(GroupId(1), b"hard state", &[number as u8; 24]);
-        engine.submit_with(batch, Durability::Buffered, Box::new(|_| ())).unwrap();
-        writer.turn();
-    }
-    let memory = writer.pipeline.shared.index.with(GroupId(1), group::Group::memory).unwrap();
-    assert!(memory <= 512, "{memory} bytes");
-}
-
-#[test]
 fn a_full_queue_is_busy_and_a_closed_one_closed() {
     let disk = SimDisk::new();
     let small = LogOptions { queue_batches: 2, queue_bytes: 1000, ..options() };

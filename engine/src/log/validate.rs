@@ -13,8 +13,6 @@ use super::index::Index;
 pub(crate) const MAX_BATCH_BYTES: usize = 256 << 20;
 /// No key may be longer.
 const MAX_KEY_BYTES: usize = 64 << 10;
-/// No group may span more indexes: positions in the index are 32 bits wide.
-const MAX_SPAN: u64 = 1 << 30;
 
 /// The bounds of a group as they will be: entries from `first` to before `end`, none where these are equal.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +93,7 @@ impl View {
         if !empty && first > self.end {
             return Err(LogError::Gap { expected: self.end });
         }
-        let view = View { first: if empty { first } else { self.first }, end };
-        if view.end - view.first > MAX_SPAN { Err(too_far()) } else { Ok(view) }
+        Ok(View { first: if empty { first } else { self.first }, end })
     }
 
     fn compact(self, first_kept: u64) -> Result<View> {

@@ -14,10 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use crossbeam_channel::Sender;
 
 use super::active::{Active, Failure};
 use super::batch::{LogBatch, Op};
 use super::block::{BlockBuilder, DraftBlock};
+use super::checkpoint::Standing;
 use super::compress::Compressor;
 use super::error::{LogError, Result};
 use super::file::LogFile;
@@ -51,6 +53,8 @@ pub(crate) enum Work {
     Rewrite(Rewrite),
     /// Files that hold nothing live any more.
     Drop(Vec<u64>),
+    /// Nothing: a checkpoint asks where the log stands.
+    Stand(Sender<Result<Standing>>),
 }
 
 /// Who is to be told what became of a job.
@@ -83,6 +87,15 @@ pub(crate) struct Draft {
     pub(crate) settled: Option<u64>,
     /// Whether it gives space back, and so may take the last of it.
     pub(crate) urgent: bool,
+    /// Who is to be told where the log stands.
+    pub(crate) asked: Option<Sender<Result<Standing>>>,
+}
+
+impl Draft {
+    /// The mark of a clean stop: a group without content, which vouches for all before it.
+    pub(crate) fn mark() -> Draft {
+        Draft { synced: true, ..Draft::default() }
+    }
 }
 
 /// A commit group that is written.
@@ -228,6 +241,13 @@ impl Writer {
             for file in &flight.draft.dropped {
                 self.active.forget(*file);
             }
+            // A sync that fails poisons the log: whoever asked is told with the other answers.
+            if let Some(asked) = &flight.draft.asked
+                && self.active.sync(shared).is_ok()
+            {
+                // The checkpoint may have been given up.
+                drop(asked.send(self.active.standing(shared, &mut self.compressor)));
+            }
         }
         Written { answers, outcome }
     }
@@ -276,6 +296,10 @@ impl Writer {
                     }
                     None
                 }
+                Work::Stand(asked) => {
+                    draft.asked = Some(asked);
+                    None
+                }
             };
             if refused.is_none() {
                 draft.batches += 1;
@@ -299,9 +323,9 @@ impl Writer {
         if shared.poisoned().is_some() || self.active.is_vouched() {
             return;
         }
-        let marker = Draft { synced: true, ..Draft::default() };
+        let mark = Draft::mark();
         let synced = self.active.sync(shared);
-        let outcome = synced.and_then(|()| self.active.write(shared, &marker, &mut self.compressor));
+        let outcome = synced.and_then(|()| self.active.write(shared, &mark, &mut self.compressor));
         if let Err(Failure::Fatal(why)) = outcome.and_then(|_| self.active.sync(shared)) {
             shared.poison(why);
         }

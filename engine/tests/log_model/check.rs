@@ -105,6 +105,11 @@ impl History {
         }
     }
 
+    /// Of a log that was found in this state, durable.
+    pub fn from_state(state: State) -> History {
+        History { states: vec![state], ..History::new() }
+    }
+
     pub fn latest(&self) -> &State {
         &self.states[self.states.len() - 1]
     }

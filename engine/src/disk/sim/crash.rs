@@ -1,4 +1,4 @@
-//! What a crash leaves of what was pending: of each file's content, and of the names in the directory.
+//! What a crash leaves of what was pending: of each file's content. (Of names: `names.rs`.)
 //!
 //! One piece of code says what is possible; who decides among it is a [`Fate`]: a seed, or a caller that goes through all of it.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::{FileRef, NameChange, Pending, SimFile, write_into};
+use super::file::{Pending, SimFile, write_into};
 
 /// What a disk writes in one piece.
 const SECTOR: u64 = 512;
@@ -21,34 +21,19 @@ pub(super) enum Fate<'a> {
 }
 
 impl Fate<'_> {
-    fn pick(&mut self, of: usize) -> usize {
+    /// One of `0..of`; `of` is at least 1.
+    pub(super) fn pick(&mut self, of: usize) -> usize {
         match self {
             Fate::Drawn(rng) => rng.random_range(0..of),
             Fate::Chosen(choose) => choose(of).min(of - 1),
         }
     }
 
-    fn flip(&mut self, probability: f64) -> bool {
+    /// Yes or no.
+    pub(super) fn flip(&mut self, probability: f64) -> bool {
         match self {
             Fate::Drawn(rng) => rng.random_bool(probability),
             Fate::Chosen(choose) => choose(2) == 1,
-        }
-    }
-}
-
-/// The names after a crash that met `changes` pending. A journal keeps a prefix of them; a file system without one keeps
-/// anything.
-pub(super) fn crash_names(
-    names: &mut BTreeMap<String, FileRef>,
-    changes: Vec<NameChange>,
-    keeps_old: bool,
-    fate: &mut Fate<'_>,
-) {
-    let prefix = fate.flip(0.75).then(|| fate.pick(changes.len() + 1));
-    for (at, change) in changes.into_iter().enumerate() {
-        let kept = prefix.map_or_else(|| fate.flip(0.5), |prefix| at < prefix);
-        if kept {
-            change.apply(names, keeps_old);
         }
     }
 }

@@ -199,7 +199,7 @@ impl Shared {
                     .keys
                     .iter()
                     .filter(|kv| kv.file == file)
-                    .map(|kv| Bytes::copy_from_slice(&kv.key))
+                    .map(|kv| Bytes::copy_from_slice(kv.key()))
                     .collect(),
                 floor: group.floor > 0 && group.floor_file == file,
             });

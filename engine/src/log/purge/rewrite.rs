@@ -109,8 +109,10 @@ impl Rewrite {
             }
         }
         for (id, key) in self.keys {
-            let live =
-                index.with(id, |group| group.get(&key).filter(|kv| kv.file == self.file).map(|kv| kv.value.clone()));
+            let live = index.with(id, |group| {
+                let live = group.get(&key).filter(|kv| kv.file == self.file);
+                live.map(|kv| Bytes::copy_from_slice(kv.value()))
+            });
             if let Some(value) = live.flatten() {
                 items.push(Item::Put { group: id, key, value });
             }

@@ -1,0 +1,222 @@
+//! What reading costs the disk: each block is read once when it is cold, and not at all when it is warm.
+
+#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use engine::disk::{Disk, DiskCopy, DiskFile, Operation, SimDisk};
+use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter};
+
+/// A disk that counts reads, and can be told to hold one back until others may have come.
+struct CountingDisk {
+    disk: Arc<dyn Disk>,
+    gate: Arc<Gate>,
+}
+
+struct CountingFile {
+    file: Arc<dyn DiskFile>,
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    reads: AtomicUsize,
+    /// A read ends only after so many threads are about to read; 0 lets it through.
+    expected: AtomicUsize,
+    coming: AtomicUsize,
+    crowded: AtomicBool,
+}
+
+impl Gate {
+    fn pass(&self) {
+        if self.reads.fetch_add(1, Ordering::AcqRel) > 0 {
+            self.crowded.store(true, Ordering::Release);
+        }
+        while self.coming.load(Ordering::Acquire) < self.expected.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        // They are about to: time enough for one of them to get here, unless something keeps it.
+        for _ in 0..10_000 {
+            if self.expected.load(Ordering::Acquire) == 0 || self.crowded.load(Ordering::Acquire) {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn take_reads(&self) -> usize {
+        self.reads.swap(0, Ordering::AcqRel)
+    }
+}
+
+impl CountingDisk {
+    fn file(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(CountingFile { file, gate: self.gate.clone() })
+    }
+}
+
+impl Disk for CountingDisk {
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(name).map(|file| self.file(file))
+    }
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.create(name).map(|file| self.file(file))
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+    fn sync_dir(&self) -> io::Result<()> {
+        self.disk.sync_dir()
+    }
+    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
+        self.disk.begin_copy(path)
+    }
+}
+
+impl DiskFile for CountingFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.gate.pass();
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(data, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+    fn links(&self) -> io::Result<u64> {
+        self.file.links()
+    }
+}
+
+fn options(cache_bytes: usize) -> LogOptions {
+    LogOptions { file_bytes: 256 << 10, prefill_bytes: 0, cache_bytes, ..LogOptions::default() }
+}
+
+/// Bytes that do not compress.
+fn entry(index: u64, len: usize) -> Bytes {
+    let mut state = index + 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn write(log: &mut (LogEngine, LogWriter), batch: LogBatch) {
+    log.0.submit_with(batch, Durability::Buffered, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
+    log.1.turn();
+}
+
+/// The log as it is on the disk, with nothing in its cache.
+fn cold(disk: &SimDisk, cache_bytes: usize) -> (LogEngine, LogWriter, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    let counting = CountingDisk { disk: disk.session(), gate: gate.clone() };
+    let (engine, writer, _) = LogEngine::open_driven(Arc::new(counting), options(cache_bytes)).unwrap();
+    gate.take_reads();
+    (engine, writer, gate)
+}
+
+/// A hundred entries of one group, ten to a commit group, which others share: blocks of many sizes.
+fn filled(len: usize) -> Arc<SimDisk> {
+    let disk = SimDisk::new();
+    let (engine, writer, _) = LogEngine::open_driven(disk.session(), options(0)).unwrap();
+    let mut log = (engine, writer);
+    for first in (1..=100).step_by(10) {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), first, (first..first + 10).map(|index| entry(index, len)).collect());
+        write(&mut log, batch);
+    }
+    disk
+}
+
+#[test]
+fn a_range_reads_each_block_once_and_then_none() {
+    // Entries of ten bytes share a block per commit group; of ten thousand, three do; of forty thousand none.
+    for (len, blocks) in [(10, 10), (3_000, 10), (10_000, 40), (40_000, 100)] {
+        let disk = filled(len);
+        let expected: Vec<Bytes> = (1..=100).map(|index| entry(index, len)).collect();
+        let (engine, _writer, gate) = cold(&disk, 64 << 20);
+        assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
+        assert_eq!(gate.take_reads(), blocks, "cold, entries of {len} bytes");
+        assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
+        (1..=100).for_each(|index| assert_eq!(engine.entry(GroupId(1), index).unwrap(), entry(index, len)));
+        assert_eq!(gate.take_reads(), 0, "warm, entries of {len} bytes");
+        // Without a cache a range still reads each block once.
+        let (engine, _writer, gate) = cold(&disk, 0);
+        assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
+        assert_eq!(gate.take_reads(), blocks, "without a cache, entries of {len} bytes");
+    }
+}
+
+#[test]
+fn runs_that_share_a_block_share_its_read() {
+    let disk = SimDisk::new();
+    let (engine, writer, _) = LogEngine::open_driven(disk.session(), options(0)).unwrap();
+    let mut batch = LogBatch::new();
+    for index in 1..=20 {
+        batch.append(GroupId(1), index, vec![entry(index, 20)]);
+        batch.append(GroupId(2), index, vec![entry(index, 30)]);
+    }
+    write(&mut (engine, writer), batch);
+    let (engine, _writer, gate) = cold(&disk, 0);
+    let read = engine.entries(GroupId(1), 1, 21, usize::MAX).unwrap();
+    assert_eq!(read, (1..=20).map(|index| entry(index, 20)).collect::<Vec<_>>());
+    assert_eq!(gate.take_reads(), 1);
+}
+
+#[test]
+fn what_was_just_written_is_warm() {
+    let gate = Arc::new(Gate::default());
+    let counting = CountingDisk { disk: SimDisk::new().session(), gate: gate.clone() };
+    let (engine, writer, _) = LogEngine::open_driven(Arc::new(counting), options(1 << 20)).unwrap();
+    gate.take_reads();
+    let mut batch = LogBatch::new();
+    batch.append(GroupId(1), 1, (1..=10).map(|index| entry(index, 1000)).collect());
+    write(&mut (engine.clone(), writer), batch);
+    assert_eq!(engine.entries(GroupId(1), 1, 11, usize::MAX).unwrap().len(), 10);
+    assert_eq!(gate.take_reads(), 0);
+}
+
+#[test]
+fn readers_of_one_cold_block_share_its_read() {
+    const READERS: usize = 8;
+    let disk = filled(10);
+    let (engine, _writer, gate) = cold(&disk, 1 << 20);
+    gate.expected.store(READERS, Ordering::Release);
+    std::thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| {
+                gate.coming.fetch_add(1, Ordering::AcqRel);
+                assert_eq!(engine.entry(GroupId(1), 5).unwrap(), entry(5, 10));
+            });
+        }
+    });
+    assert_eq!(gate.take_reads(), 1);
+}
+
+#[test]
+fn a_read_that_failed_is_done_again() {
+    let disk = filled(10);
+    let (engine, _writer, gate) = cold(&disk, 1 << 20);
+    disk.fail_nth(Operation::Read, 1, io::ErrorKind::Other);
+    assert!(matches!(engine.entry(GroupId(1), 5), Err(LogError::Io(_))));
+    assert_eq!(engine.entry(GroupId(1), 5).unwrap(), entry(5, 10));
+    assert_eq!(gate.take_reads(), 2);
+}
