@@ -7,10 +7,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{RecvTimeoutError, Sender};
 use hdrhistogram::Histogram;
 use rustix::fs::Advice;
 use rustix::time::ClockId;
@@ -121,7 +120,7 @@ pub fn disk_bytes(dir: &Path) -> u64 {
 
 /// Watches what the files of a directory take, from a thread of its own.
 pub struct HighWater {
-    stop: Sender<()>,
+    stop: SyncSender<()>,
     watcher: std::thread::JoinHandle<u64>,
 }
 
@@ -129,7 +128,7 @@ impl HighWater {
     /// Looks every 20 ms from now on.
     pub fn watch(dir: &Path) -> HighWater {
         let dir = dir.to_owned();
-        let (stop, stopped) = crossbeam_channel::bounded::<()>(1);
+        let (stop, stopped) = sync_channel::<()>(1);
         let watcher = std::thread::spawn(move || {
             let mut most = disk_bytes(&dir);
             while stopped.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
@@ -282,18 +281,15 @@ pub fn on_threads(threads: usize, work: impl Fn(usize) -> Tally + Sync) -> Tally
 
 /// Calls `chore` every `pause` on a thread of its own, while `work` runs.
 pub fn beside<T>(pause: Duration, chore: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
-    let ended = AtomicBool::new(false);
-    let (stop, stopped) = crossbeam_channel::bounded::<()>(1);
+    let (stop, stopped) = sync_channel::<()>(1);
     let mut chore = chore;
     std::thread::scope(|scope| {
-        let ended = &ended;
         scope.spawn(move || {
-            while !ended.load(Ordering::Acquire) && stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 chore();
             }
         });
         let out = work();
-        ended.store(true, Ordering::Release);
         drop(stop);
         out
     })

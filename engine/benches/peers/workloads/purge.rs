@@ -16,8 +16,6 @@ use crate::engines::{Batch, EngineKind, RaftLog, Settings};
 use crate::measure::{Figures, HighWater, Meter, Tally, push, written};
 use crate::payload::{Payloads, generator};
 
-const GROUPS: u64 = 10_000;
-const ACTIVE: u64 = 1000;
 const ENTRY: usize = 2048;
 const IDLE_ENTRY: usize = 256;
 const IDLE_ENTRIES: u64 = 5;
@@ -26,11 +24,13 @@ const STATE: &[u8] = b"state";
 
 /// The cells.
 pub fn cells(scale: Scale) -> Vec<Cell> {
-    let threshold = scale.threshold() / 2 & !4095;
+    let threshold = (scale.threshold() / 2) & !4095;
+    // Fewer in a trial run, whose space they would fill.
+    let groups = scale.of(100_000, 1000).min(10_000);
     vec![Cell {
         name: "W5/purge".to_owned(),
         about: format!(
-            "10k groups, 90 % idle; {} written, purge beyond {}",
+            "{groups} groups, 90 % idle; {} written, purge beyond {}",
             megabytes(10 * threshold),
             megabytes(threshold),
         ),
@@ -41,27 +41,29 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
         ],
         prepared: None,
         cold: false,
-        run: Box::new(move |context| run(context, threshold)),
+        run: Box::new(move |context| run(context, threshold, groups)),
     }]
 }
 
-fn run(context: &Context, threshold: u64) -> Figures {
+fn run(context: &Context, threshold: u64, groups: u64) -> Figures {
+    let active = groups / 10;
     let log = context.open(Settings { purge_threshold: threshold, prefill: false, ..Settings::default() });
     let mut store = Store {
         log: log.as_ref(),
         payloads: Payloads::half_compressible(),
         rng: generator(5),
-        kept: (threshold / 4 / ACTIVE / ENTRY as u64).max(KEPT_OF_LAGGING),
-        bounds: vec![(1, 0); GROUPS as usize],
+        active,
+        kept: (threshold / 4 / active / ENTRY as u64).max(KEPT_OF_LAGGING),
+        bounds: vec![(1, 0); groups as usize],
     };
     let water = HighWater::watch(&context.dir);
     let meter = Meter::start(&context.dir);
     let mut tally = Tally::default();
     let (mut rewritten, mut longest, mut purged_at) = (0, 0.0f64, 0);
-    let mut idle = ACTIVE..GROUPS;
+    let mut idle = active..groups;
     while tally.bytes < 10 * threshold {
         store.append(&mut tally);
-        if tally.bytes / 5 * (GROUPS - ACTIVE) > (idle.start - ACTIVE) * threshold {
+        if tally.bytes / 5 * (groups - active) > (idle.start - active) * threshold {
             idle.next().into_iter().for_each(|group| store.append_idle(group, &mut tally));
         }
         if tally.bytes - purged_at > threshold / 20 {
@@ -87,6 +89,8 @@ struct Store<'a> {
     log: &'a dyn RaftLog,
     payloads: Payloads,
     rng: StdRng,
+    /// The first so many groups are active.
+    active: u64,
     /// An active group keeps between this many entries and twice as many.
     kept: u64,
     /// First and last index of each group.
@@ -95,7 +99,7 @@ struct Store<'a> {
 
 impl Store<'_> {
     fn append(&mut self, tally: &mut Tally) {
-        let group = self.rng.random_range(0..ACTIVE);
+        let group = self.rng.random_range(0..self.active);
         let (first, last) = &mut self.bounds[group as usize];
         *last += 1;
         let entry = self.payloads.entry(&mut self.rng, *last, ENTRY);
