@@ -165,7 +165,7 @@ impl Program<'_> {
         println!(
             "{per_second:9.0} writes/s {:8.1} MB/s   log {:7.1} MB, given up {:9.1} MB, {} compactions",
             per_second * entry_bytes as f64 / 1e6,
-            self.log.disk_bytes() as f64 / 1e6,
+            self.log.stats().disk_bytes as f64 / 1e6,
             self.freed as f64 / 1e6,
             self.compactions,
         );
