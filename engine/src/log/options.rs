@@ -10,8 +10,9 @@ use super::format::{PAGE, UNIT};
 pub struct LogOptions {
     /// Size in bytes at which the active file is sealed. Default 64 MiB, minimum 64 KiB, maximum 1 GiB.
     pub file_bytes: u64,
-    /// A commit group that is synced is padded to a multiple of this many bytes, so that the next write does not touch a
-    /// block of the device that holds synced data. A power of two, minimum 8 (packed), maximum 64 KiB. Default 4096.
+    /// A commit group that is synced is padded to a multiple of this many bytes. A power of two from 8 (packed) to 64 KiB. Default 8: packed
+    /// groups take less space, fill files more slowly and were never slower (docs/benchmarks.md). Their last sector is written again, with the
+    /// same bytes, by the next group; where a device may tear a sector, take its sector size, so that no write touches synced data.
     pub align_bytes: u64,
     /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, maximum 1 GiB; 0 prefills
     /// nothing.
@@ -51,7 +52,7 @@ impl Default for LogOptions {
     fn default() -> LogOptions {
         LogOptions {
             file_bytes: 64 << 20,
-            align_bytes: 4096,
+            align_bytes: 8,
             prefill_bytes: 4 << 20,
             group_bytes: 1 << 20,
             block_bytes: 32 << 10,

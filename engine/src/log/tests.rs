@@ -147,7 +147,7 @@ fn what_is_written_is_measured() {
     assert_eq!((value("cortado_log_groups_total"), value("cortado_log_batches_total")), (1, 3));
     assert_eq!((value("cortado_log_sync_seconds"), value("cortado_log_batches_per_group")), (1, 1));
     assert!(value("cortado_log_raw_bytes_total") > 3000);
-    assert_eq!(value("cortado_log_stored_bytes_total"), 4096, "compressed, and padded");
+    assert!(value("cortado_log_stored_bytes_total") < 1000, "compressed, and not padded");
     assert!(
         matches!(LogEngine::open_driven(SimDisk::new(), measured), Err(LogError::Invalid(_))),
         "one registry, one engine"
