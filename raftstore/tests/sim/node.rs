@@ -162,7 +162,8 @@ impl Node {
     /// Starts the production code on what the disks hold. `seed` is for election timeouts.
     pub(crate) fn open(&mut self, options: &Options, cuts: Cuts, seed: u64) -> Result<(), OpenError> {
         self.log_disk.set_lying_sync(options.disk.lies);
-        let log_options = LogOptions { file_bytes: options.log_file_bytes, ..LogOptions::default() };
+        // Padded groups fill a small disk soon: a full one is among the faults.
+        let log_options = LogOptions { file_bytes: options.log_file_bytes, align_bytes: 4096, ..LogOptions::default() };
         let (log, writer, _) = LogEngine::open_driven(self.log_disk.session(), log_options)?;
         let snapshots = SnapshotFiles::open(self.snapshot_disk.session())?;
         bootstrap(&self.store, &log, &options.regions)?;
