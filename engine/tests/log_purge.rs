@@ -144,6 +144,38 @@ fn a_group_that_is_there_again_keeps_its_file() {
     driver.check_live();
 }
 
+/// A group is removed, and made again just when what its file undoes is being said again: in the queue before that, but not yet written
+/// when it was looked at. Its old keys and entries must not come back with the file gone.
+#[test]
+fn a_group_that_is_made_again_while_its_file_is_rewritten() {
+    for calls in 0..8 {
+        let mut rng = StdRng::seed_from_u64(5);
+        let mut driver = Driver::new(options());
+        let put = |key: &[u8]| Change::Put { group: 1, key: key.to_vec(), value: b"v".to_vec() };
+        let append = |first, count| Change::Append { group: 1, first, entries: entries("old", count) };
+        does(&mut driver, vec![put(b"a"), put(b"b"), Change::Compact { group: 1, first_kept: 8 }, append(8, 4)]);
+        does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
+        next_file(&mut driver, &mut rng);
+        does(&mut driver, vec![Change::Remove { group: 1 }]);
+        next_file(&mut driver, &mut rng);
+        next_file(&mut driver, &mut rng);
+        let purge = |driver: &mut Driver| {
+            driver.engine.purge(Budget::default()).unwrap();
+            driver.turn();
+        };
+        (0..calls).for_each(|_| purge(&mut driver));
+        driver.submit(vec![put(b"c"), append(1, 3)], Durability::Synced);
+        (0..20).for_each(|_| purge(&mut driver));
+        driver.check_live();
+        driver.crash(3).unwrap_or_else(|what| panic!("after {calls} calls: {what}"));
+        assert!(files(&driver).contains(&"0000000000000001.log".to_owned()));
+        does(&mut driver, vec![Change::Remove { group: 99 }]);
+        (0..20).for_each(|_| purge(&mut driver));
+        assert!(files(&driver)[0].as_str() > "0000000000000002.log", "{:?}", files(&driver));
+        driver.crash(4).unwrap();
+    }
+}
+
 /// Groups that keep old files alive are named, with where to compact them to; once they are, the files go.
 #[test]
 fn laggards_are_named_with_what_they_pin() {

@@ -281,7 +281,7 @@ impl Writer {
                 },
                 Work::Rewrite(rewrite) => {
                     draft.urgent = true;
-                    draft.settled = rewrite.is_last().then_some(rewrite.file);
+                    draft.settled = rewrite.settles(&shared.index).then_some(rewrite.file);
                     let bytes = rewrite.add(&shared.index, &mut draft.items, &mut builder);
                     if let Some(metrics) = &shared.metrics {
                         metrics.rewritten_bytes.inc_by(bytes);

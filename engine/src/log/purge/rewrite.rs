@@ -8,7 +8,8 @@
 //!   what lies beyond the group's last entry is cut again.
 //! - A floor, a live entry, a live key: counted as references to the file, and written again like entries.
 //! - A deleted key, a removed group: said again where it is still absent. Where it is there again, a newer record says so.
-//! - A removed group that is there again: its old keys would have to be known. Such a file waits until it is the oldest.
+//! - A removed group that is there again: its old keys would have to be known. Such a file waits until it is the oldest; also if
+//!   the group came back after the file was chosen.
 
 use bytes::Bytes;
 
@@ -26,7 +27,7 @@ pub(crate) struct Rewrite {
     pub(super) entries: Vec<(GroupId, u64, Vec<Bytes>)>,
     pub(super) keys: Vec<(GroupId, Bytes)>,
     pub(super) floors: Vec<GroupId>,
-    /// Set in the last part: nothing of the file is needed any more once it is written.
+    /// Set in the last part: nothing of the file is needed any more once it is written and said.
     pub(super) last: Option<Undone>,
 }
 
@@ -86,6 +87,11 @@ impl Rewrite {
     /// Whether it is the last part.
     pub(crate) fn is_last(&self) -> bool {
         self.last.is_some()
+    }
+
+    /// Whether nothing is needed of the file any more once this is written, as the index stands now.
+    pub(crate) fn settles(&self, index: &Index) -> bool {
+        self.last.as_ref().is_some_and(|undone| undone.can_be_said(index))
     }
 
     /// Adds what is still live, and still in that file, to a commit group that holds nothing else; returns the bytes of its
