@@ -3,6 +3,8 @@
 use bytes::Bytes;
 
 use super::GroupId;
+use super::block::{BlockBuilder, DraftBlock};
+use super::compress::Compressor;
 
 /// Changes to any number of groups that become durable together or not at all.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +16,7 @@ pub struct LogBatch {
 /// One change.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Append { group: GroupId, first: u64, entries: Vec<Bytes> },
+    Append { group: GroupId, first: u64, entries: Entries },
     Put { group: GroupId, key: Bytes, value: Bytes },
     Delete { group: GroupId, key: Bytes },
     Compact { group: GroupId, first_kept: u64 },
@@ -34,6 +36,30 @@ impl Op {
     }
 }
 
+/// Entries to be appended.
+#[derive(Clone, Debug)]
+pub(crate) enum Entries {
+    Loose(Vec<Bytes>),
+    /// As blocks already: see [`LogBatch::pack`].
+    Packed {
+        count: u64,
+        blocks: Vec<DraftBlock>,
+    },
+}
+
+impl Entries {
+    /// Number of entries.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            Entries::Loose(entries) => entries.len() as u64,
+            Entries::Packed { count, .. } => *count,
+        }
+    }
+}
+
+/// An append of so many bytes is cut and compressed by the thread that brings it.
+pub(crate) const PACKED_FROM: usize = 64 << 10;
+
 /// What a change costs in a queue besides its payload.
 const OP_OVERHEAD: usize = 32;
 
@@ -50,7 +76,7 @@ impl LogBatch {
             return;
         }
         self.bytes += OP_OVERHEAD + entries.iter().map(|entry| entry.len() + 4).sum::<usize>();
-        self.ops.push(Op::Append { group, first, entries });
+        self.ops.push(Op::Append { group, first, entries: Entries::Loose(entries) });
     }
 
     /// Sets a small key of `group`. Keys and values are kept in memory as well.
@@ -82,6 +108,19 @@ impl LogBatch {
     pub fn merge(&mut self, other: LogBatch) {
         self.bytes += other.bytes;
         self.ops.extend(other.ops);
+    }
+
+    /// Makes blocks of large appends. The writer does that for all others: but it is one, and callers with much to write are often many.
+    pub(crate) fn pack(&mut self, block_bytes: usize, compressor: &mut Compressor) {
+        for op in &mut self.ops {
+            let Op::Append { group, entries, .. } = op else { continue };
+            let Entries::Loose(loose) = entries else { continue };
+            if loose.iter().map(Bytes::len).sum::<usize>() >= PACKED_FROM {
+                let mut builder = BlockBuilder::new(block_bytes, compressor);
+                builder.append(*group, loose);
+                *entries = Entries::Packed { count: loose.len() as u64, blocks: builder.finish() };
+            }
+        }
     }
 
     /// Whether nothing would change.

@@ -17,6 +17,10 @@ use super::pieces::Pieces;
 /// A Raft group that brings so many bytes to a commit group has its blocks for itself.
 const OWN_BYTES: usize = 2 << 10;
 
+/// A block of so many bytes, or of one entry that is as long, is not kept in the cache when it is written: who reads entries of that size
+/// soon again has them still, and a copy of each costs more than reading it now and then.
+const LARGE: usize = 128 << 10;
+
 /// A decoded block.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
@@ -84,42 +88,40 @@ impl Block {
 }
 
 /// A block that is built but has no place yet.
+#[derive(Clone, Debug)]
 pub(crate) struct DraftBlock {
-    block: Block,
-    /// The compressed form, where it is worth it.
-    packed: Option<(Codec, Vec<u8>)>,
+    codec: Codec,
+    stored: Bytes,
+    raw_len: usize,
+    entries: u16,
+    /// As a reader wants it; not of a large one.
+    block: Option<Block>,
 }
 
 impl DraftBlock {
-    fn stored(&self) -> &[u8] {
-        self.packed.as_ref().map_or(&self.block.raw, |(_, packed)| packed)
-    }
-
     /// Bytes it takes in the file.
     pub(crate) fn total(&self) -> u64 {
-        align((BLOCK_HEADER + self.stored().len()) as u64, UNIT)
+        align((BLOCK_HEADER + self.stored.len()) as u64, UNIT)
     }
 
     /// Bytes of its entries.
     pub(crate) fn raw_len(&self) -> usize {
-        self.block.raw.len()
+        self.raw_len
     }
 
     /// Appends the block to `out`, for a place at `offset` of `place`.
     pub(crate) fn write<'a>(&'a self, out: &mut Pieces<'a>, place: Place, offset: u64) -> BlockRef {
-        let stored = self.stored();
-        let codec = self.packed.as_ref().map_or(Codec::Raw, |(codec, _)| *codec);
-        let entries = self.block.entries;
-        let (header, checksum) = BlockHeader::encode(codec, self.raw_len() as u32, entries, stored, place, offset);
+        let (stored, entries) = (&self.stored, self.entries);
+        let (header, checksum) = BlockHeader::encode(self.codec, self.raw_len as u32, entries, stored, place, offset);
         out.copy(&header);
         out.lend(stored);
         out.zeros(self.total() as usize - BLOCK_HEADER - stored.len());
         BlockRef { offset, stored: stored.len() as u32, entries, checksum }
     }
 
-    /// The block as a reader wants it.
-    pub(crate) fn to_block(&self) -> Block {
-        self.block.clone()
+    /// The block as a reader wants it, where it is not so large that keeping it would cost more than it brings.
+    pub(crate) fn block(&self) -> Option<&Block> {
+        self.block.as_ref()
     }
 }
 
@@ -151,6 +153,12 @@ impl<'a> BlockBuilder<'a> {
         entries.iter().for_each(|entry| self.push(entry));
     }
 
+    /// Adds blocks that are made already, of the entries of one group.
+    pub(crate) fn take(&mut self, blocks: Vec<DraftBlock>) {
+        self.close();
+        self.blocks.extend(blocks);
+    }
+
     fn push(&mut self, entry: &Bytes) {
         if !self.pending.is_empty() && self.pending_bytes + entry.len() > self.target {
             self.close();
@@ -166,13 +174,30 @@ impl<'a> BlockBuilder<'a> {
         if self.pending.is_empty() {
             return;
         }
-        let mut raw = Vec::with_capacity(self.pending_bytes + self.pending.len() * 3);
+        let large = self.pending_bytes >= LARGE;
+        let mut raw = if large { self.compressor.take_space() } else { Vec::new() };
+        raw.reserve(self.pending_bytes + self.pending.len() * 3);
         self.pending.iter().for_each(|entry| put_varint(&mut raw, entry.len() as u64));
         let start = raw.len() as u32;
         self.pending.iter().for_each(|entry| raw.extend_from_slice(entry));
-        let packed = self.compressor.shrink(&raw);
-        let block = Block { raw: Bytes::from(raw), start, entries: self.pending.len() as u16 };
-        self.blocks.push(DraftBlock { block, packed });
+        let (raw_len, entries) = (raw.len(), self.pending.len() as u16);
+        let draft = match self.compressor.shrink(&raw) {
+            Some((codec, packed)) => {
+                let block = if large {
+                    self.compressor.give_space(raw);
+                    None
+                } else {
+                    Some(Block { raw: Bytes::from(raw), start, entries })
+                };
+                DraftBlock { codec, stored: Bytes::from(packed), raw_len, entries, block }
+            }
+            None => {
+                let stored = Bytes::from(raw);
+                let block = (!large).then(|| Block { raw: stored.clone(), start, entries });
+                DraftBlock { codec: Codec::Raw, stored, raw_len, entries, block }
+            }
+        };
+        self.blocks.push(draft);
         self.pending.clear();
         self.pending_bytes = 0;
     }

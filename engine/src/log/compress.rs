@@ -32,7 +32,13 @@ pub(crate) struct Compressor {
     /// Bytes below which it is not tried.
     from: usize,
     zstd: Option<zstd::bulk::Compressor<'static>>,
+    /// Memory that is used again: to get much anew from the system each time costs as much as the compression.
+    out: Vec<u8>,
+    space: Vec<u8>,
 }
+
+/// No more memory is kept between calls.
+const KEPT_SPACE: usize = 2 << 20;
 
 impl Compressor {
     /// For a log with these settings.
@@ -41,7 +47,7 @@ impl Compressor {
             Compression::Zstd(level) => Some(zstd::bulk::Compressor::new(level).map_err(LogError::from)?),
             Compression::Off | Compression::Lz4 => None,
         };
-        Ok(Compressor { compression, from, zstd })
+        Ok(Compressor { compression, from, zstd, out: Vec::new(), space: Vec::new() })
     }
 
     /// The compressed form of `raw` where it is at least 5 % smaller; `None` is to be stored raw.
@@ -54,18 +60,44 @@ impl Compressor {
             Some(zstd) => {
                 zstd.compress(raw).ok().filter(|packed| pays(raw, packed)).map(|packed| (Codec::Zstd, packed))
             }
-            None => lz4(raw).map(|packed| (Codec::Lz4, packed)),
+            None => {
+                let packed = lz4_into(raw, &mut self.out).map(|packed| (Codec::Lz4, packed.to_vec()));
+                self.out.truncate(KEPT_SPACE);
+                self.out.shrink_to(KEPT_SPACE);
+                packed
+            }
         }
+    }
+
+    /// Memory to build something large in, empty; to be given back.
+    pub(crate) fn take_space(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.space)
+    }
+
+    /// Takes it back.
+    pub(crate) fn give_space(&mut self, mut space: Vec<u8>) {
+        space.clear();
+        space.shrink_to(KEPT_SPACE);
+        self.space = space;
     }
 }
 
 /// The LZ4 form of `raw` where it is at least 5 % smaller.
 pub(crate) fn lz4(raw: &[u8]) -> Option<Vec<u8>> {
-    let mut packed = vec![0; most(raw)];
+    lz4_into(raw, &mut Vec::new()).map(<[u8]>::to_vec)
+}
+
+/// The same, in memory that may be used again.
+fn lz4_into<'o>(raw: &[u8], out: &'o mut Vec<u8>) -> Option<&'o [u8]> {
+    // What is not read is not compressed.
+    if raw.len() > MAX_RAW_BYTES {
+        return None;
+    }
+    let most = most(raw);
+    out.resize(out.len().max(most), 0);
     // No room: it does not pay.
-    let len = lz4::block::compress_to_buffer(raw, None, false, &mut packed).ok()?;
-    packed.truncate(len);
-    Some(packed).filter(|packed| pays(raw, packed))
+    let len = lz4::block::compress_to_buffer(raw, None, false, &mut out[..most]).ok()?;
+    Some(&out[..len]).filter(|packed| pays(raw, packed))
 }
 
 /// What a compressed form may take at most.

@@ -26,7 +26,6 @@ use super::recovery::recover;
 use super::sequence::{Link, Sequence};
 use super::stats::LogStats;
 use super::ticket::Ticket;
-use super::writer::Work;
 use super::{Durability, GroupBounds, GroupId, Lsn, OnDone, RecoveryReport};
 
 /// Threads of a log: while one syncs a commit group the other one encodes the next.
@@ -89,7 +88,7 @@ impl LogEngine {
 
     /// Queues a batch and waits for its fate.
     pub fn write(&self, batch: LogBatch, durability: Durability) -> Result<Lsn> {
-        self.handle.pipeline.write(Work::Batch(batch), durability)
+        self.handle.pipeline.write(self.shared().pack(batch)?, durability)
     }
 
     /// A stream of batches each of which stands on those before it.
@@ -98,7 +97,7 @@ impl LogEngine {
     }
 
     pub(super) fn queue_ticket(&self, batch: LogBatch, durability: Durability, link: Option<Link>) -> Result<Ticket> {
-        self.handle.pipeline.submit_ticket(Work::Batch(batch), durability, link)
+        self.handle.pipeline.submit_ticket(self.shared().pack(batch)?, durability, link)
     }
 
     pub(super) fn queue_batch(
@@ -108,7 +107,7 @@ impl LogEngine {
         done: OnDone,
         link: Option<Link>,
     ) -> Result<()> {
-        self.handle.pipeline.submit(Work::Batch(batch), durability, done, link)
+        self.handle.pipeline.submit(self.shared().pack(batch)?, durability, done, link)
     }
 
     /// Refuses batches from now on and waits until what is queued is written. A log that is driven from outside is only
@@ -249,6 +248,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         purging: AtomicBool::new(false),
         victim: Mutex::new(None),
         settled: Mutex::default(),
+        compressors: Mutex::default(),
         next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),
         spares: Mutex::new(recovered.spares),
     });

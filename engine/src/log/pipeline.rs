@@ -251,7 +251,9 @@ impl Pipeline {
         }
         let seq = flight.file.place.seq;
         for (block, place) in draft.blocks.iter().zip(&flight.blocks) {
-            shared.cache.insert((seq, place.offset), Arc::new(block.to_block()));
+            if let Some(block) = block.block() {
+                shared.cache.insert((seq, place.offset), Arc::new(block.clone()));
+            }
         }
         let mut editor = shared.index.editor();
         let replayed = replay(&draft.items, &flight.blocks, seq, &mut editor);

@@ -14,8 +14,10 @@ use parking_lot::Mutex;
 use crate::disk::Disk;
 
 use super::active::Failure;
+use super::batch::{LogBatch, PACKED_FROM};
 use super::block::Block;
 use super::cache::{BlockCache, BlockKey};
+use super::compress::Compressor;
 use super::error::{Damage, LogError, Result};
 use super::file::{FileTable, LogFile};
 use super::format::file_name;
@@ -24,6 +26,7 @@ use super::index::Index;
 use super::metrics::LogMetrics;
 use super::purge::Victim;
 use super::runs::Span;
+use super::writer::Work;
 use super::{GroupId, LogOptions};
 
 /// What readers, the writer and purge share.
@@ -50,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) victim: Mutex<Option<Victim>>,
     /// Files of which nothing is needed any more, also not what they undo of older ones.
     pub(crate) settled: Mutex<BTreeSet<u64>>,
+    /// Those of callers that compress, when not in use.
+    pub(crate) compressors: Mutex<Vec<Compressor>>,
     /// Numbers of the spare files, and the next one to give.
     pub(crate) spares: Mutex<BTreeSet<u64>>,
     pub(crate) next_spare: AtomicU64,
@@ -75,6 +80,19 @@ impl Shared {
             why
         });
         LogError::Poisoned(why.clone())
+    }
+
+    /// What `batch` is queued as.
+    pub(crate) fn pack(&self, mut batch: LogBatch) -> Result<Work> {
+        if batch.bytes() >= PACKED_FROM {
+            let spare = self.compressors.lock().pop();
+            let options = &self.options;
+            let mut compressor =
+                spare.map_or_else(|| Compressor::new(options.compression, options.compress_from), Ok)?;
+            batch.pack(options.block_bytes, &mut compressor);
+            self.compressors.lock().push(compressor);
+        }
+        Ok(Work::Batch(batch))
     }
 
     /// What a failure to write means for the caller; poisons the log where it must be.

@@ -44,7 +44,7 @@ impl<'a> Overlay<'a> {
         for op in &batch.ops {
             match op {
                 Op::Append { group, first, entries } => {
-                    let view = self.view(&staged, *group).append(*first, entries.len() as u64)?;
+                    let view = self.view(&staged, *group).append(*first, entries.count())?;
                     staged.insert(*group, view);
                 }
                 Op::Compact { group, first_kept } => {

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::Sender;
 
 use super::active::{Active, Failure};
-use super::batch::{LogBatch, Op};
+use super::batch::{Entries, LogBatch, Op};
 use super::block::{BlockBuilder, DraftBlock};
 use super::checkpoint::Standing;
 use super::compress::Compressor;
@@ -340,8 +340,12 @@ impl Job {
 fn add(op: Op, items: &mut Vec<Item>, builder: &mut BlockBuilder) {
     items.push(match op {
         Op::Append { group, first, entries } => {
-            builder.append(group, &entries);
-            Item::Append { group, first, count: entries.len() as u64 }
+            let count = entries.count();
+            match entries {
+                Entries::Loose(entries) => builder.append(group, &entries),
+                Entries::Packed { blocks, .. } => builder.take(blocks),
+            }
+            Item::Append { group, first, count }
         }
         Op::Put { group, key, value } => Item::Put { group, key, value },
         Op::Delete { group, key } => Item::Delete { group, key },
