@@ -33,7 +33,7 @@ struct Handle {
 }
 
 impl LogEngine {
-    /// Opens the log on `disk`, recovering what it holds.
+    /// Opens the log on `disk`, recovering what it holds; [`LogOptions::recovery`] says what becomes of damage.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport)> {
         options.validate()?;
         let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
@@ -41,15 +41,19 @@ impl LogEngine {
         let recovered = recover(disk.as_ref(), &options)?;
         let report = recovered.report;
         if let Some((file, offset)) = &report.truncated_at {
-            tracing::warn!(file, offset, bytes = report.truncated_bytes, "cut off the unsynced end of the log");
+            tracing::warn!(file, offset, bytes = report.truncated_bytes, "left out the unsynced end of the log");
         }
         let (sender, receiver) = crossbeam_channel::bounded(options.queue_batches);
+        for loss in &report.losses {
+            tracing::warn!(%loss, "a part of the log is lost");
+        }
         let shared = Arc::new(Shared {
             disk,
             cache: BlockCache::new(options.cache_bytes),
             options,
             index: recovered.index,
             files: recovered.files,
+            doubts: recovered.doubts,
             metrics,
             poison: Mutex::new(None),
             queued_bytes: AtomicUsize::new(0),
@@ -75,7 +79,7 @@ impl LogEngine {
 
     fn queue(&self, job: Job) -> Result<()> {
         let shared = &self.handle.shared;
-        if let Some(error) = shared.poisoned() {
+        if let Some(error) = shared.read_only().or_else(|| shared.poisoned()) {
             return Err(error);
         }
         let bytes = job.bytes;
@@ -131,13 +135,22 @@ impl LogEngine {
 
     /// The value of a small key. Served from memory.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = self.handle.shared.index.with(group, |group| group.get(key).map(|found| found.value.clone()));
-        Ok(value.flatten())
+        let shared = &self.handle.shared;
+        let value = shared.index.with(group, |group| group.get(key).map(|found| found.value.clone())).flatten();
+        let name = || format!("key {}", key.escape_ascii());
+        match shared.lost(group, name).filter(|_| value.is_none()) {
+            Some(lost) => Err(lost),
+            None => Ok(value),
+        }
     }
 
     /// All small keys of a group, sorted. Served from memory.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
-        let pairs = self.handle.shared.index.with(group, |group| {
+        let shared = &self.handle.shared;
+        if let Some(lost) = shared.lost(group, || "list of keys".to_owned()).filter(|_| !shared.options.keep_doubtful) {
+            return Err(lost);
+        }
+        let pairs = shared.index.with(group, |group| {
             let pairs = group.keys.iter().map(|kv| (Bytes::copy_from_slice(&kv.key), kv.value.clone()));
             pairs.collect::<Vec<_>>()
         });
@@ -150,6 +163,9 @@ impl LogEngine {
     /// end, so call it regularly, and soon again while the report says there is more.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
         let shared = &self.handle.shared;
+        if let Some(error) = shared.read_only() {
+            return Err(error);
+        }
         let (report, work) = shared.purge(budget)?;
         let Some(work) = work else { return Ok(report) };
         shared.purging.store(true, Ordering::Release);

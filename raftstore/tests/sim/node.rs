@@ -162,7 +162,8 @@ impl Node {
     /// Starts the production code on what the disks hold. `seed` is for election timeouts.
     pub(crate) fn open(&mut self, options: &Options, cuts: Cuts, seed: u64) -> Result<(), OpenError> {
         self.log_disk.set_lying_sync(options.disk.lies);
-        let log_options = LogOptions { file_bytes: options.log_file_bytes, ..LogOptions::default() };
+        let log_options =
+            LogOptions { file_bytes: options.log_file_bytes, recovery_threads: 1, ..LogOptions::default() };
         let (log, mut writer, _) = LogEngine::open(self.log_disk.session(), log_options)?;
         let snapshots = SnapshotFiles::open(self.snapshot_disk.session())?;
         let mut drive = || {
