@@ -308,6 +308,8 @@ fn a_missing_file_loses_its_own_groups_only() {
     assert_eq!(report.losses.len(), 1, "{report:?}");
     assert_eq!((report.losses[0].file.as_str(), report.losses[0].what.as_str()), (file(2).as_str(), "file is missing"));
     assert_eq!(report.losses[0].concerns.as_deref(), Some(&[GroupId(1), GroupId(12)][..]));
+    let lsns = (report.losses[0].first_lsn, report.losses[0].last_lsn);
+    assert!(matches!(lsns, (Some(first), Some(last)) if first <= last), "{lsns:?}");
     assert_eq!(report.lost.iter().map(|loss| loss.group.0).collect::<Vec<_>>(), [1, 12]);
     assert_eq!(report.lost[0].doubtful, [EntryRange { first: 1, last: 10 }]);
     assert_eq!(report.lost[0].missing, [EntryRange { first: 11, last: 20 }]);

@@ -142,7 +142,8 @@ impl Replay {
     fn lose_file(&mut self, survey: &Survey, at: usize, what: &str) {
         let first = self.at.map(|at| at.lsn.saturating_add(1));
         let name = survey.files.get(at).map_or_else(String::new, |file| file_name(file.seq));
-        self.lose(&name, (0, 0), (first, None), what, survey.changed_in(at));
+        let last = survey.header_after(at).map(|after| before_first(after).lsn);
+        self.lose(&name, (0, 0), (first, last), what, survey.changed_in(at));
         self.at = None;
     }
 

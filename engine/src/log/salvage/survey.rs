@@ -95,9 +95,14 @@ impl Survey {
 
     /// The groups that the file at this place of the list changes, as the file after it says.
     pub(crate) fn changed_in(&self, at: usize) -> Option<Vec<GroupId>> {
+        self.header_after(at)?.changed.clone()
+    }
+
+    /// The header of the file that follows the one at this place of the list without one in between, where it can be read.
+    pub(crate) fn header_after(&self, at: usize) -> Option<&FileHeader> {
         let seq = self.files.get(at)?.seq;
         let after = self.files.get(at + 1)?.found.as_ref()?.header.as_ref()?;
-        after.changed.clone().filter(|_| after.prev_seq == seq)
+        (after.prev_seq == seq).then_some(after)
     }
 
     /// Bytes of all files that are there.
