@@ -119,7 +119,7 @@ impl Pipeline {
         link: Option<Link>,
         number: u64,
     ) -> Result<()> {
-        if let Some(error) = self.shared.poisoned() {
+        if let Some(error) = self.shared.read_only().or_else(|| self.shared.poisoned()) {
             return Err(error);
         }
         let bytes = work.bytes();

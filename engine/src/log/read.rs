@@ -24,6 +24,7 @@ use super::index::Index;
 use super::metrics::LogMetrics;
 use super::purge::Victim;
 use super::runs::Span;
+use super::salvage::Doubts;
 use super::{GroupId, LogOptions};
 
 /// What readers, the writer and purge share.
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) files: FileTable,
     pub(crate) cache: BlockCache,
     pub(crate) metrics: Option<LogMetrics>,
+    /// What is not certain, where the log was opened to be salvaged: then nothing is ever written.
+    pub(crate) doubts: Option<Doubts>,
     /// Why nothing is written any more.
     pub(crate) poison: Mutex<Option<String>>,
     /// Held while an active file is synced.
@@ -59,6 +62,36 @@ pub(crate) struct Shared {
 const ATTEMPTS: usize = 8;
 
 impl Shared {
+    /// The error of a log that takes no writes.
+    pub(crate) fn read_only(&self) -> Option<LogError> {
+        self.doubts.as_ref().map(|_| LogError::ReadOnly)
+    }
+
+    /// In a log that was salvaged: why an entry that the index does not have is not there, if the group is not whole.
+    fn absent(&self, group: GroupId, index: u64) -> Option<LogError> {
+        let doubts = self.doubts.as_ref()?;
+        let floor = self.index.with(group, |group| group.floor).unwrap_or(0);
+        doubts.absent(group, floor, index)
+    }
+
+    /// In a log that was salvaged: that `what` cannot be told of the group, if it is not whole.
+    pub(crate) fn lost(&self, group: GroupId, what: impl FnOnce() -> String) -> Option<LogError> {
+        let doubted = self.doubts.as_ref()?.is_doubted(group);
+        doubted.then(|| LogError::Lost { group, what: what() })
+    }
+
+    /// `value` is what the index has for a key. In a log that was salvaged an absent one may be lost.
+    pub(crate) fn certain_key(&self, group: GroupId, key: &[u8], value: Option<Bytes>) -> Result<Option<Bytes>> {
+        let lost = || self.lost(group, || format!("key {}", key.escape_ascii()));
+        if value.is_none() { lost().map_or(Ok(None), Err) } else { Ok(value) }
+    }
+
+    /// In a log that was salvaged: an error where keys of the group may be lost, unless those that are left are wanted all the same.
+    pub(crate) fn certain_keys(&self, group: GroupId) -> Result<()> {
+        let lost = self.lost(group, || "list of keys".to_owned());
+        lost.filter(|_| !self.options.keep_doubtful).map_or(Ok(()), Err)
+    }
+
     /// The error of a poisoned log.
     pub(crate) fn poisoned(&self) -> Option<LogError> {
         self.poison.lock().clone().map(LogError::Poisoned)
@@ -114,7 +147,7 @@ impl Shared {
         for _ in 0..ATTEMPTS {
             let located =
                 self.index.with(group, |group| locate(group, index)).unwrap_or(Err(LogError::NotFound { last: 0 }));
-            let span = located?;
+            let span = located.map_err(|error| self.absent(group, index).unwrap_or(error))?;
             if let Some(block) = self.block(&span)? {
                 return entry_of(&block, &span, index);
             }
@@ -133,15 +166,20 @@ impl Shared {
         let mut held: Option<(BlockKey, Arc<Block>)> = None;
         while next < end {
             let spans = self.index.with(group, |group| {
-                locate(group, next)?;
+                locate(group, next).map_err(|error| (next, error))?;
                 let last = group.bounds().last;
                 if end > last + 1 {
-                    return Err(LogError::NotFound { last });
+                    return Err((last + 1, LogError::NotFound { last }));
                 }
                 // One lock for many blocks, but not for a log of millions.
                 Ok(group.runs.iter_from(next).take(256).collect::<Vec<Span>>())
             });
-            for span in spans.unwrap_or(Err(LogError::NotFound { last: 0 }))? {
+            let spans = spans.unwrap_or(Err((next, LogError::NotFound { last: 0 })));
+            for span in spans.map_err(|(index, error)| self.absent(group, index).unwrap_or(error))? {
+                if span.first > next {
+                    // Only a salvaged log has gaps: asked again from here, it says so.
+                    break;
+                }
                 let key = (span.file, span.offset);
                 let block = match held.take_if(|(of, _)| *of == key) {
                     Some((_, block)) => Some(block),
@@ -175,8 +213,9 @@ impl Shared {
     /// The block of a span, from the cache or the file; `None` where the file is gone.
     pub(crate) fn block(&self, span: &Span) -> Result<Option<Arc<Block>>> {
         self.cache.get_or_read((span.file, span.offset), || {
-            let file = self.files.get(span.file);
-            file.map(|file| file.read_block(span.offset, span.bytes)).transpose()
+            let Some(file) = self.files.get(span.file) else { return Ok(None) };
+            let damaged = |error: LogError| error.concerning(|| self.index.groups_at(span.file, span.offset));
+            file.read_block(span.offset, span.bytes).map(Some).map_err(damaged)
         })
     }
 }
