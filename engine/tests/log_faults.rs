@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 
 use engine::disk::{Operation, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
-use log_model::{Change, Driver, Generator, small_options};
+use log_model::{Change, Driver, Generator, batch_of, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -171,6 +171,47 @@ fn a_batch_that_found_no_space_does_not_come_back() {
             assert_eq!(driver.history.current, if spare < 512 { 1 } else { 2 });
             driver.crash(seed).unwrap_or_else(|what| panic!("spare {spare}, seed {seed}: {what}"));
         }
+    }
+}
+
+/// Two batches share a commit group that finds no space. The second is refused because of what the first would have done: but that
+/// was not done, so it is told the same as the first and not that entries are compacted or missing.
+#[test]
+fn a_batch_that_found_no_space_refuses_no_other() {
+    let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
+    let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
+    driver.submit(vec![append(1)], Durability::Synced);
+    driver.turn();
+    driver.disk.set_capacity(Some(driver.disk.used()));
+    driver.submit(vec![Change::Compact { group: 1, first_kept: 50 }, append(50)], Durability::Synced);
+    driver.submit(vec![append(2)], Durability::Synced);
+    driver.turn();
+    driver.disk.set_capacity(None);
+    driver.check_live();
+    driver.submit(vec![append(2)], Durability::Synced);
+    driver.turn();
+    assert_eq!(driver.engine.bounds(GroupId(1)).unwrap().last, 2);
+}
+
+/// The same in a sequence: also those that are submitted later are told why it broke.
+#[test]
+fn a_sequence_that_found_no_space_says_so() {
+    let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
+    let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
+    driver.submit(vec![append(1)], Durability::Synced);
+    driver.turn();
+    driver.disk.set_capacity(Some(driver.disk.used()));
+    let sequence = driver.engine.sequence();
+    let submit = |changes: &[Change]| sequence.submit(batch_of(changes), Durability::Synced).unwrap();
+    // The second is wrong after the first, and the third has the second before it.
+    let compacted = submit(&[Change::Compact { group: 1, first_kept: 50 }, append(50)]);
+    let together = [compacted, submit(&[append(2)]), submit(&[append(51)])];
+    driver.writer.turn();
+    let later = submit(&[append(3)]);
+    driver.writer.turn();
+    for ticket in together.into_iter().chain([later]) {
+        let outcome = ticket.poll().unwrap();
+        assert!(matches!(outcome, Err(LogError::NoSpace(_))), "{outcome:?}");
     }
 }
 

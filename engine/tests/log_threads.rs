@@ -1,7 +1,8 @@
 //! The log on a real disk with its own thread: many writers, readers and purge at once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use bytes::Bytes;
 use engine::disk::RealDisk;
@@ -233,4 +234,29 @@ fn a_callback_that_panics_poisons_the_log() {
     let outcome = (0..10_000).find_map(|_| engine.write(LogBatch::new(), Durability::Synced).err());
     assert!(matches!(outcome, Some(LogError::Poisoned(_))), "{outcome:?}");
     engine.close();
+}
+
+/// What does not fit into a commit group waits for the next one, also when whoever wrote the group has its answer and goes.
+#[test]
+fn a_batch_that_is_left_over_is_written_though_nobody_else_comes() {
+    const TOGETHER: u64 = 2;
+    let dir = tempfile::tempdir().unwrap();
+    let options = LogOptions { group_bytes: 4 << 10, ..options() };
+    let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options).unwrap();
+    let start = Arc::new(Barrier::new(TOGETHER as usize));
+    for index in 1..=300u64 {
+        let (sender, receiver) = crossbeam_channel::bounded(TOGETHER as usize);
+        for group in 0..TOGETHER {
+            let (engine, sender, start) = (engine.clone(), sender.clone(), start.clone());
+            std::thread::spawn(move || {
+                let mut batch = LogBatch::new();
+                batch.append(GroupId(group), index, vec![vec![group as u8; 3000].into()]);
+                start.wait();
+                sender.send(engine.write(batch, Durability::Synced).is_ok()).unwrap();
+            });
+        }
+        for _ in 0..TOGETHER {
+            assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(true), "round {index}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ use super::recovery::recover;
 use super::sequence::{Link, Sequence};
 use super::stats::LogStats;
 use super::ticket::Ticket;
-use super::writer::{Done, Work};
+use super::writer::Work;
 use super::{Durability, GroupBounds, GroupId, Lsn, OnDone, RecoveryReport};
 
 /// Threads of a log: while one syncs a commit group the other one encodes the next.
@@ -91,10 +91,7 @@ impl LogEngine {
 
     /// Queues a batch and waits for its fate.
     pub fn write(&self, batch: LogBatch, durability: Durability) -> Result<Lsn> {
-        let pipeline = &self.handle.pipeline;
-        let ticket = pipeline.push_ticket(Work::Batch(batch), durability, None)?;
-        pipeline.help(&ticket);
-        ticket.wait()
+        self.handle.pipeline.write(Work::Batch(batch), durability)
     }
 
     /// A stream of batches each of which stands on those before it.
@@ -103,9 +100,7 @@ impl LogEngine {
     }
 
     pub(super) fn queue_ticket(&self, batch: LogBatch, durability: Durability, link: Option<Link>) -> Result<Ticket> {
-        let ticket = self.handle.pipeline.push_ticket(Work::Batch(batch), durability, link)?;
-        self.handle.pipeline.summon();
-        Ok(ticket)
+        self.handle.pipeline.submit_ticket(Work::Batch(batch), durability, link)
     }
 
     pub(super) fn queue_batch(
@@ -115,9 +110,7 @@ impl LogEngine {
         done: OnDone,
         link: Option<Link>,
     ) -> Result<()> {
-        self.handle.pipeline.push(Work::Batch(batch), durability, Done::Call(done), link)?;
-        self.handle.pipeline.summon();
-        Ok(())
+        self.handle.pipeline.submit(Work::Batch(batch), durability, done, link)
     }
 
     /// Refuses batches from now on and waits until what is queued is written. A log that is driven from outside is only
@@ -191,11 +184,8 @@ impl LogEngine {
                 shared.purging.store(false, Ordering::Release);
             }
         });
-        match self.handle.pipeline.push(work, Durability::Synced, Done::Call(done), None) {
-            Ok(()) => {
-                self.handle.pipeline.summon();
-                Ok(report)
-            }
+        match self.handle.pipeline.submit(work, Durability::Synced, done, None) {
+            Ok(()) => Ok(report),
             Err(error) => {
                 shared.purging.store(false, Ordering::Release);
                 // What was looked at is looked at anew.
@@ -224,8 +214,7 @@ impl LogEngine {
             return Err(error);
         }
         let (checkpoint, work, done) = Checkpoint::begin(self.shared().disk.as_ref(), dir.as_ref())?;
-        self.handle.pipeline.push(work, Durability::Synced, Done::Call(done), None)?;
-        self.handle.pipeline.summon();
+        self.handle.pipeline.submit(work, Durability::Synced, done, None)?;
         Ok(checkpoint)
     }
 

@@ -22,7 +22,7 @@ use super::read::Shared;
 use super::sequence::Link;
 use super::ticket::{Bells, Ticket};
 use super::writer::{Done, Flight, Job, Told, Work, Writer, Written};
-use super::{Durability, Lsn};
+use super::{Durability, Lsn, OnDone};
 
 /// With so many bytes queued the next group is begun while the one before syncs.
 const OVERLAP_BYTES: usize = 64 << 10;
@@ -44,6 +44,8 @@ pub(crate) struct Pipeline {
 /// What waits to be written, bounded.
 pub(crate) struct Queue {
     jobs: ArrayQueue<Job>,
+    /// The first of all that wait, where one was taken and given back. Only whoever holds the writer takes and gives back.
+    first: Mutex<Option<Job>>,
     bytes: AtomicUsize,
     /// The number of the next job.
     next: AtomicU64,
@@ -56,6 +58,7 @@ impl Queue {
     fn new(batches: usize, bytes: usize) -> Queue {
         Queue {
             jobs: ArrayQueue::new(batches),
+            first: Mutex::default(),
             bytes: AtomicUsize::new(0),
             next: AtomicU64::new(0),
             closed: RwLock::new(false),
@@ -79,8 +82,27 @@ impl Queue {
         })
     }
 
+    /// The next job. It counts as queued until it is counted out.
     pub(crate) fn pop(&self) -> Option<Job> {
-        self.jobs.pop()
+        self.first.lock().take().or_else(|| self.jobs.pop())
+    }
+
+    /// A job that was taken just now is the next one again.
+    pub(crate) fn give_back(&self, job: Job) {
+        let before = self.first.lock().replace(job);
+        assert!(before.is_none(), "one job at a time is taken and given back");
+    }
+
+    /// Whether the next job has a commit group of its own.
+    fn next_is_alone(&self) -> bool {
+        let next = self.pop();
+        let alone = next.as_ref().is_some_and(Job::is_alone);
+        next.into_iter().for_each(|job| self.give_back(job));
+        alone
+    }
+
+    fn len(&self) -> usize {
+        self.jobs.len() + usize::from(self.first.lock().is_some())
     }
 
     /// A job of so many bytes is not queued any more.
@@ -97,28 +119,36 @@ impl Pipeline {
         Pipeline { queue, writer, landing: Mutex::new(()), crew: Crew::default(), bells: Arc::default(), shared }
     }
 
-    /// Queues work. `Err` means not queued.
-    pub(crate) fn push(&self, work: Work, durability: Durability, done: Done, link: Option<Link>) -> Result<()> {
+    /// Queues work, and sees to it that someone does it. `Err` means not queued.
+    pub(crate) fn submit(&self, work: Work, durability: Durability, done: OnDone, link: Option<Link>) -> Result<()> {
         let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
-        self.push_numbered(work, durability, done, link, number)
+        self.push(work, durability, Done::Call(done), link, number)?;
+        self.summon();
+        Ok(())
     }
 
-    /// Queues work, with a ticket for its fate.
-    pub(crate) fn push_ticket(&self, work: Work, durability: Durability, link: Option<Link>) -> Result<Ticket> {
-        let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
-        let (ticket, slot) = Ticket::new(&self.bells, number);
-        self.push_numbered(work, durability, Done::Ticket(slot), link, number)?;
+    /// The same with a ticket for its fate.
+    pub(crate) fn submit_ticket(&self, work: Work, durability: Durability, link: Option<Link>) -> Result<Ticket> {
+        let ticket = self.push_ticket(work, durability, link)?;
+        self.summon();
         Ok(ticket)
     }
 
-    fn push_numbered(
-        &self,
-        work: Work,
-        durability: Durability,
-        done: Done,
-        link: Option<Link>,
-        number: u64,
-    ) -> Result<()> {
+    /// Queues work and waits for its fate; does it on the caller's thread where nobody else works at this moment.
+    pub(crate) fn write(&self, work: Work, durability: Durability) -> Result<Lsn> {
+        let ticket = self.push_ticket(work, durability, None)?;
+        self.help(&ticket);
+        ticket.wait()
+    }
+
+    fn push_ticket(&self, work: Work, durability: Durability, link: Option<Link>) -> Result<Ticket> {
+        let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
+        let (ticket, slot) = Ticket::new(&self.bells, number);
+        self.push(work, durability, Done::Ticket(slot), link, number)?;
+        Ok(ticket)
+    }
+
+    fn push(&self, work: Work, durability: Durability, done: Done, link: Option<Link>, number: u64) -> Result<()> {
         if let Some(error) = self.shared.read_only().or_else(|| self.shared.poisoned()) {
             return Err(error);
         }
@@ -127,15 +157,15 @@ impl Pipeline {
     }
 
     /// Sees to it that someone works on what is queued, where the log has threads.
-    pub(crate) fn summon(&self) {
+    fn summon(&self) {
         let limit = if self.queue.bytes.load(Ordering::SeqCst) >= OVERLAP_BYTES { Limit(2) } else { Limit(1) };
         if self.crew.enlist(limit) && !self.crew.call() {
             self.crew.leave();
         }
     }
 
-    /// Works on the caller's thread until `ticket` is answered, if nobody works at this moment.
-    pub(crate) fn help(&self, ticket: &Ticket) {
+    /// Works until `ticket` is answered, if nobody works at this moment.
+    fn help(&self, ticket: &Ticket) {
         if !self.crew.enlist(Limit(1)) {
             return self.summon();
         }
@@ -143,7 +173,7 @@ impl Pipeline {
         // Nothing left, and no answer: another one has it in hand.
         while ticket.poll().is_none() && self.cycle(usize::MAX) > 0 {}
         // What came meanwhile is for a thread of the log. Where there is none, whoever drives the log finds it.
-        if !self.queue.jobs.is_empty() && self.crew.call() {
+        if self.queue.len() > 0 && self.crew.call() {
             // The thread has this place now.
             std::mem::forget(shift);
         }
@@ -160,11 +190,11 @@ impl Pipeline {
     /// Takes one commit group, of at most `limit` batches, from the queue to its answers; returns how many batches it had.
     fn cycle(&self, limit: usize) -> usize {
         let mut writer = self.writer.lock();
-        if !writer.has_stash() && self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
+        if self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
             drop(self.landing.lock());
             self.gather();
         }
-        if writer.next_is_alone(&self.queue) {
+        if self.queue.next_is_alone() {
             // It is checked against the index: what is before it must be there.
             drop(self.landing.lock());
         }
@@ -186,10 +216,10 @@ impl Pipeline {
         if !self.crew.has_threads() {
             return;
         }
-        let mut queued = self.queue.jobs.len();
+        let mut queued = self.queue.len();
         for _ in 0..GATHER {
             std::thread::yield_now();
-            let now = self.queue.jobs.len();
+            let now = self.queue.len();
             if now <= queued {
                 return;
             }
@@ -198,8 +228,11 @@ impl Pipeline {
     }
 
     /// The second half: syncs where a batch asked for it, changes the index, answers.
-    fn land(&self, written: Written) {
+    fn land(&self, mut written: Written) {
         let outcome = written.outcome.and_then(|flight| self.finish(&flight));
+        if let Err(error) = &outcome {
+            written.answers.iter_mut().for_each(|answer| answer.share(error));
+        }
         let mut told = Told::default();
         written.answers.into_iter().for_each(|answer| answer.tell(&outcome, &mut told));
         if told.panicked() {
@@ -246,7 +279,7 @@ impl Pipeline {
 
     /// Writes all that is queued now as commit groups, on the caller's thread; returns how many batches. Never waits for more.
     pub(crate) fn turn(&self) -> usize {
-        let queued = self.queue.jobs.len() + usize::from(self.writer.lock().has_stash());
+        let queued = self.queue.len();
         let mut handled = 0;
         while handled < queued {
             match self.cycle(queued - handled) {
@@ -259,7 +292,7 @@ impl Pipeline {
 
     /// Batches and bytes that are queued.
     pub(crate) fn queued(&self) -> (usize, usize) {
-        (self.queue.jobs.len(), self.queue.bytes.load(Ordering::Relaxed))
+        (self.queue.len(), self.queue.bytes.load(Ordering::Relaxed))
     }
 
     /// Takes nothing more.
@@ -278,9 +311,9 @@ impl Pipeline {
 
     /// Answers what is still queued: everyone is told once.
     pub(crate) fn abandon(&self) {
-        let mut writer = self.writer.lock();
+        let writer = self.writer.lock();
         let mut told = Told::default();
-        while let Some(job) = writer.take(&self.queue) {
+        while let Some(job) = self.queue.pop() {
             self.queue.count_out(job.bytes);
             job.done.tell(Err(LogError::Closed), job.number, &mut told);
         }
@@ -296,7 +329,7 @@ impl Drop for Shift<'_> {
     fn drop(&mut self) {
         self.0.crew.leave();
         // What was queued in between found someone at work, and called nobody.
-        if !self.0.queue.jobs.is_empty() {
+        if self.0.queue.len() > 0 {
             self.0.summon();
         }
     }

@@ -50,6 +50,14 @@ impl Link {
             *broken = Some((self.generation, why.clone()));
         }
     }
+
+    /// This batch is not written, and this is why, whatever was said before.
+    pub(crate) fn broke_for(&self, why: &LogError) {
+        let mut broken = self.state.broken.lock();
+        if broken.as_ref().is_none_or(|(generation, _)| *generation <= self.generation) {
+            *broken = Some((self.generation, why.clone()));
+        }
+    }
 }
 
 impl Sequence {

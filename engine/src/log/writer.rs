@@ -67,8 +67,6 @@ pub(crate) enum Done {
 pub(crate) struct Writer {
     active: Active,
     compressor: Compressor,
-    /// Taken from the queue, but not for the commit group at hand.
-    stash: Option<Job>,
     /// How groups stand after what is written and has not reached the index yet, and the position of the last of that.
     ahead: HashMap<GroupId, View>,
     ahead_lsn: u64,
@@ -143,6 +141,17 @@ pub(crate) struct Written {
 }
 
 impl Answer {
+    /// The commit group was not written: a batch that was refused for how another one of it would have left a Raft group shares its fate.
+    pub(crate) fn share(&mut self, error: &LogError) {
+        if !matches!(self.refused, Some(LogError::Compacted { .. } | LogError::Gap { .. })) {
+            return;
+        }
+        self.refused = None;
+        if let (_, _, Some(link)) = &self.job {
+            link.broke_for(error);
+        }
+    }
+
     /// Answers, with the fate of the commit group where the batch was not refused.
     pub(crate) fn tell(self, outcome: &Result<Lsn>, told: &mut Told) {
         let (done, number, link) = self.job;
@@ -177,7 +186,7 @@ impl Done {
 
 impl Job {
     /// Whether it has a commit group of its own: what purge asks for is checked against the index as it is.
-    fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         !matches!(self.work, Work::Batch(_))
     }
 }
@@ -185,18 +194,18 @@ impl Job {
 impl Writer {
     /// For a log whose newest file is `active`.
     pub(crate) fn new(active: Active, compressor: Compressor) -> Writer {
-        Writer { active, compressor, stash: None, ahead: HashMap::new(), ahead_lsn: 0 }
+        Writer { active, compressor, ahead: HashMap::new(), ahead_lsn: 0 }
     }
 
     /// The jobs of the next commit group, at most `limit`.
-    pub(crate) fn collect(&mut self, queue: &Queue, limit: usize, group_bytes: usize) -> Vec<Job> {
+    pub(crate) fn collect(&self, queue: &Queue, limit: usize, group_bytes: usize) -> Vec<Job> {
         let mut jobs: Vec<Job> = Vec::new();
         let mut bytes = 0;
         while jobs.len() < limit && bytes < group_bytes {
-            let Some(job) = self.take(queue) else { break };
+            let Some(job) = queue.pop() else { break };
             let alone = job.is_alone();
             if !jobs.is_empty() && (alone || bytes + job.bytes > group_bytes) {
-                self.stash = Some(job);
+                queue.give_back(job);
                 break;
             }
             bytes += job.bytes;
@@ -209,22 +218,6 @@ impl Writer {
         jobs
     }
 
-    /// The next job, as it stands in the queue.
-    pub(crate) fn take(&mut self, queue: &Queue) -> Option<Job> {
-        self.stash.take().or_else(|| queue.pop())
-    }
-
-    /// Whether a job was taken from the queue and is not written yet.
-    pub(crate) fn has_stash(&self) -> bool {
-        self.stash.is_some()
-    }
-
-    /// Whether the next job has a commit group of its own.
-    pub(crate) fn next_is_alone(&mut self, queue: &Queue) -> bool {
-        self.stash = self.take(queue);
-        self.stash.as_ref().is_some_and(Job::is_alone)
-    }
-
     /// Writes one commit group. Nothing of it is durable or in the index yet.
     pub(crate) fn write(&mut self, shared: &Shared, jobs: Vec<Job>) -> Written {
         if let Some(error) = shared.poisoned() {
@@ -233,8 +226,11 @@ impl Writer {
         if shared.landed.load(Ordering::Acquire) >= self.ahead_lsn {
             self.ahead.clear();
         }
-        let (draft, answers, views) = self.draft(shared, jobs);
+        let (draft, mut answers, views) = self.draft(shared, jobs);
         let outcome = self.put(shared, draft);
+        if let Err(error) = &outcome {
+            answers.iter_mut().for_each(|answer| answer.share(error));
+        }
         if let Ok(flight) = &outcome {
             self.ahead.extend(views);
             self.ahead_lsn = flight.lsn;

@@ -105,6 +105,9 @@ impl Runs {
 
     /// The run that holds `index`.
     pub(crate) fn locate(&self, index: u64) -> Option<Span> {
+        if self.end()? <= index {
+            return None;
+        }
         let chunk = self.closed.get(self.chunk_of(index));
         let mut runs = chunk.map_or_else(|| self.open.runs(), Chunk::runs);
         runs.find(|span| span.end() > index).filter(|span| span.first <= index)

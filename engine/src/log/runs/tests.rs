@@ -232,13 +232,16 @@ fn memory_is_given_back() {
     fill(&mut runs, &mut tally);
     runs.cut_from(10, &mut tally);
     assert!(runs.memory() < 512, "{}", runs.memory());
-    // One run in place of many: the chunks join.
-    runs.cut_from(0, &mut tally);
-    fill(&mut runs, &mut tally);
-    for first in (0..100_000).step_by(1000) {
-        runs.place(&Span { first, count: 1000, ..interleaved(first) }, &mut tally).unwrap();
+    // One run in place of many: the chunks join, also where each of the new runs has one to itself.
+    for count in [1000, CHUNK as u32] {
+        runs.cut_from(0, &mut tally);
+        fill(&mut runs, &mut tally);
+        for first in (0..99_000).step_by(count as usize) {
+            runs.place(&Span { first, count, ..interleaved(first) }, &mut tally).unwrap();
+        }
+        let left = runs.len();
+        assert!(runs.memory() < 16 * left + 4096, "{} for {left} runs", runs.memory());
     }
-    assert!(runs.memory() < 4096, "{}", runs.memory());
 }
 
 /// Five blocks, as an idle group has them.
