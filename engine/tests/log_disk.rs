@@ -117,7 +117,8 @@ fn a_real_disk_that_is_opened_to_be_read_changes_nothing() {
     let file = disk.open("a").unwrap();
     assert_eq!(read(file.as_ref()), b"hello");
     assert!(file.write_at(b"x", 0).is_err() && file.set_len(0).is_err());
-    for refused in [disk.create("b").map(drop), disk.rename("a", "b"), disk.remove("a")] {
+    let copy = disk.begin_copy(&dir.path().join("copy")).map(drop);
+    for refused in [disk.create("b").map(drop), disk.rename("a", "b"), disk.remove("a"), copy] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnlyFilesystem);
     }
     assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"hello");

@@ -19,10 +19,11 @@
 //!
 //! # Files
 //!
-//! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`), and is believed by
-//! that at open; only the newest file is scanned (`scan.rs`, `recovery/`). Purge writes the live rest of mostly dead
+//! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`, `dense.rs`), and is
+//! believed by that at open; only the newest file is scanned (`scan.rs`, `recovery/`). Purge writes the live rest of mostly dead
 //! files again and drops them (`purge/`); their space is used again (`spare.rs`). A checkpoint is a second log that shares the
-//! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes. Of a damaged log `salvage/` opens what can be read.
+//! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes. Of a damaged log `salvage/` opens what can be read, and
+//! `tools/` check, show, count and repair a log that nobody has open.
 //!
 //! # What holds
 //!

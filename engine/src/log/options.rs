@@ -13,7 +13,8 @@ pub enum RecoveryMode {
     #[default]
     TruncateTail,
     /// Opens what can still be read, to be read only, and changes nothing on the disk. What is lost is reported; what is asked for
-    /// and is lost, or may be, is [`LogError::Lost`]; every write is [`LogError::ReadOnly`].
+    /// and is lost, or may be, is [`LogError::Lost`]; every write is [`LogError::ReadOnly`]. Lists of groups, bounds and numbers are
+    /// of what is left.
     Salvage,
 }
 
