@@ -5,7 +5,7 @@
 //! deleted. Sealed files are believed by their index, which several threads read ([`sealed`]); of the newest, every byte is
 //! verified.
 //!
-//! Recovery changes nothing before it has read and believed everything ([`settle`]), needs no space, and when it is cut off by a
+//! Recovery changes nothing before it has read and believed everything ([`mod@settle`]), needs no space, and when it is cut off by a
 //! crash the next one comes to the same end.
 
 mod newest;

@@ -1,5 +1,5 @@
-//! Tools for a log that nobody has open: [`check`] it, [`dump`] it, count what it holds ([`stats`]), and make of a damaged one a new
-//! one that opens ([`repair`]).
+//! Tools for a log that nobody has open: [`check()`] it, [`dump()`] it, count what it holds ([`stats()`]), and make of a damaged one a new
+//! one that opens ([`repair()`]).
 //!
 //! Functions over a [`Disk`](crate::disk::Disk) that read everything they need, tell how far they are, and change nothing on the disk they
 //! read. They see a log through the same survey, walk and replay as [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so that
