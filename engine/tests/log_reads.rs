@@ -153,7 +153,10 @@ fn a_range_reads_each_block_once_and_then_none() {
         let disk = filled(len);
         let expected: Vec<Bytes> = (1..=100).map(|index| entry(index, len)).collect();
         let (engine, _writer, gate) = cold(&disk, 64 << 20);
-        assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
+        for first in (1..=100).step_by(10) {
+            let part = engine.entries(GroupId(1), first, first + 10, usize::MAX).unwrap();
+            assert_eq!(part, expected[first as usize - 1..][..10]);
+        }
         assert_eq!(gate.take_reads(), blocks, "cold, entries of {len} bytes");
         assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
         (1..=100).for_each(|index| assert_eq!(engine.entry(GroupId(1), index).unwrap(), entry(index, len)));
@@ -162,6 +165,19 @@ fn a_range_reads_each_block_once_and_then_none() {
         let (engine, _writer, gate) = cold(&disk, 0);
         assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
         assert_eq!(gate.take_reads(), blocks, "without a cache, entries of {len} bytes");
+    }
+}
+
+/// Who passes over much of the log takes what the cache has, and leaves it as it is.
+#[test]
+fn a_long_range_leaves_the_cache_to_others() {
+    let disk = filled(40_000);
+    let (engine, _writer, gate) = cold(&disk, 64 << 20);
+    engine.entries(GroupId(1), 41, 51, usize::MAX).unwrap();
+    assert_eq!((gate.take_reads(), engine.stats().cached_bytes / 40_000), (10, 10));
+    for _ in 0..2 {
+        assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap().len(), 100);
+        assert_eq!((gate.take_reads(), engine.stats().cached_bytes / 40_000), (90, 10));
     }
 }
 

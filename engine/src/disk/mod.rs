@@ -58,6 +58,13 @@ pub trait DiskCopy: Send + 'static {
 pub trait DiskFile: Send + Sync + 'static {
     /// Reads exactly `buf.len()` bytes at `offset`; `UnexpectedEof` past the end.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// The same where it need not wait for the disk; `Ok(false)`, with anything in `buf`, where it would have to. Advisory: an
+    /// implementation that cannot tell may wait.
+    fn read_now_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool> {
+        self.read_at(buf, offset).map(|()| true)
+    }
+    /// Says that `len` bytes at `offset` will be read soon, so that the disk can begin. Advisory, and never waits.
+    fn will_read(&self, _offset: u64, _len: u64) {}
     /// Writes all of `data` at `offset`, extending the file as needed.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
     /// Writes all of `parts`, one after another, at `offset`, as one write where the system knows such. May change the slices.

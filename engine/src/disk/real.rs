@@ -6,12 +6,14 @@
 //! commits a changed length.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use super::{Disk, DiskCopy, DiskFile, check_name, partial_name};
 
@@ -233,6 +235,21 @@ impl DiskFile for RealFile {
         self.0.read_exact_at(buf, offset)
     }
 
+    fn read_now_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool> {
+        match rustix::io::preadv2(&self.0, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
+            Ok(read) if read == buf.len() => Ok(true),
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            // A file system that cannot tell.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.read_at(buf, offset).map(|()| true),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn will_read(&self, offset: u64, len: u64) {
+        // Without the advice it is read when it is asked for.
+        let _ = rustix::fs::fadvise(&self.0, offset, NonZeroU64::new(len), Advice::WillNeed);
+    }
+
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.0.write_all_at(data, offset)
     }
@@ -247,7 +264,7 @@ impl DiskFile for RealFile {
                     offset += written as u64;
                     IoSlice::advance_slices(&mut parts, written);
                 }
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -261,7 +278,7 @@ impl DiskFile for RealFile {
         }
         match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), have, len - have) {
             // A file system without it takes the space as it is written to.
-            Err(rustix::io::Errno::OPNOTSUPP) => self.set_len(len),
+            Err(Errno::OPNOTSUPP) => self.set_len(len),
             outcome => outcome.map_err(io::Error::from),
         }
     }

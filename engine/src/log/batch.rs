@@ -21,6 +21,19 @@ pub(crate) enum Op {
     Remove { group: GroupId },
 }
 
+impl Op {
+    /// The group that it changes.
+    pub(crate) fn group(&self) -> GroupId {
+        match self {
+            Op::Append { group, .. }
+            | Op::Put { group, .. }
+            | Op::Delete { group, .. }
+            | Op::Compact { group, .. }
+            | Op::Remove { group } => *group,
+        }
+    }
+}
+
 /// What a change costs in a queue besides its payload.
 const OP_OVERHEAD: usize = 32;
 

@@ -1,41 +1,45 @@
 //! Blocks: the unit in which entries are compressed, read and cached. Pure.
 //!
-//! Raw form: the length of each entry as a varint, then the entries one after another. Entries of different groups share
-//! a block when they share a commit group; an entry never spans blocks.
+//! Raw form: the length of each entry as a varint, then the entries one after another. An entry never spans blocks.
+//!
+//! A block belongs to one Raft group, so that who reads that group reads and expands nothing else; only where groups bring little each do
+//! they share one, because a block of a few hundred bytes is mostly header and hardly compresses.
 
 use bytes::Bytes;
 
+use super::GroupId;
 use super::compress::{Compressor, expand};
 use super::error::Damage;
 use super::format::{BLOCK_HEADER, BlockHeader, Codec, Cursor, Place, UNIT, align, put_varint};
 use super::items::{BLOCK_ENTRIES, BlockRef};
 use super::pieces::Pieces;
 
+/// A Raft group that brings so many bytes to a commit group has its blocks for itself.
+const OWN_BYTES: usize = 2 << 10;
+
 /// A decoded block.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
+    /// The lengths of the entries, then these.
     raw: Bytes,
-    /// Where each entry ends in `raw`; the first begins at `start`.
-    ends: Box<[u32]>,
+    /// Where the first entry begins in `raw`.
     start: u32,
+    entries: u16,
 }
 
 impl Block {
-    /// Finds the entries in the raw form.
+    /// Checks that the raw form holds so many entries.
     pub(crate) fn parse(raw: Bytes, entries: u16) -> Result<Block, Damage> {
         let mut cursor = Cursor(&raw);
-        let mut ends = Vec::with_capacity(usize::from(entries));
-        let mut end = 0u64;
+        let mut bytes = 0u64;
         for _ in 0..entries {
-            end = end.checked_add(cursor.varint()?).ok_or(Damage("entry is too long"))?;
-            ends.push(end);
+            bytes = bytes.checked_add(cursor.varint()?).ok_or(Damage("entry is too long"))?;
         }
-        if cursor.0.len() as u64 != end {
+        if cursor.0.len() as u64 != bytes {
             return Err(Damage("block and its entries differ in length"));
         }
-        let start = raw.len() as u64 - end;
-        let ends = ends.into_iter().map(|end| u32::try_from(start + end).map_err(|_| Damage("block is too long")));
-        Ok(Block { ends: ends.collect::<Result<_, _>>()?, raw, start: start as u32 })
+        let start = (raw.len() - cursor.0.len()) as u32;
+        Ok(Block { raw, start, entries })
     }
 
     /// Reads a block: `bytes` begin with the header that stands at `offset` of `place`.
@@ -51,35 +55,44 @@ impl Block {
 
     /// Bytes of memory it takes.
     pub(crate) fn weight(&self) -> usize {
-        self.raw.len() + self.ends.len() * 4 + 64
+        self.raw.len() + 128
     }
 
-    /// One entry. An entry that is most of its block shares the block's memory; a small one is copied, so that it does not
-    /// hold on to all of it.
+    /// The entries from number `ordinal` on. An entry that is most of its block shares the block's memory; a small one is copied, so
+    /// that it does not hold on to all of it.
+    pub(crate) fn entries(&self, ordinal: u32) -> impl Iterator<Item = Bytes> + '_ {
+        let mut lengths = Cursor(&self.raw[..self.start as usize]);
+        let mut end = self.start as usize;
+        let places = (0..u32::from(self.entries)).map_while(move |at| {
+            let start = end;
+            end += lengths.varint().ok()? as usize;
+            Some((at, start..end))
+        });
+        places.skip_while(move |(at, _)| *at < ordinal).map(|(_, place)| {
+            if place.len() * 2 > self.raw.len() {
+                self.raw.slice(place)
+            } else {
+                Bytes::copy_from_slice(&self.raw[place])
+            }
+        })
+    }
+
+    /// One entry.
     pub(crate) fn entry(&self, ordinal: u32) -> Option<Bytes> {
-        let at = ordinal as usize;
-        let end = *self.ends.get(at)? as usize;
-        let start = if at == 0 { self.start } else { self.ends[at - 1] } as usize;
-        let slice = self.raw.get(start..end)?;
-        if slice.len() * 2 > self.raw.len() {
-            Some(self.raw.slice(start..end))
-        } else {
-            Some(Bytes::copy_from_slice(slice))
-        }
+        self.entries(ordinal).next()
     }
 }
 
 /// A block that is built but has no place yet.
 pub(crate) struct DraftBlock {
-    raw: Bytes,
+    block: Block,
     /// The compressed form, where it is worth it.
     packed: Option<(Codec, Vec<u8>)>,
-    entries: u16,
 }
 
 impl DraftBlock {
     fn stored(&self) -> &[u8] {
-        self.packed.as_ref().map_or(&self.raw, |(_, packed)| packed)
+        self.packed.as_ref().map_or(&self.block.raw, |(_, packed)| packed)
     }
 
     /// Bytes it takes in the file.
@@ -89,24 +102,24 @@ impl DraftBlock {
 
     /// Bytes of its entries.
     pub(crate) fn raw_len(&self) -> usize {
-        self.raw.len()
+        self.block.raw.len()
     }
 
     /// Appends the block to `out`, for a place at `offset` of `place`.
     pub(crate) fn write<'a>(&'a self, out: &mut Pieces<'a>, place: Place, offset: u64) -> BlockRef {
         let stored = self.stored();
         let codec = self.packed.as_ref().map_or(Codec::Raw, |(codec, _)| *codec);
-        let raw_len = self.raw.len() as u32;
-        let (header, checksum) = BlockHeader::encode(codec, raw_len, self.entries, stored, place, offset);
+        let entries = self.block.entries;
+        let (header, checksum) = BlockHeader::encode(codec, self.raw_len() as u32, entries, stored, place, offset);
         out.copy(&header);
         out.lend(stored);
         out.zeros(self.total() as usize - BLOCK_HEADER - stored.len());
-        BlockRef { offset, stored: stored.len() as u32, entries: self.entries, checksum }
+        BlockRef { offset, stored: stored.len() as u32, entries, checksum }
     }
 
     /// The block as a reader wants it.
-    pub(crate) fn to_block(&self) -> Result<Block, Damage> {
-        Block::parse(self.raw.clone(), self.entries)
+    pub(crate) fn to_block(&self) -> Block {
+        self.block.clone()
     }
 }
 
@@ -114,6 +127,8 @@ impl DraftBlock {
 pub(crate) struct BlockBuilder<'a> {
     target: usize,
     compressor: &'a mut Compressor,
+    /// The Raft group whose entries came last.
+    group: Option<GroupId>,
     pending: Vec<Bytes>,
     pending_bytes: usize,
     blocks: Vec<DraftBlock>,
@@ -122,11 +137,21 @@ pub(crate) struct BlockBuilder<'a> {
 impl<'a> BlockBuilder<'a> {
     /// Blocks of about `target` bytes.
     pub(crate) fn new(target: usize, compressor: &'a mut Compressor) -> BlockBuilder<'a> {
-        BlockBuilder { target, compressor, pending: Vec::new(), pending_bytes: 0, blocks: Vec::new() }
+        BlockBuilder { target, compressor, group: None, pending: Vec::new(), pending_bytes: 0, blocks: Vec::new() }
     }
 
-    /// Adds the next entry.
-    pub(crate) fn push(&mut self, entry: &Bytes) {
+    /// Adds the next entries, which are of `group`.
+    pub(crate) fn append(&mut self, group: GroupId, entries: &[Bytes]) {
+        if self.group.replace(group) != Some(group) {
+            let bytes: usize = entries.iter().map(Bytes::len).sum();
+            if self.pending_bytes >= OWN_BYTES || bytes >= OWN_BYTES {
+                self.close();
+            }
+        }
+        entries.iter().for_each(|entry| self.push(entry));
+    }
+
+    fn push(&mut self, entry: &Bytes) {
         if !self.pending.is_empty() && self.pending_bytes + entry.len() > self.target {
             self.close();
         }
@@ -143,9 +168,11 @@ impl<'a> BlockBuilder<'a> {
         }
         let mut raw = Vec::with_capacity(self.pending_bytes + self.pending.len() * 3);
         self.pending.iter().for_each(|entry| put_varint(&mut raw, entry.len() as u64));
+        let start = raw.len() as u32;
         self.pending.iter().for_each(|entry| raw.extend_from_slice(entry));
         let packed = self.compressor.shrink(&raw);
-        self.blocks.push(DraftBlock { raw: Bytes::from(raw), packed, entries: self.pending.len() as u16 });
+        let block = Block { raw: Bytes::from(raw), start, entries: self.pending.len() as u16 };
+        self.blocks.push(DraftBlock { block, packed });
         self.pending.clear();
         self.pending_bytes = 0;
     }

@@ -61,11 +61,20 @@ impl Compressor {
 
 /// The LZ4 form of `raw` where it is at least 5 % smaller.
 pub(crate) fn lz4(raw: &[u8]) -> Option<Vec<u8>> {
-    Some(lz4_flex::block::compress(raw)).filter(|packed| pays(raw, packed))
+    let mut packed = vec![0; most(raw)];
+    // No room: it does not pay.
+    let len = lz4::block::compress_to_buffer(raw, None, false, &mut packed).ok()?;
+    packed.truncate(len);
+    Some(packed).filter(|packed| pays(raw, packed))
+}
+
+/// What a compressed form may take at most.
+fn most(raw: &[u8]) -> usize {
+    raw.len() - raw.len() / 20
 }
 
 fn pays(raw: &[u8], packed: &[u8]) -> bool {
-    packed.len() <= raw.len() - raw.len() / 20 && packed.len() < raw.len()
+    packed.len() <= most(raw) && packed.len() < raw.len()
 }
 
 /// Undoes what a [`Compressor`] did; `raw_len` is what the header says.
@@ -76,8 +85,8 @@ pub(crate) fn expand(codec: Codec, stored: &[u8], raw_len: usize) -> std::result
         Codec::Raw => Err(Damage("raw length differs from the stored one")),
         // LZ4 cannot shrink to less than 1/255: a longer claim is damage and must not be allocated for.
         Codec::Lz4 if raw_len / 255 > stored.len() => Err(Damage("impossible raw length")),
-        Codec::Lz4 => whole(lz4_flex::block::decompress(stored, raw_len).ok()),
-        Codec::Zstd if raw_len > MAX_RAW_BYTES => Err(Damage("impossible raw length")),
+        _ if raw_len > MAX_RAW_BYTES => Err(Damage("impossible raw length")),
+        Codec::Lz4 => whole(lz4::block::decompress(stored, Some(raw_len as i32)).ok()),
         Codec::Zstd => {
             // The frame says its length, too; only where both agree is there something to allocate for.
             let said = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();

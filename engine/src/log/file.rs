@@ -1,5 +1,6 @@
 //! The files of a log: handles, creation, sealing, and the table of what there is.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -27,8 +28,11 @@ pub(crate) struct LogFile {
     len: AtomicU64,
 }
 
-/// What is read of a block before its length is known, at least.
-const FIRST_READ: u64 = 4096;
+/// Who takes less of a block likely shares it with others: then so much is read before its length is known.
+const SHARED_BELOW: u64 = 1 << 10;
+const FIRST_READ: u64 = 4 << 10;
+/// Blocks up to this length are read into memory that a thread keeps.
+const SCRATCH: usize = 128 << 10;
 
 impl LogFile {
     /// Opens file `seq` and reads its header. `identity` is the log's, where it is known already.
@@ -139,11 +143,37 @@ impl LogFile {
 
     /// Reads and verifies the block at `offset`. `about` is what it is known to take, rounded down by an eighth at most: with that
     /// much it is read at once, with less in two steps.
-    pub(crate) fn read_block(&self, offset: u64, about: u64) -> Result<Block> {
+    /// `waits` is called before it waits for the disk, where the system tells.
+    pub(crate) fn read_block(&self, offset: u64, about: u64, waits: impl FnOnce()) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
-        let first = align(about + about / 7, UNIT).max(FIRST_READ);
-        let mut bytes = vec![0; room.min(first) as usize];
-        self.read(&mut bytes, offset)?;
+        let first = if about < SHARED_BELOW { FIRST_READ } else { align(about + about / 7, UNIT) };
+        let first = room.min(first) as usize;
+        if first > SCRATCH {
+            return self.read_block_into(&mut vec![0; first], first, offset, room, waits);
+        }
+        thread_local!(static SPACE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
+        SPACE.with_borrow_mut(|space| {
+            space.resize(space.len().max(first), 0);
+            let block = self.read_block_into(space, first, offset, room, waits);
+            space.truncate(SCRATCH);
+            block
+        })
+    }
+
+    /// The same with space to read it into, of which `first` bytes are filled at once. The file has `room` bytes from there on.
+    fn read_block_into(
+        &self,
+        space: &mut Vec<u8>,
+        first: usize,
+        offset: u64,
+        room: u64,
+        waits: impl FnOnce(),
+    ) -> Result<Block> {
+        if !self.file.read_now_at(&mut space[..first], offset)? {
+            waits();
+            self.read(&mut space[..first], offset)?;
+        }
+        let bytes = &space[..first];
         let Some(head) = bytes.first_chunk::<BLOCK_HEADER>() else {
             return Err(Damage("block is cut off").at(&self.name, offset));
         };
@@ -152,12 +182,12 @@ impl LogFile {
         if total > room {
             return Err(Damage("block is cut off").at(&self.name, offset));
         }
-        let have = bytes.len();
-        if total as usize > have {
-            bytes.resize(total as usize, 0);
-            self.read(&mut bytes[have..], offset + have as u64)?;
+        let total = total as usize;
+        if total > first {
+            space.resize(space.len().max(total), 0);
+            self.read(&mut space[first..total], offset + first as u64)?;
         }
-        Block::decode(&bytes, self.place, offset).map_err(|damage| damage.at(&self.name, offset))
+        Block::decode(&space[..total], self.place, offset).map_err(|damage| damage.at(&self.name, offset))
     }
 
     /// Reads where the file is known to have bytes: an early end is damage.

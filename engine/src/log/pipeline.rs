@@ -251,9 +251,7 @@ impl Pipeline {
         }
         let seq = flight.file.place.seq;
         for (block, place) in draft.blocks.iter().zip(&flight.blocks) {
-            if let Ok(block) = block.to_block() {
-                shared.cache.insert((seq, place.offset), Arc::new(block));
-            }
+            shared.cache.insert((seq, place.offset), Arc::new(block.to_block()));
         }
         let mut editor = shared.index.editor();
         let replayed = replay(&draft.items, &flight.blocks, seq, &mut editor);

@@ -58,6 +58,9 @@ pub(crate) struct Shared {
     pub(crate) next_spare: AtomicU64,
 }
 
+/// A range of more blocks is not kept in the cache: it would push out what is used again, and the system keeps the file's pages as well.
+const KEPT_BLOCKS: usize = 16;
+
 /// How often a reader looks again for an entry that purge moved: each time needs another purge in between.
 const ATTEMPTS: usize = 8;
 
@@ -149,7 +152,7 @@ impl Shared {
                 self.index.with(group, |group| locate(group, index)).unwrap_or(Err(LogError::NotFound { last: 0 }));
             let span = located.map_err(|error| self.absent(group, index).unwrap_or(error))?;
             if let Some(block) = self.block(&span)? {
-                return entry_of(&block, &span, index);
+                return block.entry(span.ordinal_of(index)).ok_or_else(|| too_few(&span));
             }
             lost = Some(span);
         }
@@ -172,10 +175,12 @@ impl Shared {
                     return Err((last + 1, LogError::NotFound { last }));
                 }
                 // One lock for many blocks, but not for a log of millions.
-                Ok(group.runs.iter_from(next).take(256).collect::<Vec<Span>>())
+                Ok(group.runs.iter_from(next).take_while(|span| span.first < end).take(256).collect::<Vec<Span>>())
             });
             let spans = spans.unwrap_or(Err((next, LogError::NotFound { last: 0 })));
-            for span in spans.map_err(|(index, error)| self.absent(group, index).unwrap_or(error))? {
+            let spans = spans.map_err(|(index, error)| self.absent(group, index).unwrap_or(error))?;
+            let mut told = false;
+            for (at, span) in spans.iter().enumerate() {
                 if span.first > next {
                     // Only a salvaged log has gaps: asked again from here, it says so.
                     break;
@@ -183,17 +188,22 @@ impl Shared {
                 let key = (span.file, span.offset);
                 let block = match held.take_if(|(of, _)| *of == key) {
                     Some((_, block)) => Some(block),
-                    None => self.block(&span)?,
+                    None if spans.len() <= KEPT_BLOCKS => self.block(span)?,
+                    None => self.block_in_passing(span, || {
+                        if !std::mem::replace(&mut told, true) {
+                            self.will_read(&spans[at + 1..], max_bytes.saturating_sub(bytes));
+                        }
+                    })?,
                 };
                 let Some(block) = block else {
                     moved += 1;
                     if moved == ATTEMPTS {
-                        return Err(lost_file(Some(span)));
+                        return Err(lost_file(Some(*span)));
                     }
                     break;
                 };
-                while next < span.end().min(end) {
-                    let entry = entry_of(&block, &span, next)?;
+                for entry in entries_of(&block, span, next).take((span.end().min(end) - next) as usize) {
+                    let entry = entry?;
                     bytes = bytes.saturating_add(entry.len());
                     if bytes > max_bytes && !out.is_empty() {
                         return Ok(out);
@@ -211,12 +221,33 @@ impl Shared {
     }
 
     /// The block of a span, from the cache or the file; `None` where the file is gone.
-    pub(crate) fn block(&self, span: &Span) -> Result<Option<Arc<Block>>> {
-        self.cache.get_or_read((span.file, span.offset), || {
-            let Some(file) = self.files.get(span.file) else { return Ok(None) };
-            let damaged = |error: LogError| error.concerning(|| self.index.groups_at(span.file, span.offset));
-            file.read_block(span.offset, span.bytes).map(Some).map_err(damaged)
-        })
+    fn block(&self, span: &Span) -> Result<Option<Arc<Block>>> {
+        self.cache.get_or_read((span.file, span.offset), || self.read_block(span, || {}))
+    }
+
+    /// The same for who passes over much of the log: that leaves the cache to those who come back. `waits` is called before it waits
+    /// for the disk.
+    pub(crate) fn block_in_passing(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Arc<Block>>> {
+        match self.cache.get((span.file, span.offset)) {
+            Some(block) => Ok(Some(block)),
+            None => Ok(self.read_block(span, waits)?.map(Arc::new)),
+        }
+    }
+
+    fn read_block(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Block>> {
+        let Some(file) = self.files.get(span.file) else { return Ok(None) };
+        let damaged = |error: LogError| error.concerning(|| self.index.groups_at(span.file, span.offset));
+        file.read_block(span.offset, span.bytes, waits).map(Some).map_err(damaged)
+    }
+
+    /// Lets the disk begin with the blocks that will be read next, about `bytes` of them at most: so it has many to do at once.
+    fn will_read(&self, spans: &[Span], bytes: usize) {
+        let mut left = bytes as u64;
+        for span in spans {
+            let Some(file) = self.files.get(span.file).filter(|_| left > 0) else { return };
+            file.file.will_read(span.offset, span.bytes);
+            left = left.saturating_sub(span.bytes);
+        }
     }
 }
 
@@ -234,9 +265,14 @@ fn lost_file(span: Option<Span>) -> LogError {
     LogError::Missing { file: file_name(span.map_or(0, |span| span.file)) }
 }
 
-/// An entry of a block that was verified: an ordinal outside of it means that the index on disk is damaged.
-pub(crate) fn entry_of(block: &Block, span: &Span, index: u64) -> Result<Bytes> {
-    let ordinal = span.ordinal + (index - span.first) as u32;
-    let missing = || Damage("block has fewer entries than the index says").at(&file_name(span.file), span.offset);
-    block.entry(ordinal).ok_or_else(missing)
+/// The entries of a run from `index` on, out of its block, which was verified: too few of them mean that the index on disk is damaged.
+pub(crate) fn entries_of(block: &Block, span: &Span, index: u64) -> impl Iterator<Item = Result<Bytes>> {
+    let count = span.end() - index;
+    let entries = block.entries(span.ordinal_of(index)).map(Ok);
+    let missing = std::iter::repeat_with(move || Err(too_few(span)));
+    entries.chain(missing).take(count as usize)
+}
+
+fn too_few(span: &Span) -> LogError {
+    Damage("block has fewer entries than the index says").at(&file_name(span.file), span.offset)
 }

@@ -302,7 +302,7 @@ proptest! {
         let entries: Vec<Bytes> = entries.into_iter().map(Bytes::from).collect();
         let mut compressor = Compressor::new(compression, 64).unwrap();
         let mut builder = BlockBuilder::new(1 << 10, &mut compressor);
-        entries.iter().for_each(|entry| builder.push(entry));
+        builder.append(GroupId(1), &entries);
         let drafts = builder.finish();
         let mut pieces = Pieces::default();
         let mut places = Vec::new();

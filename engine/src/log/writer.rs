@@ -13,7 +13,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use crossbeam_channel::Sender;
 
 use super::active::{Active, Failure};
@@ -264,13 +263,14 @@ impl Writer {
         let mut builder = BlockBuilder::new(options.block_bytes, &mut self.compressor);
         let mut draft = Draft::default();
         let mut answers = Vec::with_capacity(jobs.len());
+        let mut ops = Vec::new();
         for mut job in jobs {
             let broken = job.link.as_ref().and_then(Link::broken);
             let refused = match std::mem::replace(&mut job.work, Work::Drop(Vec::new())) {
                 _ if broken.is_some() => broken,
                 Work::Batch(batch) => match overlay.check(&batch) {
                     Ok(()) => {
-                        batch.ops.into_iter().for_each(|op| add(op, &mut draft.items, &mut builder));
+                        ops.extend(batch.ops);
                         None
                     }
                     Err(error) => Some(error),
@@ -306,6 +306,9 @@ impl Writer {
             }
             answers.push(job.refuse(refused));
         }
+        // A commit group is there whole or not at all, and no Raft group depends on another: only the order within each of them counts.
+        ops.sort_by_key(Op::group);
+        ops.into_iter().for_each(|op| add(op, &mut draft.items, &mut builder));
         draft.blocks = builder.finish();
         // What lets entries go brings space back, too, and takes little.
         let lets_go = |item: &Item| matches!(item, Item::Compact { .. } | Item::Remove { .. });
@@ -337,7 +340,7 @@ impl Job {
 fn add(op: Op, items: &mut Vec<Item>, builder: &mut BlockBuilder) {
     items.push(match op {
         Op::Append { group, first, entries } => {
-            entries.iter().for_each(|entry: &Bytes| builder.push(entry));
+            builder.append(group, &entries);
             Item::Append { group, first, count: entries.len() as u64 }
         }
         Op::Put { group, key, value } => Item::Put { group, key, value },

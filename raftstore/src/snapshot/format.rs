@@ -169,7 +169,7 @@ impl BlockHeader {
         }
         match self.codec {
             Codec::Raw => Ok(stored),
-            Codec::Lz4 => match lz4_flex::block::decompress(&stored, self.raw) {
+            Codec::Lz4 => match lz4::block::decompress(&stored, Some(i32::try_from(self.raw).unwrap_or(-1))) {
                 Ok(raw) if raw.len() == self.raw => Ok(raw),
                 Ok(raw) => damage(format!("block holds {} bytes, {} were announced", raw.len(), self.raw)),
                 Err(error) => damage(format!("block does not decompress: {error}")),
@@ -182,9 +182,12 @@ impl BlockHeader {
 /// longer than [`BLOCK_MAX`].
 pub(super) fn encode_block(raw: &[u8], out: &mut Vec<u8>) {
     assert!(!raw.is_empty() && raw.len() <= BLOCK_MAX, "a block of {} bytes", raw.len());
-    let packed = lz4_flex::block::compress(raw);
-    let (codec, stored) =
-        if packed.len() <= raw.len() - raw.len() / 20 { (Codec::Lz4, packed.as_slice()) } else { (Codec::Raw, raw) };
+    let mut packed = vec![0; raw.len() - raw.len() / 20];
+    // It fails where there is no room: then it does not pay.
+    let (codec, stored) = match lz4::block::compress_to_buffer(raw, None, false, &mut packed) {
+        Ok(len) => (Codec::Lz4, &packed[..len]),
+        Err(_) => (Codec::Raw, raw),
+    };
     let mut header = BlockHeader { codec, stored: stored.len(), raw: raw.len(), crc: 0 };
     header.crc = header.sum(stored);
     out.extend_from_slice(&header.encode_unsummed());

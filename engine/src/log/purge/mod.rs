@@ -24,7 +24,7 @@ use bytes::Bytes;
 use self::rewrite::{Rewrite, Undone};
 use super::GroupId;
 use super::error::Result;
-use super::read::{Shared, entry_of};
+use super::read::{Shared, entries_of};
 use super::runs::Span;
 use super::writer::Work;
 
@@ -208,9 +208,8 @@ impl Shared {
                     // The rest of this group is looked up again by the next call: by then this part is elsewhere.
                     return Ok(rewrite);
                 }
-                let Some(block) = self.block(span)? else { continue };
-                let entries = (span.first..span.end()).map(|index| entry_of(&block, span, index));
-                let entries = entries.collect::<Result<Vec<Bytes>>>()?;
+                let Some(block) = self.block_in_passing(span, || {})? else { continue };
+                let entries = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()?;
                 bytes += entries.iter().map(|entry| entry.len() + 8).sum::<usize>();
                 rewrite.entries.push((id, span.first, entries));
             }

@@ -109,7 +109,7 @@ impl Rewrite {
             for span in spans {
                 let (from, to) = (span.first.max(*first), span.end().min(end));
                 let entries = &entries[(from - first) as usize..(to - first) as usize];
-                entries.iter().for_each(|entry| builder.push(entry));
+                builder.append(*id, entries);
                 bytes += entries.iter().map(|entry| entry.len() as u64).sum::<u64>();
                 items.push(Item::Rewrite { group: *id, floor, last, first: from, count: to - from });
             }

@@ -50,13 +50,18 @@ impl Span {
         self.first + u64::from(self.count)
     }
 
+    /// The place in the block of the entry with this index, which is in the span.
+    pub(crate) fn ordinal_of(&self, index: u64) -> u32 {
+        self.ordinal + (index - self.first) as u32
+    }
+
     /// The part from `from` to before `to`, both within the span, as it is kept.
     fn part(&self, from: u64, to: u64) -> Span {
         let count = (to - from) as u32;
         Span {
             first: from,
             count,
-            ordinal: self.ordinal + (from - self.first) as u32,
+            ordinal: self.ordinal_of(from),
             bytes: rounded(self.bytes * u64::from(count) / u64::from(self.count)),
             ..*self
         }

@@ -92,7 +92,7 @@ fn unreadable(index: &Index, files: &FileTable) -> BTreeMap<GroupId, Vec<EntryRa
         let spans = index.with(group, |group| group.runs.iter().collect::<Vec<_>>()).unwrap_or_default();
         for span in spans {
             let is_sound = *blocks.entry((span.file, span.offset)).or_insert_with(|| {
-                files.get(span.file).is_some_and(|file| file.read_block(span.offset, span.bytes).is_ok())
+                files.get(span.file).is_some_and(|file| file.read_block(span.offset, span.bytes, || {}).is_ok())
             });
             if !is_sound {
                 out.entry(group)

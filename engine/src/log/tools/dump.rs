@@ -249,7 +249,8 @@ impl Entries<'_> {
     /// The next entry, if its block can be read.
     fn next(&mut self) -> Option<Bytes> {
         let place = self.group.blocks.get(self.block)?;
-        let block = self.decoded.get_or_insert_with(|| self.found.file.read_block(place.offset, place.total()).ok());
+        let block =
+            self.decoded.get_or_insert_with(|| self.found.file.read_block(place.offset, place.total(), || {}).ok());
         let entry = block.as_ref().and_then(|block| block.entry(self.ordinal));
         self.pass();
         entry

@@ -21,7 +21,7 @@ use super::super::error::{LogError, Result};
 use super::super::format::{file_name, parse_file_name};
 use super::super::group::Group;
 use super::super::index::Index;
-use super::super::read::entry_of;
+use super::super::read::entries_of;
 use super::super::runs::Span;
 use super::super::salvage::replay::Replay;
 use super::super::salvage::report::{subtract, tidy};
@@ -149,17 +149,16 @@ fn copy_group(
     let mut kept: Option<EntryRange> = None;
     for span in &spans {
         // A block that cannot be read is found again below, as a gap.
-        if let Ok(block) = source.block(span) {
-            let entries = (span.first..span.end()).map(|index| entry_of(&block, span, index));
-            if let Ok(entries) = entries.collect::<Result<Vec<Bytes>>>() {
-                let follows = kept.filter(|kept| kept.last.checked_add(1) == Some(span.first));
-                if kept.is_some() && follows.is_none() {
-                    target.batch.compact(id, span.first);
-                }
-                target.append(id, span.first, entries)?;
-                let first = follows.map_or(span.first, |kept| kept.first);
-                kept = Some(EntryRange { first, last: span.end().saturating_sub(1) });
+        if let Ok(block) = source.block(span)
+            && let Ok(entries) = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()
+        {
+            let follows = kept.filter(|kept| kept.last.checked_add(1) == Some(span.first));
+            if kept.is_some() && follows.is_none() {
+                target.batch.compact(id, span.first);
             }
+            target.append(id, span.first, entries)?;
+            let first = follows.map_or(span.first, |kept| kept.first);
+            kept = Some(EntryRange { first, last: span.end().saturating_sub(1) });
         }
         meter.add(span.bytes);
     }
@@ -192,7 +191,7 @@ impl Source<'_> {
         let read = || {
             let at = self.survey.files.binary_search_by_key(&span.file, |file| file.seq).ok();
             let found: Option<&Found> = at.and_then(|at| self.survey.files.get(at)?.found.as_ref());
-            found.map(|found| found.file.read_block(span.offset, span.bytes)).transpose()
+            found.map(|found| found.file.read_block(span.offset, span.bytes, || {})).transpose()
         };
         let block = self.cache.get_or_read((span.file, span.offset), read)?;
         block.ok_or_else(|| LogError::Missing { file: file_name(span.file) })
