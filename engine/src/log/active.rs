@@ -25,7 +25,7 @@ use super::spare::spare_name;
 use super::writer::Draft;
 
 /// For a larger commit group space is only reserved: its metadata costs little beside it, and zeros would be as much to write again.
-const PREFILL_BELOW: usize = 64 << 10;
+const PREFILL_BELOW: usize = 16 << 10;
 
 /// Why a group was not written.
 #[derive(Debug)]
