@@ -56,6 +56,75 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Show nodes, regions and leaders
     Status(StatusArgs),
+    /// Look at the Raft log of a node that does not run, or repair it
+    #[command(subcommand)]
+    Log(LogCommand),
+}
+
+/// What to do with a Raft log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogCommand {
+    /// Read and verify every byte; exit code 1 if anything is wrong
+    Check(LogDirArgs),
+    /// Show what it says, record by record
+    Dump(DumpArgs),
+    /// Count what it holds, by file and by group
+    Stats(StatsArgs),
+    /// Write what can be read of a damaged log to a new directory; exit code 1 if anything is lost
+    Repair(RepairArgs),
+}
+
+/// Which log, and how to print.
+#[derive(Debug, Args)]
+pub(crate) struct LogDirArgs {
+    /// Data directory of a node, or the log folder in it
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Flags of `log dump`.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// What every log command has.
+    #[command(flatten)]
+    pub(crate) log: LogDirArgs,
+    /// Show only what concerns this Raft group
+    #[arg(long, value_name = "ID")]
+    pub(crate) group: Option<u64>,
+    /// Show each entry too
+    #[arg(long)]
+    pub(crate) entries: bool,
+    /// How many of an entry's first bytes to show
+    #[arg(long, value_name = "BYTES", default_value_t = 16, requires = "entries")]
+    pub(crate) prefix: usize,
+}
+
+/// Flags of `log stats`.
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// What every log command has.
+    #[command(flatten)]
+    pub(crate) log: LogDirArgs,
+    /// Show so many groups, those that take most space first; 0 shows all. JSON has all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) top: usize,
+}
+
+/// Flags of `log repair`.
+#[derive(Debug, Args)]
+pub(crate) struct RepairArgs {
+    /// What every log command has.
+    #[command(flatten)]
+    pub(crate) log: LogDirArgs,
+    /// Directory to write the new log to; created if missing, and must hold no log
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// Also keep what a lost part of the log may have changed
+    #[arg(long)]
+    pub(crate) keep_doubtful: bool,
 }
 
 /// Flags of `demo`.
@@ -181,6 +250,8 @@ mod tests {
         assert!(said.starts_with("error: unexpected argument '--hots' found; tip: "), "{said}");
         let said = refusal(&["status", "--log-format", "xml"]);
         assert!(said.contains("'xml'") && said.contains("[possible values: text, json]"), "{said}");
+        let said = refusal(&["log", "repair", "d"]);
+        assert!(said.contains("--to <DIR>"), "{said}");
         let said = refusal(&["demo", "--nodes", "0\n\nx"]);
         assert!(!said.contains('\n'), "{said}");
     }

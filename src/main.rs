@@ -1,6 +1,6 @@
 //! The `cortado` program: flags, then work, then an exit code.
 //!
-//! Exit codes: 0 done, 1 refused or failed, 2 flags that make no sense. One line on stderr says why.
+//! Exit codes: 0 done, 1 refused, failed or found something wrong, 2 flags that make no sense. One line on stderr says why.
 
 mod cli;
 mod client;
@@ -8,6 +8,7 @@ mod config;
 mod data_dir;
 mod demo;
 mod http;
+mod log_tool;
 mod logging;
 mod node;
 mod output;
@@ -102,6 +103,8 @@ async fn dispatch(cli: Cli) -> Result<(), Box<dyn Error>> {
             output::line(format_args!("initialised cluster {cluster} of {nodes} node(s)"))?;
         }
         Command::Status(args) => output::line(status::run(&args.host, args.json).await?.trim_end())?,
+        // Blocks, and nothing else is under way.
+        Command::Log(command) => log_tool::run(&command)?,
     }
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! `cortado status`: the cluster as a table or as JSON.
 
-use std::fmt::Write as _;
-
 use kv::Key;
 use raftstore::transport::ClusterId;
 use serde::Serialize;
@@ -9,6 +7,7 @@ use serde::Serialize;
 use crate::client::{self, ClientError};
 use crate::config::HostPort;
 use crate::node::proto::{RegionStatus, StatusRequest, StatusResponse, StoreStatus};
+use crate::output::Table;
 
 #[derive(Serialize)]
 struct Page {
@@ -152,37 +151,6 @@ impl Page {
             ]);
         }
         format!("cluster {}\n\n{}\n{}", self.cluster_id, nodes.render(), regions.render())
-    }
-}
-
-/// Columns as wide as their widest cell.
-struct Table<const N: usize> {
-    rows: Vec<[String; N]>,
-}
-
-impl<const N: usize> Table<N> {
-    fn new(head: &[&str; N]) -> Table<N> {
-        Table { rows: vec![head.map(str::to_string)] }
-    }
-
-    fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells);
-    }
-
-    fn render(&self) -> String {
-        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..N).map(width).collect();
-        let mut out = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                // Writing to a String cannot fail.
-                let _ = write!(line, "{cell:<width$}  ");
-            }
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-        out
     }
 }
 

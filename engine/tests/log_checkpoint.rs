@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use engine::disk::{Disk, Operation, RealDisk, SimDisk};
-use engine::log::{Budget, CheckpointReport, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, Result};
+use engine::log::{
+    Budget, CheckpointReport, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, Result, tools,
+};
 use log_model::{Driver, Generator, History, Seen, observe, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -62,6 +64,8 @@ fn copied(disk: &SimDisk) -> Option<BTreeMap<u64, Seen>> {
     let (engine, _writer, report) =
         LogEngine::open_driven(copy.session(), LogOptions { verify: true, ..options() }).unwrap();
     assert_eq!(report.truncated_bytes, 0);
+    let checked = tools::check(copy.session().as_ref(), &mut |_| ()).unwrap();
+    assert!(checked.is_sound() && checked.torn_tail.is_none(), "{checked:?}");
     Some(observe(&engine).unwrap())
 }
 
@@ -477,4 +481,31 @@ fn a_real_directory_that_is_taken_is_refused() {
         LogEngine::open_driven(RealDisk::open(dir.path().join("other")).unwrap(), LogOptions::default()).unwrap();
     assert_eq!((report.linked_files, copy.get(GroupId(1), b"k").unwrap().unwrap()), (0, Bytes::from_static(b"v")));
     engine.close();
+}
+
+/// A spare that has a second name is never written over: whoever gave it that name keeps what it holds.
+#[test]
+fn a_spare_with_a_second_name_is_let_go_of_at_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let options = || LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, ..LogOptions::default() };
+    start(&log, options()).close();
+    let spare = |number: u64| log.join(format!("{number:016}.spare"));
+    for number in [1, 2, 3] {
+        std::fs::write(spare(number), vec![number as u8; 64 << 10]).unwrap();
+    }
+    std::fs::hard_link(spare(1), dir.path().join("kept")).unwrap();
+    let engine = start(&log, options());
+    assert!(!spare(1).exists());
+    assert_eq!(engine.stats().spare_files, 2);
+    let mut index = 1;
+    while engine.stats().files < 4 {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), index, vec![entry(1, index)]);
+        engine.write(batch, Durability::Buffered).unwrap();
+        index += 1;
+    }
+    engine.close();
+    assert!(!spare(2).exists() || !spare(3).exists(), "one is in use");
+    assert_eq!(std::fs::read(dir.path().join("kept")).unwrap(), vec![1; 64 << 10]);
 }

@@ -102,6 +102,37 @@ fn the_real_disk_conforms() {
 }
 
 #[test]
+fn a_real_disk_that_is_opened_to_be_read_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = RealDisk::open_existing(dir.path().join("nowhere")).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    assert!(missing.to_string().contains("nowhere"), "{missing}");
+    assert!(!dir.path().join("nowhere").exists());
+    std::fs::write(dir.path().join("a"), b"hello").unwrap();
+    assert_eq!(RealDisk::open_existing(dir.path().join("a")).unwrap_err().kind(), ErrorKind::NotADirectory);
+
+    let disk = RealDisk::open_existing(dir.path()).unwrap();
+    assert_eq!(disk.list().unwrap(), ["a"]);
+    assert!(!dir.path().join("LOCK").exists(), "a copy without a lock file gets none");
+    let file = disk.open("a").unwrap();
+    assert_eq!(read(file.as_ref()), b"hello");
+    assert!(file.write_at(b"x", 0).is_err() && file.set_len(0).is_err());
+    let copy = disk.begin_copy(&dir.path().join("copy")).map(drop);
+    for refused in [disk.create("b").map(drop), disk.rename("a", "b"), disk.remove("a"), copy] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnlyFilesystem);
+    }
+    assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"hello");
+    drop(disk);
+
+    let held = RealDisk::open(dir.path()).unwrap();
+    assert_eq!(RealDisk::open_existing(dir.path()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(held);
+    let held = RealDisk::open_existing(dir.path()).unwrap();
+    assert_eq!(RealDisk::open(dir.path()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(held);
+}
+
+#[test]
 fn the_simulated_disk_conforms() {
     conforms(SimDisk::new().as_ref());
     conforms(SimDisk::new().session().as_ref());

@@ -1,4 +1,4 @@
-//! What the log keeps in memory, counted at the allocator: bytes per entry, and bytes per idle group.
+//! What the log keeps in memory, counted at the allocator: bytes per entry, bytes per idle group, and what opening takes besides.
 //!
 //! Each allocation counts as what a common allocator takes for it: a header of 8 bytes, and whole steps of 16. The allocator serves
 //! this test binary alone; the tests take turns, because it counts for all of them.
@@ -16,29 +16,36 @@ use parking_lot::Mutex;
 struct Counting;
 
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
+/// The most that was allocated at once.
+static PEAK: AtomicI64 = AtomicI64::new(0);
 
 /// What an allocation of `bytes` takes.
 fn taken(bytes: usize) -> i64 {
     (bytes + 8).next_multiple_of(16).max(32) as i64
 }
 
+fn count(bytes: i64) {
+    let now = ALLOCATED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
 #[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 // SAFETY: every call goes to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(taken(layout.size()), Ordering::Relaxed);
+        count(taken(layout.size()));
         // SAFETY: the caller keeps the contract of `alloc`, which is the same here.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(taken(layout.size()), Ordering::Relaxed);
+        count(-taken(layout.size()));
         // SAFETY: `ptr` came from `alloc` or `realloc` above, and so from the system's allocator.
         unsafe { System.dealloc(ptr, layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        ALLOCATED.fetch_add(taken(new_size) - taken(layout.size()), Ordering::Relaxed);
+        count(taken(new_size) - taken(layout.size()));
         // SAFETY: as for `dealloc`; the caller vouches for the new size.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
@@ -53,7 +60,7 @@ fn allocated() -> i64 {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
-/// Small files, so that little is in memory of what the active one will say when it is sealed; no cache.
+/// Small files, and no cache.
 fn options() -> LogOptions {
     LogOptions {
         file_bytes: 1 << 20,
@@ -77,10 +84,26 @@ fn measure(write: impl Fn(&mut dyn FnMut(LogBatch))) -> [i64; 2] {
     let dir = tempfile::tempdir().unwrap();
     let before = allocated();
     let (engine, mut writer) = open(&dir);
-    write(&mut |batch| {
+    let mut submit = |batch| {
         engine.submit_with(batch, Durability::Buffered, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
         writer.turn();
-    });
+    };
+    write(&mut submit);
+    // What the active file will say when it is sealed is in memory until then: it is filled up, and the next one says little.
+    let files = engine.stats().files;
+    for number in 1.. {
+        let mut state: u64 = number;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        });
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(u64::MAX), number, vec![noise.take(64 << 10).collect()]);
+        submit(batch);
+        if engine.stats().files > files {
+            break;
+        }
+    }
     let written = allocated() - before;
     drop((engine, writer));
     let before = allocated();
@@ -131,4 +154,37 @@ fn an_idle_group_takes_less_than_half_a_kilobyte() {
         println!("{each:.0} bytes per group");
         assert!(each < 512.0, "{each:.0} bytes per group");
     }
+}
+
+/// Opening a log reads a file's index from its bytes: its runs are never all spelled out at once, not even where all are of one group.
+#[test]
+fn opening_takes_little_more_than_the_index() {
+    let _turn = TURNS.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let options = || LogOptions { file_bytes: 16 << 20, recovery_threads: 1, ..options() };
+    let open = || LogEngine::open_driven(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
+    let entry = Bytes::from(vec![b'e'; 1 << 10]);
+    let (engine, mut writer, _) = open();
+    let mut next = 1;
+    while engine.stats().files < 3 {
+        for _ in 0..50 {
+            let mut batch = LogBatch::new();
+            batch.append(GroupId(1), next, vec![entry.clone(); 1000]);
+            let written = engine.submit(batch, Durability::Buffered).unwrap();
+            writer.turn();
+            written.wait().unwrap();
+            next += 1000;
+        }
+    }
+    writer.finish();
+    drop((engine, writer));
+    let before = allocated();
+    PEAK.store(before, Ordering::Relaxed);
+    let (engine, writer, report) = open();
+    let (opened, peak) = (allocated() - before, PEAK.load(Ordering::Relaxed) - before);
+    assert_eq!((report.entries, report.files), (next - 1, 3));
+    drop((engine, writer));
+    let each = (peak - opened) as f64 / (next as f64 / 2.5);
+    println!("{opened} bytes, {} more to open, {each:.1} for each run of a file", peak - opened);
+    assert!(each < 24.0, "{each:.1} bytes for each run of a file");
 }

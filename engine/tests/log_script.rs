@@ -87,6 +87,7 @@ fn options() -> LogOptions {
         block_bytes: 1 << 10,
         purge_threshold: 0,
         spare_files: 0,
+        recovery_threads: 1,
         identity: Some(0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100),
         ..LogOptions::default()
     }

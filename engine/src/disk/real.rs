@@ -1,8 +1,9 @@
 //! The operating system's file system as a [`Disk`].
 //!
 //! One directory, held by an exclusive lock for as long as the [`RealDisk`] lives, so that no second process (and no
-//! second engine of this one) writes the same files. Reads and writes are positioned and retried where the kernel
-//! interrupts or shortens them; a sync is fdatasync, which also commits a changed length.
+//! second engine of this one) writes the same files. It can be opened to be read only: then nothing here writes, whatever is called.
+//! Reads and writes are positioned and retried where the kernel interrupts or shortens them; a sync is fdatasync, which also
+//! commits a changed length.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -26,7 +27,8 @@ pub struct RealDisk {
     /// Open only for `sync_dir`.
     handle: File,
     /// Holds the lock; the kernel lets go of it when the file is closed, also when the process dies.
-    _lock: File,
+    _lock: Option<File>,
+    read_only: bool,
 }
 
 struct RealFile(File);
@@ -53,13 +55,28 @@ impl RealDisk {
             std::fs::create_dir_all(&dir)?;
             missing.into_iter().try_for_each(sync_parent)?;
         }
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join(LOCK_NAME))?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
-            let kind = io::Error::from(errno).kind();
-            io::Error::new(kind, format!("directory {} is in use by another process: {errno}", dir.display()))
-        })?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join(LOCK_NAME))?;
+        let lock = Some(lock(file, &dir)?);
         let handle = File::open(&dir)?;
-        Ok(Arc::new(RealDisk { dir, handle, _lock: lock }))
+        Ok(Arc::new(RealDisk { dir, handle, _lock: lock, read_only: false }))
+    }
+
+    /// Opens `dir`, which must be there, to be read only: creations, renames and removals are refused, and files cannot be written.
+    /// `WouldBlock`, naming the directory, when someone else holds its lock. A directory without a lock file is read without: it was
+    /// never opened, or is a copy, and nothing is created in it.
+    pub fn open_existing(dir: impl AsRef<Path>) -> io::Result<Arc<RealDisk>> {
+        let dir = dir.as_ref().to_path_buf();
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
+        let handle = File::open(&dir).map_err(named)?;
+        if !handle.metadata().map_err(named)?.is_dir() {
+            return Err(named(io::ErrorKind::NotADirectory.into()));
+        }
+        let lock = match File::open(dir.join(LOCK_NAME)) {
+            Ok(file) => Some(lock(file, &dir)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(named(error)),
+        };
+        Ok(Arc::new(RealDisk { dir, handle, _lock: lock, read_only: true }))
     }
 
     /// The directory.
@@ -71,25 +88,48 @@ impl RealDisk {
         check_name(name)?;
         Ok(self.dir.join(name))
     }
+
+    /// The path of a file that is about to be changed.
+    fn path_to_change(&self, name: &str) -> io::Result<PathBuf> {
+        self.writable()?;
+        self.path(name)
+    }
+
+    fn writable(&self) -> io::Result<()> {
+        if !self.read_only {
+            return Ok(());
+        }
+        let what = format!("directory {} is open to be read only", self.dir.display());
+        Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, what))
+    }
+}
+
+/// Takes the lock of `dir`.
+fn lock(file: File, dir: &Path) -> io::Result<File> {
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+        let kind = io::Error::from(errno).kind();
+        io::Error::new(kind, format!("directory {} is in use by another process: {errno}", dir.display()))
+    })?;
+    Ok(file)
 }
 
 impl Disk for RealDisk {
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).open(self.path(name)?)?;
+        let file = OpenOptions::new().read(true).write(!self.read_only).open(self.path(name)?)?;
         Ok(Arc::new(RealFile(file)))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(self.path(name)?)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(self.path_to_change(name)?)?;
         Ok(Arc::new(RealFile(file)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path(from)?, self.path(to)?)
+        std::fs::rename(self.path_to_change(from)?, self.path_to_change(to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.path(name)?)
+        std::fs::remove_file(self.path_to_change(name)?)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -110,6 +150,7 @@ impl Disk for RealDisk {
     }
 
     fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
+        self.writable()?;
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(name) = name else {
             return Err(io::Error::new(

@@ -260,6 +260,7 @@ impl Active {
             data_offset: 0,
             flags: 0,
             live: ranges(&self.older),
+            changed: Some(self.effects.groups().map(|(group, _)| group).collect()),
         };
         let disk = shared.disk.as_ref();
         let spare = shared.take_spare(urgent);

@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::GroupId;
+use super::dense::{DenseReader, HAS_END, RESET};
 use super::error::Damage;
-use super::format::{Cursor, UNIT, put_bytes, put_varint};
-use super::items::{BLOCK_ENTRIES, Sink};
+use super::format::{UNIT, put_bytes, put_varint};
+use super::items::Sink;
 use super::runs::{Runs, Span, Tally};
 
 /// What a file changes, by group.
@@ -52,9 +53,6 @@ pub(crate) struct GroupEffects {
     /// Keys set, and keys removed.
     pub(crate) keys: BTreeMap<Bytes, Option<Bytes>>,
 }
-
-const RESET: u8 = 1;
-const HAS_END: u8 = 2;
 
 impl Sink for FileEffects {
     fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage> {
@@ -137,93 +135,83 @@ impl FileEffects {
         Ok(())
     }
 
+    /// The groups of which the two say something else.
+    pub(crate) fn differences(&self, other: &FileEffects) -> Vec<GroupId> {
+        let form = |effects: &FileEffects, group: GroupId| {
+            let mut out = Vec::new();
+            effects.groups.get(&group).into_iter().for_each(|effects| effects.encode(group, &mut out));
+            out
+        };
+        let mut groups: Vec<GroupId> = self.groups.keys().chain(other.groups.keys()).copied().collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups.retain(|group| form(self, *group) != form(other, *group));
+        groups
+    }
+
     /// The index as it stands in a sealed file, before compression.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.groups.len() as u64);
-        for (group, effects) in &self.groups {
-            put_varint(&mut out, group.0);
-            let reset = if effects.reset { RESET } else { 0 };
-            out.push(reset | if effects.end.is_some() { HAS_END } else { 0 });
-            if let Some(end) = effects.end {
-                put_varint(&mut out, end);
-            }
-            put_varint(&mut out, effects.floor);
-            put_varint(&mut out, effects.runs.len() as u64);
-            let mut expected = 0;
-            for span in effects.runs.iter() {
-                put_varint(&mut out, span.first - expected);
-                put_varint(&mut out, u64::from(span.count));
-                put_varint(&mut out, span.offset / UNIT);
-                put_varint(&mut out, u64::from(span.ordinal));
-                put_varint(&mut out, span.bytes);
-                expected = span.end();
-            }
-            put_varint(&mut out, effects.keys.len() as u64);
-            for (key, value) in &effects.keys {
-                put_bytes(&mut out, key);
-                // 0 is removed, otherwise the value's length plus one.
-                match value {
-                    None => put_varint(&mut out, 0),
-                    Some(value) => {
-                        put_varint(&mut out, value.len() as u64 + 1);
-                        out.extend_from_slice(value);
-                    }
-                }
-            }
-        }
+        self.groups.iter().for_each(|(group, effects)| effects.encode(*group, &mut out));
         out
     }
 
     /// Decodes what [`FileEffects::encode`] wrote for `file`.
     pub(crate) fn decode(bytes: &[u8], file: u64) -> Result<FileEffects, Damage> {
-        let mut cursor = Cursor(bytes);
+        let mut reader = DenseReader::new(bytes, file)?;
         let mut out = FileEffects::default();
-        for _ in 0..cursor.varint()? {
-            let group = GroupId(cursor.varint()?);
-            let flags = cursor.byte()?;
-            if flags & !(RESET | HAS_END) != 0 {
-                return Err(Damage("index has an unknown flag"));
-            }
-            let end = if flags & HAS_END != 0 { Some(cursor.varint()?) } else { None };
-            let floor = cursor.varint()?;
-            let mut effects = GroupEffects { reset: flags & RESET != 0, end, floor, ..GroupEffects::default() };
-            let mut expected = 0u64;
-            for _ in 0..cursor.varint()? {
-                let span = decode_span(&mut cursor, expected, file)?;
-                expected = span.end();
+        while let Some(read) = reader.read()? {
+            let mut effects =
+                GroupEffects { reset: read.reset, end: read.end, floor: read.floor, ..GroupEffects::default() };
+            for span in read.spans() {
                 effects.runs.place(&span, &mut out.tally)?;
             }
-            if end.is_none() && !effects.runs.is_empty() {
-                return Err(Damage("index has entries without an end"));
-            }
-            for _ in 0..cursor.varint()? {
-                let key = Bytes::copy_from_slice(cursor.bytes()?);
-                let value = match cursor.varint()? {
-                    0 => None,
-                    len => Some(Bytes::copy_from_slice(cursor.take(len - 1)?)),
-                };
-                effects.keys.insert(key, value);
-            }
+            let owned =
+                |(key, value): (&[u8], Option<&[u8]>)| (Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice));
+            effects.keys.extend(read.keys().map(owned));
             out.tally.drain().for_each(drop);
-            if out.groups.insert(group, effects).is_some() {
-                return Err(Damage("index names a group twice"));
-            }
+            out.groups.insert(read.group, effects);
         }
-        if cursor.is_empty() { Ok(out) } else { Err(Damage("index has bytes after its end")) }
+        Ok(out)
     }
 }
 
-fn decode_span(cursor: &mut Cursor<'_>, expected: u64, file: u64) -> Result<Span, Damage> {
-    let first = expected.checked_add(cursor.varint()?);
-    let count = cursor.varint()?;
-    let offset = cursor.varint()?;
-    let ordinal = cursor.varint()?;
-    let bytes = cursor.varint()?;
-    let room = BLOCK_ENTRIES as u64;
-    let first = first.filter(|first| first.checked_add(room).is_some()).ok_or(Damage("index is too large"))?;
-    if count == 0 || count > room || ordinal >= room || ordinal + count > room || offset >= 1 << 29 {
-        return Err(Damage("index has an impossible run"));
+impl GroupEffects {
+    /// Where the entries of this file stand that it does not replace itself.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = Span> + '_ {
+        self.runs.iter()
     }
-    Ok(Span { first, count: count as u32, file, offset: offset * UNIT, ordinal: ordinal as u32, bytes })
+
+    fn encode(&self, group: GroupId, out: &mut Vec<u8>) {
+        put_varint(out, group.0);
+        let reset = if self.reset { RESET } else { 0 };
+        out.push(reset | if self.end.is_some() { HAS_END } else { 0 });
+        if let Some(end) = self.end {
+            put_varint(out, end);
+        }
+        put_varint(out, self.floor);
+        put_varint(out, self.runs.len() as u64);
+        let mut expected = 0;
+        for span in self.runs.iter() {
+            put_varint(out, span.first - expected);
+            put_varint(out, u64::from(span.count));
+            put_varint(out, span.offset / UNIT);
+            put_varint(out, u64::from(span.ordinal));
+            put_varint(out, span.bytes);
+            expected = span.end();
+        }
+        put_varint(out, self.keys.len() as u64);
+        for (key, value) in &self.keys {
+            put_bytes(out, key);
+            // 0 is removed, otherwise the value's length plus one.
+            match value {
+                None => put_varint(out, 0),
+                Some(value) => {
+                    put_varint(out, value.len() as u64 + 1);
+                    out.extend_from_slice(value);
+                }
+            }
+        }
+    }
 }

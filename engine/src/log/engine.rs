@@ -16,6 +16,7 @@ use super::cache::BlockCache;
 use super::checkpoint::{Checkpoint, CheckpointReport};
 use super::compress::Compressor;
 use super::error::{LogError, Result};
+use super::group::Group;
 use super::group_log::GroupLog;
 use super::metrics::LogMetrics;
 use super::options::LogOptions;
@@ -48,7 +49,8 @@ pub struct LogWriter {
 }
 
 impl LogEngine {
-    /// Opens the log on `disk`, recovering what it holds, with threads of its own.
+    /// Opens the log on `disk`, recovering what it holds, with threads of its own. [`LogOptions::recovery`] says what becomes of
+    /// damage.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, RecoveryReport)> {
         let (pipeline, report) = open(disk, options)?;
         let handle = Arc::new(Handle { pipeline, threads: Mutex::default() });
@@ -145,14 +147,16 @@ impl LogEngine {
 
     /// The value of a small key. Served from memory.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        let value =
-            self.shared().index.with(group, |group| group.get(key).map(|found| Bytes::copy_from_slice(found.value())));
-        Ok(value.flatten())
+        let shared = self.shared();
+        let find = |group: &Group| group.get(key).map(|found| Bytes::copy_from_slice(found.value()));
+        shared.certain_key(group, key, shared.index.with(group, find).flatten())
     }
 
     /// All small keys of a group, sorted. Served from memory.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
-        let pairs = self.shared().index.with(group, |group| {
+        let shared = self.shared();
+        shared.certain_keys(group)?;
+        let pairs = shared.index.with(group, |group| {
             let pairs = group.keys.iter();
             let pairs = pairs.map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value())));
             pairs.collect::<Vec<_>>()
@@ -166,6 +170,9 @@ impl LogEngine {
     /// end, so call it regularly, and soon again while the report says there is more.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
         let shared = self.shared();
+        if let Some(error) = shared.read_only() {
+            return Err(error);
+        }
         let (report, work) = shared.purge(budget)?;
         shared.observe();
         let Some(work) = work else { return Ok(report) };
@@ -202,6 +209,9 @@ impl LogEngine {
     /// The first half of [`LogEngine::checkpoint`]: queues the question for the position, and does not wait. What is queued
     /// afterwards is not in the checkpoint.
     pub fn begin_checkpoint(&self, dir: impl AsRef<Path>) -> Result<Checkpoint> {
+        if let Some(error) = self.shared().read_only() {
+            return Err(error);
+        }
         let (checkpoint, work, done) = Checkpoint::begin(self.shared().disk.as_ref(), dir.as_ref())?;
         self.handle.pipeline.submit(work, Durability::Synced, done, None)?;
         Ok(checkpoint)
@@ -230,7 +240,10 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
     let recovered = recover(disk.as_ref(), &options)?;
     let report = recovered.report;
     if let Some((file, offset)) = &report.truncated_at {
-        tracing::warn!(file, offset, bytes = report.truncated_bytes, "cut off the unsynced end of the log");
+        tracing::warn!(file, offset, bytes = report.truncated_bytes, "left out the unsynced end of the log");
+    }
+    for loss in &report.losses {
+        tracing::warn!(%loss, "a part of the log is lost");
     }
     let last = recovered.active.last_lsn();
     let shared = Arc::new(Shared {
@@ -239,6 +252,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         options,
         index: recovered.index,
         files: recovered.files,
+        doubts: recovered.doubts,
         metrics,
         poison: Mutex::new(None),
         syncing: Mutex::new(()),

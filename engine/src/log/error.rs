@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::GroupId;
+
 /// Why a log operation failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -25,7 +27,7 @@ pub enum LogError {
         expected: u64,
     },
     /// Bytes on disk are not what was written.
-    #[error("log is corrupt: {file} at {offset}: {what}")]
+    #[error("log is corrupt: {file} at {offset}: {what}{}", concerned(.groups))]
     Corrupt {
         /// The file's name.
         file: String,
@@ -33,7 +35,22 @@ pub enum LogError {
         offset: u64,
         /// What does not fit.
         what: String,
+        /// The groups that it concerns, ascending; empty where that cannot be known.
+        groups: Vec<GroupId>,
     },
+    /// The log ends in the middle of a write that was never acknowledged as synced, and [`super::RecoveryMode::Strict`] cuts nothing.
+    #[error("log ends in a torn tail: {bytes} bytes of {file} from {offset} on")]
+    TornTail {
+        /// The file's name.
+        file: String,
+        /// Where the last whole commit group ends, in bytes.
+        offset: u64,
+        /// Bytes after it that are no commit groups.
+        bytes: u64,
+    },
+    /// There is no log file at all, and the log was opened to be read only.
+    #[error("there is no log here")]
+    NoLog,
     /// A file that the log consists of is not there.
     #[error("log file {file} is missing")]
     Missing {
@@ -73,6 +90,18 @@ pub enum LogError {
     /// The engine was closed.
     #[error("log is closed")]
     Closed,
+    /// The log was opened to be salvaged: it takes no writes and gives no space back.
+    #[error("log is open to be read only")]
+    ReadOnly,
+    /// In a log that was opened to be salvaged: it is not there, or cannot be told, because a part of the log is lost that said it or may
+    /// have changed it.
+    #[error("{what} of group {} is lost, or may have been changed by what is lost", .group.0)]
+    Lost {
+        /// The group.
+        group: GroupId,
+        /// What was asked for.
+        what: String,
+    },
     /// A batch that breaks a rule of its own (too large, an index out of range), or settings out of bounds.
     #[error("invalid: {0}")]
     Invalid(String),
@@ -97,6 +126,45 @@ pub(crate) struct Damage(pub(crate) &'static str);
 impl Damage {
     /// The error that names the place.
     pub(crate) fn at(self, file: &str, offset: u64) -> LogError {
-        LogError::Corrupt { file: file.to_owned(), offset, what: self.0.to_owned() }
+        LogError::Corrupt { file: file.to_owned(), offset, what: self.0.to_owned(), groups: Vec::new() }
+    }
+}
+
+impl LogError {
+    /// The name of the file that it is about, where it is about one.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            LogError::Corrupt { file, .. }
+            | LogError::TornTail { file, .. }
+            | LogError::Missing { file }
+            | LogError::Misplaced { file, .. }
+            | LogError::Version { file, .. } => Some(file),
+            _ => None,
+        }
+    }
+
+    /// The same, with the groups that it concerns where it is damage of which they were not known.
+    pub(crate) fn concerning(mut self, concerned: impl FnOnce() -> Vec<GroupId>) -> LogError {
+        if let LogError::Corrupt { groups, .. } = &mut self
+            && groups.is_empty()
+        {
+            *groups = concerned();
+        }
+        self
+    }
+}
+
+/// How many groups a message names.
+const NAMED: usize = 8;
+
+/// The end of a message that says which groups it concerns.
+fn concerned(groups: &[GroupId]) -> String {
+    let (named, more) = groups.split_at(groups.len().min(NAMED));
+    let named: Vec<String> = named.iter().map(|group| group.0.to_string()).collect();
+    match (groups.len(), more.len()) {
+        (0, _) => String::new(),
+        (1, _) => format!(" (group {})", named.join(", ")),
+        (_, 0) => format!(" (groups {})", named.join(", ")),
+        (_, more) => format!(" (groups {} and {more} more)", named.join(", ")),
     }
 }

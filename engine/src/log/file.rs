@@ -43,33 +43,18 @@ impl LogFile {
             _ => error.into(),
         })?;
         let len = file.len()?;
-        let mut want = PAGE;
-        let header = loop {
-            let mut bytes = vec![0; want.min(len) as usize];
-            file.read_at(&mut bytes, 0)?;
-            match FileHeader::decode(&bytes) {
-                Ok(header) => break header,
-                Err(HeaderError::Short(needed)) if (needed as u64) <= len => want = needed as u64,
-                Err(HeaderError::Short(_)) => return Err(Damage("file header is cut off").at(&name, 0)),
-                Err(HeaderError::Version(found)) => {
-                    return Err(LogError::Version { file: name, found, supported: VERSION });
-                }
-                Err(HeaderError::Damage(damage)) => return Err(damage.at(&name, 0)),
-            }
-        };
+        let header = read_header(file.as_ref(), len, &name)?;
         if header.place.seq != seq {
             return Err(LogError::Misplaced { what: format!("it is file {}", header.place.seq), file: name });
         }
         if identity.is_some_and(|identity| identity != header.place.identity) {
             return Err(LogError::Misplaced { what: "it belongs to another log".to_owned(), file: name });
         }
-        if len < u64::from(header.data_offset) {
-            return Err(Damage("file header is cut off").at(&name, 0));
-        }
         Ok((LogFile::new(header.place, name, file, len), header))
     }
 
-    fn new(place: Place, name: String, file: Arc<dyn DiskFile>, len: u64) -> LogFile {
+    /// The file at `place` that is named `name` and has `len` bytes, whatever it holds: for who brings in what its header does not say.
+    pub(crate) fn new(place: Place, name: String, file: Arc<dyn DiskFile>, len: u64) -> LogFile {
         LogFile { place, name, file, len: AtomicU64::new(len) }
     }
 
@@ -240,19 +225,40 @@ impl LogFile {
         let Some(footer) = self.footer()? else {
             return Err(Damage("file has no seal, though a later one is in use").at(&self.name, self.len()));
         };
-        let Some(stored) = self.stored_index(&footer)? else {
-            return Err(Damage("index fails its checksum").at(&self.name, footer.index_offset));
-        };
-        let effects = self.decode_index(&footer, &stored)?;
-        Ok((footer, effects))
+        let raw = self.raw_index(&footer)?;
+        let decoded = FileEffects::decode(&raw, self.place.seq);
+        Ok((footer, decoded.map_err(|damage| damage.at(&self.name, footer.index_offset))?))
     }
 
-    /// The index of a sealed file, decoded from its stored form.
-    pub(crate) fn decode_index(&self, footer: &Footer, stored: &[u8]) -> Result<FileEffects> {
+    /// The index of a sealed file, verified and expanded.
+    pub(crate) fn raw_index(&self, footer: &Footer) -> Result<Vec<u8>> {
         let damage = |damage: Damage| damage.at(&self.name, footer.index_offset);
-        let raw = expand(footer.codec, stored, footer.index_raw as usize).map_err(damage)?;
-        FileEffects::decode(&raw, self.place.seq).map_err(damage)
+        let stored = self.stored_index(footer)?.ok_or(Damage("index fails its checksum")).map_err(damage)?;
+        match footer.codec {
+            // Not copied: it may be long.
+            Codec::Raw if stored.len() == footer.index_raw as usize => Ok(stored),
+            codec => expand(codec, &stored, footer.index_raw as usize).map_err(damage),
+        }
     }
+}
+
+/// The header of the file `name`, which has `len` bytes.
+pub(crate) fn read_header(file: &dyn DiskFile, len: u64, name: &str) -> Result<FileHeader> {
+    let mut want = PAGE;
+    let header = loop {
+        let mut bytes = vec![0; want.min(len) as usize];
+        file.read_at(&mut bytes, 0)?;
+        match FileHeader::decode(&bytes) {
+            Ok(header) => break header,
+            Err(HeaderError::Short(needed)) if (needed as u64) <= len => want = needed as u64,
+            Err(HeaderError::Short(_)) => return Err(Damage("file header is cut off").at(name, 0)),
+            Err(HeaderError::Version(found)) => {
+                return Err(LogError::Version { file: name.to_owned(), found, supported: VERSION });
+            }
+            Err(HeaderError::Damage(damage)) => return Err(damage.at(name, 0)),
+        }
+    };
+    if len < u64::from(header.data_offset) { Err(Damage("file header is cut off").at(name, 0)) } else { Ok(header) }
 }
 
 /// A failed sync is never survived, also one that says the disk is full: what it left behind is unknown.

@@ -15,6 +15,7 @@
 //! header and its meta; the meta lists the checksums of the blocks: so the one number binds all of it, and a
 //! single block can still be read and verified alone. The next group repeats that number: groups form a chain.
 
+use super::GroupId;
 use super::error::Damage;
 
 /// The newest format this program reads, and the one it writes.
@@ -37,6 +38,8 @@ const MAX_SEQ: u64 = (1 << 35) - 1;
 const FILE_HEADER_FIXED: usize = 72;
 /// Flag of a file header: the space was used by an earlier file and is not all zeros.
 pub(crate) const REUSED: u32 = 1;
+/// Flag of a file header: the groups that the file before changes are listed.
+const CHANGED: u32 = 2;
 /// No file header is longer: room for tens of thousands of ranges.
 const FILE_HEADER_MAX: u32 = 1 << 20;
 
@@ -120,10 +123,13 @@ pub(crate) struct FileHeader {
     pub(crate) chain: u32,
     /// Where the first group stands.
     pub(crate) data_offset: u32,
-    /// [`REUSED`], or 0.
+    /// [`REUSED`], or 0; whether `changed` is there is added when it is encoded.
     pub(crate) flags: u32,
     /// The older files that the log consists of, as ranges from first to last number, ascending.
     pub(crate) live: Vec<(u64, u64)>,
+    /// The groups that the file before changes, ascending: should it be lost, these and no others are concerned. `None` for the first
+    /// file, and where there are too many of them to fit.
+    pub(crate) changed: Option<Vec<GroupId>>,
 }
 
 /// Why a file header does not decode.
@@ -140,7 +146,12 @@ pub(crate) enum HeaderError {
 impl FileHeader {
     /// The header's pages, zeros at the end; fixes `data_offset`.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
-        let len = FILE_HEADER_FIXED + self.live.len() * 16 + 4;
+        if self.encoded_len() > FILE_HEADER_MAX as usize {
+            self.changed = None;
+        }
+        let changed = self.encode_changed();
+        let flags = self.flags | if changed.is_empty() { 0 } else { CHANGED };
+        let len = self.encoded_len();
         self.data_offset = align(len as u64, PAGE) as u32;
         let mut out = Vec::with_capacity(self.data_offset as usize);
         out.extend_from_slice(&FILE_MAGIC);
@@ -153,14 +164,33 @@ impl FileHeader {
         out.extend_from_slice(&self.chain.to_le_bytes());
         out.extend_from_slice(&self.data_offset.to_le_bytes());
         out.extend_from_slice(&(self.live.len() as u32).to_le_bytes());
-        out.extend_from_slice(&self.flags.to_le_bytes());
+        out.extend_from_slice(&flags.to_le_bytes());
         for (first, last) in &self.live {
             out.extend_from_slice(&first.to_le_bytes());
             out.extend_from_slice(&last.to_le_bytes());
         }
+        out.extend_from_slice(&changed);
         let checksum = self.place.checksum(0, &[&out]);
         out.extend_from_slice(&checksum.to_le_bytes());
         out.resize(self.data_offset as usize, 0);
+        out
+    }
+
+    /// Bytes of the header without the zeros at its end.
+    pub(crate) fn encoded_len(&self) -> usize {
+        FILE_HEADER_FIXED + self.live.len() * 16 + self.encode_changed().len() + 4
+    }
+
+    /// How many groups changed, and each less the one before; nothing where that is not known.
+    fn encode_changed(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let Some(changed) = &self.changed else { return out };
+        put_varint(&mut out, changed.len() as u64);
+        let mut before = 0;
+        for group in changed {
+            put_varint(&mut out, group.0 - before);
+            before = group.0;
+        }
         out
     }
 
@@ -179,10 +209,8 @@ impl FileHeader {
         }
         let len = u32_at(bytes, 12);
         let ranges = u32_at(bytes, 64);
-        if version == 0
-            || len > FILE_HEADER_MAX
-            || u64::from(len) != (FILE_HEADER_FIXED as u64) + 16 * u64::from(ranges) + 4
-        {
+        let with_ranges = (FILE_HEADER_FIXED as u64) + 16 * u64::from(ranges) + 4;
+        if version == 0 || len > FILE_HEADER_MAX || u64::from(len) < with_ranges {
             return Err(damage("file header has an impossible length"));
         }
         let len = len as usize;
@@ -205,8 +233,15 @@ impl FileHeader {
             below = *last;
         }
         let data_offset = u32_at(bytes, 60);
-        if u32_at(bytes, 68) & !REUSED != 0 {
+        let flags = u32_at(bytes, 68);
+        if flags & !(REUSED | CHANGED) != 0 {
             return Err(damage("file header has an unknown flag"));
+        }
+        let rest = &bytes[with_ranges as usize - 4..len - 4];
+        let changed =
+            if flags & CHANGED != 0 { Some(decode_changed(rest).map_err(HeaderError::Damage)?) } else { None };
+        if changed.is_none() && !rest.is_empty() {
+            return Err(damage("file header has an impossible length"));
         }
         if u64::from(data_offset) != align(len as u64, PAGE) || !(1..=MAX_SEQ).contains(&place.seq) {
             return Err(damage("file header has an impossible number"));
@@ -217,10 +252,25 @@ impl FileHeader {
             first_lsn: u64_at(bytes, 48),
             chain: u32_at(bytes, 56),
             data_offset,
-            flags: u32_at(bytes, 68),
+            flags: flags & REUSED,
             live,
+            changed,
         })
     }
+}
+
+fn decode_changed(bytes: &[u8]) -> Result<Vec<GroupId>, Damage> {
+    let mut cursor = Cursor(bytes);
+    let mut changed: Vec<GroupId> = Vec::new();
+    for _ in 0..cursor.varint()? {
+        let step = cursor.varint()?;
+        let group = match changed.last() {
+            None => Some(step),
+            Some(before) => before.0.checked_add(step).filter(|_| step > 0),
+        };
+        changed.push(GroupId(group.ok_or(Damage("file header lists impossible groups"))?));
+    }
+    if cursor.is_empty() { Ok(changed) } else { Err(Damage("file header has an impossible length")) }
 }
 
 /// The beginning of a commit group.
@@ -427,6 +477,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Reads what [`put_varint`] and its like wrote; never past the end, never panics.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Cursor<'a> {

@@ -1,7 +1,7 @@
 //! The index of all groups, and how much of each file it refers to.
 //!
-//! One thread changes it (the writer, or recovery before there is one); any number read. A change locks the group's shard for
-//! one item at a time and never while doing I/O.
+//! One thread changes it: the writer. (Recovery, before there is one, gives each shard to one thread at a time.) Any number
+//! read. A change locks the group's shard for one item at a time and never while doing I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,13 @@ use super::items::Sink;
 use super::runs::{Span, Tally};
 use super::{GroupBounds, GroupId};
 
-const SHARDS: usize = 64;
+/// Groups are spread over so many parts, each with a lock of its own.
+pub(crate) const SHARDS: usize = 64;
+
+/// The part that a group stands in.
+pub(crate) fn shard_of(group: GroupId) -> usize {
+    (group.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % SHARDS
+}
 
 /// How much of a file is referred to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +29,15 @@ pub(crate) struct Usage {
     pub(crate) refs: u64,
     /// About how many bytes these take.
     pub(crate) bytes: u64,
+}
+
+/// What one part of the index holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ShardSurvey {
+    pub(crate) groups: usize,
+    pub(crate) entries: u64,
+    /// The lowest group whose entries are not consecutive, with the index that is missing.
+    pub(crate) gap: Option<(GroupId, u64)>,
 }
 
 /// The index.
@@ -38,8 +53,7 @@ impl Index {
     }
 
     fn shard(&self, group: GroupId) -> &RwLock<HashMap<GroupId, Box<Group>>> {
-        let mixed = group.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &self.shards[(mixed >> 58) as usize % SHARDS]
+        &self.shards[shard_of(group)]
     }
 
     /// What `read` makes of a group; `None` if it does not exist.
@@ -60,6 +74,14 @@ impl Index {
         groups
     }
 
+    /// The groups with entries in the block at `offset` of `file`, sorted. Looks at everything: for errors.
+    pub(crate) fn groups_at(&self, file: u64, offset: u64) -> Vec<GroupId> {
+        let mut groups = self.groups();
+        let stands_there = |group: &Group| group.runs.iter().any(|span| (span.file, span.offset) == (file, offset));
+        groups.retain(|id| self.with(*id, stands_there).unwrap_or(false));
+        groups
+    }
+
     /// How much of `file` is referred to.
     pub(crate) fn usage(&self, file: u64) -> Usage {
         self.usage.lock().get(&file).copied().unwrap_or_default()
@@ -67,14 +89,24 @@ impl Index {
 
     /// Number of groups and of entries.
     pub(crate) fn totals(&self) -> (usize, u64) {
-        let (mut groups, mut entries) = (0, 0);
-        for shard in &self.shards {
-            let shard = shard.read();
-            groups += shard.len();
-            let counts = shard.values().flat_map(|group| group.runs.iter().map(|span| u64::from(span.count)));
-            entries += counts.sum::<u64>();
+        let parts = (0..SHARDS).map(|shard| self.survey(shard));
+        parts.fold((0, 0), |(groups, entries), part| (groups + part.groups, entries + part.entries))
+    }
+
+    /// What one part holds.
+    pub(crate) fn survey(&self, shard: usize) -> ShardSurvey {
+        let Some(shard) = self.shards.get(shard) else { return ShardSurvey::default() };
+        let shard = shard.read();
+        let mut survey = ShardSurvey { groups: shard.len(), ..ShardSurvey::default() };
+        for (id, group) in shard.iter() {
+            survey.entries += group.runs.iter().map(|span| u64::from(span.count)).sum::<u64>();
+            if survey.gap.is_none_or(|(known, _)| known > *id)
+                && let Some(missing) = group.runs.gap()
+            {
+                survey.gap = Some((*id, missing));
+            }
         }
-        (groups, entries)
+        survey
     }
 
     /// How much of each file is referred to, counted anew: what `usage` must say.
@@ -88,12 +120,7 @@ impl Index {
         counted.collect()
     }
 
-    /// The first group whose entries are not consecutive, with the index that is missing.
-    pub(crate) fn first_gap(&self) -> Option<(GroupId, u64)> {
-        self.groups().into_iter().find_map(|id| Some((id, self.with(id, |group| group.runs.gap())??)))
-    }
-
-    /// A handle for the one thread that changes the index.
+    /// A handle to change the index: for the one thread that does, or during recovery for the one that has the shard.
     pub(crate) fn editor(&self) -> Editor<'_> {
         Editor { index: self, tally: Tally::default() }
     }

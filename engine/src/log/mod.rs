@@ -19,10 +19,11 @@
 //!
 //! # Files
 //!
-//! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`), and is believed by
-//! that at open; only the newest file is scanned (`scan.rs`, `recovery.rs`). Purge writes the live rest of mostly dead
+//! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`, `dense.rs`), and is
+//! believed by that at open; only the newest file is scanned (`scan.rs`, `recovery/`). Purge writes the live rest of mostly dead
 //! files again and drops them (`purge/`); their space is used again (`spare.rs`). A checkpoint is a second log that shares the
-//! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes.
+//! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes. Of a damaged log `salvage/` opens what can be read, and
+//! `tools/` check, show, count and repair a log that nobody has open.
 //!
 //! # What holds
 //!
@@ -42,6 +43,7 @@ mod cache;
 mod checkpoint;
 mod compress;
 mod crew;
+mod dense;
 mod effects;
 mod engine;
 mod error;
@@ -57,8 +59,10 @@ mod pieces;
 mod pipeline;
 mod purge;
 mod read;
+mod reader;
 mod recovery;
 mod runs;
+mod salvage;
 mod scan;
 mod sequence;
 mod spare;
@@ -66,6 +70,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod ticket;
+pub mod tools;
 mod validate;
 mod writer;
 
@@ -75,8 +80,9 @@ pub use compress::Compression;
 pub use engine::{LogEngine, LogWriter};
 pub use error::{LogError, Result};
 pub use group_log::{GroupLog, GroupStats};
-pub use options::LogOptions;
+pub use options::{LogOptions, RecoveryMode};
 pub use purge::{Budget, Lagging, PurgeReport};
+pub use salvage::{EntryRange, GroupLoss, Loss};
 pub use sequence::Sequence;
 pub use stats::LogStats;
 pub use ticket::Ticket;
@@ -98,19 +104,31 @@ pub enum Durability {
     Synced,
 }
 
-/// What open found.
-#[derive(Clone, Debug, Default)]
+/// What open found. The same log gives the same report, however many threads read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Bytes of an unsynced, torn tail that were cut off; 0 after a clean stop.
+    /// Bytes of an unsynced, torn tail that were cut off; 0 after a clean stop. (A log that is salvaged keeps them and does not read them.)
     pub truncated_bytes: u64,
     /// The file and offset where they were cut off.
     pub truncated_at: Option<(String, u64)>,
-    /// Files read.
+    /// Files read: those that the log consists of.
     pub files: usize,
+    /// Those of which the index was read.
+    pub files_by_index: usize,
+    /// Those of which every commit group was read; the newest always is.
+    pub files_scanned: usize,
+    /// Bytes read for all this: headers, footers, indexes, and the files that were scanned.
+    pub bytes_read: u64,
     /// Groups found.
     pub groups: usize,
     /// Live entries found.
     pub entries: u64,
+    /// When salvaging: files, other than the newest, without an index that can be read, and whose commit groups were read instead.
+    pub salvaged: Vec<String>,
+    /// When salvaging: parts of the log that cannot be read.
+    pub losses: Vec<Loss>,
+    /// When salvaging: groups that may lack something, ascending. A group that is not named here is whole.
+    pub lost: Vec<GroupLoss>,
 }
 
 /// The first and last index a group holds; `last + 1 == first` when it holds none.

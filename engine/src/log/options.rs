@@ -4,6 +4,20 @@ use super::compress::Compression;
 use super::error::{LogError, Result};
 use super::format::{PAGE, UNIT};
 
+/// What opening a log does about what is not as it should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecoveryMode {
+    /// Refuses it all, a torn tail too: an error names file and offset, and nothing is changed.
+    Strict,
+    /// Cuts off a tail that no one can have been told is durable, and reports it. Refuses everything else.
+    #[default]
+    TruncateTail,
+    /// Opens what can still be read, to be read only, and changes nothing on the disk. What is lost is reported; what is asked for
+    /// and is lost, or may be, is [`LogError::Lost`]; every write is [`LogError::ReadOnly`]. Lists of groups, bounds and numbers are
+    /// of what is left.
+    Salvage,
+}
+
 /// Settings of the engine. [`LogOptions::validate`] refuses what is out of the bounds that each field names; where it names none,
 /// any value will do.
 #[derive(Clone, Debug)]
@@ -40,7 +54,17 @@ pub struct LogOptions {
     /// Files kept for reuse. The last one is a reserve with which purge works on a full disk. Default 2, maximum 1024; 0 keeps
     /// none.
     pub spare_files: usize,
-    /// Reads and verifies every byte of sealed files at open, instead of their indexes alone. Default false.
+    /// What opening does about damage. Default [`RecoveryMode::TruncateTail`].
+    pub recovery: RecoveryMode,
+    /// With [`RecoveryMode::Salvage`]: also shows what stands before a part of the log that is lost and that may have changed it.
+    /// What is read then was written once, and may have been replaced, compacted or removed since. Default false.
+    pub keep_doubtful: bool,
+    /// Threads that read sealed files at open, the caller's own among them; each may take 32 MiB besides the index. With 1 no
+    /// thread is started and the disk is called in one order always. Default: as many as the machine has, at most 4. Minimum 1,
+    /// maximum 64.
+    pub recovery_threads: usize,
+    /// Reads and verifies every byte of sealed files at open, instead of their indexes alone; to salvage, every block in use.
+    /// Default false.
     pub verify: bool,
     /// Identity of a log that is created; `None` draws one at random. Tests that compare bytes set it. Default `None`.
     pub identity: Option<u128>,
@@ -63,6 +87,9 @@ impl Default for LogOptions {
             cache_bytes: 16 << 20,
             purge_threshold: 1 << 30,
             spare_files: 2,
+            recovery: RecoveryMode::default(),
+            keep_doubtful: false,
+            recovery_threads: std::thread::available_parallelism().map_or(1, usize::from).min(4),
             verify: false,
             identity: None,
             registry: None,
@@ -87,6 +114,7 @@ impl LogOptions {
             (self.queue_bytes > 0, "queue_bytes must be at least 1"),
             (self.purge_threshold <= 1 << 50, "purge_threshold must be at most 1 PiB"),
             (self.spare_files <= 1024, "spare_files must be at most 1024"),
+            ((1..=64).contains(&self.recovery_threads), "recovery_threads must be 1 to 64"),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(LogError::Invalid((*what).to_owned())),
@@ -104,7 +132,7 @@ mod tests {
     /// A field, how to set it, and its least and greatest value, where it has them.
     type Bounds = (&'static str, fn(&mut LogOptions, u64), u64, Option<u64>);
 
-    const BOUNDS: [Bounds; 10] = [
+    const BOUNDS: [Bounds; 11] = [
         ("file_bytes", |options, value| options.file_bytes = value, 64 << 10, Some(1 << 30)),
         ("align_bytes", |options, value| options.align_bytes = value, 8, Some(64 << 10)),
         ("prefill_bytes", |options, value| options.prefill_bytes = value, 0, Some(1 << 30)),
@@ -115,6 +143,7 @@ mod tests {
         ("cache_bytes", |options, value| options.cache_bytes = value as usize, 0, None),
         ("purge_threshold", |options, value| options.purge_threshold = value, 0, Some(1 << 50)),
         ("spare_files", |options, value| options.spare_files = value as usize, 0, Some(1024)),
+        ("recovery_threads", |options, value| options.recovery_threads = value as usize, 1, Some(64)),
     ];
 
     fn with(set: fn(&mut LogOptions, u64), value: u64) -> LogOptions {

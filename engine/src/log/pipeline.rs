@@ -149,7 +149,7 @@ impl Pipeline {
     }
 
     fn push(&self, work: Work, durability: Durability, done: Done, link: Option<Link>, number: u64) -> Result<()> {
-        if let Some(error) = self.shared.poisoned() {
+        if let Some(error) = self.shared.read_only().or_else(|| self.shared.poisoned()) {
             return Err(error);
         }
         let bytes = work.bytes();

@@ -26,6 +26,7 @@ use super::index::Index;
 use super::metrics::LogMetrics;
 use super::purge::Victim;
 use super::runs::Span;
+use super::salvage::Doubts;
 use super::writer::Work;
 use super::{GroupId, LogOptions};
 
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) files: FileTable,
     pub(crate) cache: BlockCache,
     pub(crate) metrics: Option<LogMetrics>,
+    /// What is not certain, where the log was opened to be salvaged: then nothing is ever written.
+    pub(crate) doubts: Option<Doubts>,
     /// Why nothing is written any more.
     pub(crate) poison: Mutex<Option<String>>,
     /// Held while an active file is synced.
@@ -67,6 +70,36 @@ const KEPT_BLOCKS: usize = 16;
 const ATTEMPTS: usize = 8;
 
 impl Shared {
+    /// The error of a log that takes no writes.
+    pub(crate) fn read_only(&self) -> Option<LogError> {
+        self.doubts.as_ref().map(|_| LogError::ReadOnly)
+    }
+
+    /// In a log that was salvaged: why an entry that the index does not have is not there, if the group is not whole.
+    fn absent(&self, group: GroupId, index: u64) -> Option<LogError> {
+        let doubts = self.doubts.as_ref()?;
+        let floor = self.index.with(group, |group| group.floor).unwrap_or(0);
+        doubts.absent(group, floor, index)
+    }
+
+    /// In a log that was salvaged: that `what` cannot be told of the group, if it is not whole.
+    pub(crate) fn lost(&self, group: GroupId, what: impl FnOnce() -> String) -> Option<LogError> {
+        let doubted = self.doubts.as_ref()?.is_doubted(group);
+        doubted.then(|| LogError::Lost { group, what: what() })
+    }
+
+    /// `value` is what the index has for a key. In a log that was salvaged an absent one may be lost.
+    pub(crate) fn certain_key(&self, group: GroupId, key: &[u8], value: Option<Bytes>) -> Result<Option<Bytes>> {
+        let lost = || self.lost(group, || format!("key {}", key.escape_ascii()));
+        if value.is_none() { lost().map_or(Ok(None), Err) } else { Ok(value) }
+    }
+
+    /// In a log that was salvaged: an error where keys of the group may be lost, unless those that are left are wanted all the same.
+    pub(crate) fn certain_keys(&self, group: GroupId) -> Result<()> {
+        let lost = self.lost(group, || "list of keys".to_owned());
+        lost.filter(|_| !self.options.keep_doubtful).map_or(Ok(()), Err)
+    }
+
     /// The error of a poisoned log.
     pub(crate) fn poisoned(&self) -> Option<LogError> {
         self.poison.lock().clone().map(LogError::Poisoned)
@@ -135,7 +168,7 @@ impl Shared {
         for _ in 0..ATTEMPTS {
             let located =
                 self.index.with(group, |group| locate(group, index)).unwrap_or(Err(LogError::NotFound { last: 0 }));
-            let span = located?;
+            let span = located.map_err(|error| self.absent(group, index).unwrap_or(error))?;
             if let Some(block) = self.block(&span)? {
                 return block.entry(span.ordinal_of(index)).ok_or_else(|| too_few(&span));
             }
@@ -154,17 +187,22 @@ impl Shared {
         let mut held: Option<(BlockKey, Arc<Block>)> = None;
         while next < end {
             let spans = self.index.with(group, |group| {
-                locate(group, next)?;
+                locate(group, next).map_err(|error| (next, error))?;
                 let last = group.bounds().last;
                 if end > last + 1 {
-                    return Err(LogError::NotFound { last });
+                    return Err((last + 1, LogError::NotFound { last }));
                 }
                 // One lock for many blocks, but not for a log of millions.
                 Ok(group.runs.iter_from(next).take_while(|span| span.first < end).take(256).collect::<Vec<Span>>())
             });
-            let spans = spans.unwrap_or(Err(LogError::NotFound { last: 0 }))?;
+            let spans = spans.unwrap_or(Err((next, LogError::NotFound { last: 0 })));
+            let spans = spans.map_err(|(index, error)| self.absent(group, index).unwrap_or(error))?;
             let mut told = false;
             for (at, span) in spans.iter().enumerate() {
+                if span.first > next {
+                    // Only a salvaged log has gaps: asked again from here, it says so.
+                    break;
+                }
                 let key = (span.file, span.offset);
                 let block = match held.take_if(|(of, _)| *of == key) {
                     Some((_, block)) => Some(block),
@@ -215,8 +253,9 @@ impl Shared {
     }
 
     fn read_block(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Block>> {
-        let file = self.files.get(span.file);
-        file.map(|file| file.read_block(span.offset, span.bytes, waits)).transpose()
+        let Some(file) = self.files.get(span.file) else { return Ok(None) };
+        let damaged = |error: LogError| error.concerning(|| self.index.groups_at(span.file, span.offset));
+        file.read_block(span.offset, span.bytes, waits).map(Some).map_err(damaged)
     }
 
     /// Lets the disk begin with the blocks that will be read next, about `bytes` of them at most: so it has many to do at once.

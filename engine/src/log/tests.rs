@@ -26,6 +26,7 @@ fn options() -> LogOptions {
         prefill_bytes: 0,
         block_bytes: 1 << 10,
         purge_threshold: 0,
+        recovery_threads: 1,
         ..LogOptions::default()
     }
 }
@@ -216,6 +217,27 @@ fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
     assert!(matches!((gap.wait(), last.wait()), (Err(LogError::Gap { .. }), Err(LogError::Gap { .. }))));
 }
 
+/// A header has room for the groups of the file before it up to a bound; beyond, it goes without.
+#[test]
+fn a_file_header_that_would_be_too_long_lists_no_groups() {
+    for (count, listed) in [(1_000_000, true), (1_100_000, false)] {
+        let mut header = FileHeader {
+            place: PLACE,
+            prev_seq: 2,
+            first_lsn: 9,
+            chain: 8,
+            data_offset: 0,
+            flags: 0,
+            live: vec![(1, 2)],
+            changed: Some((1..=count).map(GroupId).collect()),
+        };
+        let encoded = header.encode();
+        let decoded = FileHeader::decode(&encoded).unwrap();
+        assert_eq!(decoded.changed.is_some(), listed, "{count} groups");
+        assert_eq!(decoded, header);
+    }
+}
+
 fn item() -> impl Strategy<Value = Item> {
     let group = any::<u64>().prop_map(GroupId);
     let bytes = || prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from);
@@ -245,6 +267,31 @@ proptest! {
     fn a_meta_is_decoded_as_it_was_encoded(items in prop::collection::vec(item(), 0..20)) {
         let encoded = items::encode(&[], &items);
         prop_assert_eq!(items::decode(&encoded, 0, 64).unwrap(), (Vec::new(), items));
+    }
+
+    #[test]
+    fn a_file_header_is_decoded_as_it_was_encoded(
+        live in prop::collection::btree_set(1u64..50, 0..9),
+        changed in prop::option::of(prop::collection::btree_set(any::<u64>(), 0..40)),
+        reused in any::<bool>(),
+        flip in 0usize..4096,
+    ) {
+        let mut header = FileHeader {
+            place: Place { seq: 51, ..PLACE },
+            prev_seq: 50,
+            first_lsn: 9,
+            chain: 8,
+            data_offset: 0,
+            flags: u32::from(reused),
+            live: live.into_iter().map(|seq| (seq, seq)).collect(),
+            changed: changed.map(|groups| groups.into_iter().map(GroupId).collect()),
+        };
+        let mut encoded = header.encode();
+        prop_assert_eq!(FileHeader::decode(&encoded).unwrap(), header.clone());
+        let len = header.encoded_len();
+        prop_assert!(encoded[len..].iter().all(|byte| *byte == 0));
+        encoded[flip % len] ^= 1;
+        prop_assert!(FileHeader::decode(&encoded).is_err(), "every byte counts");
     }
 
     #[test]

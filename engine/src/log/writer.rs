@@ -319,7 +319,7 @@ impl Writer {
     /// A clean stop: what is written becomes durable, and a last, empty group says so, which makes later damage to the end of the log tellable
     /// from a torn tail. Nothing may be in flight.
     pub(crate) fn finish(&mut self, shared: &Shared) {
-        if shared.poisoned().is_some() || self.active.is_vouched() {
+        if shared.read_only().is_some() || shared.poisoned().is_some() || self.active.is_vouched() {
             return;
         }
         let mark = Draft::mark();

@@ -10,6 +10,7 @@ pub mod cases;
 pub mod check;
 pub mod driver;
 pub mod outcomes;
+pub mod salvaged;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use rand::rngs::StdRng;
 pub use check::{After, History, Violation};
 pub use driver::Driver;
 pub use outcomes::{each_crash, fingerprint};
+pub use salvaged::is_true_to;
 
 /// One change, in a form that both sides understand.
 #[derive(Clone, Debug)]
@@ -164,6 +166,7 @@ pub fn small_options() -> LogOptions {
         cache_bytes: 64 << 10,
         identity: Some(7),
         purge_threshold: 0,
+        recovery_threads: 1,
         ..LogOptions::default()
     }
 }

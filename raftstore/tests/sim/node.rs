@@ -163,7 +163,12 @@ impl Node {
     pub(crate) fn open(&mut self, options: &Options, cuts: Cuts, seed: u64) -> Result<(), OpenError> {
         self.log_disk.set_lying_sync(options.disk.lies);
         // Padded groups fill a small disk soon: a full one is among the faults.
-        let log_options = LogOptions { file_bytes: options.log_file_bytes, align_bytes: 4096, ..LogOptions::default() };
+        let log_options = LogOptions {
+            file_bytes: options.log_file_bytes,
+            align_bytes: 4096,
+            recovery_threads: 1,
+            ..LogOptions::default()
+        };
         let (log, writer, _) = LogEngine::open_driven(self.log_disk.session(), log_options)?;
         let snapshots = SnapshotFiles::open(self.snapshot_disk.session())?;
         bootstrap(&self.store, &log, &options.regions)?;

@@ -27,6 +27,7 @@ impl Ours {
             compression: if settings.compress { defaults.compression } else { Compression::Off },
             cache_bytes: settings.cache_bytes,
             purge_threshold: settings.purge_threshold,
+            recovery_threads: settings.recovery_threads,
             ..defaults
         };
         let (log, _report) = LogEngine::open(RealDisk::open(dir).unwrap(), options).unwrap();

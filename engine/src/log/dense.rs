@@ -1,0 +1,217 @@
+//! The dense index of a sealed file, read group by group and run by run: recovery applies it without holding more of it in memory
+//! than its bytes.
+//!
+//! [`super::effects`] says what it means and writes it; `docs/formats.md` has the layout. Every number is checked before it is
+//! used, and groups ascend, so that none is named twice.
+
+use bytes::Bytes;
+
+use super::GroupId;
+use super::error::Damage;
+use super::format::{Cursor, UNIT};
+use super::index::Editor;
+use super::items::{BLOCK_ENTRIES, Sink};
+use super::runs::Span;
+
+/// Flag of a group: whatever was there before the file is forgotten.
+pub(crate) const RESET: u8 = 1;
+/// Flag of a group: its log was appended to, and an end follows.
+pub(crate) const HAS_END: u8 = 2;
+
+/// What the file changes of one group, as it stands in the index.
+#[derive(Debug)]
+pub(crate) struct DenseGroup<'a> {
+    pub(crate) group: GroupId,
+    pub(crate) reset: bool,
+    pub(crate) end: Option<u64>,
+    /// 0 is none.
+    pub(crate) floor: u64,
+    spans: DenseSpans<'a>,
+    keys: DenseKeys<'a>,
+}
+
+/// The runs of a group in an index, read one at a time: there may be more than should stand in memory spelled out.
+#[derive(Clone, Debug)]
+struct DenseSpans<'a> {
+    cursor: Cursor<'a>,
+    file: u64,
+    /// Runs not read yet.
+    left: u64,
+    /// The end of the run before.
+    expected: u64,
+}
+
+/// Keys of a group in an index, set or removed, read one at a time.
+#[derive(Clone, Debug)]
+struct DenseKeys<'a> {
+    cursor: Cursor<'a>,
+    /// Keys not read yet.
+    left: u64,
+}
+
+/// A key, and its value or that it is removed.
+type DenseKey<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// So many runs are applied at once.
+const PIECE: usize = 1024;
+
+/// Reads the raw form of an index.
+pub(crate) struct DenseReader<'a> {
+    len: usize,
+    cursor: Cursor<'a>,
+    file: u64,
+    /// Groups not read yet.
+    left: u64,
+    last: Option<GroupId>,
+}
+
+impl<'a> DenseReader<'a> {
+    /// Reads the index of `file` from its beginning.
+    pub(crate) fn new(bytes: &'a [u8], file: u64) -> Result<DenseReader<'a>, Damage> {
+        let mut cursor = Cursor(bytes);
+        let left = cursor.varint()?;
+        Ok(DenseReader { len: bytes.len(), cursor, file, left, last: None })
+    }
+
+    /// Where the next group stands.
+    pub(crate) fn offset(&self) -> usize {
+        self.len - self.cursor.0.len()
+    }
+
+    /// The next group; `None` after the last one.
+    pub(crate) fn read(&mut self) -> Result<Option<DenseGroup<'a>>, Damage> {
+        if self.left == 0 {
+            return if self.cursor.is_empty() { Ok(None) } else { Err(Damage("index has bytes after its end")) };
+        }
+        self.left -= 1;
+        let read = DenseGroup::decode(&mut self.cursor, self.file)?;
+        if self.last >= Some(read.group) {
+            return Err(Damage("index names a group twice, or its groups do not ascend"));
+        }
+        self.last = Some(read.group);
+        Ok(Some(read))
+    }
+}
+
+impl<'a> DenseGroup<'a> {
+    /// Decodes the group at the cursor.
+    pub(crate) fn decode(cursor: &mut Cursor<'a>, file: u64) -> Result<DenseGroup<'a>, Damage> {
+        let group = GroupId(cursor.varint()?);
+        let flags = cursor.byte()?;
+        if flags & !(RESET | HAS_END) != 0 {
+            return Err(Damage("index has an unknown flag"));
+        }
+        let end = if flags & HAS_END != 0 { Some(cursor.varint()?) } else { None };
+        let floor = cursor.varint()?;
+        let left = cursor.varint()?;
+        if end.is_none() && left > 0 {
+            return Err(Damage("index has entries without an end"));
+        }
+        let spans = DenseSpans { cursor: *cursor, file, left, expected: 0 };
+        *cursor = spans.clone().verify()?;
+        let left = cursor.varint()?;
+        let keys = DenseKeys { cursor: *cursor, left };
+        *cursor = keys.clone().verify()?;
+        Ok(DenseGroup { group, reset: flags & RESET != 0, end, floor, spans, keys })
+    }
+
+    /// Where its entries stand: ascending, and apart from each other.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = Span> + 'a {
+        // They were verified: there is no error any more.
+        self.spans.clone().map_while(Result::ok)
+    }
+
+    /// Keys set, and keys removed.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = DenseKey<'a>> + 'a {
+        self.keys.clone().map_while(Result::ok)
+    }
+
+    /// Applies it to the group's state before the file. The order is that of [`super::effects`].
+    pub(crate) fn apply(&self, file: u64, editor: &mut Editor<'_>) -> Result<(), Damage> {
+        if self.reset {
+            editor.remove(self.group);
+        }
+        if self.floor > 0 {
+            editor.compact(self.group, self.floor, file);
+        }
+        if let Some(mut end) = self.end {
+            let mut spans = self.spans().peekable();
+            loop {
+                let piece: Vec<Span> = spans.by_ref().take(PIECE).collect();
+                editor.place(self.group, end, &piece)?;
+                if spans.peek().is_none() {
+                    break;
+                }
+                // What stood there before the file is cut off by now.
+                end = u64::MAX;
+            }
+        }
+        for (key, value) in self.keys() {
+            match value {
+                Some(value) => {
+                    editor.put(self.group, &Bytes::copy_from_slice(key), &Bytes::copy_from_slice(value), file);
+                }
+                None => editor.delete(self.group, key),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> DenseSpans<'a> {
+    /// Reads all of them; returns what follows.
+    fn verify(mut self) -> Result<Cursor<'a>, Damage> {
+        self.by_ref().try_for_each(|span| span.map(drop))?;
+        Ok(self.cursor)
+    }
+}
+
+impl Iterator for DenseSpans<'_> {
+    type Item = Result<Span, Damage>;
+
+    fn next(&mut self) -> Option<Result<Span, Damage>> {
+        self.left = self.left.checked_sub(1)?;
+        let span = decode_span(&mut self.cursor, self.expected, self.file);
+        Some(span.inspect(|span| self.expected = span.end()))
+    }
+}
+
+impl<'a> DenseKeys<'a> {
+    /// Reads all of them; returns what follows.
+    fn verify(mut self) -> Result<Cursor<'a>, Damage> {
+        self.by_ref().try_for_each(|key| key.map(drop))?;
+        Ok(self.cursor)
+    }
+
+    fn read(&mut self) -> Result<DenseKey<'a>, Damage> {
+        let key = self.cursor.bytes()?;
+        let value = match self.cursor.varint()? {
+            0 => None,
+            len => Some(self.cursor.take(len - 1)?),
+        };
+        Ok((key, value))
+    }
+}
+
+impl<'a> Iterator for DenseKeys<'a> {
+    type Item = Result<DenseKey<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Result<DenseKey<'a>, Damage>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.read())
+    }
+}
+
+fn decode_span(cursor: &mut Cursor<'_>, expected: u64, file: u64) -> Result<Span, Damage> {
+    let first = expected.checked_add(cursor.varint()?);
+    let count = cursor.varint()?;
+    let offset = cursor.varint()?;
+    let ordinal = cursor.varint()?;
+    let bytes = cursor.varint()?;
+    let room = BLOCK_ENTRIES as u64;
+    let first = first.filter(|first| first.checked_add(room).is_some()).ok_or(Damage("index is too large"))?;
+    if count == 0 || count > room || ordinal >= room || ordinal + count > room || offset >= 1 << 29 {
+        return Err(Damage("index has an impossible run"));
+    }
+    Ok(Span { first, count: count as u32, file, offset: offset * UNIT, ordinal: ordinal as u32, bytes })
+}

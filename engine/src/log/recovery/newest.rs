@@ -1,0 +1,91 @@
+//! Finds the newest file that is in use, and from it the files that the log consists of.
+
+use std::collections::BTreeSet;
+
+use crate::disk::Disk;
+
+use super::super::error::{Damage, LogError, Result};
+use super::super::file::LogFile;
+use super::super::format::{FOOTER, FileHeader, Footer, file_name};
+use super::super::scan::{Scan, scan};
+
+/// The newest file in use.
+pub(super) struct Newest {
+    pub(super) file: LogFile,
+    pub(super) header: FileHeader,
+    pub(super) scan: Scan,
+    /// A file after it that was created and never used.
+    pub(super) unused: Option<String>,
+    /// A seal before it of which nothing says that it is durable.
+    pub(super) fresh_seal: Option<(LogFile, Footer)>,
+    /// Bytes read to find it.
+    pub(super) bytes_read: u64,
+}
+
+/// The older files of a log.
+pub(super) struct Older {
+    /// Their numbers, ascending; up to the first that is not there.
+    pub(super) files: BTreeSet<u64>,
+    /// The first that is not there.
+    pub(super) missing: Option<u64>,
+}
+
+/// The newest file that is in use: `last`, or the one before it where a crash came between the creation of `last` and the
+/// seal of that one.
+pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
+    let (file, header) = LogFile::load(disk, last, None)?;
+    if file.footer()?.is_some() {
+        // A file is sealed only after its successor is durable.
+        return Err(LogError::Missing { file: file_name(last.saturating_add(1)) });
+    }
+    let found = scan(&file, &header)?;
+    let bytes_read = u64::from(header.data_offset) + FOOTER as u64 + found.bytes_read;
+    let dropped = found.effects.dropped.contains(&header.prev_seq);
+    if header.prev_seq == 0 || dropped {
+        return Ok(Newest { file, header, scan: found, unused: None, fresh_seal: None, bytes_read });
+    }
+    let identity = header.place.identity;
+    let (before, before_header) = LogFile::load(disk, header.prev_seq, Some(identity))?;
+    let seal = match before.footer()? {
+        Some(footer) => before.stored_index(&footer)?.map(|_| footer),
+        None => None,
+    };
+    let fresh = found.groups == 0;
+    match seal {
+        Some(footer) => {
+            let fresh_seal = fresh.then_some((before, footer));
+            Ok(Newest { file, header, scan: found, unused: None, fresh_seal, bytes_read })
+        }
+        None if fresh && found.garbage_end == found.end => {
+            let mut scan = scan(&before, &before_header)?;
+            // The later file was created when every group of this one was synced, and says which is the last: no tail can be
+            // torn, so a group that is not there is damaged.
+            if scan.last_lsn.saturating_add(1) != header.first_lsn || scan.chain != header.chain {
+                let damage = Damage("commit group cannot be read, though a later file says that it is synced");
+                return Err(damage.at(&before.name, scan.end));
+            }
+            if before.footer()?.is_some() {
+                // Half a seal: it is wiped out before the file is written to again.
+                scan.garbage_end = before.len();
+            }
+            let bytes_read = bytes_read + u64::from(before_header.data_offset) + FOOTER as u64 + scan.bytes_read;
+            let unused = Some(file.name);
+            Ok(Newest { file: before, header: before_header, scan, unused, fresh_seal: None, bytes_read })
+        }
+        None => Err(Damage("file has no seal, though a later one is in use").at(&before.name, before.len())),
+    }
+}
+
+/// The older files that the log consists of. Looks no further than the first that is not there.
+pub(super) fn older_files(newest: &Newest, there: &BTreeSet<u64>) -> Older {
+    let mut older = Older { files: BTreeSet::new(), missing: None };
+    let listed = newest.header.live.iter().flat_map(|(first, last)| *first..=*last);
+    for seq in listed.filter(|seq| !newest.scan.effects.dropped.contains(seq)) {
+        if !there.contains(&seq) {
+            older.missing = Some(seq);
+            break;
+        }
+        older.files.insert(seq);
+    }
+    older
+}

@@ -1,0 +1,214 @@
+//! Reads the indexes of sealed files with several threads and applies them in the order of the log.
+//!
+//! 1. All files are opened, and their headers and footers read: one file per thread at a time.
+//! 2. Files are taken in windows. Each thread reads, verifies and expands the index of one file of the window at a time, walks
+//!    through all of it, and notes where the groups of each shard of the engine's index begin.
+//! 3. Each thread takes one shard at a time and applies what the files of the window say of its groups, oldest file first. No
+//!    two threads meet in a group, so the outcome is that of one thread, whatever their number.
+//!
+//! # Memory
+//!
+//! A file of the window takes its stored index while it is read, the raw one, and four bytes for each group in it, of which a raw
+//! index has one per five bytes at most; the lists of these double as they grow. The footers say both lengths before anything is
+//! read, so a window is cut where [`cost`] adds up to [`WINDOW`] per thread. It holds one file at least: more is taken only
+//! where one file's index alone takes more. Groups are decoded one at a time and nothing else is kept, so recovery takes the
+//! engine's index and [`WINDOW`] per thread. `verify` adds what the files being verified change, one per thread at a time.
+//!
+//! # Errors
+//!
+//! The error returned is that of the first damaged file, as if files had been read one after another. (The newest file and the one
+//! before it are looked at before all others.)
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::disk::Disk;
+
+use super::super::LogOptions;
+use super::super::dense::{DenseGroup, DenseReader};
+use super::super::effects::FileEffects;
+use super::super::error::{Damage, LogError, Result};
+use super::super::file::LogFile;
+use super::super::format::{Cursor, FOOTER, FileHeader, Footer, Identity};
+use super::super::index::{Index, SHARDS, shard_of};
+use super::super::scan::scan;
+use super::threads::over;
+
+/// Bytes that a thread's share of a window may take.
+pub(super) const WINDOW: u64 = 32 << 20;
+/// Bytes that a file of a window takes whatever its index: the lists of the shards.
+const PIECE: u64 = 4 << 10;
+
+/// A sealed file, opened.
+pub(super) struct Sealed {
+    pub(super) file: Arc<LogFile>,
+    pub(super) header: FileHeader,
+    pub(super) footer: Footer,
+}
+
+/// Sealed files up to the first that is not what it should be.
+pub(super) struct Opened {
+    pub(super) files: Vec<Sealed>,
+    pub(super) failed: Option<LogError>,
+}
+
+/// The raw index of a file.
+struct Piece {
+    raw: Vec<u8>,
+    /// Where the groups of each shard begin in it.
+    shards: Vec<Vec<u32>>,
+    /// Bytes read beside the index.
+    scanned: u64,
+}
+
+/// Opens the files `seqs` of the log `identity`.
+pub(super) fn open(disk: &dyn Disk, seqs: &BTreeSet<u64>, identity: Identity, threads: usize) -> Opened {
+    let seqs: Vec<u64> = seqs.iter().copied().collect();
+    let loaded = over(threads, &seqs, |seq| {
+        let (file, mut header) = LogFile::load(disk, *seq, Some(identity))?;
+        // Only damage is a reason to look at it, and it may be long.
+        header.changed = None;
+        let footer = file.footer();
+        Ok((file, header, footer))
+    });
+    let mut opened = Opened { files: Vec::with_capacity(seqs.len()), failed: None };
+    for outcome in loaded {
+        let sealed = outcome.and_then(|(file, header, footer)| {
+            check_chain(&file, &header, opened.files.last())?;
+            let unsealed = || Damage("file has no seal, though a later one is in use").at(&file.name, file.len());
+            let footer = footer?.ok_or_else(unsealed)?;
+            Ok(Sealed { file: Arc::new(file), header, footer })
+        });
+        match sealed {
+            Ok(sealed) => opened.files.push(sealed),
+            Err(error) => {
+                opened.failed = Some(error);
+                break;
+            }
+        }
+    }
+    opened
+}
+
+/// A file continues the one before it, where that one is still there.
+pub(super) fn check_chain(file: &LogFile, header: &FileHeader, before: Option<&Sealed>) -> Result<()> {
+    let Some(before) = before else { return Ok(()) };
+    let footer = &before.footer;
+    let continues = footer.last_lsn.checked_add(1) == Some(header.first_lsn) && footer.chain == header.chain;
+    let later = footer.last_lsn < header.first_lsn;
+    if (header.prev_seq == before.file.place.seq && !continues) || !later {
+        let what = format!("it does not continue {}", before.file.name);
+        return Err(LogError::Misplaced { file: file.name.clone(), what });
+    }
+    Ok(())
+}
+
+/// Applies the indexes of `files` to `index`, with windows of `share` bytes per thread; returns the bytes read.
+pub(super) fn apply(index: &Index, files: &[Sealed], options: &LogOptions, share: u64) -> Result<u64> {
+    let mut bytes_read = 0;
+    let mut rest = files;
+    while !rest.is_empty() {
+        let (window, after) = rest.split_at(window_len(rest, share * options.recovery_threads as u64));
+        bytes_read += apply_window(index, window, options)?;
+        rest = after;
+    }
+    Ok(bytes_read)
+}
+
+/// How many of `files` fit into `most` bytes; one at least.
+pub(super) fn window_len(files: &[Sealed], most: u64) -> usize {
+    let mut bytes = 0u64;
+    let fits = files.iter().take_while(|sealed| {
+        bytes = bytes.saturating_add(cost(&sealed.footer));
+        bytes <= most
+    });
+    fits.count().max(1)
+}
+
+/// Bytes that a file takes in a window.
+pub(super) fn cost(footer: &Footer) -> u64 {
+    PIECE + u64::from(footer.index_stored) + 3 * u64::from(footer.index_raw)
+}
+
+fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Result<u64> {
+    let threads = options.recovery_threads;
+    let mut pieces = Vec::with_capacity(window.len());
+    let mut failed = None;
+    for piece in over(threads, window, |sealed| read_piece(sealed, options.verify)) {
+        match piece {
+            Ok(piece) => pieces.push(piece),
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    let shards: Vec<usize> = (0..SHARDS).collect();
+    let applied = over(threads, &shards, |shard| apply_shard(index, window, &pieces, *shard));
+    let first = applied.into_iter().filter_map(std::result::Result::err).min_by_key(|(at, _)| *at);
+    if let Some(error) = first.map(|(_, error)| error).or(failed) {
+        return Err(error);
+    }
+    let read = |(sealed, piece): (&Sealed, &Piece)| {
+        u64::from(sealed.header.data_offset) + u64::from(sealed.footer.index_stored) + FOOTER as u64 + piece.scanned
+    };
+    Ok(window.iter().zip(&pieces).map(read).sum())
+}
+
+/// Reads and verifies a file's index.
+fn read_piece(sealed: &Sealed, verify: bool) -> Result<Piece> {
+    let (file, footer) = (sealed.file.as_ref(), &sealed.footer);
+    let raw = file.raw_index(footer)?;
+    let damage = |damage: Damage| damage.at(&file.name, footer.index_offset);
+    let mut piece = Piece { raw: Vec::new(), shards: vec![Vec::new(); SHARDS], scanned: 0 };
+    let mut reader = DenseReader::new(&raw, file.place.seq).map_err(damage)?;
+    loop {
+        let at = reader.offset() as u32;
+        let Some(read) = reader.read().map_err(damage)? else { break };
+        if let Some(shard) = piece.shards.get_mut(shard_of(read.group)) {
+            shard.push(at);
+        }
+    }
+    if verify {
+        piece.scanned = verify_groups(sealed, &raw)?;
+    }
+    piece.raw = raw;
+    Ok(piece)
+}
+
+/// Reads every byte of a sealed file, and compares its groups with its index; returns how many bytes that are.
+fn verify_groups(sealed: &Sealed, raw: &[u8]) -> Result<u64> {
+    let Sealed { file, header, footer } = sealed;
+    let effects = FileEffects::decode(raw, file.place.seq).map_err(|d| d.at(&file.name, footer.index_offset))?;
+    let compare = || {
+        let found = scan(file, header)?;
+        if found.end != footer.index_offset || found.last_lsn != footer.last_lsn || found.chain != footer.chain {
+            return Err(Damage("commit group cannot be read").at(&file.name, found.end));
+        }
+        if found.effects.encode() != effects.encode() {
+            return Err(Damage("index does not say what the file holds").at(&file.name, footer.index_offset));
+        }
+        Ok(found.bytes_read)
+    };
+    compare().map_err(|error| error.concerning(|| effects.groups().map(|(group, _)| group).collect()))
+}
+
+/// Applies what the files of a window say of the groups of one shard. An error comes with the place of its file in the window.
+fn apply_shard(
+    index: &Index,
+    window: &[Sealed],
+    pieces: &[Piece],
+    shard: usize,
+) -> std::result::Result<(), (usize, LogError)> {
+    for (at, (sealed, piece)) in window.iter().zip(pieces).enumerate() {
+        let (file, footer) = (&sealed.file, &sealed.footer);
+        let mut editor = index.editor();
+        for offset in piece.shards.get(shard).into_iter().flatten() {
+            let mut cursor = Cursor(piece.raw.get(*offset as usize..).unwrap_or_default());
+            let applied = DenseGroup::decode(&mut cursor, file.place.seq)
+                .and_then(|group| group.apply(file.place.seq, &mut editor));
+            applied.map_err(|damage| (at, damage.at(&file.name, footer.index_offset)))?;
+        }
+    }
+    Ok(())
+}

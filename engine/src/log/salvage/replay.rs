@@ -1,0 +1,179 @@
+//! Applies what can be read of a surveyed log, in its order, and notes where something is missing.
+
+use super::super::GroupId;
+use super::super::Lsn;
+use super::super::effects::FileEffects;
+use super::super::error::Result;
+use super::super::format::{FOOTER, Footer, file_name};
+use super::super::index::Index;
+use super::super::items::{Sink, replay};
+use super::doubts::{Doubts, Watch};
+use super::report::Loss;
+use super::survey::{Found, Survey, before_first};
+use super::walk::{Gap, Position, Step, Walk};
+
+/// A log as far as it can be read.
+pub(crate) struct Replay {
+    pub(crate) index: Index,
+    pub(crate) doubts: Doubts,
+    pub(crate) losses: Vec<Loss>,
+    /// Files whose index is damaged, and whose groups were read instead.
+    pub(crate) salvaged: Vec<String>,
+    /// Where a torn tail begins, and its bytes.
+    pub(crate) tail: Option<(String, u64, u64)>,
+    pub(crate) files_by_index: usize,
+    pub(crate) files_scanned: usize,
+    pub(crate) bytes_read: u64,
+    /// Whether what stands before a loss stays in the index.
+    keep: bool,
+    /// The group read last, where it is known.
+    pub(crate) at: Option<Position>,
+}
+
+impl Replay {
+    /// Applies all of `survey`. With `keep` the index also holds what stands before a loss that may concern it. `done` hears the
+    /// bytes of each file when it is done with it.
+    pub(crate) fn run(survey: &Survey, keep: bool, done: &mut dyn FnMut(u64)) -> Result<Replay> {
+        let mut replay = Replay {
+            index: Index::new(),
+            doubts: Doubts::default(),
+            losses: Vec::new(),
+            salvaged: Vec::new(),
+            tail: None,
+            files_by_index: 0,
+            files_scanned: 0,
+            bytes_read: 0,
+            keep,
+            // Before file 1 there was nothing.
+            at: survey.files.first().filter(|file| file.seq == 1).map(|_| Position { lsn: 0, chain: 0 }),
+        };
+        for (at, file) in survey.files.iter().enumerate() {
+            match &file.found {
+                Some(found) => {
+                    replay.file(survey, at, found)?;
+                    done(found.file.len());
+                }
+                None => replay.lose_file(survey, at, "file is missing"),
+            }
+        }
+        Ok(replay)
+    }
+
+    fn file(&mut self, survey: &Survey, at: usize, found: &Found) -> Result<()> {
+        let header = found.header.as_ref();
+        let follows = at.checked_sub(1).and_then(|before| survey.files.get(before)).map(|before| before.seq);
+        if let (Some(header), Some(before)) = (header, self.at)
+            && Some(header.prev_seq) == follows
+            && before_first(header) != before
+        {
+            let (first, last) = (before.lsn.saturating_add(1), header.first_lsn.saturating_sub(1));
+            let what = "file does not continue the one before";
+            self.lose(&found.file.name, (0, 0), (Some(first), Some(last)), what, None);
+        }
+        self.bytes_read += header.map_or(0, |header| u64::from(header.data_offset)) + FOOTER as u64;
+        if let Some(footer) = found.footer
+            && let Ok((_, effects)) = found.file.sealed()
+        {
+            self.files_by_index += 1;
+            self.bytes_read += u64::from(footer.index_stored);
+            self.apply(survey, at, &footer, &effects);
+            return Ok(());
+        }
+        if at + 1 < survey.files.len() {
+            self.salvaged.push(found.file.name.clone());
+        }
+        self.walk(survey, at, found)
+    }
+
+    /// Believes the index of a sealed file.
+    fn apply(&mut self, survey: &Survey, at: usize, footer: &Footer, effects: &FileEffects) {
+        let Some(seq) = survey.files.get(at).map(|file| file.seq) else { return };
+        let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
+        let applied = effects.apply(seq, &mut watch);
+        drop(watch);
+        match applied {
+            Ok(()) => self.at = Some(Position { lsn: footer.last_lsn, chain: footer.chain }),
+            Err(damage) => self.lose_file(survey, at, damage.0),
+        }
+    }
+
+    /// Reads all groups of a file.
+    fn walk(&mut self, survey: &Survey, at: usize, found: &Found) -> Result<()> {
+        let Some(known) = survey.known(at, self.at) else { return Ok(()) };
+        let (name, seq) = (found.file.name.as_str(), found.file.place.seq);
+        let mut walk = Walk::new(&found.file, known);
+        let mut said_nothing = true;
+        while let Some(step) = walk.step()? {
+            said_nothing = false;
+            let gap = match step {
+                Step::Gap(gap) => gap,
+                Step::Group(group) => {
+                    let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
+                    let Err(damage) = replay(&group.items, &group.blocks, seq, &mut watch) else { continue };
+                    let lsn = Some(group.header.lsn);
+                    Gap { from: group.offset, to: group.end(), first_lsn: lsn, last_lsn: lsn, damage }
+                }
+            };
+            let concerns = survey.changed_in(at);
+            self.lose(name, (gap.from, gap.to), (gap.first_lsn, gap.last_lsn), gap.damage.0, concerns);
+        }
+        self.files_scanned += 1;
+        self.bytes_read += walk.reader.bytes_read;
+        let is_last = at + 1 == survey.files.len();
+        if is_last && walk.garbage_end > walk.offset {
+            self.tail = Some((name.to_owned(), walk.offset, walk.garbage_end - walk.offset));
+        }
+        let ended = walk.at;
+        let expected = known.last.filter(|_| ended.is_some());
+        if said_nothing && found.header.is_none() && (ended.is_none() || known.last != ended) {
+            // Nothing tells whether there was anything.
+            self.lose_file(survey, at, "nothing in the file can be read");
+        } else if let (Some(last), Some(ended)) = (expected, ended)
+            && ended.lsn >= last.lsn
+            && ended != last
+        {
+            self.lose(name, (0, 0), (None, None), "file does not end as a later one says", None);
+        }
+        self.at = known.last.or(walk.at);
+        Ok(())
+    }
+
+    /// All of a file is lost.
+    fn lose_file(&mut self, survey: &Survey, at: usize, what: &str) {
+        let first = self.at.map(|at| at.lsn.saturating_add(1));
+        let name = survey.files.get(at).map_or_else(String::new, |file| file_name(file.seq));
+        let last = survey.header_after(at).map(|after| before_first(after).lsn);
+        self.lose(&name, (0, 0), (first, last), what, survey.changed_in(at));
+        self.at = None;
+    }
+
+    fn lose(
+        &mut self,
+        file: &str,
+        (from, to): (u64, u64),
+        (first, last): (Option<u64>, Option<u64>),
+        what: &str,
+        concerns: Option<Vec<GroupId>>,
+    ) {
+        self.doubts.lose(&self.index, concerns.as_deref());
+        if !self.keep {
+            match &concerns {
+                None => self.index = Index::new(),
+                Some(groups) => {
+                    let mut editor = self.index.editor();
+                    groups.iter().for_each(|group| editor.remove(*group));
+                }
+            }
+        }
+        let (first_lsn, last_lsn) = (first.map(Lsn), last.map(Lsn));
+        self.losses.push(Loss {
+            file: file.to_owned(),
+            from,
+            to,
+            first_lsn,
+            last_lsn,
+            what: what.to_owned(),
+            concerns,
+        });
+    }
+}

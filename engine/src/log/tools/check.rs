@@ -1,0 +1,339 @@
+//! Reads and verifies every byte of a log and says everything that is wrong with it.
+//!
+//! More than opening does: every commit group and block is read, verified and expanded, and that there are zeros where there must be;
+//! the index of a sealed file is compared with its groups; each file must continue the one before, and the entries of each group
+//! each other. A torn tail is what a crash leaves: it is told, and is not damage.
+
+use crate::disk::Disk;
+
+use super::super::GroupId;
+use super::super::block::Block;
+use super::super::effects::FileEffects;
+use super::super::error::{Damage, LogError, Result};
+use super::super::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, file_name};
+use super::super::index::Index;
+use super::super::items::{BlockRef, replay};
+use super::super::reader::{CommitGroup, GroupReader};
+use super::super::runs::Span;
+use super::super::salvage::survey::{Found, Survey, before_first};
+use super::super::salvage::walk::{Position, Step, Walk};
+use super::{Finding, Meter, Progress};
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// The files that the log consists of and that are there, oldest first.
+    pub files: Vec<CheckedFile>,
+    /// Everything that is wrong, by file and offset. Empty where the log is sound.
+    pub findings: Vec<Finding>,
+    /// What a crash left at the end, if anything: the next open cuts it off.
+    pub torn_tail: Option<TornTail>,
+    /// Log files that are no part of it: dropped and not deleted yet, never used, or copies.
+    pub surplus: Vec<String>,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Commit groups read.
+    pub commit_groups: u64,
+    /// Blocks read.
+    pub blocks: u64,
+    /// Groups found.
+    pub groups: usize,
+    /// Live entries found.
+    pub entries: u64,
+}
+
+/// A file that was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedFile {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Commit groups read in it.
+    pub commit_groups: u64,
+    /// Whether it ends with an index that can be read.
+    pub sealed: bool,
+}
+
+/// The end of a log that was being written when the power went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TornTail {
+    /// The file's name.
+    pub file: String,
+    /// Where the last whole commit group ends.
+    pub offset: u64,
+    /// Bytes after it.
+    pub bytes: u64,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// Checks the log on `disk`. An error is one that keeps from looking at all: no log, a newer version, a directory that cannot be
+/// read; everything else is a finding.
+pub fn check(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
+    let survey = Survey::new(disk)?;
+    let mut checker = Checker {
+        report: CheckReport { surplus: survey.surplus.clone(), bytes: survey.bytes(), ..CheckReport::default() },
+        index: Index::new(),
+        at: None,
+        meter: Meter::new(survey.bytes(), progress),
+    };
+    checker.report.findings.extend(survey.problems.iter().map(|problem| file_finding(&survey, problem)));
+    let mut base = 0;
+    for (at, file) in survey.files.iter().enumerate() {
+        match &file.found {
+            Some(found) => {
+                checker.file(Here { survey: &survey, at, found, base })?;
+                base += found.file.len();
+                checker.meter.at(base);
+            }
+            None => checker.at = None,
+        }
+    }
+    checker.contiguity(&survey);
+    checker.meter.end();
+    let mut report = checker.report;
+    report.findings.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
+    Ok(report)
+}
+
+struct Checker<'a> {
+    report: CheckReport,
+    /// All that the files say.
+    index: Index,
+    /// The last group of the file before, where known.
+    at: Option<Position>,
+    meter: Meter<'a>,
+}
+
+/// A file that is being checked.
+#[derive(Clone, Copy)]
+struct Here<'a> {
+    survey: &'a Survey,
+    /// Its place among the files.
+    at: usize,
+    found: &'a Found,
+    /// Bytes of the files before it.
+    base: u64,
+}
+
+/// What the groups of a file say.
+#[derive(Default)]
+struct FileSum {
+    effects: FileEffects,
+    /// Whether something in between could not be read.
+    broken: bool,
+    commit_groups: u64,
+}
+
+impl Checker<'_> {
+    fn find(&mut self, found: &Found, offset: u64, what: impl Into<String>, groups: Vec<GroupId>) {
+        self.report.findings.push(Finding::new(&found.file.name, offset, what, groups));
+    }
+
+    fn file(&mut self, here: Here<'_>) -> Result<()> {
+        let Here { survey, at, found, .. } = here;
+        let Some(known) = survey.known(at, self.at) else { return Ok(()) };
+        let mut walk = Walk::new(&found.file, known);
+        if let Some(header) = &found.header {
+            self.header(here, header, &mut walk.reader)?;
+        }
+        let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, effects)| effects);
+        let sum = self.groups(here, &mut walk, index.as_ref())?;
+        let may_be_unsealed = at + 1 == survey.files.len() || is_unused(survey, at + 1);
+        match &found.footer {
+            Some(_) if index.is_none() && may_be_unsealed => self.torn(found, walk.offset, found.file.len()),
+            Some(_) => self.seal(here, &mut walk, &sum, index.as_ref())?,
+            None if may_be_unsealed => self.torn(found, walk.offset, walk.garbage_end),
+            None => self.find(found, found.file.len(), "file has no seal, though a later one is in use", Vec::new()),
+        }
+        if let Some((offset, error)) = &walk.reader.failed {
+            self.find(found, *offset, error.to_string(), Vec::new());
+        }
+        self.at = known.last.or(walk.at);
+        let (name, bytes, sealed) = (found.file.name.clone(), found.file.len(), index.is_some());
+        self.report.files.push(CheckedFile { name, bytes, commit_groups: sum.commit_groups, sealed });
+        self.report.commit_groups += sum.commit_groups;
+        let applied = index.unwrap_or(sum.effects).apply(found.file.place.seq, &mut self.index.editor());
+        if let Err(damage) = applied {
+            self.find(found, 0, damage.0, Vec::new());
+        }
+        Ok(())
+    }
+
+    /// The header continues the file before, and is followed by zeros.
+    fn header(&mut self, here: Here<'_>, header: &FileHeader, reader: &mut GroupReader<'_>) -> Result<()> {
+        let Here { survey, at, found, .. } = here;
+        self.zeros(
+            found,
+            reader,
+            header.encoded_len() as u64,
+            u64::from(header.data_offset),
+            "padding of the file header",
+        )?;
+        let follows = at.checked_sub(1).and_then(|before| survey.files.get(before)).map(|before| before.seq);
+        let Some(before) = self.at else { return Ok(()) };
+        let continues = before_first(header) == before;
+        if (Some(header.prev_seq) == follows && !continues) || header.first_lsn <= before.lsn {
+            self.find(found, 0, "file does not continue the one before", Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Walks through the groups.
+    fn groups(&mut self, here: Here<'_>, walk: &mut Walk<'_>, index: Option<&FileEffects>) -> Result<FileSum> {
+        let Here { survey, at, found, base } = here;
+        let mut sum = FileSum::default();
+        while let Some(step) = walk.step()? {
+            let broken = match step {
+                Step::Gap(gap) => {
+                    let concerned = match index {
+                        Some(index) => standing_in(index, gap.from, gap.to),
+                        None => survey.changed_in(at).unwrap_or_default(),
+                    };
+                    Some((gap.from, gap.damage, concerned))
+                }
+                Step::Group(group) => {
+                    sum.commit_groups += 1;
+                    self.group(found, &mut walk.reader, &group)?;
+                    let said = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.effects);
+                    said.err().map(|damage| (group.offset, damage, Vec::new()))
+                }
+            };
+            if let Some((offset, damage, concerned)) = broken {
+                sum.broken = true;
+                self.find(found, offset, damage.0, concerned);
+            }
+            self.meter.at(base + walk.offset);
+        }
+        Ok(sum)
+    }
+
+    /// The blocks of a group, and the zeros in it.
+    fn group(&mut self, found: &Found, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
+        for block in &group.blocks {
+            self.report.blocks += 1;
+            let stored_end = block.offset + BLOCK_HEADER as u64 + u64::from(block.stored);
+            let sound = match reader.verify_block(block)? {
+                Ok(()) => expand(reader, block)?,
+                damaged => damaged,
+            };
+            if let Err(damage) = sound {
+                self.find(found, block.offset, damage.0, standing_at(group, block, found.file.place.seq));
+            }
+            self.zeros(found, reader, stored_end, block.offset + block.total(), "padding of a block")?;
+        }
+        let header = &group.header;
+        let content = GROUP_HEADER as u64 + u64::from(header.body) + u64::from(header.meta_stored);
+        // The padding of the last group may be missing: it ends with the file then.
+        let end = group.end().min(reader.len);
+        self.zeros(found, reader, group.offset + content, end, "padding of a commit group")
+    }
+
+    /// There are zeros from `from` to before `to`.
+    fn zeros(&mut self, found: &Found, reader: &mut GroupReader<'_>, from: u64, to: u64, what: &str) -> Result<()> {
+        let bytes = reader.get(from, to.saturating_sub(from))?.unwrap_or_default();
+        if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+            self.find(found, from + at as u64, format!("{what} is not zero"), Vec::new());
+        }
+        Ok(())
+    }
+
+    /// The seal says what the groups do.
+    fn seal(&mut self, here: Here<'_>, walk: &mut Walk<'_>, sum: &FileSum, index: Option<&FileEffects>) -> Result<()> {
+        let Here { survey, found, .. } = here;
+        let Some(footer) = found.footer else { return Ok(()) };
+        match (index, found.file.sealed()) {
+            (Some(index), _) if !sum.broken => {
+                let differing = sum.effects.differences(index);
+                if !differing.is_empty() {
+                    self.find(found, footer.index_offset, "index does not say what the file holds", differing);
+                }
+            }
+            (None, Err(error)) => self.report.findings.push(file_finding(survey, &error)),
+            _ => {}
+        }
+        let last = Position { lsn: footer.last_lsn, chain: footer.chain };
+        if !sum.broken && (walk.offset != footer.index_offset || walk.at.is_some_and(|at| at != last)) {
+            self.find(found, walk.offset, "commit groups do not end where the seal says", Vec::new());
+        }
+        if found.header.as_ref().is_some_and(|header| header.flags & REUSED == 0) {
+            let index_end = footer.index_offset + u64::from(footer.index_stored);
+            let footer_at = found.file.len() - FOOTER as u64;
+            self.zeros(found, &mut walk.reader, index_end, footer_at, "padding of the index")?;
+        }
+        Ok(())
+    }
+
+    /// The groups end at `end`, and what stands after that was being written.
+    fn torn(&mut self, found: &Found, offset: u64, garbage_end: u64) {
+        if garbage_end > offset {
+            let (file, bytes) = (found.file.name.clone(), garbage_end - offset);
+            self.report.torn_tail = Some(TornTail { file, offset, bytes });
+        }
+    }
+
+    /// The entries of each group follow each other.
+    fn contiguity(&mut self, survey: &Survey) {
+        let name = |seq: u64| {
+            let found = survey.files.iter().find(|file| file.seq == seq).and_then(|file| file.found.as_ref());
+            found.map_or_else(String::new, |found| found.file.name.clone())
+        };
+        for group in self.index.groups() {
+            let spans: Vec<Span> = self.index.with(group, |group| group.runs.iter().collect()).unwrap_or_default();
+            self.report.groups += 1;
+            self.report.entries += spans.iter().map(|span| u64::from(span.count)).sum::<u64>();
+            for (before, after) in spans.iter().zip(spans.iter().skip(1)) {
+                if before.end() != after.first {
+                    let what = format!("group {} lacks entries {} to {}", group.0, before.end(), after.first - 1);
+                    let finding = Finding::new(&name(after.file), after.offset, what, vec![group]);
+                    self.report.findings.push(finding);
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with a file as a whole, with the groups that it changes where the file after it tells.
+fn file_finding(survey: &Survey, problem: &LogError) -> Finding {
+    let mut finding = Finding::of(problem, "");
+    let at = survey.files.iter().position(|file| file_name(file.seq) == finding.file);
+    if finding.groups.is_empty() {
+        finding.groups = at.and_then(|at| survey.changed_in(at)).unwrap_or_default();
+    }
+    finding
+}
+
+/// Whether the file at this place of the list is the newest, and was never written to: then the one before it may be unsealed.
+fn is_unused(survey: &Survey, at: usize) -> bool {
+    let found = survey.files.get(at).and_then(|file| file.found.as_ref());
+    let (Some(found), Some(known)) = (found, survey.known(at, None)) else { return false };
+    let mut walk = Walk::new(&found.file, known);
+    at + 1 == survey.files.len() && found.header.is_some() && matches!(walk.step(), Ok(None))
+}
+
+/// Expands a block whose checksum is right.
+fn expand(reader: &mut GroupReader<'_>, block: &BlockRef) -> Result<std::result::Result<(), Damage>> {
+    let place = reader.file.place;
+    let bytes = reader.get(block.offset, block.total())?.unwrap_or_default();
+    Ok(Block::decode(bytes, place, block.offset).map(drop))
+}
+
+/// The groups with entries in `from` to before `to` of a file.
+fn standing_in(effects: &FileEffects, from: u64, to: u64) -> Vec<GroupId> {
+    let stands = |span: &Span| (from..to).contains(&span.offset);
+    effects.groups().filter(|(_, group)| group.spans().any(|span| stands(&span))).map(|(group, _)| group).collect()
+}
+
+/// The groups with entries in a block.
+fn standing_at(group: &CommitGroup, block: &BlockRef, file: u64) -> Vec<GroupId> {
+    let mut effects = FileEffects::default();
+    // What does not fit together is a finding of its own.
+    let _ = replay(&group.items, &group.blocks, file, &mut effects);
+    standing_in(&effects, block.offset, block.offset + 1)
+}

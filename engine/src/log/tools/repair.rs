@@ -1,0 +1,239 @@
+//! Makes of a damaged log a new one that opens, with what can be read of it.
+//!
+//! Never in place: what is read goes through the ordinary engine into an empty directory and is synced there; the damaged log is not
+//! changed. A group's entries must be consecutive, so of a group that lacks some only the newest stretch is kept, as if what is
+//! before it had been compacted.
+//!
+//! **A replica whose group lost something must not take part in that group as if nothing had happened**: it may have acknowledged
+//! entries, or given a vote, that it does not have any more, and the group would count on it. The report names such groups; their
+//! replicas here are to be removed from their groups, and to be made anew by a snapshot from the others.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::disk::Disk;
+
+use super::super::block::Block;
+use super::super::cache::BlockCache;
+use super::super::error::{LogError, Result};
+use super::super::format::{file_name, parse_file_name};
+use super::super::group::Group;
+use super::super::index::Index;
+use super::super::read::entries_of;
+use super::super::runs::Span;
+use super::super::salvage::replay::Replay;
+use super::super::salvage::report::{subtract, tidy};
+use super::super::salvage::survey::{Found, Survey};
+use super::super::salvage::{EntryRange, GroupLoss, Loss};
+use super::super::spare::parse_spare_name;
+use super::super::{Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
+use super::{Meter, Progress};
+
+/// How to repair.
+#[derive(Clone, Debug, Default)]
+pub struct RepairOptions {
+    /// Also keeps what stands before a part that is lost and that may have changed it; see [`LogOptions::keep_doubtful`].
+    pub keep_doubtful: bool,
+    /// Settings of the log that is written.
+    pub log: LogOptions,
+}
+
+/// What a repair kept and what is lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairReport {
+    /// All groups of which anything is known, ascending.
+    pub groups: Vec<RepairedGroup>,
+    /// Parts of the log that cannot be read.
+    pub losses: Vec<Loss>,
+    /// Bytes of a torn tail, which are left out; where none of them can have been acknowledged as synced.
+    pub torn_bytes: u64,
+    /// Entries written to the new log.
+    pub entries: u64,
+    /// Bytes of entries written to the new log, before compression.
+    pub bytes: u64,
+}
+
+/// What became of one group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairedGroup {
+    /// The group.
+    pub group: GroupId,
+    /// The entries that were kept; `None` where none were, or there are none.
+    pub kept: Option<EntryRange>,
+    /// Keys that were kept.
+    pub keys: u64,
+    /// Entries that are known to have been there and were not kept.
+    pub lost: Vec<EntryRange>,
+    /// Entries, kept or not, that a lost part of the log may have changed.
+    pub doubtful: Vec<EntryRange>,
+    /// Keys of which only a value from before a lost part is known.
+    pub doubtful_keys: Vec<Bytes>,
+    /// Whether nothing of it is lost or doubtful. One that is not must not take part in its Raft group any more.
+    pub is_whole: bool,
+}
+
+/// Entries are written in batches of about so many bytes.
+const BATCH_BYTES: usize = 1 << 20;
+/// Blocks of the damaged log kept in memory: many groups have entries in one.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// Writes what can be read of the log on `from` to the disk that `to` opens, which must hold no log; it is opened only once there is
+/// something to write. When it fails, what is there is to be deleted.
+pub fn repair(
+    from: &dyn Disk,
+    to: impl FnOnce() -> io::Result<Arc<dyn Disk>>,
+    options: &RepairOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RepairReport> {
+    let survey = Survey::new(from)?;
+    let certain = Replay::run(&survey, false, &mut |_| ())?;
+    let losses = certain.doubts.losses(&certain.index);
+    let index = match options.keep_doubtful && !certain.losses.is_empty() {
+        true => Replay::run(&survey, true, &mut |_| ())?.index,
+        false => certain.index,
+    };
+    let total: u64 = index.groups().iter().filter_map(|group| index.with(*group, bytes_of)).sum();
+    let source = Source { survey: &survey, index: &index, cache: BlockCache::new(CACHE_BYTES) };
+    let to = to()?;
+    let taken = |name: &String| parse_file_name(name).is_some() || parse_spare_name(name).is_some();
+    if to.list()?.iter().any(taken) {
+        return Err(LogError::Invalid("the directory to write to holds a log already".to_owned()));
+    }
+    let mut target = Target::open(to, options.log.clone())?;
+    let mut meter = Meter::new(total, progress);
+    let mut report = RepairReport {
+        losses: certain.losses,
+        torn_bytes: certain.tail.map_or(0, |(_, _, bytes)| bytes),
+        ..RepairReport::default()
+    };
+    let mut ids = index.groups();
+    ids.extend(losses.iter().map(|loss| loss.group));
+    ids.sort_unstable();
+    ids.dedup();
+    for id in ids {
+        let loss = losses.iter().find(|loss| loss.group == id);
+        report.groups.push(copy_group(&source, &mut target, id, loss, &mut meter)?);
+    }
+    (report.entries, report.bytes) = (target.entries, target.bytes);
+    target.finish()?;
+    meter.end();
+    Ok(report)
+}
+
+fn bytes_of(group: &Group) -> u64 {
+    group.runs.iter().map(|span| span.bytes).sum()
+}
+
+/// Copies what is known of one group.
+fn copy_group(
+    source: &Source<'_>,
+    target: &mut Target,
+    id: GroupId,
+    loss: Option<&GroupLoss>,
+    meter: &mut Meter<'_>,
+) -> Result<RepairedGroup> {
+    let known = source.index.with(id, |group| {
+        let keys: Vec<(Bytes, Bytes)> = group
+            .keys
+            .iter()
+            .map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value())))
+            .collect();
+        (group.floor, group.runs.iter().collect::<Vec<Span>>(), keys)
+    });
+    let (floor, spans, keys) = known.unwrap_or_default();
+    if floor > 0 {
+        target.batch.compact(id, floor);
+    }
+    let mut kept: Option<EntryRange> = None;
+    for span in &spans {
+        // A block that cannot be read is found again below, as a gap.
+        if let Ok(block) = source.block(span)
+            && let Ok(entries) = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()
+        {
+            let follows = kept.filter(|kept| kept.last.checked_add(1) == Some(span.first));
+            if kept.is_some() && follows.is_none() {
+                target.batch.compact(id, span.first);
+            }
+            target.append(id, span.first, entries)?;
+            let first = follows.map_or(span.first, |kept| kept.first);
+            kept = Some(EntryRange { first, last: span.end().saturating_sub(1) });
+        }
+        meter.add(span.bytes);
+    }
+    keys.iter().for_each(|(key, value)| target.batch.put(id, key, value));
+    target.flush_if_full()?;
+    let all = spans.iter().map(|span| EntryRange { first: span.first, last: span.end().saturating_sub(1) });
+    let (missing, doubtful) = loss.map_or((&[][..], &[][..]), |loss| (&loss.missing, &loss.doubtful));
+    let all = tidy(all.chain(missing.iter().copied()).chain(doubtful.iter().copied()).collect());
+    let lost = subtract(&all, &kept.into_iter().collect::<Vec<_>>());
+    Ok(RepairedGroup {
+        group: id,
+        kept,
+        keys: keys.len() as u64,
+        is_whole: loss.is_none() && lost.is_empty(),
+        lost,
+        doubtful: doubtful.to_vec(),
+        doubtful_keys: loss.map_or_else(Vec::new, |loss| loss.keys.clone()),
+    })
+}
+
+/// The damaged log.
+struct Source<'a> {
+    survey: &'a Survey,
+    index: &'a Index,
+    cache: BlockCache,
+}
+
+impl Source<'_> {
+    fn block(&self, span: &Span) -> Result<Arc<Block>> {
+        let read = || {
+            let at = self.survey.files.binary_search_by_key(&span.file, |file| file.seq).ok();
+            let found: Option<&Found> = at.and_then(|at| self.survey.files.get(at)?.found.as_ref());
+            found.map(|found| found.file.read_block(span.offset, span.bytes, || {})).transpose()
+        };
+        let block = self.cache.get_or_read((span.file, span.offset), read)?;
+        block.ok_or_else(|| LogError::Missing { file: file_name(span.file) })
+    }
+}
+
+/// The new log.
+struct Target {
+    engine: LogEngine,
+    writer: LogWriter,
+    batch: LogBatch,
+    entries: u64,
+    bytes: u64,
+}
+
+impl Target {
+    fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<Target> {
+        let (engine, writer, _) = LogEngine::open_driven(disk, options)?;
+        Ok(Target { engine, writer, batch: LogBatch::new(), entries: 0, bytes: 0 })
+    }
+
+    fn append(&mut self, group: GroupId, first: u64, entries: Vec<Bytes>) -> Result<()> {
+        self.entries += entries.len() as u64;
+        self.bytes += entries.iter().map(|entry| entry.len() as u64).sum::<u64>();
+        self.batch.append(group, first, entries);
+        self.flush_if_full()
+    }
+
+    fn flush_if_full(&mut self) -> Result<()> {
+        if self.batch.bytes() < BATCH_BYTES { Ok(()) } else { self.flush(Durability::Buffered) }
+    }
+
+    /// Writes what is collected.
+    fn flush(&mut self, durability: Durability) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        self.engine.write(batch, durability).map(drop)
+    }
+
+    /// Makes all of it durable, and marks a clean stop.
+    fn finish(mut self) -> Result<()> {
+        self.flush(Durability::Synced)?;
+        self.writer.finish();
+        self.engine.poisoned().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,161 @@
+//! Counts what a log holds: by file, by group, in all.
+//!
+//! Reads all of it, for the sizes before compression. A damaged log is counted as far as it can be read, with what stands before a loss.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::disk::Disk;
+
+use super::super::GroupId;
+use super::super::error::{LogError, Result};
+use super::super::format::{BLOCK_HEADER, BlockHeader};
+use super::super::group::Group;
+use super::super::reader::{CommitGroup, GroupReader};
+use super::super::salvage::replay::Replay;
+use super::super::salvage::survey::{Found, Survey};
+use super::super::salvage::walk::{Step, Walk};
+use super::{Meter, Progress};
+
+/// What a log holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatsReport {
+    /// The files that it consists of and that are there, oldest first.
+    pub files: Vec<CountedFile>,
+    /// Its groups, ascending.
+    pub groups: Vec<CountedGroup>,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// About how many of them hold something live.
+    pub live_bytes: u64,
+    /// Live entries.
+    pub entries: u64,
+    /// Bytes of entries and metas in all commit groups before compression.
+    pub raw_bytes: u64,
+    /// The same as stored.
+    pub stored_bytes: u64,
+    /// What is damaged or missing, and parts that cannot be read; empty where nothing is known to be wrong. (Not everything is
+    /// verified: `check` does that.)
+    pub damage: Vec<String>,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedFile {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// About how many of them hold something live.
+    pub live_bytes: u64,
+    /// Commit groups in it.
+    pub commit_groups: u64,
+    /// Groups with something live in it.
+    pub groups: u64,
+    /// Whether it is sealed.
+    pub sealed: bool,
+}
+
+/// A group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedGroup {
+    /// The group.
+    pub group: GroupId,
+    /// Index of the first entry kept.
+    pub first: u64,
+    /// Index of the last entry; `first` less one where there is none.
+    pub last: u64,
+    /// Live entries.
+    pub entries: u64,
+    /// About how many bytes of files they take.
+    pub bytes: u64,
+    /// Its keys.
+    pub keys: u64,
+}
+
+impl StatsReport {
+    /// How many bytes before compression a stored one stands for; `None` where nothing is stored.
+    pub fn compression(&self) -> Option<f64> {
+        (self.stored_bytes > 0).then(|| self.raw_bytes as f64 / self.stored_bytes as f64)
+    }
+}
+
+/// Counts what the log on `disk` holds.
+pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<StatsReport> {
+    let survey = Survey::new(disk)?;
+    let mut meter = Meter::new(survey.bytes().saturating_mul(2), progress);
+    let replay = Replay::run(&survey, true, &mut |bytes| meter.add(bytes))?;
+    let mut stats = StatsReport { bytes: survey.bytes(), ..StatsReport::default() };
+    let problems = survey.problems.iter().map(LogError::to_string);
+    stats.damage = problems.chain(replay.losses.iter().map(|loss| loss.to_string())).collect();
+    let mut groups_in: BTreeMap<u64, u64> = BTreeMap::new();
+    for group in replay.index.groups() {
+        let counted = replay.index.with(group, |known| (count(group, known), files_of(known)));
+        let Some((counted, files)) = counted else { continue };
+        files.into_iter().for_each(|file| *groups_in.entry(file).or_default() += 1);
+        stats.entries += counted.entries;
+        stats.groups.push(counted);
+    }
+    for (at, file) in survey.files.iter().enumerate() {
+        let Some(found) = &file.found else { continue };
+        let commit_groups = sizes(&survey, at, found, &mut stats)?;
+        let live_bytes = replay.index.usage(file.seq).bytes.min(found.file.len());
+        stats.live_bytes += live_bytes;
+        stats.files.push(CountedFile {
+            name: found.file.name.clone(),
+            bytes: found.file.len(),
+            live_bytes,
+            commit_groups,
+            groups: groups_in.get(&file.seq).copied().unwrap_or(0),
+            sealed: found.footer.is_some(),
+        });
+        meter.add(found.file.len());
+    }
+    meter.end();
+    Ok(stats)
+}
+
+fn count(group: GroupId, known: &Group) -> CountedGroup {
+    let bounds = known.bounds();
+    CountedGroup {
+        group,
+        first: bounds.first,
+        last: bounds.last,
+        entries: known.runs.iter().map(|span| u64::from(span.count)).sum(),
+        bytes: known.runs.iter().map(|span| span.bytes).sum(),
+        keys: known.keys.len() as u64,
+    }
+}
+
+/// The files in which something of a group is live.
+fn files_of(known: &Group) -> BTreeSet<u64> {
+    let floor = (known.floor > 0).then_some(known.floor_file);
+    known.runs.iter().map(|span| span.file).chain(known.keys.iter().map(|kv| kv.file)).chain(floor).collect()
+}
+
+/// Adds the sizes of a file's commit groups; returns how many these are.
+fn sizes(survey: &Survey, at: usize, found: &Found, stats: &mut StatsReport) -> Result<u64> {
+    let Some(known) = survey.known(at, None) else { return Ok(0) };
+    let mut walk = Walk::new(&found.file, known);
+    let mut commit_groups = 0;
+    while let Some(step) = walk.step()? {
+        let Step::Group(group) = step else { continue };
+        commit_groups += 1;
+        stats.raw_bytes += u64::from(group.header.meta_raw);
+        stats.stored_bytes += u64::from(group.header.meta_stored);
+        block_sizes(&mut walk.reader, &group, stats)?;
+    }
+    Ok(commit_groups)
+}
+
+fn block_sizes(reader: &mut GroupReader<'_>, group: &CommitGroup, stats: &mut StatsReport) -> Result<()> {
+    for block in &group.blocks {
+        let head = reader.get(block.offset, BLOCK_HEADER as u64)?.and_then(|bytes| bytes.first_chunk::<BLOCK_HEADER>());
+        let Some(Ok(header)) = head.map(BlockHeader::decode) else { continue };
+        // A damaged header is not believed.
+        if header.checksum == block.checksum && header.stored == block.stored {
+            stats.raw_bytes += u64::from(header.raw);
+            stats.stored_bytes += u64::from(header.stored);
+        }
+    }
+    Ok(())
+}

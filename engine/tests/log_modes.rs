@@ -1,0 +1,231 @@
+//! What opening refuses, cuts and keeps, by mode; and that what is provably synced is never cut.
+
+#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
+
+#[path = "log_model/mod.rs"]
+mod log_model;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::disk::{Disk, SimDisk};
+use engine::log::{Durability, GroupId, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport};
+use log_model::{Change, Driver, Generator, Seen, observe, small_options};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+type Observed = BTreeMap<u64, Seen>;
+
+fn options() -> LogOptions {
+    LogOptions { prefill_bytes: 0, align_bytes: 8, ..small_options() }
+}
+
+fn strict() -> LogOptions {
+    LogOptions { recovery: RecoveryMode::Strict, ..options() }
+}
+
+fn file(seq: u64) -> String {
+    format!("{seq:016}.log")
+}
+
+fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
+    let names = Disk::list(disk).unwrap();
+    names.into_iter().map(|name| (name.clone(), disk.content(&name).unwrap())).collect()
+}
+
+fn open(disk: &SimDisk, options: LogOptions) -> Result<(Observed, RecoveryReport), LogError> {
+    let (engine, _writer, report) = LogEngine::open_driven(disk.session(), options)?;
+    Ok((observe(&engine)?, report))
+}
+
+fn append(group: u64, first: u64, len: usize) -> Change {
+    let text = format!("{group}.{first} ").into_bytes();
+    Change::Append { group, first, entries: vec![text.iter().cycle().take(len).copied().collect()] }
+}
+
+/// Some synced batches, in one file, without the mark of a clean stop.
+fn small_log() -> Driver {
+    let mut driver = Driver::new(options());
+    for index in 1..=4 {
+        driver.submit(vec![append(1, index, 60), append(2, index, 30)], Durability::Synced);
+        driver.turn();
+    }
+    driver
+}
+
+#[test]
+fn a_torn_tail_is_refused_or_cut() {
+    let driver = small_log();
+    let whole = driver.disk.content(&file(1)).unwrap();
+    let latest = driver.history[driver.history.current].seen();
+    driver.disk.set_content(&file(1), whole[..whole.len() - 20].to_vec());
+    let before = contents(&driver.disk);
+    let error = open(&driver.disk, strict()).unwrap_err();
+    let LogError::TornTail { file: name, offset, bytes } = &error else { panic!("{error}") };
+    assert_eq!((name, offset + bytes), (&file(1), whole.len() as u64 - 20));
+    assert_eq!(error.to_string(), format!("log ends in a torn tail: {bytes} bytes of {name} from {offset} on"));
+    assert_eq!(contents(&driver.disk), before, "a refusal changes nothing");
+
+    let (seen, report) = open(&driver.disk, options()).unwrap();
+    assert_eq!(seen[&1].last, 3);
+    assert_eq!((report.truncated_bytes, report.truncated_at), (*bytes, Some((name.clone(), *offset))));
+    let (again, report) = open(&driver.disk, strict()).unwrap();
+    assert_eq!((again, report.truncated_bytes), (seen, 0), "cut, it is as it should be");
+    assert_ne!(latest[&1].last, 3);
+}
+
+/// Strict opens only what is as it was, to the last byte that counts.
+#[test]
+fn any_flipped_bit_is_refused_strictly_or_harmless() {
+    let driver = small_log();
+    let latest = driver.history[driver.history.current].seen();
+    let whole = driver.disk.content(&file(1)).unwrap();
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        for bit in [0, 6] {
+            let flipped = driver.disk.fork();
+            let mut content = whole.clone();
+            content[at] ^= 1 << bit;
+            flipped.set_content(&file(1), content);
+            let before = contents(&flipped);
+            match open(&flipped, strict()) {
+                Ok((seen, report)) => {
+                    assert_eq!((seen, report.truncated_bytes), (latest.clone(), 0), "bit {bit} of {at}");
+                }
+                Err(error) => {
+                    assert_eq!(error.file(), Some(file(1).as_str()), "bit {bit} of {at}: {error}");
+                    assert_eq!(contents(&flipped), before, "bit {bit} of {at}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 1000, "{refused}");
+}
+
+/// After any crash: strict opens what needs no cut, and refuses exactly what the default would cut.
+#[test]
+fn strict_refuses_after_a_crash_what_would_be_cut() {
+    let (mut refused, mut opened) = (0, 0);
+    for seed in 0..80 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut driver = Driver::new(options());
+        let generator = Generator { groups: 4, max_entry: 900 };
+        for step in 0..40 {
+            let changes = generator.batch(&mut rng, &driver.history[driver.history.len() - 1]);
+            driver.submit(changes, if step % 4 == 0 { Durability::Synced } else { Durability::Buffered });
+            driver.turn();
+        }
+        driver.disk.crash(seed);
+        let outcome = open(&driver.disk.fork(), strict());
+        let (seen, report) = open(&driver.disk, options()).unwrap();
+        match outcome {
+            Ok((strictly, _)) => {
+                assert_eq!((strictly, report.truncated_bytes), (seen, 0), "seed {seed}");
+                opened += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, LogError::TornTail { .. }), "seed {seed}: {error}");
+                assert!(report.truncated_bytes > 0, "seed {seed}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 10 && opened > 10, "refused {refused}, opened {opened}");
+}
+
+/// Three files and the state: file 2 is sealed, file 3 was created and never written to. With `sealed` false it is as a crash leaves
+/// it between the creation of file 3 and the seal of file 2.
+fn before_the_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
+    let mut driver = Driver::new(options());
+    let mut index = 0;
+    while driver.disk.content(&file(3)).is_none() {
+        index += 1;
+        driver.submit(vec![append(1, index, 3000), append(2, index, 10)], Durability::Synced);
+        driver.turn();
+    }
+    let mut third = driver.disk.content(&file(3)).unwrap();
+    third.truncate(4096);
+    driver.disk.set_content(&file(3), third);
+    let mut second = driver.disk.content(&file(2)).unwrap();
+    let footer = second.len() - 64;
+    let end = u64::from_le_bytes(second[footer + 16..footer + 24].try_into().unwrap()) as usize;
+    if !sealed {
+        second.truncate(end);
+        driver.disk.set_content(&file(2), second);
+    }
+    // The last batch stands in file 3.
+    (driver.disk.clone(), driver.history[driver.history.current - 1].seen(), end)
+}
+
+/// A crash came before the seal. The later file was created when all of this one was synced, and says so: no group of it may be
+/// taken for a torn tail.
+#[test]
+fn a_group_that_a_later_file_proves_is_not_cut() {
+    let (disk, latest, end) = before_the_third_file(false);
+    assert_eq!(open(&disk.fork(), strict()).unwrap().0, latest, "nothing is torn");
+    let whole = disk.content(&file(2)).unwrap();
+    let mut found = 0;
+    for at in (4096..whole.len()).filter(|at| at + 700 > end || at.is_multiple_of(97)) {
+        for options in [options(), strict()] {
+            let flipped = disk.fork();
+            let mut content = whole.clone();
+            content[at] ^= 2;
+            flipped.set_content(&file(2), content);
+            let before = contents(&flipped);
+            match open(&flipped, options) {
+                Ok((seen, report)) => assert_eq!((seen, report.truncated_bytes), (latest.clone(), 0), "byte {at}"),
+                Err(error) => {
+                    assert!(
+                        matches!(&error, LogError::Corrupt { file: name, .. } if *name == file(2)),
+                        "{at}: {error}"
+                    );
+                    assert_eq!(contents(&flipped), before, "byte {at}");
+                    found += 1;
+                }
+            }
+        }
+    }
+    assert!(found > 100, "{found}");
+}
+
+/// The same where the seal is there: its index is damaged, so the groups are read, and every one of them must be there.
+#[test]
+fn a_damaged_seal_before_an_empty_file_cuts_no_group() {
+    let (disk, latest, end) = before_the_third_file(true);
+    let mut content = disk.content(&file(2)).unwrap();
+    content[end + 3] ^= 1;
+    disk.set_content(&file(2), content.clone());
+    assert_eq!(open(&disk.fork(), options()).unwrap().0, latest, "the groups are whole");
+    assert!(matches!(open(&disk.fork(), strict()), Err(LogError::TornTail { .. })));
+    content[end - 40] ^= 1;
+    disk.set_content(&file(2), content);
+    assert!(matches!(open(&disk, options()), Err(LogError::Corrupt { file: name, .. }) if name == file(2)));
+}
+
+/// Damage names the groups that it concerns, where something tells.
+#[test]
+fn damage_names_the_groups_that_it_concerns() {
+    let mut driver = Driver::new(options());
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut noise = |len: usize| -> bytes::Bytes { (0..len).map(|_| rand::Rng::random::<u8>(&mut rng)).collect() };
+    for group in 1..=12 {
+        let entries = (0..4).map(|_| noise(2000)).collect();
+        driver.submit(vec![Change::Append { group, first: 1, entries }], Durability::Synced);
+        driver.turn();
+    }
+    let mut content = driver.disk.content(&file(1)).unwrap();
+    content[4096 + 64 + 16 + 500] ^= 1;
+    driver.disk.set_content(&file(1), content);
+    let (engine, _writer, _) = LogEngine::open_driven(driver.disk.session(), options()).unwrap();
+    let error = engine.entry(GroupId(1), 1).unwrap_err();
+    assert!(matches!(&error, LogError::Corrupt { groups, .. } if *groups == [GroupId(1)]), "{error}");
+    assert!(error.to_string().ends_with("block fails its checksum (group 1)"), "{error}");
+    drop(engine);
+    // A file as a whole: those that its index names.
+    let error = open(&driver.disk, LogOptions { verify: true, ..options() }).unwrap_err();
+    let LogError::Corrupt { groups, .. } = &error else { panic!("{error}") };
+    assert!(groups.len() >= 6 && groups.windows(2).all(|pair| pair[0] < pair[1]), "{error}");
+    assert_eq!(error.file(), Some(file(1).as_str()));
+    assert!(error.to_string().contains("(groups 1, 2, 3, 4, 5, 6"), "{error}");
+}
