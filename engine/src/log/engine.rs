@@ -255,6 +255,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         doubts: recovered.doubts,
         metrics,
         poison: Mutex::new(None),
+        landing: Mutex::default(),
         syncing: Mutex::new(()),
         synced: AtomicU64::new(last),
         landed: AtomicU64::new(last),

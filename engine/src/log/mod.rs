@@ -71,6 +71,7 @@ mod stats;
 mod tests;
 mod ticket;
 pub mod tools;
+mod touched;
 mod validate;
 mod writer;
 

@@ -36,8 +36,6 @@ pub(crate) struct Pipeline {
     queue: Queue,
     /// Held while writing: the first half.
     writer: Mutex<Writer>,
-    /// Held while syncing and answering: the second half. Taken while `writer` is held, never the other way round.
-    landing: Mutex<()>,
     bells: Arc<Bells>,
 }
 
@@ -116,7 +114,7 @@ impl Pipeline {
         let options = &shared.options;
         let queue = Queue::new(options.queue_batches, options.queue_bytes);
         let writer = Mutex::new(Writer::new(active, compressor));
-        Pipeline { queue, writer, landing: Mutex::new(()), crew: Crew::default(), bells: Arc::default(), shared }
+        Pipeline { queue, writer, crew: Crew::default(), bells: Arc::default(), shared }
     }
 
     /// Queues work, and sees to it that someone does it. `Err` means not queued.
@@ -191,12 +189,12 @@ impl Pipeline {
     fn cycle(&self, limit: usize) -> usize {
         let mut writer = self.writer.lock();
         if self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
-            drop(self.landing.lock());
+            drop(self.shared.landing.lock());
             self.gather();
         }
         if self.queue.next_is_alone() {
             // It is checked against the index: what is before it must be there.
-            drop(self.landing.lock());
+            drop(self.shared.landing.lock());
         }
         let jobs = writer.collect(&self.queue, limit, self.shared.options.group_bytes);
         if jobs.is_empty() {
@@ -204,7 +202,7 @@ impl Pipeline {
         }
         let count = jobs.len();
         let written = writer.write(&self.shared, jobs);
-        let landing = self.landing.lock();
+        let landing = self.shared.landing.lock();
         drop(writer);
         self.land(written);
         drop(landing);
@@ -305,7 +303,7 @@ impl Pipeline {
     pub(crate) fn finish_all(&self) {
         while self.cycle(usize::MAX) > 0 {}
         let mut writer = self.writer.lock();
-        drop(self.landing.lock());
+        drop(self.shared.landing.lock());
         writer.finish(&self.shared);
     }
 
