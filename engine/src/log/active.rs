@@ -45,6 +45,8 @@ pub(crate) struct Active {
     pub(super) offset: u64,
     /// Whether the file has a group.
     pub(super) used: bool,
+    /// Whether the last group was a small one that was synced.
+    pub(super) small_syncs: bool,
     /// Position and checksum of the last group.
     pub(super) lsn: u64,
     pub(super) chain: u32,
@@ -204,16 +206,18 @@ impl Active {
             self.wait_for_landing(shared)?;
             self.touched.count(self.seq(), &shared.index);
         }
+        let small = synced && group.bytes.len() < PREFILL_BELOW;
         let end = self.offset + (group.bytes.len() + self.touched.room() + group.room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
             let target = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
-            // Zeros pay where small groups are synced one by one: a sync that finds its space written before commits no metadata.
-            if synced && group.bytes.len() < PREFILL_BELOW {
+            // Zeros pay where small groups are synced one after another: a sync that finds its space written before commits no metadata.
+            if small && self.small_syncs {
                 self.file.prefill(target).map_err(survivable("prefill"))?;
             } else {
                 self.file.reserve(target).map_err(survivable("reserve"))?;
             }
         }
+        self.small_syncs = small;
         let bytes = &group.bytes;
         let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
         let failure = survivable("write")(error);

@@ -21,7 +21,7 @@ use super::items::replay;
 use super::read::Shared;
 use super::sequence::Link;
 use super::ticket::{Bells, Ticket};
-use super::writer::{Done, Flight, Job, Told, Work, Writer, Written};
+use super::writer::{Done, Flight, Job, Last, Told, Work, Writer, Written};
 use super::{Durability, Lsn, OnDone};
 
 /// With so many bytes queued the next group is begun while the one before syncs.
@@ -190,7 +190,7 @@ impl Pipeline {
         let mut writer = self.writer.lock();
         if self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
             drop(self.shared.landing.lock());
-            self.gather();
+            self.gather(writer.last());
         }
         if self.queue.next_is_alone() {
             // It is checked against the index: what is before it must be there.
@@ -209,12 +209,13 @@ impl Pipeline {
         count
     }
 
-    /// Lets those run who were answered just now: their next batches share one sync.
-    fn gather(&self) {
-        if !self.crew.has_threads() {
+    /// Lets those run who were answered just now: their next batches share one sync. There is nothing to share for one who writes without.
+    fn gather(&self, last: Last) {
+        let mut queued = self.queue.len();
+        let alone = last.batches.max(queued) < 2 && !last.synced;
+        if alone || !self.crew.has_threads() {
             return;
         }
-        let mut queued = self.queue.len();
         for _ in 0..GATHER {
             std::thread::yield_now();
             let now = self.queue.len();

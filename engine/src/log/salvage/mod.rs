@@ -77,6 +77,7 @@ fn closed(file: Arc<LogFile>, lsn: u64) -> Active {
         file,
         touched: Touched::default(),
         used: false,
+        small_syncs: false,
         lsn,
         chain: 0,
         vouched: lsn,
