@@ -45,7 +45,7 @@ pub(crate) struct Active {
     pub(super) offset: u64,
     /// Whether the file has a group.
     pub(super) used: bool,
-    /// Whether the last group was a small one that was synced.
+    /// Whether the last group was a small one that was synced; true before the first one.
     pub(super) small_syncs: bool,
     /// Position and checksum of the last group.
     pub(super) lsn: u64,

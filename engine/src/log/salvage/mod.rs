@@ -77,7 +77,7 @@ fn closed(file: Arc<LogFile>, lsn: u64) -> Active {
         file,
         touched: Touched::default(),
         used: false,
-        small_syncs: false,
+        small_syncs: true,
         lsn,
         chain: 0,
         vouched: lsn,
