@@ -1,6 +1,6 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test setup build seeds bench
+.PHONY: demo test setup build seeds bench bench-peers
 
 # Starts three nodes on this machine and prints how to talk to them. Cargo knows where it builds, and becomes the program: Ctrl-C reaches it.
 demo: setup
@@ -26,4 +26,8 @@ seeds: setup
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). The latter needs PostgreSQL 15's server programs.
 bench: setup
-	@cargo bench --workspace
+	@cargo bench --locked --workspace --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
+
+# The log beside raft-engine and RocksDB: about half an hour, 20 GB of space. Options of the benchmark: make bench-peers ARGS="--only W2"
+bench-peers: setup
+	@cargo bench --locked -p engine --bench peers -- $(ARGS)

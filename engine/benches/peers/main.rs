@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p engine --bench peers [-- --only W2,W4 --engines ours,raft-engine --seconds 3 --rounds 5 --scale 0.1 --dir DIR
-//!     --json=FILE --svg FILE]
+//!     --json=FILE --markdown FILE --svg FILE]
 //! ```
 //!
 //! [`workloads`] are cut into cells; each cell is run round by round, the engines taking turns, so that a machine that slows down
@@ -29,6 +29,7 @@ mod measure;
 mod payload;
 mod report;
 mod runs;
+mod table;
 mod workloads;
 
 use std::path::{Path, PathBuf};
@@ -72,6 +73,9 @@ pub struct Options {
     /// Print JSON in place of lines, or beside them into a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// Write the medians as a Markdown table
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
     /// Write a chart of the ratios
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -194,6 +198,9 @@ fn write(options: &Options, dir: &Path, limits: &Figures, rows: &[Row]) {
             true => println!("{text}"),
             false => std::fs::write(file, text + "\n").unwrap(),
         }
+    }
+    if let Some(file) = &options.markdown {
+        std::fs::write(file, table::markdown(rows)).unwrap();
     }
     if let Some(file) = &options.svg {
         let title = "Cortado's log against its peers: how many times better (to the right) or worse";

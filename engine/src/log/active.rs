@@ -14,7 +14,6 @@ use crate::disk::is_full;
 use super::block::DraftBlock;
 use super::checkpoint::Standing;
 use super::compress::Compressor;
-use super::effects::FileEffects;
 use super::error::LogError;
 use super::file::{LogFile, Seal};
 use super::format::{Codec, FOOTER, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align, file_name};
@@ -22,6 +21,7 @@ use super::items::{BlockRef, encode, replay};
 use super::pieces::Pieces;
 use super::read::Shared;
 use super::spare::spare_name;
+use super::touched::Touched;
 use super::writer::Draft;
 
 /// For a larger commit group space is only reserved: its metadata costs little beside it, and zeros would be as much to write again.
@@ -39,12 +39,14 @@ pub(crate) enum Failure {
 /// The file that is appended to.
 pub(crate) struct Active {
     pub(super) file: Arc<LogFile>,
-    /// What the file changes so far: its index when it is sealed.
-    pub(super) effects: FileEffects,
+    /// What the file changes so far, besides what the index says.
+    pub(super) touched: Touched,
     /// Where the next group goes.
     pub(super) offset: u64,
     /// Whether the file has a group.
     pub(super) used: bool,
+    /// Whether the last group was a small one that was synced.
+    pub(super) small_syncs: bool,
     /// Position and checksum of the last group.
     pub(super) lsn: u64,
     pub(super) chain: u32,
@@ -142,7 +144,7 @@ impl Active {
             }
             outcome => outcome?,
         }
-        if let Err(damage) = replay(&draft.items, &encoded.blocks, self.seq(), &mut self.effects) {
+        if let Err(damage) = replay(&draft.items, &encoded.blocks, self.seq(), &mut self.touched) {
             return Err(Failure::Fatal(format!("commit group does not fit its file: {}", damage.0)));
         }
         if let Some(metrics) = &shared.metrics {
@@ -200,16 +202,22 @@ impl Active {
     fn put(&mut self, shared: &Shared, group: &Encoded<'_>, synced: bool) -> Result<(), Failure> {
         let options = &shared.options;
         // Room for the seal as well: so that a full disk does not keep the file from being followed by the reserve.
-        let end = self.offset + (group.bytes.len() + self.effects.room() + group.room + FOOTER) as u64;
+        if self.touched.is_rough() {
+            self.wait_for_landing(shared)?;
+            self.touched.count(self.seq(), &shared.index);
+        }
+        let small = synced && group.bytes.len() < PREFILL_BELOW;
+        let end = self.offset + (group.bytes.len() + self.touched.room() + group.room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
             let target = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
-            // Zeros pay where small groups are synced one by one: a sync that finds its space written before commits no metadata.
-            if synced && group.bytes.len() < PREFILL_BELOW {
+            // Zeros pay where small groups are synced one after another: a sync that finds its space written before commits no metadata.
+            if small && self.small_syncs {
                 self.file.prefill(target).map_err(survivable("prefill"))?;
             } else {
                 self.file.reserve(target).map_err(survivable("reserve"))?;
             }
         }
+        self.small_syncs = small;
         let bytes = &group.bytes;
         let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
         let failure = survivable("write")(error);
@@ -223,10 +231,23 @@ impl Active {
         Err(failure)
     }
 
+    /// Waits until everything written before the group at hand is in the index.
+    fn wait_for_landing(&self, shared: &Shared) -> Result<(), Failure> {
+        drop(shared.landing.lock());
+        if let Some(LogError::Poisoned(why)) = shared.poisoned() {
+            return Err(Failure::Fatal(why));
+        }
+        let landed = shared.landed.load(Ordering::Acquire);
+        assert!(landed >= self.lsn, "group {} was written and has not landed, the last that has is {landed}", self.lsn);
+        Ok(())
+    }
+
     /// Seals this file and goes on in the next.
     fn rotate(&mut self, shared: &Shared, urgent: bool) -> Result<(), Failure> {
         self.sync(shared)?;
-        let seal = Seal::new(&self.file, self.offset, &self.effects, self.lsn, self.chain);
+        self.wait_for_landing(shared)?;
+        let index = self.touched.encode(self.seq(), &shared.index);
+        let seal = Seal::new(&self.file, self.offset, index, self.lsn, self.chain);
         // With the space taken first, a full disk is noticed while nothing is half done.
         self.file.prefill(seal.file_len()).map_err(survivable("prefill"))?;
         self.older.insert(self.seq());
@@ -245,7 +266,7 @@ impl Active {
         self.offset = data_offset;
         self.used = false;
         self.file = next;
-        self.effects = FileEffects::default();
+        self.touched = Touched::default();
         Ok(())
     }
 
@@ -260,7 +281,7 @@ impl Active {
             data_offset: 0,
             flags: 0,
             live: ranges(&self.older),
-            changed: Some(self.effects.groups().map(|(group, _)| group).collect()),
+            changed: Some(self.touched.groups().collect()),
         };
         let disk = shared.disk.as_ref();
         let spare = shared.take_spare(urgent);

@@ -1,14 +1,14 @@
-//! The dense index of a sealed file, read group by group and run by run: recovery applies it without holding more of it in memory
+//! The dense index of a sealed file: its bytes, written and read group by group and run by run: recovery applies it without holding more of it in memory
 //! than its bytes.
 //!
-//! [`super::effects`] says what it means and writes it; `docs/formats.md` has the layout. Every number is checked before it is
+//! [`super::effects`] says what it means; `docs/formats.md` has the layout. Every number is checked before it is
 //! used, and groups ascend, so that none is named twice.
 
 use bytes::Bytes;
 
 use super::GroupId;
 use super::error::Damage;
-use super::format::{Cursor, UNIT};
+use super::format::{Cursor, UNIT, put_bytes, put_varint};
 use super::index::Editor;
 use super::items::{BLOCK_ENTRIES, Sink};
 use super::runs::Span;
@@ -17,6 +17,55 @@ use super::runs::Span;
 pub(crate) const RESET: u8 = 1;
 /// Flag of a group: its log was appended to, and an end follows.
 pub(crate) const HAS_END: u8 = 2;
+
+/// What the file changes of one group, besides entries and keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupHead {
+    pub(crate) group: GroupId,
+    pub(crate) reset: bool,
+    pub(crate) end: Option<u64>,
+    /// 0 is none.
+    pub(crate) floor: u64,
+}
+
+/// Appends the group to an index: `count` runs, ascending, and its keys, sorted.
+pub(crate) fn encode_group(
+    head: &GroupHead,
+    count: usize,
+    spans: impl Iterator<Item = Span>,
+    keys: &[DenseKey<'_>],
+    out: &mut Vec<u8>,
+) {
+    put_varint(out, head.group.0);
+    let reset = if head.reset { RESET } else { 0 };
+    out.push(reset | if head.end.is_some() { HAS_END } else { 0 });
+    if let Some(end) = head.end {
+        put_varint(out, end);
+    }
+    put_varint(out, head.floor);
+    put_varint(out, count as u64);
+    let mut expected = 0;
+    for span in spans {
+        put_varint(out, span.first - expected);
+        put_varint(out, u64::from(span.count));
+        put_varint(out, span.offset / UNIT);
+        put_varint(out, u64::from(span.ordinal));
+        put_varint(out, span.bytes);
+        expected = span.end();
+    }
+    put_varint(out, keys.len() as u64);
+    for (key, value) in keys {
+        put_bytes(out, key);
+        // 0 is removed, otherwise the value's length plus one.
+        match value {
+            None => put_varint(out, 0),
+            Some(value) => {
+                put_varint(out, value.len() as u64 + 1);
+                out.extend_from_slice(value);
+            }
+        }
+    }
+}
 
 /// What the file changes of one group, as it stands in the index.
 #[derive(Debug)]
@@ -50,7 +99,7 @@ struct DenseKeys<'a> {
 }
 
 /// A key, and its value or that it is removed.
-type DenseKey<'a> = (&'a [u8], Option<&'a [u8]>);
+pub(crate) type DenseKey<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// So many runs are applied at once.
 const PIECE: usize = 1024;

@@ -2,8 +2,9 @@
 //!
 //! A file's many commit groups add up to little: a group's entries that were not replaced within the file, the lowest
 //! index it appended at, how far it compacted, the final value of each key it touched. Applied to the state before the file,
-//! that gives the state after it, as replaying every commit group would. The writer keeps it up to date for the active
-//! file and writes it at the seal; recovery decodes it and never reads the groups.
+//! that gives the state after it, as replaying every commit group would. The writer draws it from the index and what `touched.rs`
+//! remembers, at the seal; recovery decodes it and never reads the groups. Here it is built from groups that are read, or from the
+//! index of a sealed file.
 //!
 //! For one group the state before is changed in this order:
 //! 1. `reset`: everything is forgotten (the group was removed in this file).
@@ -17,9 +18,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::GroupId;
-use super::dense::{DenseReader, HAS_END, RESET};
+use super::dense::{DenseKey, DenseReader, GroupHead, encode_group};
 use super::error::Damage;
-use super::format::{UNIT, put_bytes, put_varint};
+use super::format::put_varint;
 use super::items::Sink;
 use super::runs::{Runs, Span, Tally};
 
@@ -30,16 +31,7 @@ pub(crate) struct FileEffects {
     /// Files it says are not needed any more. Not part of the index: the next file's header lists what is.
     pub(crate) dropped: Vec<u64>,
     tally: Tally,
-    /// No fewer bytes than the encoded form has.
-    room: usize,
-    /// The same, when it was last counted.
-    counted: usize,
 }
-
-/// What one change adds to the encoded form at most, besides keys, values and spans.
-const CHANGE_ROOM: usize = 48;
-/// The same for a span.
-const SPAN_ROOM: usize = 32;
 
 /// What a file changes of one group.
 #[derive(Debug, Default)]
@@ -48,7 +40,8 @@ pub(crate) struct GroupEffects {
     pub(crate) reset: bool,
     /// Entries of before at or after this index are gone.
     pub(crate) end: Option<u64>,
-    floor: u64,
+    /// 0 is none.
+    pub(crate) floor: u64,
     runs: Runs,
     /// Keys set, and keys removed.
     pub(crate) keys: BTreeMap<Bytes, Option<Bytes>>,
@@ -56,8 +49,6 @@ pub(crate) struct GroupEffects {
 
 impl Sink for FileEffects {
     fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage> {
-        // A span may split another one.
-        self.room += CHANGE_ROOM + spans.len() * 3 * SPAN_ROOM;
         let effects = self.groups.entry(group).or_default();
         effects.end = Some(effects.end.map_or(end, |known| known.min(end)));
         effects.runs.cut_from(end, &mut self.tally);
@@ -69,17 +60,14 @@ impl Sink for FileEffects {
     }
 
     fn put(&mut self, group: GroupId, key: &Bytes, value: &Bytes, _file: u64) {
-        self.room += CHANGE_ROOM + key.len() + value.len();
         self.groups.entry(group).or_default().keys.insert(key.clone(), Some(value.clone()));
     }
 
     fn delete(&mut self, group: GroupId, key: &[u8]) {
-        self.room += CHANGE_ROOM + key.len();
         self.groups.entry(group).or_default().keys.insert(Bytes::copy_from_slice(key), None);
     }
 
     fn compact(&mut self, group: GroupId, first_kept: u64, _file: u64) {
-        self.room += CHANGE_ROOM;
         let effects = self.groups.entry(group).or_default();
         effects.floor = effects.floor.max(first_kept);
         effects.runs.cut_below(first_kept, &mut self.tally);
@@ -87,7 +75,6 @@ impl Sink for FileEffects {
     }
 
     fn remove(&mut self, group: GroupId) {
-        self.room += CHANGE_ROOM;
         self.groups.insert(group, GroupEffects { reset: true, ..GroupEffects::default() });
     }
 
@@ -100,16 +87,6 @@ impl FileEffects {
     /// The groups that it changes, by number.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &GroupEffects)> {
         self.groups.iter().map(|(group, effects)| (*group, effects))
-    }
-
-    /// No fewer bytes than the encoded form has, and, over time, not many more: what replaces itself within the file is counted
-    /// anew now and then.
-    pub(crate) fn room(&mut self) -> usize {
-        if self.room > 2 * self.counted + (64 << 10) {
-            self.counted = self.encode().len();
-            self.room = self.counted + CHANGE_ROOM;
-        }
-        self.room + CHANGE_ROOM
     }
 
     /// Applies them to the state before the file.
@@ -184,34 +161,8 @@ impl GroupEffects {
     }
 
     fn encode(&self, group: GroupId, out: &mut Vec<u8>) {
-        put_varint(out, group.0);
-        let reset = if self.reset { RESET } else { 0 };
-        out.push(reset | if self.end.is_some() { HAS_END } else { 0 });
-        if let Some(end) = self.end {
-            put_varint(out, end);
-        }
-        put_varint(out, self.floor);
-        put_varint(out, self.runs.len() as u64);
-        let mut expected = 0;
-        for span in self.runs.iter() {
-            put_varint(out, span.first - expected);
-            put_varint(out, u64::from(span.count));
-            put_varint(out, span.offset / UNIT);
-            put_varint(out, u64::from(span.ordinal));
-            put_varint(out, span.bytes);
-            expected = span.end();
-        }
-        put_varint(out, self.keys.len() as u64);
-        for (key, value) in &self.keys {
-            put_bytes(out, key);
-            // 0 is removed, otherwise the value's length plus one.
-            match value {
-                None => put_varint(out, 0),
-                Some(value) => {
-                    put_varint(out, value.len() as u64 + 1);
-                    out.extend_from_slice(value);
-                }
-            }
-        }
+        let head = GroupHead { group, reset: self.reset, end: self.end, floor: self.floor };
+        let keys: Vec<DenseKey<'_>> = self.keys.iter().map(|(key, value)| (key.as_ref(), value.as_deref())).collect();
+        encode_group(&head, self.runs.len(), self.runs.iter(), &keys, out);
     }
 }

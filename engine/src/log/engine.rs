@@ -16,7 +16,6 @@ use super::cache::BlockCache;
 use super::checkpoint::{Checkpoint, CheckpointReport};
 use super::compress::Compressor;
 use super::error::{LogError, Result};
-use super::group::Group;
 use super::group_log::GroupLog;
 use super::metrics::LogMetrics;
 use super::options::LogOptions;
@@ -125,7 +124,7 @@ impl LogEngine {
 
     /// A group, if it exists: while it has an entry or a key, or was compacted.
     pub fn group(&self, group: GroupId) -> Option<GroupLog> {
-        self.bounds(group).map(|_| GroupLog::new(self.shared().clone(), group))
+        self.bounds(group).map(|_| self.log_of(group))
     }
 
     /// The bounds of a group's log; `None` if the group does not exist. A group exists while it has an entry, a key, or was
@@ -134,34 +133,28 @@ impl LogEngine {
         self.shared().index.bounds(group)
     }
 
-    /// One entry. Acknowledged entries are readable; queued ones are not yet.
+    /// As [`GroupLog::get`].
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
-        self.shared().entry(group, index)
+        self.log_of(group).get(index)
     }
 
-    /// Entries from `first` to before `end`, at least one, stopping before `max_bytes` would be exceeded. Empty where `first` is
-    /// not before `end`; `NotFound` where the log ends before `end`.
+    /// As [`GroupLog::read`].
     pub fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
-        self.shared().entries(group, first, end, max_bytes)
+        self.log_of(group).read(first, end, max_bytes)
     }
 
-    /// The value of a small key. Served from memory.
+    /// As [`GroupLog::key`].
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        let shared = self.shared();
-        let find = |group: &Group| group.get(key).map(|found| Bytes::copy_from_slice(found.value()));
-        shared.certain_key(group, key, shared.index.with(group, find).flatten())
+        self.log_of(group).key(key)
     }
 
-    /// All small keys of a group, sorted. Served from memory.
+    /// As [`GroupLog::scan`], of all keys.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
-        let shared = self.shared();
-        shared.certain_keys(group)?;
-        let pairs = shared.index.with(group, |group| {
-            let pairs = group.keys.iter();
-            let pairs = pairs.map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value())));
-            pairs.collect::<Vec<_>>()
-        });
-        Ok(pairs.unwrap_or_default())
+        self.log_of(group).scan(&[], None)
+    }
+
+    fn log_of(&self, group: GroupId) -> GroupLog {
+        GroupLog::new(self.shared().clone(), group)
     }
 
     /// Gives space back, a step per call: gives up files that are recorded as holding nothing live, and queues the next step
@@ -255,6 +248,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         doubts: recovered.doubts,
         metrics,
         poison: Mutex::new(None),
+        landing: Mutex::default(),
         syncing: Mutex::new(()),
         synced: AtomicU64::new(last),
         landed: AtomicU64::new(last),

@@ -285,12 +285,12 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// The seal of `file`, whose groups end at `end`.
-    pub(crate) fn new(file: &LogFile, end: u64, effects: &FileEffects, last_lsn: u64, chain: u32) -> Seal {
-        let raw = effects.encode();
+    /// The seal of `file`, whose groups end at `end`, and whose index in its raw form is `raw`.
+    pub(crate) fn new(file: &LogFile, end: u64, raw: Vec<u8>, last_lsn: u64, chain: u32) -> Seal {
+        let raw_len = raw.len();
         let (index, codec) = match lz4(&raw) {
             Some(packed) => (packed, Codec::Lz4),
-            None => (raw.clone(), Codec::Raw),
+            None => (raw, Codec::Raw),
         };
         let index_end = end + index.len() as u64;
         let footer_offset = align(index_end, UNIT).max(file.len().saturating_sub(FOOTER as u64));
@@ -298,7 +298,7 @@ impl Seal {
             index_checksum: file.place.checksum(end, &[&index]),
             index_offset: end,
             index_stored: index.len() as u32,
-            index_raw: raw.len() as u32,
+            index_raw: raw_len as u32,
             last_lsn,
             chain,
             codec,

@@ -74,6 +74,7 @@ mod stats;
 mod tests;
 mod ticket;
 pub mod tools;
+mod touched;
 mod validate;
 mod writer;
 

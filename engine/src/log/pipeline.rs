@@ -21,7 +21,7 @@ use super::items::replay;
 use super::read::Shared;
 use super::sequence::Link;
 use super::ticket::{Bells, Ticket};
-use super::writer::{Done, Flight, Job, Told, Work, Writer, Written};
+use super::writer::{Done, Flight, Job, Last, Told, Work, Writer, Written};
 use super::{Durability, Lsn, OnDone};
 
 /// With so many bytes queued the next group is begun while the one before syncs.
@@ -36,8 +36,6 @@ pub(crate) struct Pipeline {
     queue: Queue,
     /// Held while writing: the first half.
     writer: Mutex<Writer>,
-    /// Held while syncing and answering: the second half. Taken while `writer` is held, never the other way round.
-    landing: Mutex<()>,
     bells: Arc<Bells>,
 }
 
@@ -116,7 +114,7 @@ impl Pipeline {
         let options = &shared.options;
         let queue = Queue::new(options.queue_batches, options.queue_bytes);
         let writer = Mutex::new(Writer::new(active, compressor));
-        Pipeline { queue, writer, landing: Mutex::new(()), crew: Crew::default(), bells: Arc::default(), shared }
+        Pipeline { queue, writer, crew: Crew::default(), bells: Arc::default(), shared }
     }
 
     /// Queues work, and sees to it that someone does it. `Err` means not queued.
@@ -191,12 +189,12 @@ impl Pipeline {
     fn cycle(&self, limit: usize) -> usize {
         let mut writer = self.writer.lock();
         if self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
-            drop(self.landing.lock());
-            self.gather();
+            drop(self.shared.landing.lock());
+            self.gather(writer.last());
         }
         if self.queue.next_is_alone() {
             // It is checked against the index: what is before it must be there.
-            drop(self.landing.lock());
+            drop(self.shared.landing.lock());
         }
         let jobs = writer.collect(&self.queue, limit, self.shared.options.group_bytes);
         if jobs.is_empty() {
@@ -204,19 +202,20 @@ impl Pipeline {
         }
         let count = jobs.len();
         let written = writer.write(&self.shared, jobs);
-        let landing = self.landing.lock();
+        let landing = self.shared.landing.lock();
         drop(writer);
         self.land(written);
         drop(landing);
         count
     }
 
-    /// Lets those run who were answered just now: their next batches share one sync.
-    fn gather(&self) {
-        if !self.crew.has_threads() {
+    /// Lets those run who were answered just now: their next batches share one sync. There is nothing to share for one who writes without.
+    fn gather(&self, last: Last) {
+        let mut queued = self.queue.len();
+        let alone = last.batches.max(queued) < 2 && !last.synced;
+        if alone || !self.crew.has_threads() {
             return;
         }
-        let mut queued = self.queue.len();
         for _ in 0..GATHER {
             std::thread::yield_now();
             let now = self.queue.len();
@@ -305,7 +304,7 @@ impl Pipeline {
     pub(crate) fn finish_all(&self) {
         while self.cycle(usize::MAX) > 0 {}
         let mut writer = self.writer.lock();
-        drop(self.landing.lock());
+        drop(self.shared.landing.lock());
         writer.finish(&self.shared);
     }
 

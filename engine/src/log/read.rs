@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) doubts: Option<Doubts>,
     /// Why nothing is written any more.
     pub(crate) poison: Mutex<Option<String>>,
+    /// Held while a commit group is synced, put into the index and answered. Taken while the writer is held, never the other way round.
+    pub(crate) landing: Mutex<()>,
     /// Held while an active file is synced.
     pub(crate) syncing: Mutex<()>,
     /// The position up to which all is durable.

@@ -69,6 +69,14 @@ pub(crate) struct Writer {
     /// How groups stand after what is written and has not reached the index yet, and the position of the last of that.
     ahead: HashMap<GroupId, View>,
     ahead_lsn: u64,
+    last: Last,
+}
+
+/// The last commit group.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Last {
+    pub(crate) batches: usize,
+    pub(crate) synced: bool,
 }
 
 /// A commit group that has no place yet.
@@ -193,7 +201,7 @@ impl Job {
 impl Writer {
     /// For a log whose newest file is `active`.
     pub(crate) fn new(active: Active, compressor: Compressor) -> Writer {
-        Writer { active, compressor, ahead: HashMap::new(), ahead_lsn: 0 }
+        Writer { active, compressor, ahead: HashMap::new(), ahead_lsn: 0, last: Last::default() }
     }
 
     /// The jobs of the next commit group, at most `limit`.
@@ -217,6 +225,11 @@ impl Writer {
         jobs
     }
 
+    /// What the last commit group was like.
+    pub(crate) fn last(&self) -> Last {
+        self.last
+    }
+
     /// Writes one commit group. Nothing of it is durable or in the index yet.
     pub(crate) fn write(&mut self, shared: &Shared, jobs: Vec<Job>) -> Written {
         if let Some(error) = shared.poisoned() {
@@ -226,6 +239,7 @@ impl Writer {
             self.ahead.clear();
         }
         let (draft, mut answers, views) = self.draft(shared, jobs);
+        self.last = Last { batches: answers.len(), synced: draft.synced };
         let outcome = self.put(shared, draft);
         if let Err(error) = &outcome {
             answers.iter_mut().for_each(|answer| answer.share(error));

@@ -239,8 +239,12 @@ impl Shared {
             })
             .map(|(seq, _)| *seq)
             .collect();
+        let live: u64 = old.iter().map(|seq| self.index.usage(*seq).bytes).sum();
+        if live < LAG_BYTES {
+            return Vec::new();
+        }
         let mut lagging: Vec<Lagging> = Vec::new();
-        for id in if old.is_empty() { Vec::new() } else { self.index.groups() } {
+        for id in self.index.groups() {
             let pinned = self.index.with(id, |group| {
                 let spans = group.runs.iter().filter(|span| old.contains(&span.file));
                 spans.fold((0, 0), |(end, bytes), span| (span.end().max(end), bytes + span.bytes))

@@ -24,13 +24,13 @@ use self::newest::{Newest, find_newest, older_files};
 use self::settle::{settle, spares};
 use self::threads::over;
 use super::active::Active;
-use super::effects::FileEffects;
 use super::error::{LogError, Result};
 use super::file::{FileTable, LogFile};
 use super::format::{FileHeader, Identity, Place, parse_file_name};
 use super::index::{Index, SHARDS, ShardSurvey};
 use super::options::RecoveryMode;
 use super::salvage::{Doubts, salvage};
+use super::touched::Touched;
 use super::{GroupId, LogOptions, RecoveryReport};
 
 /// What recovery hands over.
@@ -144,8 +144,9 @@ fn create(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let active = Active {
         offset: file.len(),
         file,
-        effects: FileEffects::default(),
+        touched: Touched::default(),
         used: false,
+        small_syncs: false,
         lsn: 0,
         chain: 0,
         vouched: 0,
@@ -160,8 +161,9 @@ fn activate(newest: Newest, older: BTreeSet<u64>) -> Active {
     Active {
         offset: scan.end,
         file: Arc::new(file),
-        effects: scan.effects,
+        touched: Touched::of(&scan.effects),
         used: scan.groups > 0,
+        small_syncs: false,
         lsn: scan.last_lsn,
         chain: scan.chain,
         vouched: if scan.stopped_cleanly { scan.last_lsn } else { scan.vouched },

@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::super::dense::DenseReader;
+use super::super::effects::FileEffects;
 use super::super::format::file_name;
 use super::super::items::Sink;
 use super::super::runs::Span;

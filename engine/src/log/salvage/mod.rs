@@ -29,11 +29,11 @@ use self::replay::Replay;
 use self::report::tidy;
 use self::survey::Survey;
 use super::active::Active;
-use super::effects::FileEffects;
 use super::error::{LogError, Result};
 use super::file::{FileTable, LogFile};
 use super::index::Index;
 use super::recovery::{Recovered, survey_index};
+use super::touched::Touched;
 use super::{GroupId, LogOptions, RecoveryReport};
 
 /// Opens what is left of the log on `disk`.
@@ -75,8 +75,9 @@ fn closed(file: Arc<LogFile>, lsn: u64) -> Active {
     Active {
         offset: file.len(),
         file,
-        effects: FileEffects::default(),
+        touched: Touched::default(),
         used: false,
+        small_syncs: false,
         lsn,
         chain: 0,
         vouched: lsn,
