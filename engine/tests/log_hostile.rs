@@ -3,6 +3,8 @@
 //! Files whose checksums are right and whose content nobody wrote: nothing panics, and nothing is done at length that is only claimed.
 //! Damage: what is lost is told.
 
+#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
+
 #[path = "log_model/mod.rs"]
 mod log_model;
 
