@@ -25,7 +25,7 @@ fn options() -> LogOptions {
 
 /// Batches, and purge after each if that is wanted.
 fn work_with(driver: &mut Driver, rng: &mut StdRng, steps: u64, purge: bool) {
-    let generator = Generator { groups: 4, max_entry: 4000 };
+    let generator = Generator { groups: 4, max_entry: 4000, removes: false };
     for step in 0..steps {
         let changes = generator.batch(rng, &driver.history[driver.history.len() - 1]);
         let durability = if step % 2 == 0 { Durability::Synced } else { Durability::Buffered };

@@ -121,7 +121,11 @@ fn run(seed: u64, lying: bool) -> Result<bool, Violation> {
     let options = options(&mut rng);
     let mut driver = Driver::new(options);
     driver.disk.set_lying_sync(lying);
-    let generator = Generator { groups: rng.random_range(1..6), max_entry: [30, 300, 3000][rng.random_range(0..3)] };
+    let generator = Generator {
+        groups: rng.random_range(1..6),
+        max_entry: [30, 300, 3000][rng.random_range(0..3)],
+        removes: rng.random_bool(0.5),
+    };
     if rng.random_bool(0.5) {
         pin_first_file(&mut driver, &generator, &mut rng)?;
     }

@@ -51,7 +51,7 @@ fn small_log() -> (Arc<SimDisk>, Vec<Observed>) {
 fn sealed_log(finish: bool) -> (Arc<SimDisk>, Observed) {
     let mut driver = Driver::new(options());
     let mut rng = StdRng::seed_from_u64(5);
-    let generator = Generator { groups: 3, max_entry: 9000 };
+    let generator = Generator { groups: 3, max_entry: 9000, removes: false };
     for _ in 0..40 {
         let changes = generator.batch(&mut rng, driver.history.latest());
         driver.submit(changes, Durability::Synced);

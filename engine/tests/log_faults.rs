@@ -26,7 +26,7 @@ fn options() -> LogOptions {
 /// The same work each time: rotations, rewrites, dropped and deleted files. Stops when the log is poisoned.
 fn work(driver: &mut Driver, steps: u64) {
     let mut rng = StdRng::seed_from_u64(11);
-    let generator = Generator { groups: 3, max_entry: 6000 };
+    let generator = Generator { groups: 3, max_entry: 6000, removes: false };
     for step in 0..steps {
         let changes = generator.batch(&mut rng, driver.history.latest());
         let durability = if step % 2 == 0 { Durability::Synced } else { Durability::Buffered };

@@ -81,9 +81,14 @@ fn recycled_files_survive_crashes_at_each_change() {
 
 #[test]
 fn purges_survive_crashes_at_each_change() {
-    for name in ["purge", "purge, keeping spares", "purge from the middle"] {
+    for name in ["purge", "purge, keeping spares", "purge from the middle", "purge behind batches"] {
         crash_everywhere(&case(name), crashes(300));
     }
+}
+
+#[test]
+fn checkpoints_survive_crashes_at_each_change() {
+    crash_everywhere(&case("checkpoint"), crashes(300));
 }
 
 /// The process ends where the power went before, and the machine goes on: nothing acknowledged is lost. What the next process then

@@ -52,7 +52,7 @@ fn random_log(seed: u64, options: LogOptions) -> (Arc<SimDisk>, Vec<State>) {
     // Every other log is purged early, the others hold many files.
     let purge_threshold = if seed.is_multiple_of(2) { 600 << 10 } else { 0 };
     let mut driver = Driver::new(LogOptions { purge_threshold, ..options });
-    let generator = Generator { groups: 6, max_entry: 3000 };
+    let generator = Generator { groups: 6, max_entry: 3000, removes: false };
     for _ in 0..60 {
         let changes = generator.batch(&mut rng, &driver.history[driver.history.len() - 1]);
         driver.submit(changes, Durability::Synced);
@@ -423,7 +423,7 @@ fn a_torn_tail_is_left_out() {
     for seed in 0..60 {
         let mut driver = Driver::new(options());
         let mut rng = StdRng::seed_from_u64(seed);
-        let generator = Generator { groups: 4, max_entry: 800 };
+        let generator = Generator { groups: 4, max_entry: 800, removes: false };
         for step in 0..30 {
             let changes = generator.batch(&mut rng, &driver.history[driver.history.len() - 1]);
             let durability = if step < 15 { Durability::Synced } else { Durability::Buffered };

@@ -53,7 +53,7 @@ fn busy_log(seed: u64, options: LogOptions, finish: bool) -> Driver {
     // Every other log is purged early, the others hold many files.
     let purge_threshold = if seed.is_multiple_of(2) { 1 << 20 } else { 0 };
     let mut driver = Driver::new(LogOptions { purge_threshold, ..options });
-    let generator = Generator { groups: 6, max_entry: 2500 };
+    let generator = Generator { groups: 6, max_entry: 2500, removes: false };
     for step in 0..90 {
         let changes = generator.batch(&mut rng, &driver.history[driver.history.len() - 1]);
         driver.submit(changes, if step % 3 == 0 { Durability::Synced } else { Durability::Buffered });

@@ -307,6 +307,11 @@ impl Seal {
         Seal { index, index_offset: end, footer, footer_offset }
     }
 
+    /// The index as it is stored.
+    pub(crate) fn index(&self) -> &[u8] {
+        &self.index
+    }
+
     /// The length of the file when it is sealed.
     pub(crate) fn file_len(&self) -> u64 {
         self.footer_offset + FOOTER as u64

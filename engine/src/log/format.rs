@@ -40,6 +40,8 @@ const FILE_HEADER_FIXED: usize = 72;
 pub(crate) const REUSED: u32 = 1;
 /// Flag of a file header: the groups that the file before changes are listed.
 const CHANGED: u32 = 2;
+/// No log consists of more files: each of them is open as long as the log is, and no process may have more open.
+const MAX_FILES: u64 = 1 << 20;
 /// No file header is longer: room for tens of thousands of ranges.
 const FILE_HEADER_MAX: u32 = 1 << 20;
 
@@ -225,12 +227,17 @@ impl FileHeader {
         }
         let live = (0..ranges as usize).map(|i| FILE_HEADER_FIXED + i * 16);
         let live: Vec<_> = live.map(|at| (u64_at(bytes, at), u64_at(bytes, at + 8))).collect();
-        let mut below = 0;
+        let (mut below, mut files) = (0, 0);
         for (first, last) in &live {
             if *first <= below || last < first || *last >= place.seq {
                 return Err(damage("file header lists impossible files"));
             }
+            files += last - first + 1;
             below = *last;
+        }
+        // Who looks for them remembers each that is missing.
+        if files > MAX_FILES {
+            return Err(damage("file header lists impossible files"));
         }
         let data_offset = u32_at(bytes, 60);
         let flags = u32_at(bytes, 68);

@@ -49,6 +49,9 @@ mod engine;
 mod error;
 mod file;
 mod format;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod group_log;
 mod index;

@@ -1,4 +1,5 @@
-//! Small histories, each of which makes the log do one thing in all its steps: append, seal and rotate, recycle, purge, stop.
+//! Small histories, each of which makes the log do one thing in all its steps: append, seal and rotate, recycle, purge, make a
+//! checkpoint, stop.
 //!
 //! A case prepares a log and then takes its steps; a test breaks the steps off wherever it likes. The groups that are written stay
 //! within a few sectors, so that every crash between two syncs can be gone through. Whatever the log learns to do besides
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use engine::disk::Disk;
 use engine::log::{Durability, LogOptions};
 
+use super::check::COPY;
 use super::{Change, Driver, small_options};
 
 /// A small history.
@@ -70,6 +72,10 @@ pub fn cases() -> Vec<Case> {
             !has(driver, 1) && spare_count(driver) == 2
         }),
         case("purge from the middle", &spares(1), pinned_file, PURGES, |driver| has(driver, 1) && !has(driver, 2)),
+        case("purge behind batches", &spares(1), pinned_file, PURGES_BEHIND, |driver| has(driver, 1) && has(driver, 2)),
+        case("checkpoint", &spares(1), sealed_and_active, CHECKPOINT, |driver| {
+            driver.disk.beside(COPY).is_some() && !has(driver, 1) && has(driver, 3)
+        }),
         case("stop", &plain, nothing, STOP, appended),
     ]
 }
@@ -166,6 +172,12 @@ fn purge_all(driver: &mut Driver) {
     panic!("purge does not come to an end");
 }
 
+/// A sealed file, of which little lives, and an active one.
+fn sealed_and_active(driver: &mut Driver) {
+    nearly_full(driver);
+    does(driver, vec![append(1, 2, &[3000])], Synced);
+}
+
 /// Spares with commit groups of earlier files at all places, and a nearly full file 4.
 fn spares_of_old_files(driver: &mut Driver) {
     let mut last = 0;
@@ -201,9 +213,10 @@ fn old_files(driver: &mut Driver) {
 
 /// The same, but most of the first file lives on.
 fn pinned_file(driver: &mut Driver) {
-    does(driver, vec![append(1, 1, &[40, 50, 60]), put(1, "k", "old"), append(8, 1, &[60_000])], Synced);
+    let old = vec![append(1, 1, &[40, 50, 60]), put(1, "k", "old"), put(3, "k", "old"), append(8, 1, &[60_000])];
+    does(driver, old, Synced);
     fill(driver, 1);
-    does(driver, vec![delete(1, "k"), append(1, 2, &[20]), append(4, 7, &[20])], Synced);
+    does(driver, vec![delete(1, "k"), append(1, 2, &[20]), append(4, 7, &[20]), Change::Remove { group: 3 }], Synced);
     fill(driver, 2);
     does(driver, vec![compact(9, 3), append(1, 2, &[33])], Synced);
 }
@@ -246,6 +259,30 @@ const PURGES: &[fn(&mut Driver)] = &[
     purge,
     purge,
     purge,
+];
+
+/// Purge looks at what batches in the queue are about to change: a group that its file removed is made again.
+const PURGES_BEHIND: &[fn(&mut Driver)] = &[
+    |driver| driver.submit(vec![put(3, "n", "new"), append(1, 3, &[35])], Buffered),
+    purge,
+    purge,
+    |driver| driver.submit(vec![append(3, 4, &[45])], Synced),
+    purge,
+    purge,
+    purge,
+    purge,
+];
+
+/// A checkpoint between batches; then purge gives up the sealed file that it shares, and the log goes on in another.
+const CHECKPOINT: &[fn(&mut Driver)] = &[
+    |driver| does(driver, vec![append(1, 3, &[60]), put(2, "k", "new")], Buffered),
+    |driver| drop(driver.checkpoint(vec![append(1, 4, &[70]), delete(1, "k")])),
+    |driver| does(driver, vec![compact(1, 2), compact(9, 2), put(1, "k", "newer")], Synced),
+    purge,
+    purge,
+    purge,
+    |driver| fill(driver, 2),
+    |driver| does(driver, vec![append(1, 5, &[80]), put(2, "k", "newest")], Synced),
 ];
 
 const STOP: &[fn(&mut Driver)] =

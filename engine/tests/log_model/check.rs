@@ -19,6 +19,7 @@
 //! 13. Recovery comes to the same end each time, needs no space, and never panics.
 //! 14. A read returns the right entry or a typed error, whatever is purged meanwhile.
 //! 15. Batches are acknowledged in the order of the log.
+//! 16. A checkpoint is whole or not there, and holds what the log showed when it was asked for, whatever becomes of the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,7 +27,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use engine::disk::{Disk, SimDisk};
-use engine::log::{LogEngine, LogError, LogOptions, LogWriter, RecoveryReport};
+use engine::log::{LogEngine, LogError, LogOptions, LogWriter, RecoveryMode, RecoveryReport};
 
 use super::{Change, Observed, Seen, State, observe, open};
 
@@ -70,6 +71,8 @@ pub enum After {
 #[derive(Clone)]
 pub struct History {
     states: Vec<State>,
+    /// The position in the log at which each state was reached; of one that may not have been, the largest number.
+    pub positions: Vec<u64>,
     /// The batch that led to each state but the first.
     batches: Vec<Vec<Change>>,
     /// All batches there ever were, also those that a crash took back.
@@ -82,7 +85,21 @@ pub struct History {
     pub current: usize,
     /// Whether purge did something since the last batch.
     pub purged: bool,
+    /// The checkpoint that was made, or begun.
+    pub copy: Option<Copied>,
 }
+
+/// A checkpoint.
+#[derive(Clone)]
+pub struct Copied {
+    /// What the log showed when it was asked for.
+    pub asked: Observed,
+    /// Whether it was acknowledged: then it is durable.
+    pub finished: bool,
+}
+
+/// The name of its directory.
+pub const COPY: &str = "copy";
 
 impl Deref for History {
     type Target = [State];
@@ -96,12 +113,14 @@ impl History {
     pub fn new() -> History {
         History {
             states: vec![State::default()],
+            positions: vec![0],
             batches: Vec::new(),
             told: Vec::new(),
             refused: Vec::new(),
             synced: 0,
             current: 0,
             purged: false,
+            copy: None,
         }
     }
 
@@ -114,8 +133,9 @@ impl History {
         &self.states[self.states.len() - 1]
     }
 
-    /// A batch that was written, or may have been, and the state after it.
-    pub fn push(&mut self, batch: Vec<Change>, after: State) {
+    /// A batch that was written at a position, or may have been if there is none, and the state after it.
+    pub fn push(&mut self, batch: Vec<Change>, after: State, position: Option<u64>) {
+        self.positions.push(position.unwrap_or(u64::MAX));
         self.told.push(batch.clone());
         self.batches.push(batch);
         self.states.push(after);
@@ -131,6 +151,7 @@ impl History {
     /// What was recovered is all there is now; recovery made it durable.
     pub fn rewind(&mut self, found: usize) {
         self.states.truncate(found + 1);
+        self.positions.truncate(found + 1);
         self.batches.truncate(found);
         self.refused.clear();
         (self.current, self.synced) = (found, found);
@@ -214,31 +235,35 @@ impl History {
 
     /// An entry or a value that no batch brought.
     fn never_written(&self, seen: &Observed) -> Option<String> {
-        let changes = || self.told.iter().flatten();
         for (id, shown) in seen {
-            for (index, entry) in (shown.first..).zip(&shown.entries) {
-                let brought = |change: &Change| match change {
-                    Change::Append { group, first, entries } => {
-                        let at = index.checked_sub(*first).and_then(|at| entries.get(at as usize));
-                        group == id && at.is_some_and(|at| at == entry)
-                    }
-                    _ => false,
-                };
-                if !changes().any(brought) {
-                    return Some(format!("entry {index} of group {id}"));
-                }
+            let mut entries = (shown.first..).zip(&shown.entries);
+            if let Some((index, _)) = entries.find(|(index, entry)| !self.brought(*id, *index, entry.len(), entry)) {
+                return Some(format!("entry {index} of group {id}"));
             }
-            for (name, shown) in &shown.keys {
-                let set = |change: &Change| match change {
-                    Change::Put { group, key, value } => group == id && key == name && value == shown,
-                    _ => false,
-                };
-                if !changes().any(set) {
-                    return Some(format!("key {name:?} of group {id}"));
-                }
+            if let Some((key, _)) = shown.keys.iter().find(|(key, value)| !self.was_set(*id, key, value)) {
+                return Some(format!("key {key:?} of group {id}"));
             }
         }
         None
+    }
+
+    /// Whether some batch brought this entry, of which the length and the first bytes are known.
+    pub fn brought(&self, id: u64, index: u64, len: usize, prefix: &[u8]) -> bool {
+        self.told.iter().flatten().any(|change| match change {
+            Change::Append { group, first, entries } => {
+                let at = index.checked_sub(*first).and_then(|at| entries.get(at as usize));
+                *group == id && at.is_some_and(|at| at.len() == len && at.starts_with(prefix))
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether some batch set the key to this value.
+    pub fn was_set(&self, id: u64, name: &[u8], shown: &[u8]) -> bool {
+        self.told.iter().flatten().any(|change| match change {
+            Change::Put { group, key, value } => *group == id && key == name && value == shown,
+            _ => false,
+        })
     }
 
     /// Whether this is what a batch would leave of which only some changes happened.
@@ -296,12 +321,31 @@ pub fn recovered(
         return Err(Violation::new(13, format!("on a full disk {first:?}, with space {seen:?}")));
     }
     let found = history.judge(&seen, after)?;
+    check_copy(disk, options, history)?;
     Ok(Recovered { engine, writer, report, found })
 }
 
 /// The same in short: what is found when the log is opened, once.
 pub fn glance(disk: &SimDisk, options: &LogOptions, history: &History, after: After) -> Result<usize, Violation> {
-    history.judge(&opened(disk, options)?.0, after)
+    let found = history.judge(&opened(disk, options)?.0, after)?;
+    check_copy(disk, options, history)?;
+    Ok(found)
+}
+
+/// The checkpoint beside the log is what was asked for, every byte of it verified and nothing cut off; or there is none, if it was not
+/// acknowledged.
+fn check_copy(disk: &SimDisk, options: &LogOptions, history: &History) -> Result<(), Violation> {
+    let Some(copied) = &history.copy else { return Ok(()) };
+    let broken = |what: String| Err(Violation::new(16, what));
+    let Some(copy) = disk.beside(COPY) else {
+        return if copied.finished { broken("the checkpoint is gone".to_owned()) } else { Ok(()) };
+    };
+    let options = LogOptions { recovery: RecoveryMode::Strict, verify: true, ..options.clone() };
+    match open(&copy.fork(), &options).and_then(|(engine, ..)| observe(&engine)) {
+        Ok(seen) if seen == copied.asked => Ok(()),
+        Ok(seen) => broken(format!("the checkpoint shows {seen:?}, and not {:?}", copied.asked)),
+        Err(error) => broken(format!("the checkpoint is not whole: {error}")),
+    }
 }
 
 fn opened(disk: &SimDisk, options: &LogOptions) -> Result<(Observed, RecoveryReport), Violation> {

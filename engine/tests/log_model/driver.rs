@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use engine::disk::SimDisk;
 use engine::log::{
-    Budget, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeReport, RecoveryReport, Result,
+    Budget, CheckpointReport, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeReport,
+    RecoveryReport, Result,
 };
 use parking_lot::Mutex;
 
-use super::check::{After, History, Violation, recovered, refusal};
+use super::check::{After, COPY, Copied, History, Violation, recovered, refusal};
 use super::{Change, batch_of, observe, open};
 
 type Checked<T> = std::result::Result<T, Violation>;
@@ -105,7 +106,7 @@ impl Driver {
                 }
                 self.last = lsn.0;
                 let Some(after) = after else { return Err(Violation::new(7, format!("accepted {changes:?}"))) };
-                self.history.push(changes, after);
+                self.history.push(changes, after, Some(lsn.0));
                 self.history.current = self.history.len() - 1;
                 if durability == Durability::Synced {
                     self.history.synced = self.history.current;
@@ -121,7 +122,7 @@ impl Driver {
             }
             Err(LogError::Poisoned(_)) => {
                 if let Some(after) = after {
-                    self.history.push(changes, after);
+                    self.history.push(changes, after, None);
                 }
             }
             Err(LogError::NoSpace(_)) => self.history.refuse(changes),
@@ -135,6 +136,22 @@ impl Driver {
         let outcome = self.engine.purge(Budget::default());
         self.history.purged |= !matches!(&outcome, Ok(report) if report.freed == 0 && !report.more);
         self.turn();
+        outcome
+    }
+
+    /// A checkpoint, with a batch in the queue behind it. Errors of it are those of the disk; what matters is what they leave behind.
+    pub fn checkpoint(&mut self, behind: Vec<Change>) -> Result<CheckpointReport> {
+        let checkpoint = self.engine.begin_checkpoint(COPY)?;
+        let asked = self.history.current;
+        self.history.copy = Some(Copied { asked: self.history[asked].seen(), finished: false });
+        self.submit(behind, Durability::Buffered);
+        self.turn();
+        let outcome = checkpoint.finish();
+        if outcome.is_ok() {
+            self.history.copy.iter_mut().for_each(|copy| copy.finished = true);
+            // It syncs what is before it.
+            self.history.synced = self.history.synced.max(asked);
+        }
         outcome
     }
 

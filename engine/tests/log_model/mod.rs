@@ -26,13 +26,30 @@ pub use outcomes::{each_crash, fingerprint};
 pub use salvaged::is_true_to;
 
 /// One change, in a form that both sides understand.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Change {
     Append { group: u64, first: u64, entries: Vec<Bytes> },
     Put { group: u64, key: Vec<u8>, value: Vec<u8> },
     Delete { group: u64, key: Vec<u8> },
     Compact { group: u64, first_kept: u64 },
     Remove { group: u64 },
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Change::Append { group, first, entries } => write!(f, "append {group} {first} +{}", entries.len()),
+            Change::Put { group, key, value } => write!(f, "put {group} {} {}", short(key), short(value)),
+            Change::Delete { group, key } => write!(f, "delete {group} {}", short(key)),
+            Change::Compact { group, first_kept } => write!(f, "compact {group} {first_kept}"),
+            Change::Remove { group } => write!(f, "remove {group}"),
+        }
+    }
+}
+
+/// The first bytes, to tell one thing from another.
+fn short(bytes: &[u8]) -> String {
+    bytes.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A group as the model sees it.
@@ -61,7 +78,6 @@ pub struct Seen {
 
 impl std::fmt::Debug for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let short = |bytes: &[u8]| bytes.iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>();
         let entries: Vec<String> = self.entries.iter().map(|e| format!("{}:{}", short(e), e.len())).collect();
         let keys: Vec<String> = self.keys.iter().map(|(k, v)| format!("{}={}", short(k), short(v))).collect();
         write!(f, "[{}..={}] {entries:?} {keys:?}", self.first, self.last)
@@ -175,6 +191,8 @@ pub fn small_options() -> LogOptions {
 pub struct Generator {
     pub groups: u64,
     pub max_entry: usize,
+    /// Whether groups are removed, and made again, all the time.
+    pub removes: bool,
 }
 
 impl Generator {
@@ -197,6 +215,9 @@ impl Generator {
         let known = state.0.get(&group).unwrap_or(&empty);
         let end = known.entries.keys().next_back().map_or(known.floor.max(1), |last| last + 1);
         let first = known.entries.keys().next().copied().unwrap_or(end);
+        if self.removes && rng.random_bool(0.08) {
+            return Change::Remove { group };
+        }
         match rng.random_range(0..100) {
             0..50 => Change::Append { group, first: end, entries: self.entries(rng) },
             50..60 => {

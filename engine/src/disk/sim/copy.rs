@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{Disk, DiskCopy, DiskFile, check_name, partial_name};
-use super::plan::Lie;
+use super::plan::{Lie, Verdict};
 use super::state::DirRef;
 use super::{Operation, Session, not_found};
 
@@ -57,6 +57,9 @@ impl SimCopy {
         let mut state = self.staging.state.lock();
         self.staging.check(&state)?;
         let verdict = state.change(Operation::SyncDir);
+        if matches!(verdict, Verdict::Skipped) {
+            state.skipped = state.dirs.changed();
+        }
         let count = verdict.share(state.dirs.pending());
         let keeps_old = state.lies.contains(&Lie::OldNames);
         state.dirs.sync(count, keeps_old);

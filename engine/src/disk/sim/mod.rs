@@ -135,13 +135,11 @@ impl SimDisk {
     /// No fewer than the sequences of answers that [`SimDisk::crash_chosen`] can be given now.
     pub fn possible_crashes(&self) -> u64 {
         let state = self.state.lock();
-        let names = state.dirs.iter().map(|(_, dir)| dir.lock().crashes());
-        let dirs = if state.dirs.is_pending() { state.dirs.crashes() } else { 1 };
-        let names = names.fold(dirs, u64::saturating_mul);
-        // A file that a pending change takes away may come back.
-        let mut files: Vec<FileRef> = state.dirs.iter().flat_map(|(_, dir)| dir.lock().all()).collect();
-        files.sort_by_key(Arc::as_ptr);
-        files.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        // A directory, or a file, that a pending change takes away may come back.
+        let dirs = once(state.dirs.all());
+        let dir_names = if state.dirs.is_pending() { state.dirs.crashes() } else { 1 };
+        let names = dirs.iter().map(|dir| dir.lock().crashes()).fold(dir_names, u64::saturating_mul);
+        let files = once(dirs.iter().flat_map(|dir| dir.lock().all()).collect());
         files.iter().fold(names, |product, file| product.saturating_mul(file.lock().crashes()))
     }
 
@@ -280,6 +278,13 @@ impl SimDisk {
     fn always(&self) -> Session {
         Session { state: self.state.clone(), life: None, dir: self.dir.clone() }
     }
+}
+
+/// The same, each once.
+fn once<T>(mut all: Vec<Arc<T>>) -> Vec<Arc<T>> {
+    all.sort_by_key(Arc::as_ptr);
+    all.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    all
 }
 
 /// The copy of `what`: the same one each time it is asked for.

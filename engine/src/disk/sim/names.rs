@@ -99,7 +99,11 @@ impl<T: Clone> Names<T> {
 
     /// What the names stand for, as a reader sees them and as a crash may show them.
     pub(super) fn all(&self) -> Vec<T> {
-        self.live.values().chain(self.durable.values()).cloned().collect()
+        let created = self.pending.iter().filter_map(|change| match change {
+            Change::Create(_, what) => Some(what),
+            Change::Rename(..) | Change::Remove(_) => None,
+        });
+        self.live.values().chain(self.durable.values()).chain(created).cloned().collect()
     }
 
     /// Whether a crash could change something.

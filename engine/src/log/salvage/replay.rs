@@ -4,6 +4,7 @@ use super::super::GroupId;
 use super::super::Lsn;
 use super::super::effects::FileEffects;
 use super::super::error::Result;
+use super::super::file::Seal;
 use super::super::format::{FOOTER, Footer, file_name};
 use super::super::index::Index;
 use super::super::items::{Sink, replay};
@@ -103,11 +104,18 @@ impl Replay {
         let (name, seq) = (found.file.name.as_str(), found.file.place.seq);
         let mut walk = Walk::new(&found.file, known);
         let mut said_nothing = true;
+        let is_last = at + 1 == survey.files.len();
+        // Where neither its footer nor the file after it says which is its last group.
+        let mut said = (!is_last && known.last.is_none()).then(FileEffects::default);
         while let Some(step) = walk.step()? {
             said_nothing = false;
             let gap = match step {
                 Step::Gap(gap) => gap,
                 Step::Group(group) => {
+                    if let Some(said) = &mut said {
+                        // What does not fit together is a gap below.
+                        let _ = replay(&group.items, &group.blocks, seq, said);
+                    }
                     let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
                     let Err(damage) = replay(&group.items, &group.blocks, seq, &mut watch) else { continue };
                     let lsn = Some(group.header.lsn);
@@ -119,7 +127,6 @@ impl Replay {
         }
         self.files_scanned += 1;
         self.bytes_read += walk.reader.bytes_read;
-        let is_last = at + 1 == survey.files.len();
         if is_last && walk.garbage_end > walk.offset {
             self.tail = Some((name.to_owned(), walk.offset, walk.garbage_end - walk.offset));
         }
@@ -133,6 +140,17 @@ impl Replay {
             && ended != last
         {
             self.lose(name, (0, 0), (None, None), "file does not end as a later one says", None);
+        } else if let Some(said) = said
+            && !is_followed_by_index(found, &mut walk, &said)?
+        {
+            let first = ended.map(|ended| ended.lsn.saturating_add(1));
+            self.lose(
+                name,
+                (walk.offset, found.file.len()),
+                (first, None),
+                "nothing says which commit group is the last",
+                None,
+            );
         }
         self.at = known.last.or(walk.at);
         Ok(())
@@ -176,4 +194,13 @@ impl Replay {
             concerns,
         });
     }
+}
+
+/// Whether the groups that were read are followed by the index that a seal writes behind them, and no others: then none is missing.
+fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, said: &FileEffects) -> Result<bool> {
+    // The index of no group at all is a zero, and zeros say nothing.
+    let Some(last) = walk.at.filter(|_| said.groups().next().is_some()) else { return Ok(false) };
+    let seal = Seal::new(&found.file, walk.offset, said.encode(), last.lsn, last.chain);
+    let there = walk.reader.get(walk.offset, seal.index().len() as u64)?;
+    Ok(there == Some(seal.index()))
 }

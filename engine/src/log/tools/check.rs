@@ -10,7 +10,7 @@ use super::super::GroupId;
 use super::super::block::Block;
 use super::super::effects::FileEffects;
 use super::super::error::{Damage, LogError, Result};
-use super::super::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, file_name};
+use super::super::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, parse_file_name};
 use super::super::index::Index;
 use super::super::items::{BlockRef, replay};
 use super::super::reader::{CommitGroup, GroupReader};
@@ -302,7 +302,9 @@ impl Checker<'_> {
 /// What is wrong with a file as a whole, with the groups that it changes where the file after it tells.
 fn file_finding(survey: &Survey, problem: &LogError) -> Finding {
     let mut finding = Finding::of(problem, "");
-    let at = survey.files.iter().position(|file| file_name(file.seq) == finding.file);
+    // There may be many files, and all of them missing.
+    let seq = parse_file_name(&finding.file);
+    let at = seq.and_then(|seq| survey.files.binary_search_by_key(&seq, |file| file.seq).ok());
     if finding.groups.is_empty() {
         finding.groups = at.and_then(|at| survey.changed_in(at)).unwrap_or_default();
     }
