@@ -38,11 +38,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Shuts down the file system that holds a directory, when told to.
 const CUTTER: &str = "
-import fcntl, os, struct, sys
+import fcntl, os, struct, sys, time
 handle = os.open(sys.argv[1], os.O_RDONLY)
 print('ready', flush=True)
 sys.stdin.readline()
 EXT4_IOC_SHUTDOWN, NOLOGFLUSH = 0x8004587d, 2
+print(time.clock_gettime_ns(time.CLOCK_MONOTONIC), flush=True)
 fcntl.ioctl(handle, EXT4_IOC_SHUTDOWN, struct.pack('I', NOLOGFLUSH))
 ";
 
@@ -148,7 +149,7 @@ fn writing_process() {
         let durability = if synced { Durability::Synced } else { Durability::Buffered };
         let report = move |outcome: engine::log::Result<engine::log::Lsn>| {
             if synced && outcome.is_ok() {
-                println!("synced {number}");
+                println!("synced {number} {}", now());
             }
         };
         if engine.submit_with(batch_of(&batch(life, number)), durability, Box::new(report)).is_err() {
@@ -256,6 +257,18 @@ impl Drop for Process {
 
 // The cuts ------------------------------------------------------------------------------------------------------------
 
+/// That a batch was acknowledged as synced, and when, by [`now`].
+struct Acknowledged {
+    number: u64,
+    at: u64,
+}
+
+/// Nanoseconds of the clock that all processes of the machine share.
+fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// A log on a volume, and what is known to be in it.
 struct Trial {
     volume: Volume,
@@ -270,7 +283,7 @@ impl Trial {
     }
 
     /// Starts the writing process; its acknowledgements come from the channel, until it ends.
-    fn start(&self, life: u64) -> (Process, Receiver<u64>) {
+    fn start(&self, life: u64) -> (Process, Receiver<Acknowledged>) {
         let told = [
             path(&self.volume.log()).to_owned(),
             life.to_string(),
@@ -284,8 +297,8 @@ impl Trial {
         let (sender, receiver) = crossbeam_channel::bounded(64);
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                if let Some(number) = line.strip_prefix("synced ") {
-                    let known = number.parse().unwrap();
+                if let Some((number, at)) = line.strip_prefix("synced ").and_then(|line| line.split_once(' ')) {
+                    let known = Acknowledged { number: number.parse().unwrap(), at: at.parse().unwrap() };
                     if sender.send(known).is_err() {
                         return;
                     }
@@ -305,12 +318,16 @@ impl Trial {
         let (process, receiver) = self.start(life);
         let mut synced = self.count;
         for _ in 0..acknowledgements {
-            synced = receiver.recv_timeout(PATIENCE).unwrap();
+            synced = receiver.recv_timeout(PATIENCE).unwrap().number;
         }
         tell.write_all(b"\n").unwrap();
-        // What was acknowledged before the cut may be read after it.
-        while let Ok(number) = receiver.recv_timeout(PATIENCE) {
-            synced = number;
+        let mut cut_at = String::new();
+        answers.read_line(&mut cut_at).unwrap();
+        let cut_at: u64 = cut_at.trim().parse().unwrap();
+        // What was acknowledged before the cut may be read after it. Of what was acknowledged later nothing is asked: the sync that is under
+        // way when ext4 is shut down may succeed with nothing on the disk, as it does for any program that writes there.
+        while let Ok(later) = receiver.recv_timeout(PATIENCE) {
+            synced = if later.at < cut_at { later.number } else { synced };
         }
         answers.read_to_string(&mut ready).unwrap();
         let mut cutter = cutter;
