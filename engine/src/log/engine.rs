@@ -124,7 +124,7 @@ impl LogEngine {
 
     /// A group, if it exists: while it has an entry or a key, or was compacted.
     pub fn group(&self, group: GroupId) -> Option<GroupLog> {
-        self.bounds(group).map(|_| self.log_of(group))
+        self.bounds(group).map(|_| GroupLog::new(self.shared().clone(), group))
     }
 
     /// The bounds of a group's log; `None` if the group does not exist. A group exists while it has an entry, a key, or was
@@ -135,26 +135,22 @@ impl LogEngine {
 
     /// As [`GroupLog::get`].
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
-        self.log_of(group).get(index)
+        self.shared().entry(group, index)
     }
 
     /// As [`GroupLog::read`].
     pub fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
-        self.log_of(group).read(first, end, max_bytes)
+        self.shared().entries(group, first, end, max_bytes)
     }
 
     /// As [`GroupLog::key`].
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        self.log_of(group).key(key)
+        self.shared().key(group, key)
     }
 
     /// As [`GroupLog::scan`], of all keys.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
-        self.log_of(group).scan(&[], None)
-    }
-
-    fn log_of(&self, group: GroupId) -> GroupLog {
-        GroupLog::new(self.shared().clone(), group)
+        self.shared().keys(group, &[], None)
     }
 
     /// Gives space back, a step per call: gives up files that are recorded as holding nothing live, and queues the next step

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::error::Result;
-use super::group::Group;
 use super::read::Shared;
 use super::{GroupBounds, GroupId};
 
@@ -59,18 +58,12 @@ impl GroupLog {
 
     /// The value of a small key. Served from memory.
     pub fn key(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let find = |group: &Group| group.get(key).map(|found| Bytes::copy_from_slice(found.value()));
-        self.shared.certain_key(self.id, key, self.shared.index.with(self.id, find).flatten())
+        self.shared.key(self.id, key)
     }
 
     /// The small keys from `from` to before `to` (`None`: to the last), sorted. Served from memory.
     pub fn scan(&self, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
-        self.shared.certain_keys(self.id)?;
-        let pairs = self.shared.index.with(self.id, |group| {
-            let within = group.keys.iter().filter(|kv| kv.key() >= from && to.is_none_or(|to| kv.key() < to));
-            within.map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value()))).collect::<Vec<_>>()
-        });
-        Ok(pairs.unwrap_or_default())
+        self.shared.keys(self.id, from, to)
     }
 
     /// What it holds.

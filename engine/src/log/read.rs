@@ -90,16 +90,26 @@ impl Shared {
         doubted.then(|| LogError::Lost { group, what: what() })
     }
 
-    /// `value` is what the index has for a key. In a log that was salvaged an absent one may be lost.
-    pub(crate) fn certain_key(&self, group: GroupId, key: &[u8], value: Option<Bytes>) -> Result<Option<Bytes>> {
+    /// The value of a small key. In a log that was salvaged an absent one may be lost.
+    pub(crate) fn key(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
+        let find = |group: &Group| group.get(key).map(|found| Bytes::copy_from_slice(found.value()));
+        let value = self.index.with(group, find).flatten();
         let lost = || self.lost(group, || format!("key {}", key.escape_ascii()));
         if value.is_none() { lost().map_or(Ok(None), Err) } else { Ok(value) }
     }
 
-    /// In a log that was salvaged: an error where keys of the group may be lost, unless those that are left are wanted all the same.
-    pub(crate) fn certain_keys(&self, group: GroupId) -> Result<()> {
+    /// The small keys from `from` to before `to`, sorted. In a log that was salvaged: an error where keys of the group may be lost, unless
+    /// those that are left are wanted all the same.
+    pub(crate) fn keys(&self, group: GroupId, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
         let lost = self.lost(group, || "list of keys".to_owned());
-        lost.filter(|_| !self.options.keep_doubtful).map_or(Ok(()), Err)
+        if let Some(error) = lost.filter(|_| !self.options.keep_doubtful) {
+            return Err(error);
+        }
+        let pairs = self.index.with(group, |group| {
+            let within = group.keys.iter().filter(|kv| kv.key() >= from && to.is_none_or(|to| kv.key() < to));
+            within.map(|kv| (Bytes::copy_from_slice(kv.key()), Bytes::copy_from_slice(kv.value()))).collect::<Vec<_>>()
+        });
+        Ok(pairs.unwrap_or_default())
     }
 
     /// The error of a poisoned log.

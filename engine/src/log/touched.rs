@@ -82,7 +82,10 @@ impl Sink for Touched {
     fn remove(&mut self, group: GroupId) {
         self.room += CHANGE_ROOM;
         self.groups.insert(group, Touch { reset: true, ..Touch::default() });
-        self.deleted.retain(|(of, _)| *of != group);
+        let gone: Vec<Bytes> = self.deleted_of(group).cloned().collect();
+        for key in gone {
+            self.deleted.remove(&(group, key));
+        }
     }
 
     fn drop_file(&mut self, _dropped: u64) {}
@@ -109,6 +112,12 @@ impl Touched {
         self.groups.keys().copied()
     }
 
+    /// The keys of a group that were removed, sorted.
+    fn deleted_of(&self, group: GroupId) -> impl Iterator<Item = &Bytes> {
+        let from = self.deleted.range((group, Bytes::new())..);
+        from.take_while(move |(of, _)| *of == group).map(|(_, key)| key)
+    }
+
     /// No fewer bytes than the file's index takes if it is sealed after what is written now.
     pub(crate) fn room(&self) -> usize {
         self.room + CHANGE_ROOM
@@ -131,8 +140,7 @@ impl Touched {
         let mut out = Vec::with_capacity(self.counted);
         put_varint(&mut out, self.groups.len() as u64);
         for (group, touch) in &self.groups {
-            let deleted = self.deleted.range((*group, Bytes::new())..).take_while(|(of, _)| of == group);
-            let deleted: Vec<DenseKey<'_>> = deleted.map(|(_, key)| (key.as_ref(), None)).collect();
+            let deleted: Vec<DenseKey<'_>> = self.deleted_of(*group).map(|key| (key.as_ref(), None)).collect();
             let known = index.with(*group, |known| touch.encode(*group, Some(known), &deleted, file, &mut out));
             if known.is_none() {
                 touch.encode(*group, None, &deleted, file, &mut out);
