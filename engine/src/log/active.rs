@@ -202,7 +202,7 @@ impl Active {
     fn put(&mut self, shared: &Shared, group: &Encoded<'_>, synced: bool) -> Result<(), Failure> {
         let options = &shared.options;
         // Room for the seal as well: so that a full disk does not keep the file from being followed by the reserve.
-        if self.touched.is_rough() {
+        if self.touched.is_rough(self.offset) {
             self.wait_for_landing(shared)?;
             self.touched.count(self.seq(), &shared.index);
         }

@@ -477,6 +477,11 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// The bytes that [`put_varint`] takes for `value`.
+pub(crate) fn varint_len(value: u64) -> usize {
+    (value | 1).ilog2() as usize / 7 + 1
+}
+
 /// Appends a length and the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
