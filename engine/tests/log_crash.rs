@@ -56,6 +56,7 @@ fn work(driver: &mut Driver, generator: &Generator, rng: &mut StdRng, steps: u64
             // A full or dying disk may refuse; that is not what is looked at here.
             let _ = driver.engine.purge(Budget::default());
         }
+        driver.overlapping = rng.random_bool(0.5);
         driver.try_turn()?;
         if driver.engine.poisoned().is_some() {
             break;

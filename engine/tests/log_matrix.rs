@@ -59,7 +59,9 @@ fn crash_everywhere(case: &Case, limit: usize) -> (usize, usize) {
 
 #[test]
 fn appends_survive_every_crash() {
-    for name in ["append, packed", "append into new space", "append into zeros", "append, by pages"] {
+    for name in
+        ["append, packed", "append into new space", "append into zeros", "append, by pages", "append, overlapping"]
+    {
         let (looked, partial) = crash_everywhere(&case(name), usize::MAX);
         assert!(partial == 0 && looked > 1000, "{name}: {looked} crashes, {partial} stops not gone through");
     }
@@ -67,7 +69,7 @@ fn appends_survive_every_crash() {
 
 #[test]
 fn rotations_survive_crashes_at_each_change() {
-    for name in ["rotate", "rotate with zeros", "stop"] {
+    for name in ["rotate", "rotate with zeros", "rotate, overlapping", "stop"] {
         crash_everywhere(&case(name), crashes(300));
     }
 }
@@ -81,7 +83,9 @@ fn recycled_files_survive_crashes_at_each_change() {
 
 #[test]
 fn purges_survive_crashes_at_each_change() {
-    for name in ["purge", "purge, keeping spares", "purge from the middle", "purge behind batches"] {
+    for name in
+        ["purge", "purge, keeping spares", "purge from the middle", "purge behind batches", "purge, overlapping"]
+    {
         crash_everywhere(&case(name), crashes(300));
     }
 }

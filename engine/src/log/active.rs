@@ -233,7 +233,7 @@ impl Active {
 
     /// Waits until everything written before the group at hand is in the index.
     fn wait_for_landing(&self, shared: &Shared) -> Result<(), Failure> {
-        drop(shared.landing.lock());
+        shared.wait_for_landing();
         if let Some(LogError::Poisoned(why)) = shared.poisoned() {
             return Err(Failure::Fatal(why));
         }

@@ -69,8 +69,8 @@ impl Checkpoint {
         let reply: Sender<Result<Standing>> = sender.clone();
         let done: OnDone = Box::new(move |outcome| {
             if let Err(error) = outcome {
-                // Nobody may be waiting any more.
-                drop(sender.send(Err(error)));
+                // Nobody may be waiting any more, or the standing may have been told: there is one answer.
+                drop(sender.try_send(Err(error)));
             }
         });
         Ok((Checkpoint { copy, standing: receiver }, Work::Stand(reply), done))

@@ -16,6 +16,17 @@ use parking_lot::{Condvar, Mutex};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit(pub(crate) usize);
 
+/// What a thread is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// To look at the queue.
+    Work,
+    /// To end.
+    Leave,
+    /// To end, as the last of them.
+    LeaveLast,
+}
+
 /// Everyone who may work for a log.
 #[derive(Debug, Default)]
 pub(crate) struct Crew {
@@ -72,17 +83,17 @@ impl Crew {
         self.calls.lock().threads > 0
     }
 
-    /// Sleeps until called; false once the log closes and no call is open.
-    pub(crate) fn wait(&self) -> bool {
+    /// Sleeps until called, or until the log closes and no call is open: then the thread is not one of the crew any more.
+    pub(crate) fn wait(&self) -> Next {
         let mut calls = self.calls.lock();
         loop {
             if calls.open > 0 {
                 calls.open -= 1;
-                return true;
+                return Next::Work;
             }
             if calls.closing {
                 calls.threads -= 1;
-                return false;
+                return if calls.threads == 0 { Next::LeaveLast } else { Next::Leave };
             }
             self.bell.wait(&mut calls);
         }

@@ -17,6 +17,7 @@ use super::checkpoint::{Checkpoint, CheckpointReport};
 use super::compress::Compressor;
 use super::error::{LogError, Result};
 use super::group_log::GroupLog;
+use super::landing::{Landing, is_answering};
 use super::metrics::LogMetrics;
 use super::options::LogOptions;
 use super::pipeline::Pipeline;
@@ -111,8 +112,8 @@ impl LogEngine {
         self.handle.pipeline.submit(self.shared().pack(batch)?, durability, done, link)
     }
 
-    /// Refuses batches from now on and waits until what is queued is written. A log that is driven from outside is only
-    /// closed: see [`LogWriter::finish`].
+    /// Refuses batches from now on and waits until what is queued is written. From a callback it does not wait. A log that is driven from
+    /// outside is only closed: see [`LogWriter::finish`].
     pub fn close(&self) {
         self.handle.close();
     }
@@ -244,8 +245,9 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         doubts: recovered.doubts,
         metrics,
         poison: Mutex::new(None),
-        landing: Mutex::default(),
+        landing: Landing::default(),
         syncing: Mutex::new(()),
+        written: AtomicU64::new(last),
         synced: AtomicU64::new(last),
         landed: AtomicU64::new(last),
         released: Mutex::new(Vec::new()),
@@ -259,27 +261,33 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
     Ok((Arc::new(Pipeline::new(shared, recovered.active, compressor)), report))
 }
 
-/// A thread of the log. It outlives a panic (of a callback, that is), so that nobody is left without an answer.
+/// A thread of the log. It outlives a panic, so that nobody is left without an answer. The last one writes what is queued when the log is closed.
 fn work(pipeline: &Pipeline) {
-    while std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.work())).is_err() {
-        pipeline.shared.poison("a thread of the log panicked".to_owned());
+    let last = loop {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.work())) {
+            Ok(last) => break last,
+            Err(_) => drop(pipeline.shared.poison("a thread of the log panicked".to_owned())),
+        }
+    };
+    if last {
+        pipeline.finish_all();
     }
 }
 
 impl Handle {
+    /// Waits for the threads, the last of which writes what is queued; a second caller waits as well. A callback must not: the threads may
+    /// wait for it.
     fn close(&self) {
         self.pipeline.close();
-        let threads = std::mem::take(&mut *self.threads.lock());
-        if threads.is_empty() {
+        if is_answering() {
             return;
         }
-        let me = std::thread::current().id();
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != me) {
+        let mut threads = self.threads.lock();
+        for thread in threads.drain(..) {
             if thread.join().is_err() {
                 self.pipeline.shared.poison("a thread of the log panicked".to_owned());
             }
         }
-        self.pipeline.finish_all();
     }
 }
 
@@ -293,6 +301,13 @@ impl LogWriter {
     /// Writes everything queued as commit groups and acknowledges it; returns how many batches. Never waits for more.
     pub fn turn(&mut self) -> usize {
         self.pipeline.turn()
+    }
+
+    /// Writes one commit group, of at most `limit` batches, and leaves it at that: it is in flight, and is synced, readable and acknowledged with the next call
+    /// of any kind, after what that one writes where it writes. That is how two threads overlap, for a simulator to choose. Returns
+    /// how many batches it has.
+    pub fn begin(&mut self, limit: usize) -> usize {
+        self.pipeline.begin(limit)
     }
 
     /// A clean stop: everything queued is written and durable, and the log says so, which makes later damage to its end tellable from a torn

@@ -26,6 +26,12 @@ pub enum LogError {
         /// The highest index an append may start at.
         expected: u64,
     },
+    /// An append would replace entries of the group that another thread or sequence has under way: two use the group at once.
+    #[error("group {} is used by someone else at the same time", .group.0)]
+    InUse {
+        /// The group.
+        group: GroupId,
+    },
     /// Bytes on disk are not what was written.
     #[error("log is corrupt: {file} at {offset}: {what}{}", concerned(.groups))]
     Corrupt {

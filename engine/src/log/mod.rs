@@ -1,19 +1,20 @@
 //! The multi-Raft log engine: the only write-ahead log of a node.
 //!
-//! Batches for many Raft groups are queued by [`LogEngine::submit`]; one writer thread takes all that is queued,
-//! compresses it as one commit group, writes it with one write and makes it durable with one fdatasync.
-//! An in-memory index per group finds entries.
+//! Batches for many Raft groups are queued by [`LogEngine::submit`]; whoever works for the log takes all that is queued,
+//! compresses it as one commit group, writes it with one write and makes it durable with one fdatasync, while the next group may be
+//! written already. An in-memory index per group finds entries.
 //!
 //! # The life of a batch
 //!
 //! 1. [`LogEngine::submit`] puts it into a bounded queue (`engine.rs`).
-//! 2. [`LogWriter::turn`] takes what is queued, about a megabyte at a time (`writer.rs`), and checks each batch against the
-//!    index and the batches before it (`validate.rs`).
+//! 2. A thread of the log, or a caller that waits anyway (`crew.rs`, `pipeline.rs`), takes what is queued, about a megabyte at a
+//!    time (`writer.rs`), and checks each batch against the index and the batches before it (`validate.rs`).
 //! 3. The entries are cut into blocks and compressed (`block.rs`); what changes becomes the group's meta (`items.rs`).
 //! 4. The active file takes the group, or is sealed and followed by the next one (`active.rs`, `file.rs`). Every byte is
 //!    bound by checksums to its log, file and place (`format.rs`).
 //! 5. One write, and one fdatasync if a batch of the group asked for [`Durability::Synced`].
-//! 6. The index learns where the entries stand (`index.rs`, `group.rs`, `runs.rs`), and the batch is acknowledged.
+//! 6. The index learns where the entries stand (`landing.rs`, `index.rs`, `group.rs`, `runs.rs`), and the batch is
+//!    acknowledged (`answer.rs`).
 //!
 //! Readers find an entry's block through the index, in the cache or on disk (`read.rs`, `cache.rs`).
 //!
@@ -37,6 +38,7 @@
 //! 8. A checkpoint is whole or not there, and nothing that is done to the log changes it.
 
 mod active;
+mod answer;
 mod batch;
 mod block;
 mod cache;
@@ -56,6 +58,7 @@ mod group;
 mod group_log;
 mod index;
 mod items;
+mod landing;
 mod metrics;
 mod options;
 mod pieces;
@@ -144,5 +147,6 @@ pub struct GroupBounds {
     pub last: u64,
 }
 
-/// Called once with the fate of a submitted batch, on the writer's thread; must not block.
+/// Called once with the fate of a submitted batch: on a thread of the log, or that of a caller that waits for a batch of its own and does the
+/// log's work meanwhile. It must not block, nor wait for another batch. A panic goes no further, and poisons the log.
 pub type OnDone = Box<dyn FnOnce(Result<Lsn>) + Send>;

@@ -1,7 +1,7 @@
 //! The way of batches from the queue to their acknowledgement.
 //!
 //! A commit group goes through two halves: it is encoded and written ([`Writer`]), then synced, put into the index and answered
-//! ([`Pipeline::land`]). Each half is one lock, taken hand over hand, so groups go through both in their order, and while one syncs the
+//! (`landing.rs`). Each half is one lock, taken hand over hand, so groups go through both in their order, and while one syncs the
 //! next may be encoded. Whoever works (`crew.rs`) takes a group through both.
 //!
 //! While a sync is under way, what is queued is left to gather, because a sync costs the same for one batch as for many; only when there
@@ -14,14 +14,14 @@ use crossbeam_queue::ArrayQueue;
 use parking_lot::{Mutex, RwLock};
 
 use super::active::Active;
+use super::answer::{Done, Told};
 use super::compress::Compressor;
-use super::crew::{Crew, Limit};
+use super::crew::{Crew, Limit, Next};
 use super::error::{LogError, Result};
-use super::items::replay;
 use super::read::Shared;
-use super::sequence::Link;
-use super::ticket::{Bells, Ticket};
-use super::writer::{Done, Flight, Job, Last, Told, Work, Writer, Written};
+use super::sequence::{Link, Owner};
+use super::ticket::Ticket;
+use super::writer::{Job, Last, Work, Writer, Written};
 use super::{Durability, Lsn, OnDone};
 
 /// With so many bytes queued the next group is begun while the one before syncs.
@@ -36,7 +36,6 @@ pub(crate) struct Pipeline {
     queue: Queue,
     /// Held while writing: the first half.
     writer: Mutex<Writer>,
-    bells: Arc<Bells>,
 }
 
 /// What waits to be written, bounded.
@@ -91,14 +90,6 @@ impl Queue {
         assert!(before.is_none(), "one job at a time is taken and given back");
     }
 
-    /// Whether the next job has a commit group of its own.
-    fn next_is_alone(&self) -> bool {
-        let next = self.pop();
-        let alone = next.as_ref().is_some_and(Job::is_alone);
-        next.into_iter().for_each(|job| self.give_back(job));
-        alone
-    }
-
     fn len(&self) -> usize {
         self.jobs.len() + usize::from(self.first.lock().is_some())
     }
@@ -114,7 +105,7 @@ impl Pipeline {
         let options = &shared.options;
         let queue = Queue::new(options.queue_batches, options.queue_bytes);
         let writer = Mutex::new(Writer::new(active, compressor));
-        Pipeline { queue, writer, crew: Crew::default(), bells: Arc::default(), shared }
+        Pipeline { queue, writer, crew: Crew::default(), shared }
     }
 
     /// Queues work, and sees to it that someone does it. `Err` means not queued.
@@ -141,7 +132,7 @@ impl Pipeline {
 
     fn push_ticket(&self, work: Work, durability: Durability, link: Option<Link>) -> Result<Ticket> {
         let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
-        let (ticket, slot) = Ticket::new(&self.bells, number);
+        let (ticket, slot) = Ticket::new(&self.shared.landing.bells, number);
         self.push(work, durability, Done::Ticket(slot), link, number)?;
         Ok(ticket)
     }
@@ -151,7 +142,8 @@ impl Pipeline {
             return Err(error);
         }
         let bytes = work.bytes();
-        self.queue.push(Job { work, durability, done, bytes, number, link })
+        let owner = link.as_ref().map_or_else(Owner::thread, Link::owner);
+        self.queue.push(Job { work, durability, done, bytes, number, link, owner })
     }
 
     /// Sees to it that someone works on what is queued, where the log has threads.
@@ -177,11 +169,17 @@ impl Pipeline {
         }
     }
 
-    /// The life of a thread of the log.
-    pub(crate) fn work(&self) {
-        while self.crew.wait() {
-            let _shift = Shift(self);
-            while self.cycle(usize::MAX) > 0 {}
+    /// The life of a thread of the log. Says whether it was the last one to end.
+    pub(crate) fn work(&self) -> bool {
+        loop {
+            match self.crew.wait() {
+                Next::Work => {
+                    let _shift = Shift(self);
+                    while self.cycle(usize::MAX) > 0 {}
+                }
+                Next::Leave => return false,
+                Next::LeaveLast => return true,
+            }
         }
     }
 
@@ -189,24 +187,25 @@ impl Pipeline {
     fn cycle(&self, limit: usize) -> usize {
         let mut writer = self.writer.lock();
         if self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
-            drop(self.shared.landing.lock());
+            self.shared.wait_for_landing();
             self.gather(writer.last());
         }
-        if self.queue.next_is_alone() {
-            // It is checked against the index: what is before it must be there.
-            drop(self.shared.landing.lock());
-        }
-        let jobs = writer.collect(&self.queue, limit, self.shared.options.group_bytes);
-        if jobs.is_empty() {
-            return 0;
-        }
-        let count = jobs.len();
-        let written = writer.write(&self.shared, jobs);
-        let landing = self.shared.landing.lock();
+        let Some((count, written)) = self.first_half(&mut writer, limit) else { return 0 };
+        let landing = self.shared.enter_landing();
         drop(writer);
-        self.land(written);
+        self.shared.land(written);
         drop(landing);
         count
+    }
+
+    /// Writes one commit group; says how many batches it has. `None` where nothing is queued.
+    fn first_half(&self, writer: &mut Writer, limit: usize) -> Option<(usize, Written)> {
+        let jobs = writer.collect(&self.queue, limit, self.shared.options.group_bytes);
+        if jobs.first()?.is_alone() {
+            // It is checked against the index: what is before it must be there.
+            self.shared.wait_for_landing();
+        }
+        Some((jobs.len(), writer.write(&self.shared, jobs)))
     }
 
     /// Lets those run who were answered just now: their next batches share one sync. There is nothing to share for one who writes without.
@@ -226,58 +225,11 @@ impl Pipeline {
         }
     }
 
-    /// The second half: syncs where a batch asked for it, changes the index, answers.
-    fn land(&self, mut written: Written) {
-        let outcome = written.outcome.and_then(|flight| self.finish(&flight));
-        if let Err(error) = &outcome {
-            written.answers.iter_mut().for_each(|answer| answer.share(error));
-        }
-        let mut told = Told::default();
-        written.answers.into_iter().for_each(|answer| answer.tell(&outcome, &mut told));
-        if told.panicked() {
-            self.shared.poison("a callback panicked".to_owned());
-        }
-        told.finish(&self.bells);
-    }
-
-    fn finish(&self, flight: &Flight) -> Result<Lsn> {
-        let (shared, draft) = (&self.shared, &flight.draft);
-        if let Some(error) = shared.poisoned() {
-            return Err(error);
-        }
-        if draft.synced {
-            shared.survive(shared.sync(&flight.file, flight.lsn))?;
-        }
-        let seq = flight.file.place.seq;
-        for (block, place) in draft.blocks.iter().zip(&flight.blocks) {
-            if let Some(block) = block.block() {
-                shared.cache.insert((seq, place.offset), Arc::new(block.clone()));
-            }
-        }
-        let mut editor = shared.index.editor();
-        let replayed = replay(&draft.items, &flight.blocks, seq, &mut editor);
-        drop(editor);
-        if let Err(damage) = replayed {
-            return Err(shared.poison(format!("commit group {} does not fit the index: {}", flight.lsn, damage.0)));
-        }
-        shared.landed.fetch_max(flight.lsn, Ordering::AcqRel);
-        let is_settled = |file: &u64| shared.index.usage(*file).refs == 0;
-        shared.settled.lock().extend(draft.settled.filter(is_settled));
-        for file in &draft.dropped {
-            shared.settled.lock().remove(file);
-            shared.released.lock().push(*file);
-        }
-        if let Some(metrics) = &shared.metrics {
-            metrics.groups.inc();
-            metrics.batches.inc_by(u64::from(draft.batches));
-            metrics.batches_per_group.observe(f64::from(draft.batches));
-            metrics.bytes_raw.inc_by(draft.blocks.iter().map(|block| block.raw_len() as u64).sum());
-        }
-        Ok(Lsn(flight.lsn))
-    }
-
     /// Writes all that is queued now as commit groups, on the caller's thread; returns how many batches. Never waits for more.
     pub(crate) fn turn(&self) -> usize {
+        let writer = self.writer.lock();
+        self.shared.wait_for_landing();
+        drop(writer);
         let queued = self.queue.len();
         let mut handled = 0;
         while handled < queued {
@@ -287,6 +239,15 @@ impl Pipeline {
             }
         }
         handled
+    }
+
+    /// Writes one commit group, of at most `limit` batches, and leaves it in flight; the one before it lands once this one is written.
+    /// Returns how many batches it has.
+    pub(crate) fn begin(&self, limit: usize) -> usize {
+        let mut writer = self.writer.lock();
+        let Some((count, written)) = self.first_half(&mut writer, limit) else { return 0 };
+        self.shared.leave_in_flight(written);
+        count
     }
 
     /// Batches and bytes that are queued.
@@ -304,20 +265,23 @@ impl Pipeline {
     pub(crate) fn finish_all(&self) {
         while self.cycle(usize::MAX) > 0 {}
         let mut writer = self.writer.lock();
-        drop(self.shared.landing.lock());
+        self.shared.wait_for_landing();
         writer.finish(&self.shared);
     }
 
     /// Answers what is still queued: everyone is told once.
     pub(crate) fn abandon(&self) {
         let writer = self.writer.lock();
+        if let Some(written) = self.shared.take_in_flight() {
+            self.shared.abandon(written);
+        }
         let mut told = Told::default();
         while let Some(job) = self.queue.pop() {
             self.queue.count_out(job.bytes);
             job.done.tell(Err(LogError::Closed), job.number, &mut told);
         }
         drop(writer);
-        told.finish(&self.bells);
+        told.ring(&self.shared.landing.bells);
     }
 }
 

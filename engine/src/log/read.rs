@@ -23,6 +23,7 @@ use super::file::{FileTable, LogFile};
 use super::format::file_name;
 use super::group::Group;
 use super::index::Index;
+use super::landing::Landing;
 use super::metrics::LogMetrics;
 use super::purge::Victim;
 use super::runs::Span;
@@ -42,10 +43,11 @@ pub(crate) struct Shared {
     pub(crate) doubts: Option<Doubts>,
     /// Why nothing is written any more.
     pub(crate) poison: Mutex<Option<String>>,
-    /// Held while a commit group is synced, put into the index and answered. Taken while the writer is held, never the other way round.
-    pub(crate) landing: Mutex<()>,
+    pub(crate) landing: Landing,
     /// Held while an active file is synced.
     pub(crate) syncing: Mutex<()>,
+    /// The position up to which all is written.
+    pub(crate) written: AtomicU64,
     /// The position up to which all is durable.
     pub(crate) synced: AtomicU64,
     /// The position up to which all is in the index.
@@ -148,11 +150,13 @@ impl Shared {
         })
     }
 
-    /// Makes everything in `file` durable, which holds what is written up to `lsn`, and older files are durable already.
+    /// Makes everything in `file` durable, which holds what is written up to `lsn`, and older files are durable already. What was written before
+    /// this begins is durable with it: there is no newer file before all of this one has landed.
     pub(crate) fn sync(&self, file: &LogFile, lsn: u64) -> std::result::Result<(), Failure> {
         if self.synced.load(Ordering::Acquire) < lsn {
+            let written = self.written.load(Ordering::Acquire).max(lsn);
             self.sync_file(file)?;
-            self.synced.fetch_max(lsn, Ordering::AcqRel);
+            self.synced.fetch_max(written, Ordering::AcqRel);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
@@ -45,18 +46,40 @@ impl Link {
 
     /// This batch is not written.
     pub(crate) fn broke(&self, why: &LogError) {
-        let mut broken = self.state.broken.lock();
-        if broken.as_ref().is_none_or(|(generation, _)| *generation < self.generation) {
-            *broken = Some((self.generation, why.clone()));
-        }
+        self.note(why, |known| known < self.generation);
     }
 
     /// This batch is not written, and this is why, whatever was said before.
     pub(crate) fn broke_for(&self, why: &LogError) {
+        self.note(why, |known| known <= self.generation);
+    }
+
+    fn note(&self, why: &LogError, replaces: impl FnOnce(u64) -> bool) {
         let mut broken = self.state.broken.lock();
-        if broken.as_ref().is_none_or(|(generation, _)| *generation <= self.generation) {
+        if broken.as_ref().is_none_or(|(known, _)| replaces(*known)) {
             *broken = Some((self.generation, why.clone()));
         }
+    }
+
+    /// Who the batches of the sequence come from.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner::Sequence(Arc::as_ptr(&self.state) as usize)
+    }
+}
+
+/// Who a batch comes from: two of them must not append to one group at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A thread, for a batch that is in no sequence.
+    Thread(ThreadId),
+    /// A sequence, by its address while a batch of it is under way.
+    Sequence(usize),
+}
+
+impl Owner {
+    /// The calling thread.
+    pub(crate) fn thread() -> Owner {
+        Owner::Thread(std::thread::current().id())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Refuses a batch that would break a group's log, before anything of it is written.
 //!
-//! Batches that share a commit group are checked one after another, each against what those before it will have changed.
+//! Batches that share a commit group are checked one after another, each against what those before it will have changed. One may replace
+//! entries that are not acknowledged yet only where they are its caller's own: two callers who append to one group at once would otherwise
+//! both be told that their entries stand.
 
 use std::collections::HashMap;
 
@@ -8,6 +10,7 @@ use super::GroupId;
 use super::batch::{LogBatch, Op};
 use super::error::{LogError, Result};
 use super::index::Index;
+use super::sequence::Owner;
 
 /// No batch may take more bytes: lengths in the format are 32 bits wide.
 pub(crate) const MAX_BATCH_BYTES: usize = 256 << 20;
@@ -19,6 +22,17 @@ const MAX_KEY_BYTES: usize = 64 << 10;
 pub(crate) struct View {
     first: u64,
     end: u64,
+    /// Whether the last entries are not acknowledged yet.
+    flying: Option<Flying>,
+}
+
+/// Entries at the end of a group that are under way.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    /// Whose they are; `None` where they are of several.
+    owner: Option<Owner>,
+    /// The commit group that the last of them is in, once it is written.
+    lsn: Option<u64>,
 }
 
 /// The index as it will be after the batches checked so far.
@@ -26,17 +40,19 @@ pub(crate) struct Overlay<'a> {
     index: &'a Index,
     /// Groups that what is written, but not in the index yet, has changed.
     ahead: &'a HashMap<GroupId, View>,
+    /// The position up to which all is acknowledged, or about to be.
+    landed: u64,
     views: HashMap<GroupId, View>,
 }
 
 impl<'a> Overlay<'a> {
     /// Nothing checked yet.
-    pub(crate) fn new(index: &'a Index, ahead: &'a HashMap<GroupId, View>) -> Overlay<'a> {
-        Overlay { index, ahead, views: HashMap::new() }
+    pub(crate) fn new(index: &'a Index, ahead: &'a HashMap<GroupId, View>, landed: u64) -> Overlay<'a> {
+        Overlay { index, ahead, landed, views: HashMap::new() }
     }
 
-    /// Checks `batch`. On success the next one is checked against its outcome; on error it leaves no trace.
-    pub(crate) fn check(&mut self, batch: &LogBatch) -> Result<()> {
+    /// Checks `batch` of `owner`. On success the next one is checked against its outcome; on error it leaves no trace.
+    pub(crate) fn check(&mut self, batch: &LogBatch, owner: Owner) -> Result<()> {
         if batch.bytes() > MAX_BATCH_BYTES {
             return Err(LogError::Invalid(format!("batch of {} bytes, at most {MAX_BATCH_BYTES}", batch.bytes())));
         }
@@ -44,15 +60,18 @@ impl<'a> Overlay<'a> {
         for op in &batch.ops {
             match op {
                 Op::Append { group, first, entries } => {
-                    let view = self.view(&staged, *group).append(*first, entries.count())?;
-                    staged.insert(*group, view);
+                    let view = self.view(&staged, *group);
+                    if *first < view.end && view.is_used_beside(owner) {
+                        return Err(LogError::InUse { group: *group });
+                    }
+                    staged.insert(*group, view.append(*first, entries.count(), owner)?);
                 }
                 Op::Compact { group, first_kept } => {
                     let view = self.view(&staged, *group).compact(*first_kept)?;
                     staged.insert(*group, view);
                 }
                 Op::Remove { group } => {
-                    staged.insert(*group, View { first: 0, end: 0 });
+                    staged.insert(*group, View::EMPTY);
                 }
                 Op::Put { key, .. } | Op::Delete { key, .. } => {
                     if key.len() > MAX_KEY_BYTES {
@@ -71,19 +90,41 @@ impl<'a> Overlay<'a> {
     }
 
     fn view(&self, staged: &HashMap<GroupId, View>, group: GroupId) -> View {
-        if let Some(view) = staged.get(&group).or_else(|| self.views.get(&group)).or_else(|| self.ahead.get(&group)) {
+        if let Some(view) = staged.get(&group).or_else(|| self.views.get(&group)) {
             return *view;
         }
+        if let Some(view) = self.ahead.get(&group) {
+            return view.landed(self.landed);
+        }
         let view = self.index.with(group, |group| match (group.runs.first(), group.runs.end()) {
-            (Some(first), Some(end)) => View { first, end },
-            _ => View { first: group.floor, end: group.floor },
+            (Some(first), Some(end)) => View { first, end, flying: None },
+            _ => View { first: group.floor, end: group.floor, flying: None },
         });
-        view.unwrap_or(View { first: 0, end: 0 })
+        view.unwrap_or(View::EMPTY)
     }
 }
 
 impl View {
-    fn append(self, first: u64, count: u64) -> Result<View> {
+    /// Of a group that does not exist.
+    const EMPTY: View = View { first: 0, end: 0, flying: None };
+
+    /// What is under way of it is written, in that commit group.
+    pub(crate) fn written(self, lsn: u64) -> View {
+        let flying = self.flying.map(|flying| Flying { lsn: flying.lsn.or(Some(lsn)), ..flying });
+        View { flying, ..self }
+    }
+
+    /// Everything up to `landed` has landed.
+    fn landed(self, landed: u64) -> View {
+        View { flying: self.flying.filter(|flying| flying.lsn.is_none_or(|lsn| lsn > landed)), ..self }
+    }
+
+    /// Whether entries of someone else are under way.
+    fn is_used_beside(self, owner: Owner) -> bool {
+        self.flying.is_some_and(|flying| flying.owner != Some(owner))
+    }
+
+    fn append(self, first: u64, count: u64, owner: Owner) -> Result<View> {
         let too_far = || LogError::Invalid(format!("index {first} is out of range"));
         let end = first.checked_add(count).filter(|end| *end < u64::MAX).ok_or_else(too_far)?;
         if first < self.first {
@@ -93,13 +134,17 @@ impl View {
         if !empty && first > self.end {
             return Err(LogError::Gap { expected: self.end });
         }
-        Ok(View { first: if empty { first } else { self.first }, end })
+        let owner = if self.is_used_beside(owner) { None } else { Some(owner) };
+        let flying = Some(Flying { owner, lsn: None });
+        Ok(View { first: if empty { first } else { self.first }, end, flying })
     }
 
     fn compact(self, first_kept: u64) -> Result<View> {
         if first_kept == u64::MAX {
             return Err(LogError::Invalid("compaction index is out of range".to_owned()));
         }
-        Ok(View { first: self.first.max(first_kept), end: self.end.max(first_kept) })
+        let first = self.first.max(first_kept);
+        let flying = self.flying.filter(|_| first < self.end);
+        Ok(View { first, end: self.end.max(first_kept), flying })
     }
 }

@@ -1,21 +1,20 @@
 //! The first half of a commit group's way: what is queued is checked, cut into blocks, compressed, and written.
 //!
 //! One at a time, under the lock of the [`Writer`]. What comes next (the sync, the index, the answers) is the second half, in
-//! `pipeline.rs`, which runs while the writer is at the next group already. A batch that breaks a rule is answered with its error and leaves
+//! `landing.rs`, which runs while the writer is at the next group already. A batch that breaks a rule is answered with its error and leaves
 //! no trace in the group.
 //!
 //! Failures: a full disk fails the batches of the group, whose bytes are wiped out, and later groups may succeed. Anything else
 //! poisons the log: what a failed write or sync left behind is unknown, and asking again would not tell.
 
-use std::any::Any;
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
 
 use super::active::{Active, Failure};
+use super::answer::{Answer, Done};
 use super::batch::{Entries, LogBatch, Op};
 use super::block::{BlockBuilder, DraftBlock};
 use super::checkpoint::Standing;
@@ -26,10 +25,9 @@ use super::items::{BlockRef, Item};
 use super::pipeline::Queue;
 use super::purge::rewrite::Rewrite;
 use super::read::Shared;
-use super::sequence::Link;
-use super::ticket::{Bells, Rung, Slot};
+use super::sequence::{Link, Owner};
 use super::validate::{Overlay, View};
-use super::{Durability, GroupId, Lsn, OnDone};
+use super::{Durability, GroupId};
 
 /// What the queue carries.
 pub(crate) struct Job {
@@ -42,6 +40,7 @@ pub(crate) struct Job {
     pub(crate) number: u64,
     /// The sequence that it belongs to.
     pub(crate) link: Option<Link>,
+    pub(crate) owner: Owner,
 }
 
 /// What is to be written.
@@ -54,12 +53,6 @@ pub(crate) enum Work {
     Drop(Vec<u64>),
     /// Nothing: a checkpoint asks where the log stands.
     Stand(Sender<Result<Standing>>),
-}
-
-/// Who is to be told what became of a job.
-pub(crate) enum Done {
-    Call(OnDone),
-    Ticket(Slot),
 }
 
 /// The first half's state.
@@ -112,83 +105,10 @@ pub(crate) struct Flight {
     pub(crate) blocks: Vec<BlockRef>,
 }
 
-/// Who is to be answered, and with which error if the batch was refused.
-pub(crate) struct Answer {
-    job: (Done, u64, Option<Link>),
-    refused: Option<LogError>,
-}
-
-/// What is to be done when all of a commit group's batches are answered.
-#[derive(Default)]
-pub(crate) struct Told {
-    rung: Rung,
-    /// A callback that panicked must not keep the others from their answers.
-    panic: Option<Box<dyn Any + Send>>,
-}
-
-impl Told {
-    /// Whether a callback panicked.
-    pub(crate) fn panicked(&self) -> bool {
-        self.panic.is_some()
-    }
-
-    /// Wakes those who wait, and goes on with the panic of a callback.
-    pub(crate) fn finish(self, bells: &Bells) {
-        bells.ring(self.rung);
-        if let Some(panic) = self.panic {
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
-
 /// What the first half hands to the second.
 pub(crate) struct Written {
     pub(crate) answers: Vec<Answer>,
     pub(crate) outcome: Result<Flight>,
-}
-
-impl Answer {
-    /// The commit group was not written: a batch that was refused for how another one of it would have left a Raft group shares its fate.
-    pub(crate) fn share(&mut self, error: &LogError) {
-        if !matches!(self.refused, Some(LogError::Compacted { .. } | LogError::Gap { .. })) {
-            return;
-        }
-        self.refused = None;
-        if let (_, _, Some(link)) = &self.job {
-            link.broke_for(error);
-        }
-    }
-
-    /// Answers, with the fate of the commit group where the batch was not refused.
-    pub(crate) fn tell(self, outcome: &Result<Lsn>, told: &mut Told) {
-        let (done, number, link) = self.job;
-        let outcome = match self.refused {
-            Some(error) => Err(error),
-            None => outcome.clone(),
-        };
-        if let (Some(link), Err(error)) = (link, &outcome) {
-            link.broke(error);
-        }
-        done.tell(outcome, number, told);
-    }
-}
-
-impl Done {
-    /// Hands over the outcome.
-    pub(crate) fn tell(self, outcome: Result<Lsn>, number: u64, told: &mut Told) {
-        match self {
-            Done::Call(done) => {
-                if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| done(outcome))) {
-                    told.panic.get_or_insert(panic);
-                }
-            }
-            Done::Ticket(slot) => {
-                // There is one job for a slot, and one answer for a job.
-                slot.get_or_init(|| outcome);
-                told.rung |= Bells::bit(number);
-            }
-        }
-    }
 }
 
 impl Job {
@@ -242,10 +162,12 @@ impl Writer {
         self.last = Last { batches: answers.len(), synced: draft.synced };
         let outcome = self.put(shared, draft);
         if let Err(error) = &outcome {
+            // Before the writer is let go: a sequence that is broken takes nothing more.
             answers.iter_mut().for_each(|answer| answer.share(error));
         }
         if let Ok(flight) = &outcome {
-            self.ahead.extend(views);
+            shared.written.fetch_max(flight.lsn, Ordering::AcqRel);
+            self.ahead.extend(views.into_iter().map(|(group, view)| (group, view.written(flight.lsn))));
             self.ahead_lsn = flight.lsn;
             for file in &flight.draft.dropped {
                 self.active.forget(*file);
@@ -255,7 +177,7 @@ impl Writer {
                 && self.active.sync(shared).is_ok()
             {
                 // The checkpoint may have been given up.
-                drop(asked.send(self.active.standing(shared, &mut self.compressor)));
+                drop(asked.try_send(self.active.standing(shared, &mut self.compressor)));
             }
         }
         Written { answers, outcome }
@@ -273,7 +195,7 @@ impl Writer {
     /// Turns jobs into a commit group; a batch that breaks a rule stays out of it.
     fn draft(&mut self, shared: &Shared, jobs: Vec<Job>) -> (Draft, Vec<Answer>, HashMap<GroupId, View>) {
         let options = &shared.options;
-        let mut overlay = Overlay::new(&shared.index, &self.ahead);
+        let mut overlay = Overlay::new(&shared.index, &self.ahead, shared.landed.load(Ordering::Acquire));
         let mut builder = BlockBuilder::new(options.block_bytes, &mut self.compressor);
         let mut draft = Draft::default();
         let mut answers = Vec::with_capacity(jobs.len());
@@ -282,7 +204,7 @@ impl Writer {
             let broken = job.link.as_ref().and_then(Link::broken);
             let refused = match std::mem::replace(&mut job.work, Work::Drop(Vec::new())) {
                 _ if broken.is_some() => broken,
-                Work::Batch(batch) => match overlay.check(&batch) {
+                Work::Batch(batch) => match overlay.check(&batch, job.owner) {
                     Ok(()) => {
                         ops.extend(batch.ops);
                         None
@@ -339,6 +261,10 @@ impl Writer {
         let mark = Draft::mark();
         let synced = self.active.sync(shared);
         let outcome = synced.and_then(|()| self.active.write(shared, &mark, &mut self.compressor));
+        if let Ok((lsn, _)) = &outcome {
+            // It has nothing for the index.
+            shared.landed.fetch_max(*lsn, Ordering::AcqRel);
+        }
         if let Err(Failure::Fatal(why)) = outcome.and_then(|_| self.active.sync(shared)) {
             shared.poison(why);
         }
@@ -347,7 +273,7 @@ impl Writer {
 
 impl Job {
     fn refuse(self, refused: Option<LogError>) -> Answer {
-        Answer { job: (self.done, self.number, self.link), refused }
+        Answer { done: self.done, number: self.number, link: self.link, refused }
     }
 }
 

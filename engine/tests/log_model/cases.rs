@@ -19,6 +19,8 @@ pub struct Case {
     /// Makes the log that the steps are taken on. All of it is durable.
     pub prepare: fn(&mut Driver),
     pub steps: &'static [fn(&mut Driver)],
+    /// Whether one commit group is written while the one before is in flight.
+    pub overlapping: bool,
     /// Whether the steps did what the case is there for.
     pub did: fn(&Driver) -> bool,
 }
@@ -33,6 +35,7 @@ impl Case {
 
     /// Takes the steps.
     pub fn run(&self, driver: &mut Driver) {
+        driver.overlapping = self.overlapping;
         self.steps.iter().for_each(|step| step(driver));
     }
 
@@ -50,8 +53,11 @@ impl Case {
 /// All cases.
 pub fn cases() -> Vec<Case> {
     let plain = options(512);
-    let case =
-        |name, options: &LogOptions, prepare, steps, did| Case { name, options: options.clone(), prepare, steps, did };
+    let case = |name, options: &LogOptions, prepare, steps, did| {
+        let options = options.clone();
+        Case { name, options, prepare, steps, overlapping: false, did }
+    };
+    let overlapping = |case| Case { overlapping: true, ..case };
     let packed = options(8);
     let paged = options(4096);
     let zeros = LogOptions { prefill_bytes: 16 << 10, ..options(512) };
@@ -62,6 +68,11 @@ pub fn cases() -> Vec<Case> {
         case("append into new space", &plain, nothing, APPENDS, appended),
         case("append into zeros", &zeros, nothing, APPENDS, appended),
         case("append, by pages", &paged, nothing, APPENDS, appended),
+        overlapping(case("append, overlapping", &packed, nothing, APPENDS_AT_ONCE, appended)),
+        overlapping(case("rotate, overlapping", &zeros, nearly_full, ROTATION_AT_ONCE, |driver| has(driver, 2))),
+        overlapping(case("purge, overlapping", &spares(1), pinned_file, PURGES_BEHIND, |driver| {
+            has(driver, 1) && has(driver, 2)
+        })),
         case("rotate", &plain, nearly_full, ROTATION, |driver| has(driver, 2)),
         case("rotate with zeros", &zeros, nearly_full, ROTATION, |driver| has(driver, 2)),
         case("recycle, packed", &recycling(8), spares_of_old_files, ROTATION, |driver| has(driver, 5)),
@@ -229,6 +240,23 @@ const APPENDS: &[fn(&mut Driver)] = &[
     |driver| does(driver, vec![append(2, 6, &[300, 10]), Change::Remove { group: 1 }], Buffered),
     |driver| does(driver, vec![append(1, 1, &[77]), put(1, "k", "two")], Buffered),
     |driver| does(driver, vec![compact(2, 7)], Synced),
+];
+
+/// All in the queue before the first is written.
+const APPENDS_AT_ONCE: &[fn(&mut Driver)] = &[
+    |driver| driver.submit(vec![append(1, 1, &[120]), put(1, "k", "one")], Synced),
+    |driver| driver.submit(vec![append(1, 2, &[20]), append(2, 5, &[450])], Buffered),
+    |driver| driver.submit(vec![append(1, 2, &[90, 10]), Change::Remove { group: 2 }], Synced),
+    |driver| driver.submit(vec![compact(1, 2), delete(1, "k")], Synced),
+    |driver| does(driver, vec![append(2, 1, &[30])], Buffered),
+];
+
+/// The file is full after the first or second batch.
+const ROTATION_AT_ONCE: &[fn(&mut Driver)] = &[
+    |driver| driver.submit(vec![append(1, 2, &[150]), put(1, "k", "new")], Synced),
+    |driver| driver.submit(vec![append(1, 3, &[160]), delete(1, "k")], Buffered),
+    |driver| driver.submit(vec![append(1, 3, &[170, 20]), put(2, "k", "new")], Synced),
+    |driver| does(driver, vec![append(1, 5, &[180]), compact(1, 2)], Synced),
 ];
 
 /// The file is full after the first batch; the next file is used at once.

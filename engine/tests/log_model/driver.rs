@@ -32,6 +32,8 @@ pub struct Driver {
     pub engine: LogEngine,
     pub writer: LogWriter,
     pub history: History,
+    /// Whether each batch is a commit group of its own, written while the one before is in flight, as two threads of the log would.
+    pub overlapping: bool,
     fates: Arc<Mutex<Vec<Fate>>>,
     /// How many batches were queued and answered since the log was opened, and the last position that was told.
     queued: u64,
@@ -52,7 +54,7 @@ impl Driver {
 
     fn with(disk: Arc<SimDisk>, options: LogOptions, engine: LogEngine, writer: LogWriter, history: History) -> Driver {
         let fates = Arc::default();
-        Driver { disk, options, engine, writer, history, fates, queued: 0, answered: 0, last: 0 }
+        Driver { disk, options, engine, writer, history, overlapping: false, fates, queued: 0, answered: 0, last: 0 }
     }
 
     /// A second one on a copy of the disk, opened anew.
@@ -86,6 +88,7 @@ impl Driver {
 
     /// The same, telling what does not hold.
     pub fn try_turn(&mut self) -> Checked<()> {
+        while self.overlapping && self.writer.begin(1) > 0 {}
         self.writer.turn();
         let fates = std::mem::take(&mut *self.fates.lock());
         fates.into_iter().try_for_each(|fate| self.follow(fate))
