@@ -48,13 +48,13 @@ pub enum LogError {
         /// Bytes after it that are no commit groups.
         bytes: u64,
     },
-    /// There is no log file at all, and the log was opened to be read only.
+    /// There is no log file at all, and the log was opened to be read only or as one that exists already ([`super::LogOptions::create`]).
     #[error("there is no log here")]
     NoLog,
     /// A file that the log consists of is not there.
     #[error("log file {file} is missing")]
     Missing {
-        /// The file's name.
+        /// The file's name; `*.log` where none is left, and other files show that there were some.
         file: String,
     },
     /// A file is not the one its name says: moved, copied, or of another log.

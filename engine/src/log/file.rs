@@ -271,9 +271,10 @@ fn temporary_name(seq: u64) -> String {
     format!("{seq:016}.tmp")
 }
 
-/// Whether a name is one under which a file was being prepared.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    name.strip_suffix(".tmp").is_some_and(|seq| seq.len() == 16 && seq.bytes().all(|byte| byte.is_ascii_digit()))
+/// The number of the file that was being prepared under a name; `None` for a name that is none of these.
+pub(crate) fn temporary_number(name: &str) -> Option<u64> {
+    let seq = name.strip_suffix(".tmp")?.parse().ok()?;
+    (temporary_name(seq) == name).then_some(seq)
 }
 
 /// The end of a sealed file, ready to be written.
