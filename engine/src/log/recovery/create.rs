@@ -26,7 +26,7 @@ const FIRST: u64 = 1;
 pub(super) fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<Recovered> {
     if names.iter().any(|name| remains(name)) {
         // Which files there were is lost with them.
-        return Err(LogError::Missing { file: "*.log".to_owned() });
+        return Err(LogError::missing("*.log"));
     }
     if !options.create {
         return Err(LogError::NoLog);

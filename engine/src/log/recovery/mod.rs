@@ -28,7 +28,7 @@ use self::threads::over;
 use super::active::Active;
 use super::error::{LogError, Result};
 use super::file::{FileTable, LogFile};
-use super::format::parse_file_name;
+use super::format::{file_name, parse_file_name};
 use super::index::{Index, SHARDS, ShardSurvey};
 use super::options::RecoveryMode;
 use super::salvage::{Doubts, salvage};
@@ -77,7 +77,7 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let index = Index::new();
     let opened = sealed::open(disk, &older.files, identity, options.recovery_threads);
     let bytes_read = sealed::apply(&index, &opened.files, options, sealed::WINDOW)? + newest.bytes_read;
-    let missing = || older.missing.map(|seq| LogError::Missing { file: super::format::file_name(seq) });
+    let missing = || older.missing.map(|seq| LogError::missing(file_name(seq)));
     if let Some(error) = opened.failed.or_else(missing) {
         return Err(error);
     }
@@ -94,7 +94,7 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     }
     if options.recovery == RecoveryMode::Strict && newest.scan.garbage_end > end {
         let (file, bytes) = (newest.file.name.clone(), newest.scan.garbage_end - end);
-        return Err(LogError::TornTail { file, offset: end, bytes });
+        return Err(LogError::TornTail { file, offset: end, bytes, groups: newest.scan.torn_groups });
     }
     let mut report = RecoveryReport {
         files: older.files.len() + 1,

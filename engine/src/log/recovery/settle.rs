@@ -25,6 +25,7 @@ pub(super) fn settle(
     if scan.garbage_end > scan.end {
         report.truncated_bytes = scan.garbage_end - scan.end;
         report.truncated_at = Some((file.name.clone(), scan.end));
+        report.uncertain = Some(scan.uncertain());
         overwrite(file, scan.end, scan.garbage_end, |bytes, _| {
             bytes.fill(0);
             Ok(())
