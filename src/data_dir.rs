@@ -155,6 +155,11 @@ impl DataDir {
         }
     }
 
+    /// Whether there is such a folder.
+    pub(crate) fn has_folder(&self, name: &str) -> bool {
+        self.dir.join(name).is_dir()
+    }
+
     /// Replaces IDENT; durable on return, and never half-written.
     pub(crate) fn write_ident(&self, ident: &Ident) -> Result<(), DataDirError> {
         let path = self.dir.join("IDENT");

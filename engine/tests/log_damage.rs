@@ -11,8 +11,8 @@ mod log_model;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::disk::SimDisk;
-use engine::log::{Durability, LogEngine, LogError, LogOptions, RecoveryReport};
+use engine::disk::{Disk, SimDisk};
+use engine::log::{Budget, Durability, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport};
 use log_model::{Change, Driver, Generator, Seen, observe, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -77,7 +77,7 @@ fn open(disk: &SimDisk) -> Result<(Observed, RecoveryReport), LogError> {
 /// The error names a file and where.
 fn names(error: &LogError, seq: u64) -> bool {
     matches!(error, LogError::Corrupt { file: name, .. } | LogError::Version { file: name, .. }
-        | LogError::Misplaced { file: name, .. } | LogError::Missing { file: name } if *name == file(seq))
+        | LogError::Misplaced { file: name, .. } | LogError::Missing { file: name, .. } if *name == file(seq))
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn files_missing_swapped_copied_or_empty_are_typed_errors() {
         let lost = disk.fork();
         lost.lose(&file(seq));
         let error = open(&lost).unwrap_err();
-        assert!(matches!(&error, LogError::Missing { file: name } if *name == file(seq)), "{error}");
+        assert!(matches!(&error, LogError::Missing { file: name, .. } if *name == file(seq)), "{error}");
 
         let empty = disk.fork();
         empty.set_content(&file(seq), Vec::new());
@@ -355,6 +355,59 @@ fn files_missing_swapped_copied_or_empty_are_typed_errors() {
     other.turn();
     stranger.set_content(&file(1), other.disk.content(&file(1)).unwrap());
     assert!(matches!(open(&stranger).unwrap_err(), LogError::Misplaced { file: name, .. } if name == file(1)));
+}
+
+/// A log that lost its only file is not opened as a new, empty one: not where anything of it is left, and not where the caller knows
+/// that it was there.
+#[test]
+fn a_log_without_any_file_is_not_begun_anew() {
+    let modes = [RecoveryMode::TruncateTail, RecoveryMode::Strict];
+    let begin = |disk: &SimDisk, recovery, create| {
+        LogEngine::open_driven(disk.session(), LogOptions { recovery, create, ..options() }).map(drop)
+    };
+    for remains in ["0000000000000001.spare", "0000000000000012.spare", "0000000000000002.tmp"] {
+        let (disk, _) = small_log();
+        disk.lose(&file(1));
+        disk.set_content(remains, vec![0; 64 << 10]);
+        for recovery in modes {
+            for create in [false, true] {
+                let error = begin(&disk, recovery, create).unwrap_err();
+                let missing = matches!(&error, LogError::Missing { file, .. } if file == "*.log");
+                assert!(missing, "{remains}, {recovery:?}: {error}");
+            }
+        }
+        assert_eq!(Disk::list(disk.as_ref()).unwrap(), [remains], "a refusal changes nothing");
+    }
+    let (disk, states) = small_log();
+    let there = begin(&disk, RecoveryMode::Strict, false);
+    assert!(there.is_ok(), "one that is there is opened: {there:?}");
+    assert_eq!(open(&disk).unwrap().0, states[states.len() - 1]);
+    disk.lose(&file(1));
+    for recovery in modes {
+        assert!(matches!(begin(&disk, recovery, false), Err(LogError::NoLog)), "{recovery:?}");
+    }
+    assert!(Disk::list(disk.as_ref()).unwrap().is_empty(), "a refusal changes nothing");
+    // The first file that was being prepared is no log that was there.
+    disk.set_content("0000000000000001.tmp", b"half a header".to_vec());
+    assert!(open(&disk).unwrap().0.is_empty());
+}
+
+/// The same with spares as purge makes them, and the number of the next one.
+#[test]
+fn spares_of_a_log_without_its_files_are_not_taken_over() {
+    let mut driver = Driver::new(LogOptions { spare_files: 2, ..options() });
+    for index in 1..60 {
+        driver.submit(vec![entry(1, index, 9000), Change::Compact { group: 1, first_kept: index }], Durability::Synced);
+        driver.turn();
+        driver.engine.purge(Budget::default()).unwrap();
+        driver.turn();
+    }
+    let (logs, spares): (Vec<_>, Vec<_>) =
+        Disk::list(driver.disk.as_ref()).unwrap().into_iter().partition(|name| name.ends_with(".log"));
+    assert!(!spares.is_empty() && open(&driver.disk.fork()).is_ok());
+    logs.iter().for_each(|name| driver.disk.lose(name));
+    assert!(matches!(open(&driver.disk), Err(LogError::Missing { .. })));
+    assert_eq!(Disk::list(driver.disk.as_ref()).unwrap(), spares);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::disk::{Disk, SimDisk};
-use engine::log::{Durability, GroupId, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport};
+use engine::log::{Durability, GroupId, LogEngine, LogError, LogOptions, Lsn, RecoveryMode, RecoveryReport, Uncertain};
 use log_model::{Change, Driver, Generator, Seen, observe, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -61,16 +61,19 @@ fn a_torn_tail_is_refused_or_cut() {
     driver.disk.set_content(&file(1), whole[..whole.len() - 20].to_vec());
     let before = contents(&driver.disk);
     let error = open(&driver.disk, strict()).unwrap_err();
-    let LogError::TornTail { file: name, offset, bytes } = &error else { panic!("{error}") };
+    let LogError::TornTail { file: name, offset, bytes, groups } = &error else { panic!("{error}") };
     assert_eq!((name, offset + bytes), (&file(1), whole.len() as u64 - 20));
     assert_eq!(error.to_string(), format!("log ends in a torn tail: {bytes} bytes of {name} from {offset} on"));
+    assert!(groups.is_empty(), "its meta is what is missing");
     assert_eq!(contents(&driver.disk), before, "a refusal changes nothing");
 
     let (seen, report) = open(&driver.disk, options()).unwrap();
     assert_eq!(seen[&1].last, 3);
     assert_eq!((report.truncated_bytes, report.truncated_at), (*bytes, Some((name.clone(), *offset))));
+    assert_eq!(report.uncertain, Some(Uncertain { lsn: Lsn(4), groups: Vec::new() }));
     let (again, report) = open(&driver.disk, strict()).unwrap();
     assert_eq!((again, report.truncated_bytes), (seen, 0), "cut, it is as it should be");
+    assert_eq!(report.uncertain, None);
     assert_ne!(latest[&1].last, 3);
 }
 
@@ -222,10 +225,99 @@ fn damage_names_the_groups_that_it_concerns() {
     assert!(matches!(&error, LogError::Corrupt { groups, .. } if *groups == [GroupId(1)]), "{error}");
     assert!(error.to_string().ends_with("block fails its checksum (group 1)"), "{error}");
     drop(engine);
-    // A file as a whole: those that its index names.
-    let error = open(&driver.disk, LogOptions { verify: true, ..options() }).unwrap_err();
+    // All is read: the same groups, those with entries in the block.
+    let verify = || LogOptions { verify: true, ..options() };
+    let error = open(&driver.disk, verify()).unwrap_err();
+    assert_eq!((error.file(), error.groups()), (Some(file(1).as_str()), &[GroupId(1)][..]), "{error}");
+    // A commit group as a whole: all that the file's index names.
+    let mut content = driver.disk.content(&file(1)).unwrap();
+    content[4096 + 20] ^= 1;
+    driver.disk.set_content(&file(1), content);
+    let error = open(&driver.disk, verify()).unwrap_err();
     let LogError::Corrupt { groups, .. } = &error else { panic!("{error}") };
     assert!(groups.len() >= 6 && groups.windows(2).all(|pair| pair[0] < pair[1]), "{error}");
     assert_eq!(error.file(), Some(file(1).as_str()));
     assert!(error.to_string().contains("(groups 1, 2, 3, 4, 5, 6"), "{error}");
+}
+
+/// A block of the last commit group is damaged: of it nobody can tell whether it was synced. It is cut off, and the report says which it was
+/// and whom it concerned.
+#[test]
+fn a_last_group_that_nobody_vouches_for_is_called_uncertain() {
+    let driver = small_log();
+    let mut content = driver.disk.content(&file(1)).unwrap();
+    let last = content.windows(4).rposition(|window| window == b"CGRP").unwrap();
+    content[last + 64 + 16 + 3] ^= 1;
+    driver.disk.set_content(&file(1), content);
+    let changed = vec![GroupId(1), GroupId(2)];
+    let error = open(&driver.disk, strict()).unwrap_err();
+    assert!(matches!(&error, LogError::TornTail { groups, .. } if *groups == changed), "{error}");
+    assert!(error.to_string().ends_with(" on (groups 1, 2)"), "{error}");
+    let salvage = LogOptions { recovery: RecoveryMode::Salvage, ..options() };
+    let (_, report) = open(&driver.disk, salvage).unwrap();
+    assert_eq!(report.uncertain.map(|uncertain| uncertain.lsn), Some(Lsn(4)));
+    let (seen, report) = open(&driver.disk, options()).unwrap();
+    assert_eq!((seen[&1].last, report.uncertain), (3, Some(Uncertain { lsn: Lsn(4), groups: changed })));
+}
+
+/// Damage to the newest file names groups too, from what its commit groups say.
+#[test]
+fn damage_to_the_newest_file_names_the_groups_in_the_block() {
+    let driver = small_log();
+    let mut content = driver.disk.content(&file(1)).unwrap();
+    content[4096 + 64 + 16 + 3] ^= 1;
+    driver.disk.set_content(&file(1), content);
+    let error = open(&driver.disk, options()).unwrap_err();
+    assert!(matches!(&error, LogError::Corrupt { offset: 4096, .. }), "{error}");
+    assert_eq!(error.groups(), [GroupId(1), GroupId(2)], "{error}");
+}
+
+/// What is wrong with a file as a whole names the groups that the file changes, as the header of the next one says: a few of them in
+/// its text.
+#[test]
+fn files_missing_misplaced_or_of_a_newer_version_name_their_groups() {
+    let mut driver = Driver::new(options());
+    for step in 0..2 {
+        let change = |group: u64| append(group + 20 * step, 1, 3000);
+        driver.submit((1..=12).map(change).collect(), Durability::Synced);
+        driver.turn();
+        driver.submit(
+            vec![Change::Append { group: 99, first: step + 1, entries: vec![noise(50_000, step)] }],
+            Durability::Synced,
+        );
+        driver.turn();
+    }
+    let other = Driver::new(LogOptions { identity: Some(8), ..options() }).disk.content(&file(1)).unwrap();
+    let newer = {
+        let mut content = driver.disk.content(&file(1)).unwrap();
+        content[8] = 9;
+        content
+    };
+    assert!(driver.disk.content(&file(2)).is_some(), "two files");
+    let with = |content: Option<Vec<u8>>| {
+        let disk = driver.disk.fork();
+        match content {
+            Some(content) => disk.set_content(&file(1), content),
+            None => disk.lose(&file(1)),
+        }
+        open(&disk, options()).unwrap_err()
+    };
+    let (missing, misplaced, newer) = (with(None), with(Some(other)), with(Some(newer)));
+    assert!(matches!(missing, LogError::Missing { .. }), "{missing}");
+    assert!(matches!(misplaced, LogError::Misplaced { .. }), "{misplaced}");
+    assert!(matches!(newer, LogError::Version { .. }), "{newer}");
+    for error in [missing, misplaced, newer] {
+        assert!(
+            error.groups().starts_with(&(1..=12).map(GroupId).collect::<Vec<_>>()),
+            "{error}: {:?}",
+            error.groups()
+        );
+        assert!(error.to_string().contains("(groups 1, 2, 3, 4, 5, 6, 7, 8 and "), "{error}");
+    }
+}
+
+/// Bytes that do not compress.
+fn noise(len: usize, seed: u64) -> bytes::Bytes {
+    let mut rng = StdRng::seed_from_u64(seed);
+    (0..len).map(|_| rand::Rng::random::<u8>(&mut rng)).collect()
 }

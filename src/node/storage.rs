@@ -20,6 +20,9 @@ use crate::data_dir::{DataDirError, Ident};
 /// Between two looks at what the key-value store says of itself.
 const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The folder of the key-value store. Made after the log; its being there says that the log was.
+const STORE: &str = "kv";
+
 /// The storage of a node, opened.
 pub(super) struct Storage {
     pub(super) store: RocksStore,
@@ -38,12 +41,14 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
     let store_metrics = StoreMetrics::new(&registry).map_err(layer("key-value store"))?;
     let log_dir = state.data().folder("log")?;
     let disk = RealDisk::open(&log_dir).map_err(layer("Raft log"))?;
-    let options = LogOptions { registry: Some(registry), ..LogOptions::default() };
+    // The store's folder is made once the log is open: where it is, there was a log, and one that is gone is not begun anew.
+    let create = !state.data().has_folder(STORE);
+    let options = LogOptions { create, registry: Some(registry), ..LogOptions::default() };
     let (log, report) = LogEngine::open(disk, options).map_err(layer("Raft log"))?;
     tracing::info!(?report, "opened the Raft log");
     let cache = usize::try_from(state.config.cache_bytes).unwrap_or(usize::MAX);
     let options = RocksOptions { block_cache_bytes: cache, ..RocksOptions::default() };
-    let store = RocksStore::open(&state.data().folder("kv")?, &options).map_err(layer("key-value store"))?;
+    let store = RocksStore::open(&state.data().folder(STORE)?, &options).map_err(layer("key-value store"))?;
     let disk = RealDisk::open(state.data().folder("snap")?).map_err(layer("snapshot files"))?;
     let snapshots = SnapshotFiles::open(disk).map_err(layer("snapshot files"))?;
     if !ident.bootstrapped {

@@ -1,5 +1,6 @@
 //! `cortado start-single-node`: a whole cluster in one process, and the ways to look at it.
 
+use std::fs;
 use std::path::Path;
 
 use tokio_postgres::Client;
@@ -80,6 +81,24 @@ async fn data_outlives_the_process() {
     assert_eq!(rows(&client).await, [(1, "one".to_string()), (2, "two".to_string())], "after a crash");
     node.process.signal("INT");
     assert_eq!(node.process.wait().code(), Some(0), "Ctrl-C stops it politely: {}", node.process.tail());
+}
+
+/// A node that ran before and whose log is gone says so; it does not begin a new log, which would have forgotten votes and entries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_gone_is_not_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut node = spawn(&data, &[]);
+    node.connect().await;
+    node.process.signal("TERM");
+    assert_eq!(node.process.wait().code(), Some(0), "{}", node.process.tail());
+    let files = || -> Vec<_> { fs::read_dir(data.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect() };
+    files().iter().for_each(|file| fs::remove_file(file).unwrap());
+    let mut node = spawn(&data, &[]);
+    assert_eq!(node.process.wait().code(), Some(1), "{}", node.process.tail());
+    assert!(node.process.tail().contains("Raft log: there is no log here"), "{}", node.process.tail());
+    let logs = files().into_iter().filter(|file| file.extension().is_some_and(|known| known == "log"));
+    assert_eq!(logs.count(), 0, "nothing was created");
 }
 
 /// Status as a table and as JSON, health, and metrics of every layer.

@@ -95,7 +95,7 @@ impl Active {
 
     /// Where the log stands; all of it must be synced.
     pub(super) fn standing(&self, shared: &Shared, compressor: &mut Compressor) -> Result<Standing, LogError> {
-        let file = |seq: &u64| shared.files.get(*seq).ok_or_else(|| LogError::Missing { file: file_name(*seq) });
+        let file = |seq: &u64| shared.files.get(*seq).ok_or_else(|| LogError::missing(file_name(*seq)));
         let mark = Draft::mark();
         Ok(Standing {
             lsn: self.lsn,

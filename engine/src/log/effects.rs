@@ -112,6 +112,12 @@ impl FileEffects {
         Ok(())
     }
 
+    /// The groups with entries that stand in `from` to before `to` of the file.
+    pub(crate) fn groups_in(&self, from: u64, to: u64) -> Vec<GroupId> {
+        let stands = |effects: &GroupEffects| effects.runs.iter().any(|span| (from..to).contains(&span.offset));
+        self.groups.iter().filter(|(_, effects)| stands(effects)).map(|(group, _)| *group).collect()
+    }
+
     /// The groups of which the two say something else.
     pub(crate) fn differences(&self, other: &FileEffects) -> Vec<GroupId> {
         let form = |effects: &FileEffects, group: GroupId| {

@@ -230,7 +230,14 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
     let recovered = recover(disk.as_ref(), &options)?;
     let report = recovered.report;
     if let Some((file, offset)) = &report.truncated_at {
-        tracing::warn!(file, offset, bytes = report.truncated_bytes, "left out the unsynced end of the log");
+        let (bytes, uncertain) = (report.truncated_bytes, report.uncertain.as_ref());
+        tracing::warn!(
+            file,
+            offset,
+            bytes,
+            ?uncertain,
+            "left out the end of the log, of which nothing says that it was synced"
+        );
     }
     for loss in &report.losses {
         tracing::warn!(%loss, "a part of the log is lost");

@@ -45,7 +45,7 @@ pub enum LogError {
         groups: Vec<GroupId>,
     },
     /// The log ends in the middle of a write that was never acknowledged as synced, and [`super::RecoveryMode::Strict`] cuts nothing.
-    #[error("log ends in a torn tail: {bytes} bytes of {file} from {offset} on")]
+    #[error("log ends in a torn tail: {bytes} bytes of {file} from {offset} on{}", concerned(.groups))]
     TornTail {
         /// The file's name.
         file: String,
@@ -53,26 +53,32 @@ pub enum LogError {
         offset: u64,
         /// Bytes after it that are no commit groups.
         bytes: u64,
+        /// The groups that the first commit group of the tail changes, ascending; empty where that cannot be read.
+        groups: Vec<GroupId>,
     },
-    /// There is no log file at all, and the log was opened to be read only.
+    /// There is no log file at all, and the log was opened to be read only or as one that exists already ([`super::LogOptions::create`]).
     #[error("there is no log here")]
     NoLog,
     /// A file that the log consists of is not there.
-    #[error("log file {file} is missing")]
+    #[error("log file {file} is missing{}", concerned(.groups))]
     Missing {
-        /// The file's name.
+        /// The file's name; `*.log` where none is left, and other files show that there were some.
         file: String,
+        /// The groups that it changes, ascending, as the file after it says; empty where that cannot be known.
+        groups: Vec<GroupId>,
     },
     /// A file is not the one its name says: moved, copied, or of another log.
-    #[error("log file {file} is not what its name says: {what}")]
+    #[error("log file {file} is not what its name says: {what}{}", concerned(.groups))]
     Misplaced {
         /// The file's name.
         file: String,
         /// Whose content it has.
         what: String,
+        /// The groups that the file of that name changes, ascending, as the file after it says; empty where that cannot be known.
+        groups: Vec<GroupId>,
     },
     /// A file was written by a newer version of this program.
-    #[error("log file {file} has format version {found}, this program reads up to {supported}")]
+    #[error("log file {file} has format version {found}, this program reads up to {supported}{}", concerned(.groups))]
     Version {
         /// The file's name.
         file: String,
@@ -80,6 +86,8 @@ pub enum LogError {
         found: u32,
         /// The newest version understood.
         supported: u32,
+        /// The groups that it changes, ascending, as the file after it says; empty where that cannot be known.
+        groups: Vec<GroupId>,
     },
     /// A failed write or sync: nothing is acknowledged again until the log is reopened.
     #[error("log is poisoned by an earlier failure: {0}")]
@@ -137,21 +145,47 @@ impl Damage {
 }
 
 impl LogError {
+    /// A file that is not there; which groups it concerns is not known yet.
+    pub(crate) fn missing(file: impl Into<String>) -> LogError {
+        LogError::Missing { file: file.into(), groups: Vec::new() }
+    }
+
+    /// A file that is not the one its name says; which groups it concerns is not known yet.
+    pub(crate) fn misplaced(file: impl Into<String>, what: impl Into<String>) -> LogError {
+        LogError::Misplaced { file: file.into(), what: what.into(), groups: Vec::new() }
+    }
+
     /// The name of the file that it is about, where it is about one.
     pub fn file(&self) -> Option<&str> {
         match self {
             LogError::Corrupt { file, .. }
             | LogError::TornTail { file, .. }
-            | LogError::Missing { file }
+            | LogError::Missing { file, .. }
             | LogError::Misplaced { file, .. }
             | LogError::Version { file, .. } => Some(file),
             _ => None,
         }
     }
 
-    /// The same, with the groups that it concerns where it is damage of which they were not known.
+    /// The groups that it concerns, ascending; none where that cannot be known, or where it is not about a file.
+    pub fn groups(&self) -> &[GroupId] {
+        match self {
+            LogError::Corrupt { groups, .. }
+            | LogError::TornTail { groups, .. }
+            | LogError::Missing { groups, .. }
+            | LogError::Misplaced { groups, .. }
+            | LogError::Version { groups, .. } => groups,
+            _ => &[],
+        }
+    }
+
+    /// The same, with the groups that it concerns where it is about a file and they were not known.
     pub(crate) fn concerning(mut self, concerned: impl FnOnce() -> Vec<GroupId>) -> LogError {
-        if let LogError::Corrupt { groups, .. } = &mut self
+        if let LogError::Corrupt { groups, .. }
+        | LogError::TornTail { groups, .. }
+        | LogError::Missing { groups, .. }
+        | LogError::Misplaced { groups, .. }
+        | LogError::Version { groups, .. } = &mut self
             && groups.is_empty()
         {
             *groups = concerned();
@@ -164,7 +198,7 @@ impl LogError {
 const NAMED: usize = 8;
 
 /// The end of a message that says which groups it concerns.
-fn concerned(groups: &[GroupId]) -> String {
+pub(crate) fn concerned(groups: &[GroupId]) -> String {
     let (named, more) = groups.split_at(groups.len().min(NAMED));
     let named: Vec<String> = named.iter().map(|group| group.0.to_string()).collect();
     match (groups.len(), more.len()) {

@@ -39,16 +39,16 @@ impl LogFile {
     pub(crate) fn load(disk: &dyn Disk, seq: u64, identity: Option<Identity>) -> Result<(LogFile, FileHeader)> {
         let name = file_name(seq);
         let file = disk.open(&name).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => LogError::Missing { file: name.clone() },
+            io::ErrorKind::NotFound => LogError::missing(name.as_str()),
             _ => error.into(),
         })?;
         let len = file.len()?;
         let header = read_header(file.as_ref(), len, &name)?;
         if header.place.seq != seq {
-            return Err(LogError::Misplaced { what: format!("it is file {}", header.place.seq), file: name });
+            return Err(LogError::misplaced(name, format!("it is file {}", header.place.seq)));
         }
         if identity.is_some_and(|identity| identity != header.place.identity) {
-            return Err(LogError::Misplaced { what: "it belongs to another log".to_owned(), file: name });
+            return Err(LogError::misplaced(name, "it belongs to another log"));
         }
         Ok((LogFile::new(header.place, name, file, len), header))
     }
@@ -253,7 +253,7 @@ pub(crate) fn read_header(file: &dyn DiskFile, len: u64, name: &str) -> Result<F
             Err(HeaderError::Short(needed)) if (needed as u64) <= len => want = needed as u64,
             Err(HeaderError::Short(_)) => return Err(Damage("file header is cut off").at(name, 0)),
             Err(HeaderError::Version(found)) => {
-                return Err(LogError::Version { file: name.to_owned(), found, supported: VERSION });
+                return Err(LogError::Version { file: name.to_owned(), found, supported: VERSION, groups: Vec::new() });
             }
             Err(HeaderError::Damage(damage)) => return Err(damage.at(name, 0)),
         }
@@ -271,9 +271,10 @@ fn temporary_name(seq: u64) -> String {
     format!("{seq:016}.tmp")
 }
 
-/// Whether a name is one under which a file was being prepared.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    name.strip_suffix(".tmp").is_some_and(|seq| seq.len() == 16 && seq.bytes().all(|byte| byte.is_ascii_digit()))
+/// The number of the file that was being prepared under a name; `None` for a name that is none of these.
+pub(crate) fn temporary_number(name: &str) -> Option<u64> {
+    let seq = name.strip_suffix(".tmp")?.parse().ok()?;
+    (temporary_name(seq) == name).then_some(seq)
 }
 
 /// The end of a sealed file, ready to be written.

@@ -41,7 +41,7 @@ pub(crate) const REUSED: u32 = 1;
 /// Flag of a file header: the groups that the file before changes are listed.
 const CHANGED: u32 = 2;
 /// No log consists of more files: each of them is open as long as the log is, and no process may have more open.
-const MAX_FILES: u64 = 1 << 20;
+pub(crate) const MAX_FILES: u64 = 1 << 20;
 /// No file header is longer: room for tens of thousands of ranges.
 const FILE_HEADER_MAX: u32 = 1 << 20;
 
@@ -105,7 +105,7 @@ pub(crate) fn file_name(seq: u64) -> String {
 /// The number of a log file by its name; `None` for a name that is none.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
     let seq = name.strip_suffix(".log")?.parse().ok()?;
-    (seq > 0 && file_name(seq) == name).then_some(seq)
+    ((1..=MAX_SEQ).contains(&seq) && file_name(seq) == name).then_some(seq)
 }
 
 /// `at`, or the next multiple of `unit` after it.

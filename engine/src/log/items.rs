@@ -96,6 +96,19 @@ pub(crate) fn decode(meta: &[u8], blocks: u32, body_offset: u64) -> Result<(Vec<
 }
 
 impl Item {
+    /// The group that it is about.
+    pub(crate) fn group(&self) -> Option<GroupId> {
+        match self {
+            Item::Append { group, .. }
+            | Item::Rewrite { group, .. }
+            | Item::Put { group, .. }
+            | Item::Delete { group, .. }
+            | Item::Compact { group, .. }
+            | Item::Remove { group } => Some(*group),
+            Item::Drop { .. } => None,
+        }
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Item::Append { group, first, count } => put_numbers(out, APPEND, &[group.0, *first, *count]),

@@ -50,6 +50,8 @@ mod effects;
 mod engine;
 mod error;
 mod file;
+#[cfg(test)]
+mod forged;
 mod format;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -118,6 +120,9 @@ pub struct RecoveryReport {
     pub truncated_bytes: u64,
     /// The file and offset where they were cut off.
     pub truncated_at: Option<(String, u64)>,
+    /// The commit group that was cut off first, where any was. Nothing vouches for it: whether it was never synced or was, acknowledged, and
+    /// damaged since, nobody can tell.
+    pub uncertain: Option<Uncertain>,
     /// Files read: those that the log consists of.
     pub files: usize,
     /// Those of which the index was read.
@@ -136,6 +141,15 @@ pub struct RecoveryReport {
     pub losses: Vec<Loss>,
     /// When salvaging: groups that may lack something, ascending. A group that is not named here is whole.
     pub lost: Vec<GroupLoss>,
+}
+
+/// A commit group at the end of the log that cannot be read, and of which no header after it says whether it was synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncertain {
+    /// Its position; what stood after it is gone with it.
+    pub lsn: Lsn,
+    /// The groups that it changes, ascending; empty where that cannot be read.
+    pub groups: Vec<GroupId>,
 }
 
 /// The first and last index a group holds; `last + 1 == first` when it holds none.

@@ -54,6 +54,10 @@ pub struct LogOptions {
     /// Files kept for reuse. The last one is a reserve with which purge works on a full disk. Default 2, maximum 1024; 0 keeps
     /// none.
     pub spare_files: usize,
+    /// Whether a log is created where there is none. Who knows that there was one says `false`: then a directory without it is
+    /// [`LogError::NoLog`], and not a log that has forgotten everything. (Without its files but with remains of it, such as spares, it is
+    /// [`LogError::Missing`] in any case.) Default true; salvaging never creates one.
+    pub create: bool,
     /// What opening does about damage. Default [`RecoveryMode::TruncateTail`].
     pub recovery: RecoveryMode,
     /// With [`RecoveryMode::Salvage`]: also shows what stands before a part of the log that is lost and that may have changed it.
@@ -87,6 +91,7 @@ impl Default for LogOptions {
             cache_bytes: 16 << 20,
             purge_threshold: 1 << 30,
             spare_files: 2,
+            create: true,
             recovery: RecoveryMode::default(),
             keep_doubtful: false,
             recovery_threads: std::thread::available_parallelism().map_or(1, usize::from).min(4),

@@ -296,7 +296,7 @@ fn locate(group: &Group, index: u64) -> Result<Span> {
 
 /// The index names a file that is not there, however often it is asked.
 fn lost_file(span: Option<Span>) -> LogError {
-    LogError::Missing { file: file_name(span.map_or(0, |span| span.file)) }
+    LogError::missing(file_name(span.map_or(0, |span| span.file)))
 }
 
 /// The entries of a run from `index` on, out of its block, which was verified: too few of them mean that the index on disk is damaged.

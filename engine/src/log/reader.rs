@@ -1,16 +1,18 @@
 //! Reads commit groups out of a file and verifies them, one at a time and wherever asked. What follows from damage is up to the
 //! caller: [`super::scan`] stops there.
 
+use super::GroupId;
 use super::compress::expand;
+use super::effects::FileEffects;
 use super::error::{Damage, LogError, Result};
 use super::file::LogFile;
 use super::format::{BLOCK_HEADER, BlockHeader, GROUP_HEADER, GroupHeader, UNIT};
-use super::items::{BlockRef, Item, decode};
+use super::items::{BlockRef, Item, decode, replay};
 
 /// How much is read at once.
 pub(crate) const CHUNK: u64 = 256 << 10;
 /// How much at once where reading fails: what a disk loses at least.
-const PIECE: usize = 512;
+const SECTOR: usize = 512;
 
 /// What is read, or what is wrong with the bytes.
 pub(crate) type Verified<T> = std::result::Result<T, Damage>;
@@ -86,25 +88,27 @@ impl<'a> GroupReader<'a> {
             self.bytes.clear();
             self.bytes.resize((upto - offset) as usize, 0);
             self.start = offset;
-            match self.file.read(&mut self.bytes, offset) {
-                Err(error) if self.tolerant => self.read_in_pieces(error),
-                outcome => outcome?,
-            }
-            self.bytes_read += upto - offset;
+            let mut bytes = std::mem::take(&mut self.bytes);
+            self.read(&mut bytes, offset)?;
+            self.bytes = bytes;
         }
         let at = (offset - self.start) as usize;
         Ok(Some(&self.bytes[at..at + count as usize]))
     }
 
-    /// Reads what can be read of the part in memory, after all of it at once failed.
-    fn read_in_pieces(&mut self, error: LogError) {
-        self.failed.get_or_insert((self.start, error));
-        let start = self.start;
-        for (at, piece) in self.bytes.chunks_mut(PIECE).enumerate() {
-            if self.file.read(piece, start + (at * PIECE) as u64).is_err() {
+    /// Reads from the file; where parts that cannot be read are zeros, what can be read of it in pieces after all of it at once failed.
+    fn read(&mut self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        self.bytes_read += bytes.len() as u64;
+        match self.file.read(bytes, offset) {
+            Err(error) if self.tolerant => self.failed.get_or_insert((offset, error)),
+            outcome => return outcome,
+        };
+        for (at, piece) in bytes.chunks_mut(SECTOR).enumerate() {
+            if self.file.read(piece, offset + (at * SECTOR) as u64).is_err() {
                 piece.fill(0);
             }
         }
+        Ok(())
     }
 
     /// Header and meta of the group at `offset`.
@@ -124,14 +128,14 @@ impl<'a> GroupReader<'a> {
         Ok(verified.map(|checksum| Head { offset, header, checksum, meta: meta.to_vec() }))
     }
 
-    /// Verifies every block of a group; the first that is damaged decides.
-    pub(crate) fn verify_blocks(&mut self, group: &CommitGroup) -> Result<Verified<()>> {
+    /// Verifies every block of a group; the first that is damaged, if any.
+    pub(crate) fn damaged_block<'g>(&mut self, group: &'g CommitGroup) -> Result<Option<(&'g BlockRef, Damage)>> {
         for block in &group.blocks {
             if let Err(damage) = self.verify_block(block)? {
-                return Ok(Err(damage));
+                return Ok(Some((block, damage)));
             }
         }
-        Ok(Ok(()))
+        Ok(None)
     }
 
     /// Verifies one block of a group.
@@ -149,55 +153,106 @@ impl<'a> GroupReader<'a> {
         }))
     }
 
-    /// Looks at everything from `from` on, where no group can be read.
+    /// Looks at everything from `from` on, where no group can be read. `after` is the position of the group before, where only groups
+    /// that may follow it there are of interest.
     ///
     /// In a reused file most of it is the content of an earlier file, which is never taken for a group of this one. What could be
     /// is a group of this file that was written before a crash and not reached by the scan: it must not be there any more
     /// when the log has grown up to it.
-    pub(crate) fn rest(&mut self, from: u64, reused: bool) -> Result<Rest> {
+    ///
+    /// Content is what clients wrote, and may look like the header of a group on purpose. So nothing is read for a header that cannot
+    /// be one ([`is_plausible`]), and all that is read to verify headers is [`WORK`] times the file: the groups of a file do not
+    /// overlap, so it is enough for all there can be. The shortest metas come first, so that long ones, of which a few use it up, keep
+    /// no group from being found that is not as long.
+    pub(crate) fn rest(&mut self, from: u64, reused: bool, after: Option<u64>) -> Result<Rest> {
         let mut rest = Rest { garbage_end: from, heads: Vec::new() };
+        let mut candidates: Vec<(u32, u64)> = Vec::new();
+        let (place, len) = (self.file.place, self.len);
         let mut offset = from;
-        while offset < self.len {
-            let count = (self.len - offset).min(CHUNK);
-            let Some(bytes) = self.get(offset, count)? else { break };
-            let Some(last) = bytes.iter().rposition(|byte| *byte != 0) else {
-                offset += count;
-                continue;
-            };
-            let starts = bytes.chunks(UNIT as usize).enumerate().filter(|(_, unit)| GroupHeader::starts(unit));
-            let candidates: Vec<u64> = starts.map(|(at, _)| offset + at as u64 * UNIT).collect();
-            if !reused {
-                rest.garbage_end = offset + last as u64 + 1;
-            }
-            for candidate in candidates {
-                if let Ok(Head { header, .. }) = self.head(candidate)? {
-                    let GroupHeader { lsn, synced, chain, .. } = header;
-                    rest.heads.push(HeadRef { offset: candidate, lsn, synced, chain });
+        while offset < len {
+            // A header that begins in this step may end in the next.
+            let bytes = self.get(offset, (len - offset).min(CHUNK + GROUP_HEADER as u64))?.unwrap_or_default();
+            if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+                let units = (offset..offset + CHUNK).step_by(UNIT as usize);
+                for (at, _) in units.zip(bytes.chunks(UNIT as usize)).filter(|(_, unit)| GroupHeader::starts(unit)) {
+                    let head =
+                        bytes.get((at - offset) as usize..).and_then(|bytes| bytes.first_chunk::<GROUP_HEADER>());
+                    let header = head.and_then(|head| GroupHeader::decode(head, place).ok());
+                    let Some(header) = header.filter(|header| is_plausible(header, at, len)) else { continue };
+                    if after.is_none_or(|after| may_follow(header.lsn, after, at - from)) {
+                        candidates.push((header.meta_stored, at));
+                        if reused {
+                            rest.garbage_end = rest.garbage_end.max((at + header.total()).min(len));
+                        }
+                    }
                 }
-                if reused {
-                    rest.garbage_end = rest.garbage_end.max(self.claimed_end(candidate)?);
+                if !reused {
+                    rest.garbage_end = rest.garbage_end.max(offset + last as u64 + 1);
                 }
             }
-            offset += count;
+            offset += CHUNK;
         }
+        candidates.sort_unstable();
+        let mut work = WORK * (len - from.min(len));
+        for (meta, at) in candidates {
+            let cost = GROUP_HEADER as u64 + u64::from(meta);
+            let Some(left) = work.checked_sub(cost) else { break };
+            work = left;
+            rest.heads.extend(self.head_ref(at)?);
+        }
+        rest.heads.sort_unstable_by_key(|head| head.offset);
         Ok(rest)
     }
 
-    /// Where the group of this file that seems to begin at `offset` would end; 0 if it is none of this file.
-    fn claimed_end(&mut self, offset: u64) -> Result<u64> {
+    /// What the header at `offset` says, if header and meta pass their checksum. Reads these and nothing around them.
+    fn head_ref(&mut self, offset: u64) -> Result<Option<HeadRef>> {
+        let place = self.file.place;
+        let mut head = [0; GROUP_HEADER];
+        self.read(&mut head, offset)?;
+        let Ok(header) = GroupHeader::decode(&head, place) else { return Ok(None) };
+        let mut meta = vec![0; header.meta_stored as usize];
+        self.read(&mut meta, offset + GROUP_HEADER as u64 + u64::from(header.body))?;
+        let GroupHeader { lsn, synced, chain, .. } = header;
+        Ok(GroupHeader::verify(&head, place, offset, &meta).ok().map(|_| HeadRef { offset, lsn, synced, chain }))
+    }
+
+    /// Whether the group that follows the one with this position and checksum seems to begin at `offset`. Nothing of it is verified; but
+    /// nobody who writes content knows the checksum.
+    pub(crate) fn seems_to_continue(&mut self, offset: u64, lsn: u64, chain: u32) -> Result<bool> {
         let (place, len) = (self.file.place, self.len);
         let head = self.get(offset, GROUP_HEADER as u64)?.and_then(|bytes| bytes.first_chunk::<GROUP_HEADER>());
         let header = head.and_then(|head| GroupHeader::decode(head, place).ok());
-        Ok(header.map_or(0, |header| offset.saturating_add(header.total()).min(len)))
+        Ok(header.is_some_and(|header| is_plausible(&header, offset, len) && continues(&header, lsn, chain)))
     }
+}
+
+/// So many times the bytes that it looks at [`GroupReader::rest`] reads at most to verify what looks like a header.
+const WORK: u64 = 4;
+
+/// Whether a group of a file of `len` bytes may begin at `offset` with this header, as far as it tells by itself.
+fn is_plausible(header: &GroupHeader, offset: u64, len: u64) -> bool {
+    let content = GROUP_HEADER as u64 + u64::from(header.body) + u64::from(header.meta_stored);
+    // The padding of the last group may be missing.
+    let fits = offset.checked_add(content).is_some_and(|end| end <= len);
+    let blocks = u64::from(header.blocks) * BLOCK_HEADER as u64 <= u64::from(header.body);
+    fits && blocks && header.synced < header.lsn && header.total().is_multiple_of(UNIT)
+}
+
+/// Whether a group at this position may stand `bytes` behind the one at position `after`: what is between has a header each.
+fn may_follow(lsn: u64, after: u64, bytes: u64) -> bool {
+    let between = lsn.checked_sub(after).and_then(|steps| steps.checked_sub(1));
+    between.is_some_and(|between| between <= bytes / GROUP_HEADER as u64)
+}
+
+/// Whether a header is that of the group after the one with this position and checksum.
+fn continues(header: &GroupHeader, lsn: u64, chain: u32) -> bool {
+    lsn.checked_add(1) == Some(header.lsn) && header.chain == chain && header.synced < header.lsn
 }
 
 impl Head {
     /// Whether the group follows the one with this position and checksum.
     pub(crate) fn continues(&self, lsn: u64, chain: u32) -> bool {
-        lsn.checked_add(1) == Some(self.header.lsn)
-            && self.header.chain == chain
-            && self.header.synced < self.header.lsn
+        continues(&self.header, lsn, chain)
     }
 
     /// Decodes the meta.
@@ -220,5 +275,22 @@ impl CommitGroup {
     /// Where the next group may begin.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.header.total()
+    }
+
+    /// The groups that it changes, ascending.
+    pub(crate) fn groups(&self) -> Vec<GroupId> {
+        let mut groups: Vec<GroupId> = self.items.iter().filter_map(Item::group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    /// The groups with entries in one of its blocks, ascending.
+    pub(crate) fn groups_in(&self, block: &BlockRef) -> Vec<GroupId> {
+        // Places are compared within this file alone: its number does not matter.
+        let mut effects = FileEffects::default();
+        // Where items and blocks do not fit together, that is told by who replays them.
+        let _ = replay(&self.items, &self.blocks, 0, &mut effects);
+        effects.groups_in(block.offset, block.offset + 1)
     }
 }

@@ -3,14 +3,15 @@
 //! The scan ends where no valid group stands. Whether that is a torn tail or damage is decided by what else the file says: a
 //! group further on that passes its checksum and knows this position to be synced proves damage; otherwise what is left
 //! was never acknowledged as synced, as far as anyone can tell, and may be cut. (Of the very last group nobody
-//! can tell: no later one vouches for it. The report names what was cut.)
+//! can tell: no later one vouches for it. The report names what was cut, and calls it uncertain.)
 
 use super::effects::FileEffects;
 use super::error::{Damage, Result};
 use super::file::LogFile;
 use super::format::{FileHeader, REUSED};
 use super::items::replay;
-use super::reader::{CommitGroup, GroupReader, Verified};
+use super::reader::{CommitGroup, GroupReader};
+use super::{GroupId, Lsn, Uncertain};
 
 /// What a file holds.
 pub(crate) struct Scan {
@@ -30,8 +31,34 @@ pub(crate) struct Scan {
     /// Where what cannot be read as groups ends; equal to `end` where only zeros follow, or, in a reused file, nothing that
     /// could be taken for a group of this file.
     pub(crate) garbage_end: u64,
+    /// Groups that what cannot be read changes, as far as it tells.
+    pub(crate) torn_groups: Vec<GroupId>,
+    /// Whether anything shows that the file was written to. (Content of an earlier file in reused space does not.)
+    pub(crate) in_use: bool,
     /// Bytes read.
     pub(crate) bytes_read: u64,
+}
+
+impl Scan {
+    /// The group that would come next, if what stands there is one.
+    pub(crate) fn uncertain(&self) -> Uncertain {
+        Uncertain { lsn: Lsn(self.last_lsn.saturating_add(1)), groups: self.torn_groups.clone() }
+    }
+}
+
+/// Why a scan ends.
+struct Stop {
+    damage: Damage,
+    /// The groups that the damage concerns, where the group that cannot be read tells.
+    concerned: Vec<GroupId>,
+    /// The groups that this one changes, where it tells.
+    changed: Vec<GroupId>,
+}
+
+impl From<Damage> for Stop {
+    fn from(damage: Damage) -> Stop {
+        Stop { damage, concerned: Vec::new(), changed: Vec::new() }
+    }
 }
 
 /// Scans `file`. `Corrupt` where damage is proven.
@@ -48,6 +75,8 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         groups: 0,
         stopped_cleanly: false,
         garbage_end: start,
+        torn_groups: Vec::new(),
+        in_use: false,
         bytes_read: 0,
     };
     let mut reader = GroupReader::new(file);
@@ -56,7 +85,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     let stopped_by = loop {
         let group = match next_group(&mut reader, &scan)? {
             Ok(group) => group,
-            Err(damage) => break damage,
+            Err(stop) => break stop,
         };
         if let Err(damage) = replay(&group.items, &group.blocks, file.place.seq, &mut scan.effects) {
             return Err(damage.at(&file.name, scan.end));
@@ -71,26 +100,37 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     };
     let unvouched = starts.iter().find(|(lsn, _)| *lsn > scan.vouched);
     scan.unvouched_from = unvouched.map_or(scan.end, |(_, offset)| *offset);
-    let rest = reader.rest(scan.end, header.flags & REUSED != 0)?;
+    let reused = header.flags & REUSED != 0;
+    let rest = reader.rest(scan.end, reused, Some(scan.last_lsn))?;
     let expected = scan.last_lsn.saturating_add(1);
     if rest.heads.iter().any(|head| head.lsn >= expected && head.synced >= expected) {
-        return Err(stopped_by.at(&file.name, scan.end));
+        return Err(stopped_by.damage.at(&file.name, scan.end).concerning(|| stopped_by.concerned));
     }
     scan.garbage_end = rest.garbage_end;
+    scan.torn_groups = stopped_by.changed;
+    scan.in_use = scan.groups > 0
+        || !rest.heads.is_empty()
+        || match reused {
+            true => reader.seems_to_continue(scan.end, scan.last_lsn, scan.chain)?,
+            false => rest.garbage_end > scan.end,
+        };
     scan.bytes_read = reader.bytes_read;
     Ok(scan)
 }
 
 /// The group that continues the chain, with everything in it verified.
-fn next_group(reader: &mut GroupReader<'_>, scan: &Scan) -> Result<Verified<CommitGroup>> {
+fn next_group(reader: &mut GroupReader<'_>, scan: &Scan) -> Result<std::result::Result<CommitGroup, Stop>> {
     let head = match reader.head(scan.end)? {
         Ok(head) if head.continues(scan.last_lsn, scan.chain) => head,
-        Ok(_) => return Ok(Err(Damage("commit group does not continue the chain"))),
-        Err(damage) => return Ok(Err(damage)),
+        Ok(_) => return Ok(Err(Damage("commit group does not continue the chain").into())),
+        Err(damage) => return Ok(Err(damage.into())),
     };
     let group = match head.open() {
         Ok(group) => group,
-        Err(damage) => return Ok(Err(damage)),
+        Err(damage) => return Ok(Err(damage.into())),
     };
-    Ok(reader.verify_blocks(&group)?.map(|()| group))
+    let damaged = reader.damaged_block(&group)?;
+    let stop =
+        damaged.map(|(block, damage)| Stop { damage, concerned: group.groups_in(block), changed: group.groups() });
+    Ok(stop.map_or(Ok(group), Err))
 }

@@ -16,6 +16,9 @@ use super::error::Result;
 use super::file::LogFile;
 use super::read::Shared;
 
+/// No spare has this number or a higher one: there is always a next one. Files named so are not ours.
+const SPARE_END: u64 = 1 << 63;
+
 /// The name of spare number `number`.
 pub(crate) fn spare_name(number: u64) -> String {
     format!("{number:016}.spare")
@@ -24,7 +27,7 @@ pub(crate) fn spare_name(number: u64) -> String {
 /// The number of a spare by its name; `None` for a name that is none.
 pub(crate) fn parse_spare_name(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".spare")?.parse().ok()?;
-    (spare_name(number) == name).then_some(number)
+    (number < SPARE_END && spare_name(number) == name).then_some(number)
 }
 
 impl Shared {

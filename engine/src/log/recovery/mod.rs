@@ -8,6 +8,7 @@
 //! Recovery changes nothing before it has read and believed everything ([`mod@settle`]), needs no space, and when it is cut off by a
 //! crash the next one comes to the same end.
 
+mod create;
 mod newest;
 mod sealed;
 mod settle;
@@ -20,13 +21,14 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 
+use self::create::create;
 use self::newest::{Newest, find_newest, older_files};
 use self::settle::{settle, spares};
 use self::threads::over;
 use super::active::Active;
 use super::error::{LogError, Result};
 use super::file::{FileTable, LogFile};
-use super::format::{FileHeader, Identity, Place, parse_file_name};
+use super::format::{file_name, parse_file_name};
 use super::index::{Index, SHARDS, ShardSurvey};
 use super::options::RecoveryMode;
 use super::salvage::{Doubts, salvage};
@@ -59,7 +61,7 @@ fn changed_in(disk: &dyn Disk, seq: u64) -> Option<Vec<GroupId>> {
     after.changed.filter(|_| after.prev_seq == seq)
 }
 
-/// Opens the log on `disk` as the options say, creating it where there is none (but not to salvage it).
+/// Opens the log on `disk` as the options say; where there is none it is created, unless it is to be salvaged or must be there.
 fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     if options.recovery == RecoveryMode::Salvage {
         return salvage(disk, options);
@@ -67,7 +69,7 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let names = disk.list()?;
     let there: BTreeSet<u64> = names.iter().filter_map(|name| parse_file_name(name)).collect();
     let Some(last) = there.last() else {
-        return create(disk, options);
+        return create(disk, &names, options);
     };
     let newest = find_newest(disk, *last)?;
     let identity = newest.header.place.identity;
@@ -75,7 +77,7 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let index = Index::new();
     let opened = sealed::open(disk, &older.files, identity, options.recovery_threads);
     let bytes_read = sealed::apply(&index, &opened.files, options, sealed::WINDOW)? + newest.bytes_read;
-    let missing = || older.missing.map(|seq| LogError::Missing { file: super::format::file_name(seq) });
+    let missing = || older.missing.map(|seq| LogError::missing(file_name(seq)));
     if let Some(error) = opened.failed.or_else(missing) {
         return Err(error);
     }
@@ -92,7 +94,7 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     }
     if options.recovery == RecoveryMode::Strict && newest.scan.garbage_end > end {
         let (file, bytes) = (newest.file.name.clone(), newest.scan.garbage_end - end);
-        return Err(LogError::TornTail { file, offset: end, bytes });
+        return Err(LogError::TornTail { file, offset: end, bytes, groups: newest.scan.torn_groups });
     }
     let mut report = RecoveryReport {
         files: older.files.len() + 1,
@@ -121,39 +123,6 @@ pub(super) fn survey_index(index: &Index, threads: usize) -> ShardSurvey {
         entries: sum.entries + shard.entries,
         gap: [sum.gap, shard.gap].into_iter().flatten().min(),
     })
-}
-
-/// A log of one empty file.
-fn create(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
-    #[expect(clippy::disallowed_methods, reason = "the identity of a new log is drawn once, here at the edge")]
-    let identity = options.identity.unwrap_or_else(rand::random);
-    let place = Place { identity: Identity(identity), seq: 1 };
-    let mut header = FileHeader {
-        place,
-        prev_seq: 0,
-        first_lsn: 1,
-        chain: 0,
-        data_offset: 0,
-        flags: 0,
-        live: Vec::new(),
-        changed: None,
-    };
-    let file = Arc::new(LogFile::create(disk, &mut header)?);
-    let files = FileTable::default();
-    files.insert(file.clone());
-    let active = Active {
-        offset: file.len(),
-        file,
-        touched: Touched::default(),
-        used: false,
-        small_syncs: true,
-        lsn: 0,
-        chain: 0,
-        vouched: 0,
-        older: BTreeSet::new(),
-    };
-    let report = RecoveryReport { files: 1, ..RecoveryReport::default() };
-    Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
 }
 
 fn activate(newest: Newest, older: BTreeSet<u64>) -> Active {

@@ -36,7 +36,7 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
     let (file, header) = LogFile::load(disk, last, None)?;
     if file.footer()?.is_some() {
         // A file is sealed only after its successor is durable.
-        return Err(LogError::Missing { file: file_name(last.saturating_add(1)) });
+        return Err(LogError::missing(file_name(last.saturating_add(1))));
     }
     let found = scan(&file, &header)?;
     let bytes_read = u64::from(header.data_offset) + FOOTER as u64 + found.bytes_read;
@@ -50,13 +50,12 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
         Some(footer) => before.stored_index(&footer)?.map(|_| footer),
         None => None,
     };
-    let fresh = found.groups == 0;
     match seal {
         Some(footer) => {
-            let fresh_seal = fresh.then_some((before, footer));
+            let fresh_seal = (found.groups == 0).then_some((before, footer));
             Ok(Newest { file, header, scan: found, unused: None, fresh_seal, bytes_read })
         }
-        None if fresh && found.garbage_end == found.end => {
+        None if !found.in_use => {
             let mut scan = scan(&before, &before_header)?;
             // The later file was created when every group of this one was synced, and says which is the last: no tail can be
             // torn, so a group that is not there is damaged.

@@ -98,7 +98,7 @@ pub(super) fn check_chain(file: &LogFile, header: &FileHeader, before: Option<&S
     let later = footer.last_lsn < header.first_lsn;
     if (header.prev_seq == before.file.place.seq && !continues) || !later {
         let what = format!("it does not continue {}", before.file.name);
-        return Err(LogError::Misplaced { file: file.name.clone(), what });
+        return Err(LogError::misplaced(&file.name, what));
     }
     Ok(())
 }

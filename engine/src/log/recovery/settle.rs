@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::disk::Disk;
 
 use super::super::error::Result;
-use super::super::file::{LogFile, is_temporary};
+use super::super::file::{LogFile, temporary_number};
 use super::super::format::parse_file_name;
 use super::super::spare::parse_spare_name;
 use super::super::{LogOptions, RecoveryReport};
@@ -25,6 +25,7 @@ pub(super) fn settle(
     if scan.garbage_end > scan.end {
         report.truncated_bytes = scan.garbage_end - scan.end;
         report.truncated_at = Some((file.name.clone(), scan.end));
+        report.uncertain = Some(scan.uncertain());
         overwrite(file, scan.end, scan.garbage_end, |bytes, _| {
             bytes.fill(0);
             Ok(())
@@ -41,7 +42,7 @@ pub(super) fn settle(
     let is_ours = |seq: u64| seq == newest.file.place.seq || older.contains(&seq);
     let surplus = |name: &&String| {
         newest.unused.as_ref() == Some(*name)
-            || is_temporary(name)
+            || temporary_number(name).is_some()
             || parse_file_name(name).is_some_and(|seq| seq < newest.file.place.seq && !is_ours(seq))
     };
     for name in names.iter().filter(surplus) {

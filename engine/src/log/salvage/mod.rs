@@ -34,7 +34,7 @@ use super::file::{FileTable, LogFile};
 use super::index::Index;
 use super::recovery::{Recovered, survey_index};
 use super::touched::Touched;
-use super::{GroupId, LogOptions, RecoveryReport};
+use super::{GroupId, LogOptions, Lsn, RecoveryReport, Uncertain};
 
 /// Opens what is left of the log on `disk`.
 pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
@@ -53,7 +53,11 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     }
     let newest = found().next_back().ok_or(LogError::NoLog)?.file.clone();
     let held = survey_index(&index, options.recovery_threads);
+    // Nothing of the tail is read, so nothing tells which groups it concerns.
+    let uncertain = |lsn| Uncertain { lsn: Lsn(lsn), groups: Vec::new() };
+    let next = certain.at.map(|at| at.lsn.saturating_add(1)).filter(|_| certain.tail.is_some());
     let report = RecoveryReport {
+        uncertain: next.map(uncertain),
         truncated_bytes: certain.tail.as_ref().map_or(0, |(_, _, bytes)| *bytes),
         truncated_at: certain.tail.map(|(file, offset, _)| (file, offset)),
         files: files.lengths().len(),

@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskFile};
 use super::super::GroupId;
 use super::super::error::{LogError, Result};
 use super::super::file::{LogFile, read_header};
-use super::super::format::{FileHeader, Footer, Identity, Place, REUSED, file_name, parse_file_name};
+use super::super::format::{FileHeader, Footer, Identity, MAX_FILES, Place, REUSED, file_name, parse_file_name};
 use super::super::items::Item;
 use super::super::reader::GroupReader;
 use super::walk::{Known, Position, Step, Walk};
@@ -77,7 +77,7 @@ impl Survey {
         let seqs = consists_of(&there);
         let files: Vec<Surveyed> = seqs.into_iter().map(|seq| Surveyed { seq, found: there.remove(&seq) }).collect();
         let missing = files.iter().filter(|file| file.found.is_none());
-        let missing = missing.map(|file| LogError::Missing { file: file_name(file.seq) });
+        let missing = missing.map(|file| LogError::missing(file_name(file.seq)));
         // One that is there and cannot be opened was told of already.
         let known: BTreeSet<String> = problems.iter().filter_map(|error| error.file().map(str::to_owned)).collect();
         problems.extend(missing.filter(|error| error.file().is_none_or(|file| !known.contains(file))));
@@ -170,7 +170,8 @@ fn confirmed_identity(inspected: &Inspected) -> Option<Identity> {
 /// Whether something in a file passes its checksum.
 fn says_anything(file: &LogFile) -> bool {
     let mut reader = GroupReader::tolerant(file);
-    file.footer().is_ok_and(|footer| footer.is_some()) || reader.rest(0, true).is_ok_and(|rest| !rest.heads.is_empty())
+    file.footer().is_ok_and(|footer| footer.is_some())
+        || reader.rest(0, true, None).is_ok_and(|rest| !rest.heads.is_empty())
 }
 
 /// Gives each number the file that is it.
@@ -190,7 +191,7 @@ fn assign(
     let mut ranked: Vec<(u8, Inspected)> = inspected.into_iter().map(|file| (rank(&file), file)).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     for (rank, Inspected { name, seq, file, len, header }) in ranked {
-        let misplaced = |what: String| LogError::Misplaced { file: name.clone(), what };
+        let misplaced = |what: String| LogError::misplaced(name.as_str(), what);
         let (place, header) = match header {
             Ok(header) if header.place.identity != identity => {
                 problems.push(misplaced("it belongs to another log".to_owned()));
@@ -233,8 +234,8 @@ fn consists_of(there: &BTreeMap<u64, Found>) -> BTreeSet<u64> {
     let mut last = header.place.seq;
     seqs.insert(last);
     // Later files have no readable header: they are in use if something else in them can be read, and so are those between. Behind
-    // a sealed file there is another one, whether it can be read or not.
-    let mut later = there.range(last.saturating_add(1)..).rev();
+    // a sealed file there is another one, whether it can be read or not. But a log has so many files at most, whatever a name says.
+    let mut later = there.range(last.saturating_add(1)..=last.saturating_add(MAX_FILES)).rev();
     if let Some((newest, _)) = later.find(|(_, found)| says_anything(&found.file)) {
         seqs.extend(last..=*newest);
         last = *newest;

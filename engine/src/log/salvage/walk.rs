@@ -112,7 +112,7 @@ impl<'a> Walk<'a> {
             Ok(group) => group,
             Err(damage) => return Ok(Err(damage)),
         };
-        if let Err(damage) = self.reader.verify_blocks(&group)?
+        if let Some((_, damage)) = self.reader.damaged_block(&group)?
             && !self.is_proven(group.header.lsn)?
         {
             return Ok(Err(damage));
@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
     /// All groups after the first damage: looked for once.
     fn heads(&mut self) -> Result<&[HeadRef]> {
         if self.heads.is_none() {
-            let rest = self.reader.rest(self.offset, self.known.reused)?;
+            let rest = self.reader.rest(self.offset, self.known.reused, None)?;
             self.garbage_end = rest.garbage_end;
             self.heads = Some(rest.heads);
         }

@@ -193,7 +193,7 @@ impl Checker<'_> {
             let broken = match step {
                 Step::Gap(gap) => {
                     let concerned = match index {
-                        Some(index) => standing_in(index, gap.from, gap.to),
+                        Some(index) => index.groups_in(gap.from, gap.to),
                         None => survey.changed_in(at).unwrap_or_default(),
                     };
                     Some((gap.from, gap.damage, concerned))
@@ -224,7 +224,7 @@ impl Checker<'_> {
                 damaged => damaged,
             };
             if let Err(damage) = sound {
-                self.find(found, block.offset, damage.0, standing_at(group, block, found.file.place.seq));
+                self.find(found, block.offset, damage.0, group.groups_in(block));
             }
             self.zeros(found, reader, stored_end, block.offset + block.total(), "padding of a block")?;
         }
@@ -324,18 +324,4 @@ fn expand(reader: &mut GroupReader<'_>, block: &BlockRef) -> Result<std::result:
     let place = reader.file.place;
     let bytes = reader.get(block.offset, block.total())?.unwrap_or_default();
     Ok(Block::decode(bytes, place, block.offset).map(drop))
-}
-
-/// The groups with entries in `from` to before `to` of a file.
-fn standing_in(effects: &FileEffects, from: u64, to: u64) -> Vec<GroupId> {
-    let stands = |span: &Span| (from..to).contains(&span.offset);
-    effects.groups().filter(|(_, group)| group.spans().any(|span| stands(&span))).map(|(group, _)| group).collect()
-}
-
-/// The groups with entries in a block.
-fn standing_at(group: &CommitGroup, block: &BlockRef, file: u64) -> Vec<GroupId> {
-    let mut effects = FileEffects::default();
-    // What does not fit together is a finding of its own.
-    let _ = replay(&group.items, &group.blocks, file, &mut effects);
-    standing_in(&effects, block.offset, block.offset + 1)
 }

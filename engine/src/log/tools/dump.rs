@@ -196,7 +196,7 @@ impl Dump<'_> {
     }
 
     fn group(&mut self, found: &Found, group: &CommitGroup) -> Result<()> {
-        let is_wanted = |item: &Item| self.options.group.is_none_or(|wanted| group_of(item) == Some(wanted));
+        let is_wanted = |item: &Item| self.options.group.is_none_or(|wanted| item.group() == Some(wanted));
         if self.options.group.is_some() && !group.items.iter().any(is_wanted) {
             return Ok(());
         }
@@ -211,7 +211,7 @@ impl Dump<'_> {
         }))?;
         let mut entries = Entries { found, group, block: 0, decoded: None, ordinal: 0 };
         for item in &group.items {
-            let is_shown = self.options.group.is_none_or(|wanted| group_of(item) == Some(wanted));
+            let is_shown = self.options.group.is_none_or(|wanted| item.group() == Some(wanted));
             if is_shown {
                 (self.show)(&Record::Change(change(item)))?;
             }
@@ -220,7 +220,12 @@ impl Dump<'_> {
                 continue;
             };
             // Entries stand in the order of the items: those of others are passed over.
-            for index in (*first..).take(usize::try_from(*count).unwrap_or(usize::MAX)) {
+            // There may be fewer than it says, where that is damaged.
+            let named = (0..*count).map_while(|at| first.checked_add(at));
+            for index in named {
+                if entries.are_used_up() {
+                    break;
+                }
                 let Some(prefix) = self.options.entries.filter(|_| is_shown) else {
                     entries.pass();
                     continue;
@@ -256,6 +261,11 @@ impl Entries<'_> {
         entry
     }
 
+    /// Whether there are no more.
+    fn are_used_up(&self) -> bool {
+        self.block >= self.group.blocks.len()
+    }
+
     /// Goes on to the next entry.
     fn pass(&mut self) {
         let Some(place) = self.group.blocks.get(self.block) else { return };
@@ -263,19 +273,6 @@ impl Entries<'_> {
         if self.ordinal >= u32::from(place.entries) {
             (self.block, self.decoded, self.ordinal) = (self.block + 1, None, 0);
         }
-    }
-}
-
-/// The group that an item is about.
-fn group_of(item: &Item) -> Option<GroupId> {
-    match item {
-        Item::Append { group, .. }
-        | Item::Rewrite { group, .. }
-        | Item::Put { group, .. }
-        | Item::Delete { group, .. }
-        | Item::Compact { group, .. }
-        | Item::Remove { group } => Some(*group),
-        Item::Drop { .. } => None,
     }
 }
 

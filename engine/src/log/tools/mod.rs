@@ -56,14 +56,13 @@ impl Finding {
     /// What an error says of `file`.
     fn of(error: &LogError, file: &str) -> Finding {
         let name = error.file().unwrap_or(file);
-        match error {
-            LogError::Corrupt { offset, what, groups, .. } => Finding::new(name, *offset, what, groups.clone()),
-            LogError::Missing { .. } => Finding::new(name, 0, "file is missing", Vec::new()),
-            LogError::Misplaced { what, .. } => {
-                Finding::new(name, 0, format!("file is not what its name says: {what}"), Vec::new())
-            }
-            other => Finding::new(name, 0, other.to_string(), Vec::new()),
-        }
+        let (offset, what) = match error {
+            LogError::Corrupt { offset, what, .. } => (*offset, what.clone()),
+            LogError::Missing { .. } => (0, "file is missing".to_owned()),
+            LogError::Misplaced { what, .. } => (0, format!("file is not what its name says: {what}")),
+            other => (0, other.to_string()),
+        };
+        Finding::new(name, offset, what, error.groups().to_vec())
     }
 }
 

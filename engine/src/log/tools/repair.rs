@@ -194,7 +194,7 @@ impl Source<'_> {
             found.map(|found| found.file.read_block(span.offset, span.bytes, || {})).transpose()
         };
         let block = self.cache.get_or_read((span.file, span.offset), read)?;
-        block.ok_or_else(|| LogError::Missing { file: file_name(span.file) })
+        block.ok_or_else(|| LogError::missing(file_name(span.file)))
     }
 }
 
