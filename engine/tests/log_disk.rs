@@ -6,7 +6,7 @@
 mod log_model;
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,8 +32,10 @@ fn conforms(disk: &dyn Disk) {
     assert_eq!(&three, b"llo");
     assert_eq!(file.read_at(&mut three, 6).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     file.set_len(4).unwrap();
-    file.prefill(6).unwrap();
+    file.prefill(5).unwrap();
     file.prefill(2).unwrap();
+    file.reserve(6).unwrap();
+    file.reserve(2).unwrap();
     assert_eq!(read(file.as_ref()), b"\0\0\0h\0\0");
     file.sync().unwrap();
     disk.create("b").unwrap().write_at(b"b", 0).unwrap();
@@ -99,6 +101,73 @@ fn the_real_disk_conforms() {
         Some(disk)
     };
     copies_conform(disk.as_ref(), &dir.path().join("made/for/that"), &look);
+}
+
+/// Pieces of all lengths, more than the kernel takes at once, some of them empty; and what they are one after another.
+fn many_pieces() -> (Vec<Vec<u8>>, Vec<u8>) {
+    let pieces: Vec<Vec<u8>> = (0..2500usize).map(|at| vec![(at % 251) as u8 + 1; at % 37]).collect();
+    let whole = pieces.concat();
+    (pieces, whole)
+}
+
+fn write_pieces(file: &dyn DiskFile, pieces: &[Vec<u8>], offset: u64) -> std::io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    file.write_vectored_at(&mut slices, offset)
+}
+
+#[test]
+fn more_pieces_than_the_kernel_takes_are_written_in_their_order() {
+    let (pieces, whole) = many_pieces();
+    let dir = tempfile::tempdir().unwrap();
+    let real = RealDisk::open(dir.path()).unwrap();
+    for disk in [real.as_ref() as &dyn Disk, SimDisk::new().as_ref()] {
+        let file = disk.create("f").unwrap();
+        write_pieces(file.as_ref(), &pieces, 5).unwrap();
+        let content = read(file.as_ref());
+        assert_eq!((&content[..5], &content[5..]), (&[0; 5][..], &whole[..]));
+        write_pieces(file.as_ref(), &[], 0).unwrap();
+        write_pieces(file.as_ref(), &[vec![], vec![]], 0).unwrap();
+    }
+}
+
+/// The directory that a second process of this test works in.
+const LIMITED: &str = "CORTADO_LIMITED_DIR";
+/// How long a file may become there, in blocks of 512 bytes.
+const LIMIT_BLOCKS: usize = 20;
+
+/// The kernel takes part of a write and refuses the rest: what it took is what was to be written, and the error is told. Done in a second
+/// process, whose files must not become long.
+#[test]
+fn a_write_that_is_cut_short_is_told_and_leaves_what_fitted() {
+    let (pieces, whole) = many_pieces();
+    if let Some(dir) = std::env::var_os(LIMITED) {
+        let disk = RealDisk::open(dir).unwrap();
+        let refused = |outcome: std::io::Result<()>| assert_eq!(outcome.unwrap_err().kind(), ErrorKind::FileTooLarge);
+        refused(write_pieces(disk.create("pieces").unwrap().as_ref(), &pieces, 7));
+        refused(disk.create("whole").unwrap().write_at(&whole, 7));
+        refused(disk.create("zeros").unwrap().prefill(1 << 20));
+        refused(disk.create("reserved").unwrap().reserve(1 << 20));
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let this = std::env::current_exe().unwrap();
+    let script = format!("trap '' XFSZ; ulimit -f {LIMIT_BLOCKS}; exec \"$0\" --exact \"$1\"");
+    let test = "a_write_that_is_cut_short_is_told_and_leaves_what_fitted";
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .arg(this)
+        .arg(test)
+        .env(LIMITED, dir.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let limit = LIMIT_BLOCKS * 512;
+    assert!(whole.len() > 2 * limit);
+    for name in ["pieces", "whole"] {
+        let content = std::fs::read(dir.path().join(name)).unwrap();
+        assert_eq!((content.len(), &content[..7], &content[7..]), (limit, &[0; 7][..], &whole[..limit - 7]), "{name}");
+    }
+    assert_eq!(std::fs::read(dir.path().join("zeros")).unwrap(), vec![0; limit], "a step that fails is half done");
 }
 
 #[test]
@@ -350,6 +419,38 @@ fn what_fails_may_be_done_all_the_same() {
     }));
 }
 
+/// Space is taken piece by piece: what fails, or finds no more of it, leaves part of it taken.
+#[test]
+fn space_may_be_taken_in_part() {
+    type Take = fn(&dyn DiskFile) -> std::io::Result<()>;
+    let takes: [Take; 2] = [|file| file.prefill(1100), |file| file.reserve(1100)];
+    for take in takes {
+        for (left, len) in [(Left::Nothing, 100), (Left::Half, 600), (Left::All, 1100)] {
+            let disk = SimDisk::new();
+            let file = disk.create("f").unwrap();
+            file.write_at(&[1; 100], 0).unwrap();
+            disk.fail_nth_leaving(Operation::Write, 1, ErrorKind::Other, left);
+            take(file.as_ref()).unwrap_err();
+            let content = read(file.as_ref());
+            assert_eq!((content.len(), content[100..].iter().any(|byte| *byte != 0)), (len, false), "{left:?}");
+        }
+        let disk = SimDisk::new();
+        let file = disk.create("f").unwrap();
+        file.write_at(&[1; 100], 0).unwrap();
+        file.sync().unwrap();
+        disk.sync_dir().unwrap();
+        disk.set_capacity(Some(900));
+        assert_eq!(take(file.as_ref()).unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(file.len().unwrap(), 900, "what there is is taken");
+        let mut lengths = BTreeSet::new();
+        each_crash(&disk, usize::MAX, |disk| assert!(lengths.insert(disk.content("f").unwrap().len())));
+        assert_eq!(lengths, BTreeSet::from([100, 900]), "and a crash may give it back");
+        disk.set_capacity(None);
+        take(file.as_ref()).unwrap();
+        assert_eq!(file.len().unwrap(), 1100);
+    }
+}
+
 #[test]
 fn what_is_skipped_is_said_to_be_done() {
     let disk = half_synced();
@@ -454,11 +555,11 @@ fn space_power_and_planned_failures() {
     assert_eq!(read(file.as_ref())[..4], [4, 4, 3, 3], "half of it is there");
     file.write_at(&[5; 4], 0).unwrap();
 
-    for operation in [Operation::Open, Operation::List, Operation::Len] {
+    for operation in [Operation::Open, Operation::List, Operation::Len, Operation::Links] {
         disk.fail_nth(operation, 1, ErrorKind::Other);
     }
-    assert!(disk.open("g").is_err() && disk.list().is_err() && file.len().is_err());
-    assert!(disk.open("g").is_ok() && disk.list().is_ok() && file.len().is_ok());
+    assert!(disk.open("g").is_err() && disk.list().is_err() && file.len().is_err() && file.links().is_err());
+    assert!(disk.open("g").is_ok() && disk.list().is_ok() && file.len().is_ok() && file.links().is_ok());
 
     disk.halt_after(1);
     file.write_at(&[6; 4], 0).unwrap();

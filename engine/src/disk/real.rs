@@ -2,8 +2,9 @@
 //!
 //! One directory, held by an exclusive lock for as long as the [`RealDisk`] lives, so that no second process (and no
 //! second engine of this one) writes the same files. It can be opened to be read only: then nothing here writes, whatever is called.
-//! Reads and writes are positioned and retried where the kernel interrupts or shortens them; a sync is fdatasync, which also
-//! commits a changed length.
+//! Reads and writes are positioned, and every call is made again where the kernel interrupts it, or shortens it; a sync is fdatasync, which
+//! also commits a changed length. (The standard library does so for its calls, but for renames, links and removals: of these an error tells
+//! little about the outcome, and whoever made the call looks what is there.)
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -106,11 +107,29 @@ impl RealDisk {
 
 /// Takes the lock of `dir`.
 fn lock(file: File, dir: &Path) -> io::Result<File> {
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+    uninterrupted(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)).map_err(|errno| {
         let kind = io::Error::from(errno).kind();
         io::Error::new(kind, format!("directory {} is in use by another process: {errno}", dir.display()))
     })?;
     Ok(file)
+}
+
+/// Makes a call until no signal interrupts it.
+fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Takes space; where kernel or file system have no such call the file is only extended, and takes the space as it is written to.
+fn take_space(allocate: impl FnMut() -> Result<(), Errno>, extend: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    match uninterrupted(allocate) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => extend(),
+        outcome => outcome.map_err(io::Error::from),
+    }
 }
 
 impl Disk for RealDisk {
@@ -258,14 +277,12 @@ impl DiskFile for RealFile {
         IoSlice::advance_slices(&mut parts, 0);
         while !parts.is_empty() {
             let most = parts.len().min(PIECES_MOST);
-            match rustix::io::pwritev(&self.0, &parts[..most], offset) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => {
+            match uninterrupted(|| rustix::io::pwritev(&self.0, &parts[..most], offset))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => {
                     offset += written as u64;
                     IoSlice::advance_slices(&mut parts, written);
                 }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
             }
         }
         Ok(())
@@ -276,11 +293,8 @@ impl DiskFile for RealFile {
         if have >= len {
             return Ok(());
         }
-        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), have, len - have) {
-            // A file system without it takes the space as it is written to.
-            Err(Errno::OPNOTSUPP) => self.set_len(len),
-            outcome => outcome.map_err(io::Error::from),
-        }
+        let allocate = || rustix::fs::fallocate(&self.0, FallocateFlags::empty(), have, len - have);
+        take_space(allocate, || self.set_len(len))
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -297,5 +311,35 @@ impl DiskFile for RealFile {
 
     fn links(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.nlink())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers as it is told, call by call, then well.
+    fn answers(errnos: &'static [Errno]) -> impl FnMut() -> Result<(), Errno> {
+        let mut left = errnos.iter();
+        move || left.next().map_or(Ok(()), |errno| Err(*errno))
+    }
+
+    #[test]
+    fn space_is_taken_through_interruptions_and_on_any_kernel() {
+        for (errnos, extended, error) in [
+            (&[][..], false, None),
+            (&[Errno::INTR, Errno::INTR], false, None),
+            (&[Errno::OPNOTSUPP], true, None),
+            (&[Errno::INTR, Errno::NOSYS], true, None),
+            (&[Errno::INTR, Errno::NOSPC], false, Some(io::ErrorKind::StorageFull)),
+            (&[Errno::IO], false, Some(io::Error::from(Errno::IO).kind())),
+        ] {
+            let mut was_extended = false;
+            let outcome = take_space(answers(errnos), || {
+                was_extended = true;
+                Ok(())
+            });
+            assert_eq!((was_extended, outcome.err().map(|error| error.kind())), (extended, error), "{errnos:?}");
+        }
     }
 }

@@ -101,22 +101,44 @@ impl DiskFile for Handle {
         if verdict.acts() {
             let growth = len.saturating_sub(self.file.lock().live.len() as u64);
             state.take_space(growth)?;
-            let mut file = self.file.lock();
-            let change = Pending::SetLen(len);
-            change.apply(&mut file.live);
-            file.pending.push(change);
+            self.file.lock().change(Pending::SetLen(len));
         }
         verdict.answer()
     }
 
+    fn reserve(&self, len: u64) -> io::Result<()> {
+        self.extend(len)
+    }
+
     fn prefill(&self, len: u64) -> io::Result<()> {
-        if self.len()? < len { self.set_len(len) } else { Ok(()) }
+        self.extend(len)
     }
 
     fn links(&self) -> io::Result<u64> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         state.check_life(self.life)?;
+        state.look(Operation::Links)?;
         Ok(state.names_of(&self.file).len() as u64)
+    }
+}
+
+impl Handle {
+    /// Makes the file longer, piece by piece as a disk does: what fails half way, or finds no more space, leaves it in between.
+    fn extend(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.check_life(self.life)?;
+        let have = self.file.lock().live.len() as u64;
+        if have >= len {
+            return Ok(());
+        }
+        let verdict = state.change(Operation::Write);
+        let growth = verdict.share((len - have) as usize) as u64;
+        let space = state.take_space(growth);
+        let growth = if space.is_ok() { growth } else { growth.min(state.space_left()) };
+        if growth > 0 {
+            self.file.lock().change(Pending::SetLen(have + growth));
+        }
+        verdict.answer().and(space)
     }
 }
 
@@ -144,11 +166,15 @@ impl SimFile {
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
-        if data.is_empty() {
-            return;
+        if !data.is_empty() {
+            self.change(Pending::Write(offset, data.to_vec()));
         }
-        write_into(&mut self.live, offset as usize, data);
-        self.pending.push(Pending::Write(offset, data.to_vec()));
+    }
+
+    /// Shows a change, which is not durable yet.
+    fn change(&mut self, change: Pending) {
+        change.apply(&mut self.live);
+        self.pending.push(change);
     }
 
     /// Makes what is pending durable.

@@ -53,7 +53,9 @@ pub enum Operation {
     Len,
     /// `read_at`.
     Read,
-    /// `write_at`, `set_len` and `prefill`.
+    /// `links`.
+    Links,
+    /// `write_at`, `set_len`, `reserve` and `prefill`.
     Write,
     /// `sync` of a file.
     Sync,
@@ -182,6 +184,11 @@ impl SimDisk {
             content.resize(file.live.len(), 0);
             file.live = content;
         }
+    }
+
+    /// Whether the power went, as planned with [`SimDisk::halt_after`].
+    pub fn is_halted(&self) -> bool {
+        self.state.lock().is_halted()
     }
 
     /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC. Half of a

@@ -7,7 +7,8 @@ use std::io;
 pub enum Left {
     /// Nothing. Of a sync: and what it was to make durable never will be.
     Nothing,
-    /// Of a write the first half, of a sync every other sector, of `sync_dir` the first half of the changes; nothing else.
+    /// Of a write, or of the space that a file is to take, the first half; of a sync every other sector, of `sync_dir` the first half of the
+    /// changes; nothing else.
     Half,
     /// All of it.
     All,

@@ -48,7 +48,7 @@ impl State {
     /// Counts a call that changes something, and says what becomes of it.
     pub(super) fn change(&mut self, operation: Operation) -> Verdict {
         self.changes += 1;
-        if self.halt_at.is_some_and(|at| self.changes > at) {
+        if self.is_halted() {
             return Verdict::Gone(io::Error::other("the simulated power is gone"));
         }
         let verdict = self.planned(operation);
@@ -58,6 +58,11 @@ impl State {
             _ => return verdict,
         };
         if matches!(verdict, Verdict::Done) && self.lies.contains(&lie) { Verdict::Skipped } else { verdict }
+    }
+
+    /// Whether the power went with a change that was made.
+    pub(super) fn is_halted(&self) -> bool {
+        self.halt_at.is_some_and(|at| self.changes > at)
     }
 
     fn planned(&mut self, operation: Operation) -> Verdict {
