@@ -141,17 +141,8 @@ fn create(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let file = Arc::new(LogFile::create(disk, &mut header)?);
     let files = FileTable::default();
     files.insert(file.clone());
-    let active = Active {
-        offset: file.len(),
-        file,
-        touched: Touched::default(),
-        used: false,
-        small_syncs: true,
-        lsn: 0,
-        chain: 0,
-        vouched: 0,
-        older: BTreeSet::new(),
-    };
+    let offset = file.len();
+    let active = Active::new(file, offset, 0, 0);
     let report = RecoveryReport { files: 1, ..RecoveryReport::default() };
     Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
 }
@@ -159,14 +150,10 @@ fn create(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
 fn activate(newest: Newest, older: BTreeSet<u64>) -> Active {
     let Newest { file, scan, .. } = newest;
     Active {
-        offset: scan.end,
-        file: Arc::new(file),
         touched: Touched::of(&scan.effects),
         used: scan.groups > 0,
-        small_syncs: true,
-        lsn: scan.last_lsn,
-        chain: scan.chain,
         vouched: if scan.stopped_cleanly { scan.last_lsn } else { scan.vouched },
         older,
+        ..Active::new(Arc::new(file), scan.end, scan.last_lsn, scan.chain)
     }
 }
