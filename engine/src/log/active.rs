@@ -1,8 +1,9 @@
-//! The active file: where the next commit group goes, and the change to the next file.
+//! The active file: where the next commit group goes.
 //!
-//! Change of file, in an order that leaves a whole log at every step: the old file's groups are synced; the next file is
-//! made durable under its name; the old file's index and footer are written and synced; only then is the next file
-//! written to. So a sealed file always has a successor, and an unsealed file before an empty one is still the active one.
+//! A group is one write. Before it, room is taken for the group and for the seal of the file. A write that fails is wiped out again, with zeros that
+//! are synced, so that no later process finds a whole group in what got there; then its batches are refused and the log goes on. Only where
+//! that cannot be done, and after a sync that failed, is it unknown what is on disk: then the log is poisoned. The change to the next file is
+//! in `rotation.rs`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,23 +16,25 @@ use super::block::DraftBlock;
 use super::checkpoint::Standing;
 use super::compress::Compressor;
 use super::error::LogError;
-use super::file::{LogFile, Seal};
-use super::format::{Codec, FOOTER, FileHeader, GROUP_HEADER, GroupHeader, Place, UNIT, align, file_name};
-use super::items::{BlockRef, encode, replay};
+use super::file::LogFile;
+use super::format::{Codec, FOOTER, GROUP_HEADER, GroupHeader, UNIT, align, file_name};
+use super::items::{BlockRef, encode_blocks, encode_items, replay};
 use super::pieces::Pieces;
 use super::read::Shared;
-use super::spare::spare_name;
+use super::rotation::Next;
 use super::touched::Touched;
 use super::writer::Draft;
 
 /// For a larger commit group space is only reserved: its metadata costs little beside it, and zeros would be as much to write again.
 const PREFILL_BELOW: usize = 16 << 10;
+/// What a block takes in the meta at most.
+const BLOCK_ROOM: usize = 16;
 
 /// Why a group was not written.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The disk is full; nothing is left of the group.
-    NoSpace(String),
+    /// Nothing is left of the group, and later ones may be written.
+    Refused(LogError),
     /// What is on disk is unknown.
     Fatal(String),
 }
@@ -54,18 +57,37 @@ pub(crate) struct Active {
     pub(super) vouched: u64,
     /// The older files of the log.
     pub(super) older: BTreeSet<u64>,
+    /// The file after this one, where it is there already and the seal of this one could not be written: no group is added here any more.
+    pub(super) next: Option<Next>,
 }
 
-fn fatal(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
+/// A failure that leaves the disk in doubt.
+pub(super) fn fatal(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
     move |error| Failure::Fatal(format!("{what}: {error}"))
 }
 
-/// A full disk is survived where nothing is half done.
-fn survivable(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
-    move |error| if is_full(&error) { Failure::NoSpace(format!("{what}: {error}")) } else { fatal(what)(error) }
+/// A failure that leaves nothing behind which counts.
+pub(super) fn refused(what: &str) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| Failure::Refused(io::Error::new(error.kind(), format!("{what}: {error}")).into())
 }
 
 impl Active {
+    /// A file without groups that the log goes on in at `offset`, after the group at `lsn` with the checksum `chain`; there are no older ones.
+    pub(super) fn new(file: Arc<LogFile>, offset: u64, lsn: u64, chain: u32) -> Active {
+        Active {
+            file,
+            touched: Touched::default(),
+            offset,
+            used: false,
+            small_syncs: true,
+            lsn,
+            chain,
+            vouched: lsn,
+            older: BTreeSet::new(),
+            next: None,
+        }
+    }
+
     /// The file's number.
     pub(super) fn seq(&self) -> u64 {
         self.file.place.seq
@@ -97,11 +119,12 @@ impl Active {
     pub(super) fn standing(&self, shared: &Shared, compressor: &mut Compressor) -> Result<Standing, LogError> {
         let file = |seq: &u64| shared.files.get(*seq).ok_or_else(|| LogError::missing(file_name(*seq)));
         let mark = Draft::mark();
+        let items = encode_items(&mark.items);
         Ok(Standing {
             lsn: self.lsn,
             active: self.file.clone(),
             end: self.offset,
-            mark: self.encode(shared, &mark, self.lsn, compressor).bytes.to_vec(),
+            mark: self.encode(shared, &mark, &items, self.lsn, compressor).bytes.to_vec(),
             sealed: self.older.iter().map(file).collect::<Result<_, _>>()?,
         })
     }
@@ -123,23 +146,28 @@ impl Active {
         draft: &Draft,
         compressor: &mut Compressor,
     ) -> Result<(u64, Vec<BlockRef>), Failure> {
-        let body: u64 = draft.blocks.iter().map(|block| block.total()).sum();
-        let meta_most = encode(&[], &draft.items).len() as u64 + draft.blocks.len() as u64 * 16;
+        let items = encode_items(&draft.items);
+        let body: u64 = draft.blocks.iter().map(DraftBlock::total).sum();
+        let meta_most = (items.len() + draft.blocks.len() * BLOCK_ROOM) as u64;
         let most = GROUP_HEADER as u64 + body + meta_most + shared.options.align_bytes;
         if body + meta_most > u64::from(u32::MAX) / 2 {
             return Err(Failure::Fatal("commit group is too large".to_owned()));
         }
-        if self.used && self.offset + most > shared.options.file_bytes {
-            self.rotate(shared, draft.urgent)?;
+        if self.next.is_some() || self.used && self.offset + most > shared.options.file_bytes {
+            match self.rotate(shared, draft.urgent) {
+                // What gives space, and files, back goes past the bound of this file where there is no next one.
+                Err(Failure::Refused(_)) if draft.urgent && self.next.is_none() => {}
+                outcome => outcome?,
+            }
         }
         // What is known to be durable when the group is encoded, and so before it is on disk.
         let synced = shared.synced.load(Ordering::Acquire);
-        let mut encoded = self.encode(shared, draft, synced, compressor);
+        let mut encoded = self.encode(shared, draft, &items, synced, compressor);
         match self.put(shared, &encoded, draft.synced) {
             // No room to grow: the reserve has room.
-            Err(Failure::NoSpace(_)) if draft.urgent && self.used => {
+            Err(Failure::Refused(LogError::NoSpace(_))) if draft.urgent && self.used => {
                 self.rotate(shared, true)?;
-                encoded = self.encode(shared, draft, synced, compressor);
+                encoded = self.encode(shared, draft, &items, synced, compressor);
                 self.put(shared, &encoded, draft.synced)?;
             }
             outcome => outcome?,
@@ -159,8 +187,15 @@ impl Active {
         Ok((self.lsn, encoded.blocks))
     }
 
-    fn encode<'d>(&self, shared: &Shared, draft: &'d Draft, synced: u64, compressor: &mut Compressor) -> Encoded<'d> {
-        let body: u64 = draft.blocks.iter().map(DraftBlock::total).sum();
+    /// The group as it stands at the offset; `items` are the draft's, encoded.
+    fn encode<'d>(
+        &self,
+        shared: &Shared,
+        draft: &'d Draft,
+        items: &[u8],
+        synced: u64,
+        compressor: &mut Compressor,
+    ) -> Encoded<'d> {
         let options = &shared.options;
         let place = self.file.place;
         let mut bytes = Pieces::default();
@@ -170,7 +205,9 @@ impl Active {
             let offset = self.offset + bytes.len() as u64;
             blocks.push(block.write(&mut bytes, place, offset));
         }
-        let raw = encode(&blocks, &draft.items);
+        let body = bytes.len() - GROUP_HEADER;
+        let mut raw = encode_blocks(&blocks);
+        raw.extend_from_slice(items);
         let packed = compressor.shrink(&raw);
         let meta_codec = packed.as_ref().map_or(Codec::Raw, |(codec, _)| *codec);
         let meta = packed.as_ref().map_or(&raw, |(_, packed)| packed);
@@ -198,10 +235,18 @@ impl Active {
         Encoded { bytes, checksum, blocks, room }
     }
 
-    /// Puts a group's bytes at the offset; on a full disk wipes out what got there.
+    /// Puts a group's bytes at the offset, or leaves nothing of them.
     fn put(&mut self, shared: &Shared, group: &Encoded<'_>, synced: bool) -> Result<(), Failure> {
+        self.make_room(shared, group, synced)?;
+        let bytes = &group.bytes;
+        let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
+        self.wipe(shared, bytes.len() as u64)?;
+        Err(refused("write")(error))
+    }
+
+    /// Takes space for a group and for the seal as well: so that a full disk does not keep the file from being followed by the reserve.
+    fn make_room(&mut self, shared: &Shared, group: &Encoded<'_>, synced: bool) -> Result<(), Failure> {
         let options = &shared.options;
-        // Room for the seal as well: so that a full disk does not keep the file from being followed by the reserve.
         if self.touched.is_rough(self.offset) {
             self.wait_for_landing(shared)?;
             self.touched.count(self.seq(), &shared.index);
@@ -209,30 +254,34 @@ impl Active {
         let small = synced && group.bytes.len() < PREFILL_BELOW;
         let end = self.offset + (group.bytes.len() + self.touched.room() + group.room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
-            let target = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
+            let step = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
             // Zeros pay where small groups are synced one after another: a sync that finds its space written before commits no metadata.
-            if small && self.small_syncs {
-                self.file.prefill(target).map_err(survivable("prefill"))?;
-            } else {
-                self.file.reserve(target).map_err(survivable("reserve"))?;
-            }
+            let zeros = small && self.small_syncs;
+            let take = |len| if zeros { self.file.prefill(len) } else { self.file.reserve(len) };
+            let taken = match take(step) {
+                // A disk without room for a whole step may have room for the group.
+                Err(error) if is_full(&error) && step > end => take(end),
+                outcome => outcome,
+            };
+            taken.map_err(refused("space"))?;
         }
         self.small_syncs = small;
-        let bytes = &group.bytes;
-        let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
-        let failure = survivable("write")(error);
-        if matches!(failure, Failure::NoSpace(_)) {
-            let there = self.file.len().saturating_sub(self.offset).min(bytes.len() as u64);
-            if there > 0 {
-                self.file.write_at(&vec![0; there as usize], self.offset).map_err(fatal("wipe"))?;
-                shared.sync_file(&self.file)?;
-            }
+        Ok(())
+    }
+
+    /// Wipes out what got there of `len` bytes at the offset, durably: a later process must not find a group in it.
+    fn wipe(&self, shared: &Shared, len: u64) -> Result<(), Failure> {
+        self.file.look_up_len().map_err(fatal("length after a failed write"))?;
+        let there = self.file.len().saturating_sub(self.offset).min(len);
+        if there > 0 {
+            self.file.write_at(&vec![0; there as usize], self.offset).map_err(fatal("wipe"))?;
+            shared.sync_file(&self.file)?;
         }
-        Err(failure)
+        Ok(())
     }
 
     /// Waits until everything written before the group at hand is in the index.
-    fn wait_for_landing(&self, shared: &Shared) -> Result<(), Failure> {
+    pub(super) fn wait_for_landing(&self, shared: &Shared) -> Result<(), Failure> {
         shared.wait_for_landing();
         if let Some(LogError::Poisoned(why)) = shared.poisoned() {
             return Err(Failure::Fatal(why));
@@ -240,62 +289,6 @@ impl Active {
         let landed = shared.landed.load(Ordering::Acquire);
         assert!(landed >= self.lsn, "group {} was written and has not landed, the last that has is {landed}", self.lsn);
         Ok(())
-    }
-
-    /// Seals this file and goes on in the next.
-    fn rotate(&mut self, shared: &Shared, urgent: bool) -> Result<(), Failure> {
-        self.sync(shared)?;
-        self.wait_for_landing(shared)?;
-        let index = self.touched.encode(self.seq(), &shared.index);
-        let seal = Seal::new(&self.file, self.offset, index, self.lsn, self.chain);
-        // With the space taken first, a full disk is noticed while nothing is half done.
-        self.file.prefill(seal.file_len()).map_err(survivable("prefill"))?;
-        self.older.insert(self.seq());
-        let (next, data_offset) = match self.next(shared, urgent) {
-            Ok((next, data_offset)) => (Arc::new(next), data_offset),
-            Err(failure) => {
-                self.older.remove(&self.seq());
-                return Err(failure);
-            }
-        };
-        seal.write(&self.file).map_err(fatal("seal"))?;
-        shared.files.insert(next.clone());
-        if let Some(metrics) = &shared.metrics {
-            metrics.rotations.inc();
-        }
-        self.offset = data_offset;
-        self.used = false;
-        self.file = next;
-        self.touched = Touched::default();
-        Ok(())
-    }
-
-    /// The file after this one, of a spare or new, and where its first group goes.
-    fn next(&self, shared: &Shared, urgent: bool) -> Result<(LogFile, u64), Failure> {
-        let place = self.file.place;
-        let mut header = FileHeader {
-            place: Place { seq: place.seq + 1, ..place },
-            prev_seq: place.seq,
-            first_lsn: self.lsn + 1,
-            chain: self.chain,
-            data_offset: 0,
-            flags: 0,
-            live: ranges(&self.older),
-            changed: Some(self.touched.groups().collect()),
-        };
-        let disk = shared.disk.as_ref();
-        let spare = shared.take_spare(urgent);
-        let next = match spare {
-            Some(spare) => LogFile::reuse(disk, &spare_name(spare), &mut header),
-            None => LogFile::create(disk, &mut header),
-        };
-        let next = next.map_err(|error| {
-            // Only before the new name exists is a full disk harmless: then there is but a temporary file, or the spare.
-            let named = disk.open(&file_name(header.place.seq)).is_ok();
-            shared.spares.lock().extend(spare.filter(|_| !named));
-            if named { fatal("next file")(error) } else { survivable("next file")(error) }
-        })?;
-        Ok((next, u64::from(header.data_offset)))
     }
 }
 
@@ -306,16 +299,4 @@ struct Encoded<'d> {
     blocks: Vec<BlockRef>,
     /// No fewer bytes than it adds to the index of the file.
     room: usize,
-}
-
-/// Numbers as ranges.
-fn ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
-    let mut out: Vec<(u64, u64)> = Vec::new();
-    for number in numbers {
-        match out.last_mut() {
-            Some((_, last)) if *last + 1 == *number => *last = *number,
-            _ => out.push((*number, *number)),
-        }
-    }
-    out
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::disk::is_full;
+
 use super::GroupId;
 
 /// Why a log operation failed.
@@ -89,10 +91,11 @@ pub enum LogError {
         /// The groups that it changes, ascending, as the file after it says; empty where that cannot be known.
         groups: Vec<GroupId>,
     },
-    /// A failed write or sync: nothing is acknowledged again until the log is reopened.
+    /// A failed sync, or a failed write that could not be wiped out: nothing is acknowledged again until the log is reopened.
     #[error("log is poisoned by an earlier failure: {0}")]
     Poisoned(String),
-    /// The disk is full: the batch was not written and left no trace. Later batches may succeed, once there is space again.
+    /// The disk is full: what was asked for was not done. A batch was not written and left no trace; later ones may succeed, once there is space
+    /// again.
     #[error("no space left for the log: {0}")]
     NoSpace(String),
     /// The bounded queue is full: nothing was queued, try again later.
@@ -119,7 +122,7 @@ pub enum LogError {
     /// A batch that breaks a rule of its own (too large, an index out of range), or settings out of bounds.
     #[error("invalid: {0}")]
     Invalid(String),
-    /// An I/O error on open or read.
+    /// An I/O error. A batch that is answered with it was not written and left no trace; later ones may succeed.
     #[error("log I/O: {0}")]
     Io(Arc<std::io::Error>),
 }
@@ -129,7 +132,7 @@ pub type Result<T> = std::result::Result<T, LogError>;
 
 impl From<std::io::Error> for LogError {
     fn from(error: std::io::Error) -> LogError {
-        LogError::Io(Arc::new(error))
+        if is_full(&error) { LogError::NoSpace(error.to_string()) } else { LogError::Io(Arc::new(error)) }
     }
 }
 

@@ -59,33 +59,45 @@ impl LogFile {
     }
 
     /// Makes the file of `header` of a spare that is named `spare`: its header is durable before it has the name of a log file.
-    pub(crate) fn reuse(disk: &dyn Disk, spare: &str, header: &mut FileHeader) -> io::Result<LogFile> {
+    pub(crate) fn reuse(disk: &dyn Disk, spare: &str, header: &mut FileHeader) -> std::result::Result<LogFile, Unmade> {
         header.flags |= REUSED;
-        LogFile::publish(disk, disk.open(spare)?, spare, header)
+        LogFile::publish(disk, disk.open(spare).map_err(Unmade::Absent)?, spare, header)
     }
 
     /// Creates the file of `header`: complete and durable under another name first, so that no crash leaves half a header.
-    pub(crate) fn create(disk: &dyn Disk, header: &mut FileHeader) -> io::Result<LogFile> {
+    pub(crate) fn create(disk: &dyn Disk, header: &mut FileHeader) -> std::result::Result<LogFile, Unmade> {
+        header.flags &= !REUSED;
         let temporary = temporary_name(header.place.seq);
-        let file = match disk.create(&temporary) {
+        let created = match disk.create(&temporary) {
             // An attempt before this one failed half way.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                disk.remove(&temporary)?;
-                disk.create(&temporary)?
+                disk.remove(&temporary).and_then(|()| disk.create(&temporary))
             }
-            outcome => outcome?,
+            outcome => outcome,
         };
-        LogFile::publish(disk, file, &temporary, header)
+        let made = created.map_err(Unmade::Absent).and_then(|file| LogFile::publish(disk, file, &temporary, header));
+        if let Err(Unmade::Absent(_)) = &made
+            && let Err(error) = disk.remove_if_there(&temporary)
+        {
+            // The next attempt, or recovery, removes it; until then it takes space that others need.
+            tracing::warn!(file = temporary, %error, "a file that was not finished is not removed");
+        }
+        made
     }
 
     /// Writes the header into `file`, which has the name `from`, and gives it its name once that is durable.
-    fn publish(disk: &dyn Disk, file: Arc<dyn DiskFile>, from: &str, header: &mut FileHeader) -> io::Result<LogFile> {
+    fn publish(
+        disk: &dyn Disk,
+        file: Arc<dyn DiskFile>,
+        from: &str,
+        header: &mut FileHeader,
+    ) -> std::result::Result<LogFile, Unmade> {
         let name = file_name(header.place.seq);
-        file.write_at(&header.encode(), 0)?;
+        file.write_at(&header.encode(), 0).map_err(Unmade::Absent)?;
+        let len = file.len().map_err(Unmade::Absent)?;
         file.sync().map_err(sync_failed)?;
-        disk.rename(from, &name)?;
+        rename(disk, from, &name)?;
         disk.sync_dir().map_err(sync_failed)?;
-        let len = file.len()?;
         Ok(LogFile::new(header.place, name, file, len))
     }
 
@@ -94,49 +106,51 @@ impl LogFile {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Writes, and keeps count of the length.
+    /// Writes, and keeps count of the length. What fails may have made the file longer all the same.
     pub(crate) fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        let outcome = self.file.write_at(data, offset);
-        match outcome {
-            Ok(()) => drop(self.len.fetch_max(offset + data.len() as u64, Ordering::AcqRel)),
-            Err(_) => self.look_up_len()?,
-        }
-        outcome
+        self.file.write_at(data, offset)?;
+        self.len.fetch_max(offset + data.len() as u64, Ordering::AcqRel);
+        Ok(())
     }
 
     /// The same for several pieces, one after another.
     pub(crate) fn write_vectored_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        let outcome = self.file.write_vectored_at(parts, offset);
-        match outcome {
-            Ok(()) => drop(self.len.fetch_max(end, Ordering::AcqRel)),
-            Err(_) => self.look_up_len()?,
-        }
-        outcome
+        self.file.write_vectored_at(parts, offset)?;
+        self.len.fetch_max(end, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Takes space up to `len`, and keeps count of it.
     pub(crate) fn reserve(&self, len: u64) -> io::Result<()> {
-        if self.len() >= len {
-            return Ok(());
-        }
-        let outcome = self.file.reserve(len);
-        self.look_up_len()?;
-        outcome
+        self.grow(len, |file| file.reserve(len))
     }
 
-    /// Prefills to `len`, and keeps count of it.
+    /// Takes space up to `len` that is filled with zeros, and keeps count of it.
     pub(crate) fn prefill(&self, len: u64) -> io::Result<()> {
-        if self.len() >= len {
-            return Ok(());
-        }
-        let outcome = self.file.prefill(len);
-        self.look_up_len()?;
-        outcome
+        self.grow(len, |file| file.prefill(len))
     }
 
-    /// What failed half way may have made the file longer all the same.
-    fn look_up_len(&self) -> io::Result<()> {
+    /// Takes space, all of it or none: what is taken before there is no more would be missed by others.
+    fn grow(&self, len: u64, take: impl FnOnce(&dyn DiskFile) -> io::Result<()>) -> io::Result<()> {
+        let before = self.len();
+        if before >= len {
+            return Ok(());
+        }
+        let taken = take(self.file.as_ref());
+        if taken.is_err()
+            && let Err(error) = self.file.set_len(before)
+        {
+            // It is longer than need be, no more than that.
+            tracing::warn!(file = self.name, %error, "space that was taken in vain is not given back");
+        }
+        // Only now: readers that know a length may count on it.
+        self.look_up_len()?;
+        taken
+    }
+
+    /// Learns the length after a call that failed: it may have made the file longer all the same.
+    pub(crate) fn look_up_len(&self) -> io::Result<()> {
         self.len.store(self.file.len()?, Ordering::Release);
         Ok(())
     }
@@ -261,9 +275,41 @@ pub(crate) fn read_header(file: &dyn DiskFile, len: u64, name: &str) -> Result<F
     if len < u64::from(header.data_offset) { Err(Damage("file header is cut off").at(name, 0)) } else { Ok(header) }
 }
 
+/// Why a file was not made.
+#[derive(Debug)]
+pub(crate) enum Unmade {
+    /// Nothing has its name: it may be tried again.
+    Absent(io::Error),
+    /// A sync failed, or it cannot be told whether the file has its name.
+    Unknown(io::Error),
+}
+
+impl From<Unmade> for LogError {
+    fn from(unmade: Unmade) -> LogError {
+        match unmade {
+            Unmade::Absent(error) | Unmade::Unknown(error) => error.into(),
+        }
+    }
+}
+
 /// A failed sync is never survived, also one that says the disk is full: what it left behind is unknown.
-fn sync_failed(error: io::Error) -> io::Error {
-    io::Error::other(format!("sync: {error}"))
+fn sync_failed(error: io::Error) -> Unmade {
+    Unmade::Unknown(io::Error::new(error.kind(), format!("sync: {error}")))
+}
+
+/// Renames a file to a name that nothing has. An error may come after the deed: then what is there tells.
+pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> std::result::Result<(), Unmade> {
+    let Err(error) = disk.rename(from, to) else { return Ok(()) };
+    let is_there = |name| match disk.open(name) {
+        Ok(_) => Some(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
+        Err(_) => None,
+    };
+    match (is_there(from), is_there(to)) {
+        (Some(false), Some(true)) => Ok(()),
+        (_, Some(false)) => Err(Unmade::Absent(error)),
+        _ => Err(Unmade::Unknown(io::Error::new(error.kind(), format!("rename, with an unknown outcome: {error}")))),
+    }
 }
 
 /// The name under which a file is prepared.
@@ -318,11 +364,11 @@ impl Seal {
         self.footer_offset + FOOTER as u64
     }
 
-    /// Writes and syncs it. All groups must be synced before: from now on they are believed without being read.
+    /// Writes it; it is to be synced then. All groups must be synced before: from now on they are believed without being read. Where this
+    /// fails it may be done again.
     pub(crate) fn write(&self, file: &LogFile) -> io::Result<()> {
         file.write_at(&self.index, self.index_offset)?;
-        file.write_at(&self.footer, self.footer_offset)?;
-        file.file.sync()
+        file.write_at(&self.footer, self.footer_offset)
     }
 }
 

@@ -270,7 +270,8 @@ fn a_dump_shows_no_more_entries_than_there_are() {
     let meta = expand(header.meta_codec, meta, header.meta_raw as usize).unwrap();
     let (blocks, _) = items::decode(&meta, header.blocks, PAGE + GROUP_HEADER as u64).unwrap();
     for first in [1, u64::MAX - 1, u64::MAX] {
-        let forged = items::encode(&blocks, &[Item::Append { group: GroupId(1), first, count: u64::MAX }]);
+        let item = Item::Append { group: GroupId(1), first, count: u64::MAX };
+        let forged = [items::encode_blocks(&blocks), items::encode_items(&[item])].concat();
         let taken = (GROUP_HEADER + body.len() + forged.len()) as u64;
         let pad = (align(taken, UNIT) - taken) as u32;
         let (meta_stored, meta_raw) = (forged.len() as u32, forged.len() as u32);

@@ -42,8 +42,10 @@ pub(crate) const REUSED: u32 = 1;
 const CHANGED: u32 = 2;
 /// No log consists of more files: each of them is open as long as the log is, and no process may have more open.
 pub(crate) const MAX_FILES: u64 = 1 << 20;
-/// No file header is longer: room for tens of thousands of ranges.
-const FILE_HEADER_MAX: u32 = 1 << 20;
+/// No file header is longer: room for as many ranges as there may be files.
+const FILE_HEADER_MAX: u32 = FILE_HEADER_FIXED as u32 + 16 * MAX_FILES as u32 + 4;
+/// With the groups that the file before changes it is no longer than this.
+const WITH_CHANGED_MAX: usize = 1 << 20;
 
 /// Which log the bytes belong to: drawn once, when the log is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +150,7 @@ pub(crate) enum HeaderError {
 impl FileHeader {
     /// The header's pages, zeros at the end; fixes `data_offset`.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
-        if self.encoded_len() > FILE_HEADER_MAX as usize {
+        if self.encoded_len() > WITH_CHANGED_MAX {
             self.changed = None;
         }
         let changed = self.encode_changed();
@@ -176,6 +178,11 @@ impl FileHeader {
         out.extend_from_slice(&checksum.to_le_bytes());
         out.resize(self.data_offset as usize, 0);
         out
+    }
+
+    /// Whether it lists no more files than a reader takes.
+    pub(crate) fn fits(&self) -> bool {
+        self.live.iter().map(|(first, last)| last - first + 1).sum::<u64>() <= MAX_FILES
     }
 
     /// Bytes of the header without the zeros at its end.

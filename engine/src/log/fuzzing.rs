@@ -59,7 +59,7 @@ pub fn decode(decoder: u8, bytes: &[u8]) {
 fn meta(bytes: &[u8]) {
     let Some((blocks, bytes)) = bytes.split_first() else { return };
     let Ok((table, changes)) = items::decode(bytes, u32::from(*blocks), 64) else { return };
-    let again = items::encode(&table, &changes);
+    let again = [items::encode_blocks(&table), items::encode_items(&changes)].concat();
     assert_eq!(items::decode(&again, u32::from(*blocks), 64), Ok((table.clone(), changes.clone())));
     let mut effects = FileEffects::default();
     if items::replay(&changes, &table, PLACE.seq, &mut effects).is_ok() {

@@ -61,19 +61,25 @@ impl BlockRef {
     }
 }
 
-/// Encodes block table and items.
-pub(crate) fn encode(blocks: &[BlockRef], items: &[Item]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(blocks.len() * 12 + items.len() * 24);
+/// Encodes the block table, with which the meta begins.
+pub(crate) fn encode_blocks(blocks: &[BlockRef]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(blocks.len() * 12);
     for block in blocks {
         put_varint(&mut out, u64::from(block.stored));
         put_varint(&mut out, u64::from(block.entries));
         out.extend_from_slice(&block.checksum.to_le_bytes());
     }
+    out
+}
+
+/// Encodes the items, which follow the block table.
+pub(crate) fn encode_items(items: &[Item]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(items.len() * 24);
     items.iter().for_each(|item| item.encode(&mut out));
     out
 }
 
-/// Decodes what [`encode`] wrote. `body_offset` is where the first block stands; blocks follow each other.
+/// Decodes what [`encode_blocks`] and [`encode_items`] wrote. `body_offset` is where the first block stands; blocks follow each other.
 pub(crate) fn decode(meta: &[u8], blocks: u32, body_offset: u64) -> Result<(Vec<BlockRef>, Vec<Item>), Damage> {
     let mut cursor = Cursor(meta);
     let mut offset = body_offset;

@@ -10,7 +10,7 @@
 //! 2. A thread of the log, or a caller that waits anyway (`crew.rs`, `pipeline.rs`), takes what is queued, about a megabyte at a
 //!    time (`writer.rs`), and checks each batch against the index and the batches before it (`validate.rs`).
 //! 3. The entries are cut into blocks and compressed (`block.rs`); what changes becomes the group's meta (`items.rs`).
-//! 4. The active file takes the group, or is sealed and followed by the next one (`active.rs`, `file.rs`). Every byte is
+//! 4. The active file takes the group, or is sealed and followed by the next one (`active.rs`, `rotation.rs`, `file.rs`). Every byte is
 //!    bound by checksums to its log, file and place (`format.rs`).
 //! 5. One write, and one fdatasync if a batch of the group asked for [`Durability::Synced`].
 //! 6. The index learns where the entries stand (`landing.rs`, `index.rs`, `group.rs`, `runs.rs`), and the batch is
@@ -34,7 +34,8 @@
 //! 4. What was compacted, overwritten or removed, durably, does not come back.
 //! 5. An entry that is returned is the entry that was written, or there is an error that names file and offset.
 //! 6. The entries of a group are consecutive.
-//! 7. After a failed write or sync nothing is acknowledged until the log is opened again. (A full disk is no such failure.)
+//! 7. A write that fails, for want of space or otherwise, leaves no trace, and later ones may succeed. After a failed sync, or a write that
+//!    could not be wiped out, nothing is acknowledged until the log is opened again.
 //! 8. A checkpoint is whole or not there, and nothing that is done to the log changes it.
 
 mod active;
@@ -69,6 +70,7 @@ mod purge;
 mod read;
 mod reader;
 mod recovery;
+mod rotation;
 mod runs;
 mod salvage;
 mod scan;

@@ -145,7 +145,7 @@ impl Shared {
     /// What a failure to write means for the caller; poisons the log where it must be.
     pub(crate) fn survive<T>(&self, outcome: std::result::Result<T, Failure>) -> Result<T> {
         outcome.map_err(|failure| match failure {
-            Failure::NoSpace(why) => LogError::NoSpace(why),
+            Failure::Refused(error) => error,
             Failure::Fatal(why) => self.poison(why),
         })
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use crate::disk::{DiskFile, is_full};
 
 use super::error::Result;
-use super::file::LogFile;
+use super::file::{LogFile, Unmade, rename};
 use super::read::Shared;
 
 /// No spare has this number or a higher one: there is always a next one. Files named so are not ours.
@@ -66,12 +66,12 @@ impl Shared {
         let wanted = fits && self.spares.lock().len() < self.options.spare_files;
         if wanted && Arc::strong_count(&file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
             let spare = self.next_spare.fetch_add(1, Ordering::AcqRel);
-            return match self.disk.rename(&file.name, &spare_name(spare)) {
+            return match rename(self.disk.as_ref(), &file.name, &spare_name(spare)) {
                 Ok(()) => {
                     self.spares.lock().insert(spare);
                     Ok(())
                 }
-                Err(error) => Err((file, error)),
+                Err(Unmade::Absent(error) | Unmade::Unknown(error)) => Err((file, error)),
             };
         }
         self.disk.remove_if_there(&file.name).map_err(|error| (file, error))

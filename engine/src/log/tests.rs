@@ -238,6 +238,50 @@ fn a_file_header_that_would_be_too_long_lists_no_groups() {
     }
 }
 
+/// A header with one file in each range, of `count` files.
+fn header_of_ranges(count: u64) -> FileHeader {
+    FileHeader {
+        place: Place { seq: 2 * count + 1, ..PLACE },
+        prev_seq: 2 * count,
+        first_lsn: 9,
+        chain: 8,
+        data_offset: 0,
+        flags: 0,
+        live: (1..=count).map(|at| (2 * at, 2 * at)).collect(),
+        changed: None,
+    }
+}
+
+/// As many files as may be listed are read back, also where no two of them follow each other.
+#[test]
+fn a_file_header_that_fits_is_read_back() {
+    for (count, fits) in [(100_000, true), (1 << 20, true), ((1 << 20) + 1, false)] {
+        let mut header = header_of_ranges(count);
+        assert_eq!(header.fits(), fits, "{count} files");
+        let encoded = header.encode();
+        assert_eq!(FileHeader::decode(&encoded).ok(), fits.then_some(header), "{count} files");
+    }
+}
+
+/// A log of more files than a header can list is not given another one: nothing is written, and the error says why.
+#[test]
+fn a_log_of_too_many_files_is_refused_the_next() {
+    let disk = SimDisk::new();
+    let (engine, writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
+    let mut batch = LogBatch::new();
+    batch.put(GroupId(1), b"k", b"v");
+    engine.write(batch, Durability::Synced).unwrap();
+    let shared = &writer.pipeline.shared;
+    let mut active = active::Active::new(shared.files.get(1).unwrap(), 4096 + 512, 1, 0);
+    active.older = (10..10 + (1 << 20)).collect();
+    let before = disk.changes();
+    let refused = active.rotate(shared, false);
+    assert!(matches!(refused, Err(active::Failure::Refused(LogError::Invalid(_)))), "{refused:?}");
+    assert!(shared.poisoned().is_none());
+    let made = disk.changes() - before;
+    assert!(made <= 1, "{made} changes: space for the seal, no more");
+}
+
 fn item() -> impl Strategy<Value = Item> {
     let group = any::<u64>().prop_map(GroupId);
     let bytes = || prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from);
@@ -265,7 +309,7 @@ fn item() -> impl Strategy<Value = Item> {
 proptest! {
     #[test]
     fn a_meta_is_decoded_as_it_was_encoded(items in prop::collection::vec(item(), 0..20)) {
-        let encoded = items::encode(&[], &items);
+        let encoded = items::encode_items(&items);
         prop_assert_eq!(items::decode(&encoded, 0, 64).unwrap(), (Vec::new(), items));
     }
 

@@ -4,8 +4,9 @@
 //! `landing.rs`, which runs while the writer is at the next group already. A batch that breaks a rule is answered with its error and leaves
 //! no trace in the group.
 //!
-//! Failures: a full disk fails the batches of the group, whose bytes are wiped out, and later groups may succeed. Anything else
-//! poisons the log: what a failed write or sync left behind is unknown, and asking again would not tell.
+//! Failures: a write that fails, on a full disk or otherwise, fails the batches of the group, whose bytes are wiped out, and later groups may
+//! succeed. A failed sync poisons the log, and so does a group that cannot be wiped out: what is on disk is unknown then, and asking again would
+//! not tell.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -14,7 +14,7 @@
 //! 8. Purge changes nothing that can be seen.
 //! 9. No file goes before its replacement is durable.
 //! 10. After a failed sync nothing is acknowledged as synced until the log is reopened.
-//! 11. A write that failed leaves no trace that can be seen.
+//! 11. A write that failed leaves no trace that can be seen, now or after a restart, and later ones succeed.
 //! 12. Recovery cuts off no more than it says; a crash is never taken for damage.
 //! 13. Recovery comes to the same end each time, needs no space, and never panics.
 //! 14. A read returns the right entry or a typed error, whatever is purged meanwhile.
@@ -77,7 +77,7 @@ pub struct History {
     batches: Vec<Vec<Change>>,
     /// All batches there ever were, also those that a crash took back.
     told: Vec<Vec<Change>>,
-    /// Batches that found no space, and the state that they met.
+    /// Batches that were not written, for want of space or another failure, and the state that they met.
     refused: Vec<(usize, Vec<Change>)>,
     /// The state that is acknowledged as synced, by its place.
     pub synced: usize,
@@ -142,7 +142,7 @@ impl History {
         self.purged = false;
     }
 
-    /// A batch that found no space.
+    /// A batch that was not written.
     pub fn refuse(&mut self, batch: Vec<Change>) {
         self.told.push(batch.clone());
         self.refused.push((self.states.len() - 1, batch));

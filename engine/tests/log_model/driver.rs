@@ -21,8 +21,9 @@ struct Fate {
     changes: Vec<Change>,
     durability: Durability,
     outcome: Result<Lsn>,
-    /// How many syncs had failed when it was answered.
+    /// How many syncs had failed when it was answered, and whether the power was gone.
     failed_syncs: u64,
+    halted: bool,
 }
 
 /// Engine and model side by side.
@@ -70,8 +71,8 @@ impl Driver {
         let batch = batch_of(&changes);
         let number = self.queued;
         let done: OnDone = Box::new(move |outcome| {
-            let failed_syncs = disk.failed_syncs();
-            fates.lock().push(Fate { number, changes, durability, outcome, failed_syncs });
+            let (failed_syncs, halted) = (disk.failed_syncs(), disk.is_halted());
+            fates.lock().push(Fate { number, changes, durability, outcome, failed_syncs, halted });
         });
         match self.engine.submit_with(batch, durability, done) {
             Ok(()) => self.queued += 1,
@@ -95,7 +96,7 @@ impl Driver {
     }
 
     fn follow(&mut self, fate: Fate) -> Checked<()> {
-        let Fate { number, changes, durability, outcome, failed_syncs } = fate;
+        let Fate { number, changes, durability, outcome, failed_syncs, halted } = fate;
         if number != self.answered {
             let what = format!("batch {number} was answered when {} was due", self.answered);
             return Err(Violation::new(15, what));
@@ -123,12 +124,15 @@ impl Driver {
                     return Err(Violation::new(7, format!("refused {changes:?}")));
                 }
             }
-            Err(LogError::Poisoned(_)) => {
+            Err(LogError::Poisoned(why)) => {
+                if failed_syncs == 0 && !halted {
+                    return Err(Violation::new(11, format!("poisoned, and no sync has failed: {why}")));
+                }
                 if let Some(after) = after {
                     self.history.push(changes, after, None);
                 }
             }
-            Err(LogError::NoSpace(_)) => self.history.refuse(changes),
+            Err(LogError::NoSpace(_) | LogError::Io(_)) => self.history.refuse(changes),
             Err(other) => return Err(Violation::new(11, format!("answered with {other}"))),
         }
         Ok(())

@@ -15,7 +15,6 @@ use super::super::file::{FileTable, LogFile, temporary_number};
 use super::super::format::{FileHeader, Identity, Place};
 use super::super::index::Index;
 use super::super::spare::parse_spare_name;
-use super::super::touched::Touched;
 use super::super::{LogOptions, RecoveryReport};
 use super::Recovered;
 
@@ -47,17 +46,8 @@ pub(super) fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) ->
     let file = Arc::new(LogFile::create(disk, &mut header)?);
     let files = FileTable::default();
     files.insert(file.clone());
-    let active = Active {
-        offset: file.len(),
-        file,
-        touched: Touched::default(),
-        used: false,
-        small_syncs: true,
-        lsn: 0,
-        chain: 0,
-        vouched: 0,
-        older: BTreeSet::new(),
-    };
+    let offset = file.len();
+    let active = Active::new(file, offset, 0, 0);
     let report = RecoveryReport { files: 1, ..RecoveryReport::default() };
     Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
 }

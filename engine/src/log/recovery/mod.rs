@@ -128,14 +128,10 @@ pub(super) fn survey_index(index: &Index, threads: usize) -> ShardSurvey {
 fn activate(newest: Newest, older: BTreeSet<u64>) -> Active {
     let Newest { file, scan, .. } = newest;
     Active {
-        offset: scan.end,
-        file: Arc::new(file),
         touched: Touched::of(&scan.effects),
         used: scan.groups > 0,
-        small_syncs: true,
-        lsn: scan.last_lsn,
-        chain: scan.chain,
         vouched: if scan.stopped_cleanly { scan.last_lsn } else { scan.vouched },
         older,
+        ..Active::new(Arc::new(file), scan.end, scan.last_lsn, scan.chain)
     }
 }

@@ -18,7 +18,6 @@ pub(super) mod survey;
 pub(super) mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::disk::Disk;
 
@@ -30,10 +29,9 @@ use self::report::tidy;
 use self::survey::Survey;
 use super::active::Active;
 use super::error::{LogError, Result};
-use super::file::{FileTable, LogFile};
+use super::file::FileTable;
 use super::index::Index;
 use super::recovery::{Recovered, survey_index};
-use super::touched::Touched;
 use super::{GroupId, LogOptions, Lsn, RecoveryReport, Uncertain};
 
 /// Opens what is left of the log on `disk`.
@@ -70,23 +68,10 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
         losses: certain.losses,
         lost,
     };
-    let active = closed(newest, certain.at.map_or(0, |at| at.lsn));
+    // Nothing is ever appended to it, and all of it counts as vouched for.
+    let end = newest.len();
+    let active = Active::new(newest, end, certain.at.map_or(0, |at| at.lsn), 0);
     Ok(Recovered { index, files, active, report, spares: BTreeSet::new(), doubts: Some(certain.doubts) })
-}
-
-/// An active file that nothing is ever appended to, and all of which counts as vouched for. `lsn` is the last position that is known.
-fn closed(file: Arc<LogFile>, lsn: u64) -> Active {
-    Active {
-        offset: file.len(),
-        file,
-        touched: Touched::default(),
-        used: false,
-        small_syncs: true,
-        lsn,
-        chain: 0,
-        vouched: lsn,
-        older: BTreeSet::new(),
-    }
 }
 
 /// Entries in blocks that are damaged, by group. Reads every block that is in use.
