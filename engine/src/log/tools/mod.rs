@@ -54,7 +54,7 @@ impl Finding {
     }
 
     /// What an error says of `file`.
-    fn of(error: &LogError, file: &str) -> Finding {
+    pub(super) fn of(error: &LogError, file: &str) -> Finding {
         let name = error.file().unwrap_or(file);
         match error {
             LogError::Corrupt { offset, what, groups, .. } => Finding::new(name, *offset, what, groups.clone()),
