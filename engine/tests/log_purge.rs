@@ -8,8 +8,8 @@
 #[path = "log_model/mod.rs"]
 mod log_model;
 
-use engine::disk::Disk;
-use engine::log::{Budget, Durability, LogOptions};
+use engine::disk::{Disk, Operation};
+use engine::log::{Budget, Durability, GroupId, LogOptions};
 use log_model::{Change, Driver, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -196,4 +196,164 @@ fn laggards_are_named_with_what_they_pin() {
     }
     assert!(driver.engine.purge(Budget::default()).unwrap().lagging.is_empty());
     assert!(files(&driver)[0].as_str() > "0000000000000001.log");
+}
+
+/// A byte of a file is another one, for those too who have the file open.
+fn flip(driver: &Driver, name: &str, offset: usize) {
+    let file = Disk::open(driver.disk.as_ref(), name).unwrap();
+    let mut byte = [0];
+    file.read_at(&mut byte, offset as u64).unwrap();
+    file.write_at(&[byte[0] ^ 4], offset as u64).unwrap();
+}
+
+/// A log over its threshold: group 99 pins file 1, group 50 has one entry, which is returned, in file 2 and group 51 one in file 3.
+fn pinned(rng: &mut StdRng) -> (Driver, bytes::Bytes) {
+    let mut driver = Driver::new(LogOptions { purge_threshold: 300 << 10, cache_bytes: 0, ..options() });
+    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(rng, 17) }]);
+    next_file(&mut driver, rng);
+    let entries = noise(rng, 1);
+    does(&mut driver, vec![Change::Append { group: 50, first: 1, entries: entries.clone() }]);
+    next_file(&mut driver, rng);
+    does(&mut driver, vec![Change::Append { group: 51, first: 1, entries: noise(rng, 1) }]);
+    (0..6).for_each(|_| next_file(&mut driver, rng));
+    (driver, entries[0].clone())
+}
+
+/// A file that cannot be read is named, once, and stays; the others go, and laggards are named all the same.
+#[test]
+fn damage_in_one_file_does_not_keep_the_others() {
+    type Harm = fn(&Driver, &bytes::Bytes);
+    let block: Harm = |driver, entry| {
+        let content = driver.disk.content("0000000000000002.log").unwrap();
+        let at = content.windows(entry.len()).position(|bytes| bytes == entry).unwrap();
+        flip(driver, "0000000000000002.log", at + 7);
+    };
+    let seal: Harm = |driver, _| {
+        let content = driver.disk.content("0000000000000002.log").unwrap();
+        flip(driver, "0000000000000002.log", content.len() - 5);
+    };
+    let failing: Harm = |driver, _| driver.disk.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
+    for (harm, groups) in [(block, vec![GroupId(50)]), (seal, vec![]), (failing, vec![])] {
+        let mut rng = StdRng::seed_from_u64(5);
+        let (mut driver, entry) = pinned(&mut rng);
+        harm(&driver, &entry);
+        let mut damage = Vec::new();
+        let mut freed = 0;
+        for round in 0..40 {
+            let report = driver.engine.purge(Budget::default()).unwrap();
+            if round < 3 {
+                assert_eq!(report.lagging.first().map(|lag| lag.group), Some(GroupId(99)), "round {round}: {report:?}");
+            }
+            damage.extend(report.damage);
+            freed += report.freed;
+            driver.turn();
+        }
+        let [found] = damage.as_slice() else { panic!("{damage:?}") };
+        assert_eq!((found.file.as_str(), &found.groups), ("0000000000000002.log", &groups), "{found}");
+        let left = files(&driver);
+        assert!(
+            left.contains(&"0000000000000002.log".to_owned()) && !left.contains(&"0000000000000003.log".to_owned())
+        );
+        assert!(freed >= 3 * (60 << 10), "{freed}");
+        // Nothing lives in it any more: it goes with the oldest.
+        does(&mut driver, [50, 99, 1001, 1002].map(|group| Change::Remove { group }).to_vec());
+        (0..20).for_each(|_| {
+            driver.engine.purge(Budget::default()).unwrap();
+            driver.turn();
+        });
+        assert!(files(&driver)[0].as_str() > "0000000000000002.log", "{:?}", files(&driver));
+        driver.check_live();
+        driver.crash(1).unwrap();
+    }
+}
+
+/// What a log says that has met a failed sync is not trusted any more: the files that it has written again stay.
+#[test]
+fn a_poisoned_log_deletes_nothing() {
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut driver = Driver::new(options());
+    (0..3).for_each(|_| next_file(&mut driver, &mut rng));
+    // The record that drops the dead files is written; they are not deleted yet.
+    driver.engine.purge(Budget::default()).unwrap();
+    driver.turn();
+    driver.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
+    does(&mut driver, vec![Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }]);
+    assert!(driver.engine.poisoned().is_some());
+    let (before, changes) = (files(&driver), driver.disk.changes());
+    assert!(before.contains(&"0000000000000001.log".to_owned()), "{before:?}");
+    let report = driver.engine.purge(Budget::default()).unwrap();
+    assert_eq!((report.freed, report.more, files(&driver), driver.disk.changes()), (0, false, before, changes));
+    // Opened again it knows where it stands, and they go.
+    driver.crash(1).unwrap();
+    assert!(!files(&driver).contains(&"0000000000000001.log".to_owned()));
+}
+
+/// Many idle groups, each with less than is worth a report: together they hold more than the log may take. They are named all the same, and
+/// when their owner lets go what it is asked to, the log comes back to what it should be.
+#[test]
+fn many_groups_that_pin_little_each_are_named_when_the_log_is_pressed() {
+    const THRESHOLD: u64 = 1 << 20;
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut driver = Driver::new(LogOptions { purge_threshold: THRESHOLD, ..options() });
+    for group in 1..=1000u64 {
+        let entries = vec![noise(&mut rng, 1)[0].slice(..2500)];
+        driver.submit(vec![Change::Append { group, first: 1, entries }], Durability::Buffered);
+        if group % 20 == 0 {
+            driver.turn();
+        }
+    }
+    driver.turn();
+    assert!(driver.engine.stats().disk_bytes > 2 * THRESHOLD, "{:?}", driver.engine.stats());
+    for _ in 0..200 {
+        let report = driver.engine.purge(Budget::default()).unwrap();
+        driver.turn();
+        if report.lagging.is_empty() && !report.more {
+            break;
+        }
+        for lag in report.lagging {
+            driver
+                .submit(vec![Change::Compact { group: lag.group.0, first_kept: lag.compact_to }], Durability::Buffered);
+            driver.turn();
+        }
+    }
+    let stats = driver.engine.stats();
+    assert!(stats.disk_bytes <= THRESHOLD + THRESHOLD / 2 + (64 << 10), "{stats:?}");
+    assert!(
+        driver.engine.groups().iter().any(|group| driver.engine.bounds(*group).unwrap().last == 1),
+        "more than was needed"
+    );
+}
+
+/// The same groups hold less than the log may take, in files that are nearly all live: what others write meanwhile is given back, and the
+/// log stays bounded without any help.
+#[test]
+fn many_idle_groups_are_written_again_and_the_log_stays_bounded() {
+    const THRESHOLD: u64 = 1 << 20;
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut driver = Driver::new(LogOptions { purge_threshold: THRESHOLD, ..options() });
+    let mut most = 0;
+    for round in 0..400u64 {
+        // Every fourth commit group brings a new idle group, until they take 60 % of the threshold.
+        if round < 250 {
+            does(
+                &mut driver,
+                vec![Change::Append {
+                    group: 10_000 + round,
+                    first: 1,
+                    entries: vec![noise(&mut rng, 1)[0].slice(..2500)],
+                }],
+            );
+        }
+        for at in 0..3 {
+            let index = round * 3 + at + 1;
+            does(&mut driver, vec![Change::Append { group: 1, first: index, entries: noise(&mut rng, 1) }]);
+        }
+        does(&mut driver, vec![Change::Compact { group: 1, first_kept: round * 3 + 1 }]);
+        driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+        driver.turn();
+        most = most.max(driver.engine.stats().disk_bytes);
+    }
+    assert!(most <= THRESHOLD + THRESHOLD / 2 + 2 * (64 << 10), "{most}");
+    driver.check_live();
+    driver.crash(1).unwrap();
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use engine::disk::{Disk, DiskCopy, DiskFile, Operation, SimDisk};
-use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter};
+use parking_lot::Mutex;
 
 /// A disk that counts reads, and can be told to hold one back until others may have come.
 struct CountingDisk {
@@ -29,10 +30,20 @@ struct Gate {
     expected: AtomicUsize,
     coming: AtomicUsize,
     crowded: AtomicBool,
+    /// Done on another thread while the next read waits.
+    between: Mutex<Option<Between>>,
 }
+
+type Between = Box<dyn FnMut() + Send>;
 
 impl Gate {
     fn pass(&self) {
+        // Taken out, because it may read as well.
+        let between = self.between.lock().take();
+        if let Some(mut between) = between {
+            std::thread::scope(|scope| drop(scope.spawn(&mut between)));
+            *self.between.lock() = Some(between);
+        }
         if self.reads.fetch_add(1, Ordering::AcqRel) > 0 {
             self.crowded.store(true, Ordering::Release);
         }
@@ -235,4 +246,45 @@ fn a_read_that_failed_is_done_again() {
     assert!(matches!(engine.entry(GroupId(1), 5), Err(LogError::Io(_))));
     assert_eq!(engine.entry(GroupId(1), 5).unwrap(), entry(5, 10));
     assert_eq!(gate.take_reads(), 2);
+}
+
+/// A long read whose entries purge moves, one file after another, each just before its turn: each of them is found, however many there are.
+#[test]
+fn a_long_read_follows_entries_that_purge_moves() {
+    const ENTRIES: u64 = 60;
+    let disk = SimDisk::new();
+    let gate = Arc::new(Gate::default());
+    let counting = CountingDisk { disk: disk.session(), gate: gate.clone() };
+    let options = LogOptions { purge_threshold: 0, spare_files: 0, file_bytes: 64 << 10, ..options(0) };
+    let (engine, writer, _) = LogEngine::open_driven(Arc::new(counting), options).unwrap();
+    let mut log = (engine.clone(), writer);
+    for index in 1..=ENTRIES {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), index, vec![entry(index, 20)]);
+        write(&mut log, batch);
+        // Has a file for itself.
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(2), index, vec![entry(index, 64_000)]);
+        write(&mut log, batch);
+    }
+    let mut batch = LogBatch::new();
+    batch.compact(GroupId(2), ENTRIES + 1);
+    write(&mut log, batch);
+    let moves = Arc::new(AtomicUsize::new(1));
+    let (name, moved, purged) = (|seq: usize| format!("{seq:016}.log"), moves.clone(), disk.clone());
+    *gate.between.lock() = Some(Box::new(move || {
+        // The entry after the one that is being read: each odd file has one.
+        let next = moved.fetch_add(1, Ordering::AcqRel) + 1;
+        for _ in 0..200 {
+            if purged.content(&name(2 * next - 1)).is_none() {
+                return;
+            }
+            log.0.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+            log.1.turn();
+        }
+        assert!(next as u64 >= ENTRIES, "the file of entry {next} stays");
+    }));
+    let read = engine.entries(GroupId(1), 1, ENTRIES + 1, usize::MAX).unwrap();
+    assert_eq!(read, (1..=ENTRIES).map(|index| entry(index, 20)).collect::<Vec<_>>());
+    assert!(moves.load(Ordering::Acquire) > 10, "too few reads were disturbed");
 }

@@ -166,10 +166,13 @@ impl LogEngine {
         let (report, work) = shared.purge(budget)?;
         shared.observe();
         let Some(work) = work else { return Ok(report) };
-        shared.purging.store(true, Ordering::Release);
         let weak = Arc::downgrade(shared);
-        let done: OnDone = Box::new(move |_| {
+        let done: OnDone = Box::new(move |outcome| {
             if let Some(shared) = weak.upgrade() {
+                if outcome.is_err() {
+                    // Later parts stand on this one.
+                    shared.victims.lock().start_over();
+                }
                 shared.purging.store(false, Ordering::Release);
             }
         });
@@ -177,8 +180,7 @@ impl LogEngine {
             Ok(()) => Ok(report),
             Err(error) => {
                 shared.purging.store(false, Ordering::Release);
-                // What was looked at is looked at anew.
-                shared.victim.lock().take();
+                shared.victims.lock().start_over();
                 // A full queue only puts it off.
                 if matches!(error, LogError::Busy) { Ok(PurgeReport { rewritten: 0, ..report }) } else { Err(error) }
             }
@@ -259,7 +261,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         landed: AtomicU64::new(last),
         released: Mutex::new(Vec::new()),
         purging: AtomicBool::new(false),
-        victim: Mutex::new(None),
+        victims: Mutex::default(),
         settled: Mutex::default(),
         compressors: Mutex::default(),
         next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),

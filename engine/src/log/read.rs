@@ -25,7 +25,7 @@ use super::group::Group;
 use super::index::Index;
 use super::landing::Landing;
 use super::metrics::LogMetrics;
-use super::purge::Victim;
+use super::purge::Victims;
 use super::runs::Span;
 use super::salvage::Doubts;
 use super::writer::Work;
@@ -56,8 +56,8 @@ pub(crate) struct Shared {
     pub(crate) released: Mutex<Vec<u64>>,
     /// Whether work of purge is queued.
     pub(crate) purging: AtomicBool,
-    /// The file that purge writes again.
-    pub(crate) victim: Mutex<Option<Victim>>,
+    /// The file that purge writes again, and those that it cannot.
+    pub(crate) victims: Mutex<Victims>,
     /// Files of which nothing is needed any more, also not what they undo of older ones.
     pub(crate) settled: Mutex<BTreeSet<u64>>,
     /// Those of callers that compress, when not in use.
@@ -198,6 +198,7 @@ impl Shared {
         let mut out = Vec::new();
         let mut bytes = 0usize;
         let mut next = first;
+        // How often in a row, without any progress, the file of an entry was gone.
         let mut moved = 0;
         // Runs that follow each other may share a block, and the cache need not have kept it.
         let mut held: Option<(BlockKey, Arc<Block>)> = None;
@@ -249,6 +250,7 @@ impl Shared {
                     return Ok(out);
                 }
                 held = Some((key, block));
+                moved = 0;
             }
         }
         Ok(out)

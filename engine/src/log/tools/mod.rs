@@ -60,7 +60,7 @@ impl Finding {
     }
 
     /// What an error says of `file`.
-    fn of(error: &LogError, file: &str) -> Finding {
+    pub(super) fn of(error: &LogError, file: &str) -> Finding {
         let name = error.file().unwrap_or(file);
         let (offset, what) = match error {
             LogError::Corrupt { offset, what, .. } => (*offset, what.clone()),

@@ -1,0 +1,164 @@
+//! The file that is written again: which one it is, and how far that has got.
+//!
+//! A file is given up where its index or a live block of it cannot be read: it is told, once, and another one is tried. What lives in it stays
+//! where it is, and it goes like any other when nothing in it lives any more and no older one is left.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::super::GroupId;
+use super::super::error::{LogError, Result};
+use super::super::format::file_name;
+use super::super::read::{Shared, entries_of};
+use super::super::runs::Span;
+use super::super::tools::Finding;
+use super::Sealed;
+use super::rewrite::{Rewrite, Undone};
+
+/// A file is written again when at most this share of its bytes is live, in percent; the second number counts while the log
+/// takes half as much again as it should.
+const LIVE_MOST: (u64, u64) = (50, 80);
+
+/// What purge knows of files to be written again.
+#[derive(Default)]
+pub(crate) struct Victims {
+    /// The one under way.
+    current: Option<Victim>,
+    /// Those that cannot be read.
+    unreadable: BTreeSet<u64>,
+}
+
+/// The file that is being written again, and how far that is.
+struct Victim {
+    file: u64,
+    /// Groups that are left, the next one last.
+    groups: Vec<GroupId>,
+    undone: Undone,
+}
+
+/// What of one group stands in a file.
+struct Live {
+    spans: Vec<Span>,
+    keys: Vec<Bytes>,
+    floor: bool,
+}
+
+impl Victims {
+    /// What was looked at was not written: it is looked at anew, from the beginning.
+    pub(crate) fn start_over(&mut self) {
+        self.current = None;
+    }
+
+    /// Nothing more is tried with this file.
+    fn give_up(&mut self, file: u64, error: &LogError, damage: &mut Vec<Finding>) {
+        self.unreadable.insert(file);
+        self.current = None;
+        damage.push(Finding::of(error, &file_name(file)));
+    }
+}
+
+impl Shared {
+    /// The next part of the file that is being written again, choosing one if there is none. What cannot be read on the way is added to `damage`.
+    pub(super) fn next_rewrite(&self, sealed: &Sealed, most: usize, damage: &mut Vec<Finding>) -> Option<Rewrite> {
+        let mut victims = self.victims.lock();
+        victims.unreadable.retain(|file| sealed.has(*file));
+        if !victims.current.as_ref().is_some_and(|victim| sealed.has(victim.file)) {
+            victims.current = None;
+        }
+        // Each round ends it or gives up one more file.
+        loop {
+            let mut victim = match victims.current.take() {
+                Some(victim) => victim,
+                None => self.choose(sealed, &mut victims, damage)?,
+            };
+            match self.look(&mut victim, most) {
+                Ok(rewrite) => {
+                    victims.current = (!rewrite.is_last()).then_some(victim);
+                    return Some(rewrite);
+                }
+                Err(error) => victims.give_up(victim.file, &error, damage),
+            }
+        }
+    }
+
+    /// The file to write again, if one is worth it.
+    fn choose(&self, sealed: &Sealed, victims: &mut Victims, damage: &mut Vec<Finding>) -> Option<Victim> {
+        let files = &sealed.files;
+        let most = if sealed.pressed { LIVE_MOST.1 } else { LIVE_MOST.0 };
+        let passed: BTreeSet<u64> = self.settled.lock().union(&victims.unreadable).copied().collect();
+        let newest = files.last().map_or(0, |(seq, _)| *seq);
+        let mut worth: Vec<(u64, u64)> = Vec::new();
+        for (seq, len) in files.iter().filter(|(seq, _)| !passed.contains(seq)) {
+            let live = self.index.usage(*seq).bytes.min(*len);
+            if live * 100 <= len * most {
+                worth.push((benefit(*len, live, newest - seq + 1), *seq));
+            }
+        }
+        worth.sort_unstable_by(|a, b| b.cmp(a));
+        let oldest = files.first().map_or(0, |(seq, _)| *seq);
+        for (_, seq) in worth {
+            let Some(file) = self.files.get(seq) else { continue };
+            let effects = match file.sealed() {
+                Ok((_, effects)) => effects,
+                Err(error) => {
+                    victims.give_up(seq, &error, damage);
+                    continue;
+                }
+            };
+            let undone = if seq == oldest { Undone::default() } else { Undone::of(&effects) };
+            if undone.can_be_said(&self.index) {
+                let mut groups: Vec<GroupId> = effects.groups().map(|(group, _)| group).collect();
+                groups.reverse();
+                return Some(Victim { file: seq, groups, undone });
+            }
+        }
+        None
+    }
+
+    /// Collects the next of what is live in the victim, up to `most` bytes, or one group's first block.
+    fn look(&self, victim: &mut Victim, most: usize) -> Result<Rewrite> {
+        let file = victim.file;
+        let mut rewrite = Rewrite { file, ..Rewrite::default() };
+        let mut bytes = 0;
+        while let Some(id) = victim.groups.last().copied() {
+            let live = self.index.with(id, |group| Live {
+                spans: group.runs.iter().filter(|span| span.file == file).collect(),
+                keys: group
+                    .keys
+                    .iter()
+                    .filter(|kv| kv.file == file)
+                    .map(|kv| Bytes::copy_from_slice(kv.key()))
+                    .collect(),
+                floor: group.floor > 0 && group.floor_file == file,
+            });
+            for span in live.iter().flat_map(|live| &live.spans) {
+                if bytes >= most {
+                    // The rest of this group is looked up again by the next call: by then this part is elsewhere.
+                    return Ok(rewrite);
+                }
+                let Some(block) = self.block_in_passing(span, || {})? else { continue };
+                let entries = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()?;
+                bytes += entries.iter().map(|entry| entry.len() + 8).sum::<usize>();
+                rewrite.entries.push((id, span.first, entries));
+            }
+            if let Some(live) = live {
+                bytes += live.keys.len() * 64 + 16;
+                rewrite.keys.extend(live.keys.into_iter().map(|key| (id, key)));
+                rewrite.floors.extend(live.floor.then_some(id));
+            }
+            victim.groups.pop();
+            if bytes >= most && !victim.groups.is_empty() {
+                return Ok(rewrite);
+            }
+        }
+        rewrite.last = Some(std::mem::take(&mut victim.undone));
+        Ok(rewrite)
+    }
+}
+
+/// What it brings to write a file of `len` bytes again of which `live` are live, against what it costs, for one that is the `age`-th newest:
+/// (1 - u) * age / (1 + u), with u = live / len, in whole numbers.
+fn benefit(len: u64, live: u64, age: u64) -> u64 {
+    (len - live) * 1024 / (len + live).max(1) * age
+}
