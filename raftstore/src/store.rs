@@ -2,7 +2,8 @@
 //!
 //! A turn has three stages. It takes in what was completed and what is in the mailbox (`intake` has what is refused); it reads the clock, and lets the
 //! peers decide: completions, then messages, then a tick if one is due; and it carries out what they want: it publishes what
-//! readers may know, submits *one* log batch for all peers (`log_queue`), sends, and hands committed entries to apply. Three orders matter:
+//! readers may know, submits *one* log batch for all peers (`log_queue`), besides what is let go of their logs (`upkeep`), sends, and hands committed
+//! entries to apply. Three orders matter:
 //!
 //! - The clock is read *after* the intake. A promise to a leader counts from then, and must not count from before the leader sent what asks for it;
 //!   and nothing that came in may be judged by an older moment. That time passes after the reading does no harm: what is sent is sent later
@@ -16,6 +17,7 @@ mod intake;
 mod log_queue;
 mod log_space;
 mod stop;
+mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -41,7 +43,7 @@ use crate::region::{Epoch, LogIndex, RegionId, StoreId, Term};
 use crate::router::Router;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 use crate::time::{Clock, MonoTime};
-use log_queue::LogQueue;
+use log_queue::{LogQueue, Truncations};
 use log_space::LogSpace;
 
 /// A request to the store loop.
@@ -114,6 +116,10 @@ pub(crate) struct StoreLoop {
     unwritten: usize,
     /// Whether the log's disk was full when a turn looked last.
     was_full: bool,
+    /// Whether it was when entries were let go last.
+    was_full_at_checkpoint: bool,
+    /// What regions let go of their logs.
+    truncations: Truncations,
     pending_apply: VecDeque<ApplyTask>,
     building: BTreeSet<RegionId>,
     checkpoint: Option<u64>,
@@ -156,6 +162,8 @@ impl StoreLoop {
             inflight: 0,
             unwritten: 0,
             was_full: false,
+            was_full_at_checkpoint: false,
+            truncations: Truncations::new(),
             pending_apply: VecDeque::new(),
             building: BTreeSet::new(),
             checkpoint: None,
@@ -276,10 +284,7 @@ impl StoreLoop {
                 if all {
                     self.unflushed = self.unflushed.saturating_sub(before);
                 }
-                for (region, index) in flushed {
-                    let pinning = self.log_space.pinning(region);
-                    self.with_peer(region, |peer| peer.truncate_log(index, pinning, now));
-                }
+                self.let_go(&flushed, now);
                 self.purge(true);
             }
             JobDone::Purged { pinning, more } => self.log_space.purged(pinning, more),
@@ -311,41 +316,6 @@ impl StoreLoop {
         true
     }
 
-    /// Tries again what met a full disk. A store that can write nothing lets others lead, once: they may have space.
-    fn look_after_log(&mut self, now: MonoTime) {
-        let full = self.log.is_full();
-        if full && !self.was_full {
-            self.give_leadership_away(now);
-        }
-        self.was_full = full;
-        self.log.retry();
-    }
-
-    fn start_checkpoint(&mut self, now: MonoTime) {
-        if self.checkpoint.is_some() {
-            return;
-        }
-        // What pins old log files cannot be let go before its effects are flushed.
-        let flush = self.unflushed >= self.parts.config.flush_log_bytes || self.log_space.is_pinned();
-        let regions = self.peers.keys().copied().collect();
-        if self.parts.background.push(Job::Checkpoint { regions, flush }).is_ok() {
-            self.checkpoint = Some(self.unflushed);
-        }
-        // A file that is being built is not among those kept yet, so it must not be swept.
-        if self.building.is_empty() {
-            let keep = self.peers.values_mut().flat_map(|slot| slot.peer.snapshots_in_use(now)).collect();
-            let applied = self.peers.iter().map(|(id, slot)| (*id, slot.peer.applied().index)).collect();
-            self.queue_job(Job::Sweep { keep, applied });
-        }
-    }
-
-    /// Gives up log files, one step at a time, and not two at once.
-    fn purge(&mut self, laggards: bool) {
-        if self.log_space.may_purge() && self.queue_job(Job::Purge { laggards }) {
-            self.log_space.begin();
-        }
-    }
-
     fn queue_job(&self, job: Job) -> bool {
         let queued = self.parts.background.push(job);
         if let Err(Refused(job)) = &queued {
@@ -356,6 +326,7 @@ impl StoreLoop {
 
     fn carry_out(&mut self, now: MonoTime) -> bool {
         self.push_apply();
+        self.truncate();
         let mut gathered = Gathered::default();
         let mut busy = false;
         let regions: Vec<RegionId> = self.dirty.iter().copied().collect();

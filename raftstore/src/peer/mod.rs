@@ -351,10 +351,11 @@ impl Peer {
     }
 
     /// Drops what nobody needs of the log, given that a crash would not lose effects up to `flushed`, and that entries up to `pinning` keep the
-    /// log engine from giving up old files.
-    pub(crate) fn truncate_log(&mut self, flushed: LogIndex, pinning: LogIndex, now: MonoTime) {
+    /// log engine from giving up old files. The log's new start is to be written; nothing that the peer wants done depends on it, nor it on that.
+    #[must_use]
+    pub(crate) fn truncate_log(&mut self, flushed: LogIndex, pinning: LogIndex, now: MonoTime) -> Option<LogPosition> {
         if self.is_installing() {
-            return;
+            return None;
         }
         let storage = self.node.store();
         let per_entry = storage.estimate_bytes(1).max(1);
@@ -373,10 +374,19 @@ impl Peer {
         let flushed = flushed.min(self.applied.index);
         let log = truncate::LogUse { start: storage.start().index, last: storage.last(), flushed, pinning, followers };
         let keep = truncate::KeepBounds { tail: self.config.log_tail_entries, lag };
-        let Some(bound) = truncate::truncation_bound(&log, keep) else { return };
+        let bound = truncate::truncation_bound(&log, keep)?;
         match raft::Storage::term(storage, bound.get()) {
-            Ok(term) => self.truncate_to(position(bound.get(), term)),
-            Err(error) => self.fault = Some(PeerFault::Log(self.region.id, error.to_string())),
+            Ok(term) => {
+                // Applied, so acknowledged by the log: no write that is under way comes before it.
+                assert!(bound <= self.applied.index, "only what is applied is let go");
+                let start = position(bound.get(), term);
+                self.node.mut_store().truncate(start);
+                Some(start)
+            }
+            Err(error) => {
+                self.fault = Some(PeerFault::Log(self.region.id, error.to_string()));
+                None
+            }
         }
     }
 

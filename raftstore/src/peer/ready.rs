@@ -114,14 +114,6 @@ impl Peer {
         self.settle(now);
     }
 
-    /// Drops entries up to and including `start`.
-    pub(super) fn truncate_to(&mut self, start: LogPosition) {
-        self.node.mut_store().truncate(start);
-        self.write(LogOp::Truncate { start });
-        // Nothing depends on it: a crash leaves a longer log.
-        self.out.must_sync = self.out.log.iter().any(|op| !matches!(op, LogOp::Truncate { .. }));
-    }
-
     /// Adds a change to the next write, and says that it has to be durable.
     fn write(&mut self, op: LogOp) -> WriteNumber {
         let number = *self.out.write.get_or_insert(self.next_write);

@@ -299,7 +299,6 @@ fn show_op(op: &LogOp) -> String {
         LogOp::HardState(state) => format!("term={} vote={} commit={}", state.term, state.vote, state.commit),
         LogOp::Intent(intent) => format!("intent {}", intent.key),
         LogOp::Restart { start, .. } => format!("log start {}@{}", start.index, start.term),
-        LogOp::Truncate { start } => format!("truncation to {}@{}", start.index, start.term),
     }
 }
 

@@ -33,8 +33,6 @@ pub(crate) enum LogOp {
     Intent(SnapshotIntent),
     /// Forgets the whole log and starts it anew after a snapshot.
     Restart { start: LogPosition, hard_state: HardState },
-    /// Drops entries up to and including `start`.
-    Truncate { start: LogPosition },
 }
 
 impl LogOp {
@@ -51,10 +49,6 @@ impl LogOp {
             }
             LogOp::Intent(intent) => batch.put(group, records::INTENT_KEY, &records::encode_intent(&intent)),
             LogOp::Restart { start, hard_state } => restart(group, start, &hard_state, batch),
-            LogOp::Truncate { start } => {
-                batch.put(group, records::LOG_START_KEY, &records::encode_position(start));
-                batch.compact(group, start.index.get() + 1);
-            }
         }
     }
 
@@ -71,6 +65,13 @@ impl LogOp {
 pub(crate) fn restart(group: GroupId, start: LogPosition, hard_state: &HardState, batch: &mut LogBatch) {
     batch.remove(group);
     batch.put(group, records::HARD_STATE_KEY, &records::encode_hard_state(hard_state));
+    batch.put(group, records::LOG_START_KEY, &records::encode_position(start));
+    batch.compact(group, start.index.get() + 1);
+}
+
+/// Drops entries of a region up to and including `start`. Not among the [`LogOp`]s, because it goes into the log apart from them.
+pub(crate) fn truncate(region: RegionId, start: LogPosition, batch: &mut LogBatch) {
+    let group = group(region);
     batch.put(group, records::LOG_START_KEY, &records::encode_position(start));
     batch.compact(group, start.index.get() + 1);
 }

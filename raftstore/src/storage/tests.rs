@@ -99,7 +99,9 @@ fn a_restart_finds_what_was_acknowledged() {
     let mut fixture = fixture();
     fixture.append(entries(6..=9, 2), true);
     fixture.submit(LogOp::HardState(HardState { term: 3, vote: 1, commit: 8 }));
-    fixture.submit(LogOp::Truncate { start: position(7, 2) });
+    let mut batch = LogBatch::new();
+    truncate(ID, position(7, 2), &mut batch);
+    fixture.log.submit_with(batch, Durability::Synced, Box::new(|_| {})).unwrap();
     fixture.writer.turn();
     fixture.append(entries(10..=11, 3), false);
     fixture.disk.crash(1);

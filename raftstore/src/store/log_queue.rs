@@ -3,11 +3,26 @@
 //! Several batches are under way at once, so the log encodes one while it syncs another. Each stands on those before it: a hard state on disk
 //! whose entries are missing is a log that does not open again. So they form a [`Sequence`]: one that meets a full disk takes those behind
 //! it along. All of them come back here, with what came after them, and are tried again when [`LogQueue::retry`] is called. Nothing of
-//! them is acknowledged meanwhile, so the store is as one whose disk is very slow. Any other failure is final.
+//! them is acknowledged meanwhile, so the store is as one whose disk is very slow.
+//!
+//! **Truncations go first.** A log that fills its disk by itself gets space only by letting entries go, and that must not wait behind what does not
+//! fit. So truncations are batches of their own, which the log writes into its reserve; those that met a full disk are tried again before
+//! all that waits, and alone, because a batch with entries is not let into the reserve. They may go ahead of what waits because they depend on none of it:
+//! - What a region lets go is applied, so it is committed and acknowledged by the log; and what waits, or flies, is not. So the entry that
+//!   becomes the log's start is in the log, no append that waits replaces it, and the first of them begins right behind it or later.
+//! - A log that starts anew behind a snapshot has let go nothing of what came before, and lets go of something only when that new start is
+//!   acknowledged: no start that waits is overtaken by a truncation that came after it.
+//!
+//! Among truncations of one region the order counts, because each says where the log starts: the last one stands for all of them.
+//!
+//! **Any other failure is final**, also a write that failed and left no trace, after which the log itself would go on. A full disk is a state that
+//! ends, with a cause that somebody knows; a disk that answers a write with an error is one that a store cannot judge. To try again would keep a
+//! replica in its place that votes, and whose disk may forget. A store that ends lets others lead, and when it is started again, the log reads what
+//! is there before it believes it. Likewise a batch that does not fit the log, except where one before it fell: then that is why.
 //!
 //! What is acknowledged is told to the store's inbox: the number of the last batch that is written.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +31,13 @@ use parking_lot::Mutex;
 
 use crate::mailbox::{Inbox, Mailbox};
 use crate::metrics::Metrics;
+use crate::records::LogPosition;
+use crate::region::RegionId;
+use crate::storage;
 use crate::store::StoreMsg;
+
+/// Where the logs of regions start from now on: entries up to there are let go.
+pub(super) type Truncations = BTreeMap<RegionId, LogPosition>;
 
 /// See the module documentation.
 pub(super) struct LogQueue {
@@ -29,20 +50,38 @@ pub(super) struct LogQueue {
 }
 
 /// Invariants: (1) numbers ascend from `flying` through `waiting`, and from `fallen` through `waiting`. (2) The log answers in the order of `flying`.
-/// (3) Once one has fallen, all that fly fall.
+/// (3) Once one has fallen, all that fly fall. (4) While the disk is full, nothing is handed over behind truncations that fly.
 #[derive(Default)]
 struct State {
     /// Handed over; a copy of each is kept.
-    flying: VecDeque<Numbered>,
+    flying: VecDeque<Flight>,
     /// Not written, for want of space.
     fallen: VecDeque<Numbered>,
     waiting: VecDeque<Numbered>,
+    /// Goes before all that waits.
+    letting_go: Truncations,
+    /// How many were handed over so far.
+    flights: u64,
+    /// One has fallen, and others fly.
+    falling: bool,
     /// Nothing is handed over before the next `retry`.
     stalled: bool,
     /// The sequence takes nothing before it is resumed; nothing flies.
     broken: bool,
     /// Nothing is handed over any more.
     ended: bool,
+}
+
+/// What the log has been handed.
+struct Flight {
+    number: u64,
+    freight: Freight,
+}
+
+#[derive(Clone)]
+enum Freight {
+    Batch(Numbered),
+    Truncations(Truncations),
 }
 
 /// A batch with its number.
@@ -76,6 +115,12 @@ impl LogQueue {
         self.hand_over();
     }
 
+    /// Lets entries go that are applied and flushed. Nobody is told, for nothing depends on it: a crash leaves a longer log.
+    pub(super) fn truncate(self: &Arc<Self>, truncations: Truncations) {
+        self.state.lock().let_go(truncations);
+        self.hand_over();
+    }
+
     /// Whether batches wait for space on the disk.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::SeqCst)
@@ -84,7 +129,7 @@ impl LogQueue {
     /// Tries again what met a full disk.
     pub(super) fn retry(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        if !state.fallen.is_empty() || !state.stalled || state.ended {
+        if state.falling || !state.stalled || state.ended {
             // The log has not answered all of it yet, or there is nothing to try again.
             return;
         }
@@ -99,15 +144,17 @@ impl LogQueue {
     /// Hands what waits to the log. Under the lock, so that two who do it at once keep the order.
     fn hand_over(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        while !state.stalled && state.fallen.is_empty() {
-            let Some(next) = state.waiting.pop_front() else { return };
-            let (queue, number) = (Arc::clone(self), next.number);
+        while !state.stalled && !state.falling {
+            let Some(freight) = state.next(self.is_full()) else { return };
+            state.flights += 1;
+            let (queue, number) = (Arc::clone(self), state.flights);
             let done = Box::new(move |outcome| queue.done(number, outcome));
+            let (batch, durability) = freight.clone().into_batch();
             // Known to fly before the log can answer, which then waits for the lock.
-            state.flying.push_back(next.clone());
-            let Err(error) = self.log.submit_with(next.batch, next.durability, done) else { continue };
+            state.flying.push_back(Flight { number, freight });
+            let Err(error) = self.log.submit_with(batch, durability, done) else { continue };
             if let Some(back) = state.flying.pop_back() {
-                state.waiting.push_front(back);
+                state.take_back(back.freight);
             }
             state.stalled = true;
             // Something else fills the log's queue; it will have room again.
@@ -117,34 +164,39 @@ impl LogQueue {
         }
     }
 
-    /// The log's word on a batch. On the log's thread.
+    /// The log's word on what it was handed. On the log's thread.
     fn done(self: &Arc<Self>, number: u64, outcome: engine::log::Result<Lsn>) {
         let mut state = self.state.lock();
         let Some(flown) = state.flying.pop_front() else { return };
         assert_eq!(flown.number, number, "the log answers in order");
         match outcome {
             Ok(_) => {
-                assert!(state.fallen.is_empty(), "what stands on a batch that is not written is not written");
+                assert!(!state.falling, "what stands on a batch that is not written is not written");
+                self.written(&state, flown.freight);
                 drop(state);
-                self.written(number);
                 self.hand_over();
             }
             Err(LogError::NoSpace(why)) => {
-                state.fall(flown);
-                drop(state);
                 self.met_full_disk(&why);
+                state.fall(flown.freight);
             }
+            // It stands on what fell: that is why it does not fit, and all of it is tried again.
+            Err(LogError::Gap { .. } | LogError::Compacted { .. }) if state.falling => state.fall(flown.freight),
             Err(error) => self.give_up(&mut state, &error),
         }
         self.mailbox.wake();
     }
 
-    fn written(&self, number: u64) {
-        if self.full.swap(false, Ordering::SeqCst) {
+    /// Entries that are let go are written on a disk that is full, too: only where nothing else waits they say that it is not.
+    fn written(&self, state: &State, freight: Freight) {
+        let batch = matches!(freight, Freight::Batch(_));
+        if (batch || state.is_idle()) && self.full.swap(false, Ordering::SeqCst) {
             self.metrics.log_full.set(0);
             tracing::info!("the log has space again, the store goes on");
         }
-        self.inbox.update(|c| c.durable = c.durable.max(number));
+        if let Freight::Batch(written) = freight {
+            self.inbox.update(|c| c.durable = c.durable.max(written.number));
+        }
     }
 
     fn met_full_disk(&self, why: &str) {
@@ -170,14 +222,69 @@ impl LogQueue {
 }
 
 impl State {
-    /// A batch was not written for want of space; when the last one that flew is down, all of them wait again.
-    fn fall(&mut self, flown: Numbered) {
-        self.fallen.push_back(flown);
-        if self.flying.is_empty() {
+    /// What is to be handed over next.
+    fn next(&mut self, full: bool) -> Option<Freight> {
+        if full && self.flying.back().is_some_and(|last| matches!(last.freight, Freight::Truncations(_))) {
+            return None;
+        }
+        if !self.letting_go.is_empty() {
+            return Some(Freight::Truncations(std::mem::take(&mut self.letting_go)));
+        }
+        self.waiting.pop_front().map(Freight::Batch)
+    }
+
+    /// Nothing is under way or waits.
+    fn is_idle(&self) -> bool {
+        self.flying.is_empty() && self.waiting.is_empty() && self.letting_go.is_empty()
+    }
+
+    /// Adds newer truncations to those that wait.
+    fn let_go(&mut self, newer: Truncations) {
+        for (region, start) in newer {
+            let before = self.letting_go.insert(region, start);
+            assert!(before.is_none_or(|before| before.index <= start.index), "the start of a log never goes back");
+        }
+    }
+
+    /// What was not handed over after all is the next one again.
+    fn take_back(&mut self, freight: Freight) {
+        match freight {
+            Freight::Batch(batch) => self.waiting.push_front(batch),
+            Freight::Truncations(older) => {
+                let newer = std::mem::replace(&mut self.letting_go, older);
+                self.let_go(newer);
+            }
+        }
+    }
+
+    /// Something was not written for want of space; when the last one that flew is down, all of them wait again.
+    fn fall(&mut self, freight: Freight) {
+        match freight {
+            Freight::Batch(batch) => self.fallen.push_back(batch),
+            older => self.take_back(older),
+        }
+        self.falling = !self.flying.is_empty();
+        if !self.falling {
             let later = std::mem::replace(&mut self.waiting, std::mem::take(&mut self.fallen));
             self.waiting.extend(later);
             self.stalled = true;
             self.broken = true;
+        }
+    }
+}
+
+impl Freight {
+    /// As the log takes it.
+    fn into_batch(self) -> (LogBatch, Durability) {
+        match self {
+            Freight::Batch(Numbered { batch, durability, .. }) => (batch, durability),
+            Freight::Truncations(truncations) => {
+                let mut batch = LogBatch::new();
+                for (region, start) in truncations {
+                    storage::truncate(region, start, &mut batch);
+                }
+                (batch, Durability::Buffered)
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::log::LogOptions;
 use raft::eraftpb::{Entry, Message, MessageType};
 use raftstore::ports::RaftMessage;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, ProposeError, RegionError, RegionId, StoreConfig, StoreId};
@@ -202,4 +203,76 @@ fn a_crash_with_a_full_disk_loses_nothing_acknowledged() {
         cluster.leader(1);
         cluster.wait_stored(KEY, &[seed as u8]);
     }
+}
+
+/// A value of 8 KiB that does not compress.
+fn medium(value: u64) -> Vec<u8> {
+    let mixed = |at: u64| {
+        (at + value * 8192).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    };
+    (0..1024).flat_map(|at| mixed(at).to_le_bytes()).collect()
+}
+
+/// One store whose log has filled its disk by itself with 8 KiB values under [`KEY`], from 40 on, as the store keeps all that others may need; what waits, and
+/// the disk's capacity. The log has a reserve, what is applied is flushed, and nothing of the first files is live but entries.
+fn full_of_log(purge_threshold: u64) -> (Cluster, Vec<Task<Result<raftstore::LogIndex, ProposeError>>>, u64) {
+    let config =
+        StoreConfig { log_gc_ticks: 2, log_tail_entries: 1 << 30, flush_log_bytes: 64 << 10, ..StoreConfig::default() };
+    let log = LogOptions { file_bytes: 64 << 10, prefill_bytes: 8 << 10, purge_threshold, ..LogOptions::default() };
+    let mut cluster = Cluster::with_log(1, config, log);
+    cluster.leader(1);
+    for value in 0..40 {
+        cluster.write(1, KEY, &medium(value));
+    }
+    cluster.crash(1, 1);
+    cluster.start(1);
+    for region in 1..=2 {
+        cluster.leader(region);
+    }
+    cluster.run_for(Duration::from_secs(5));
+    let disk = &cluster.nodes[&1].disk;
+    let capacity = disk.used() + (128 << 10);
+    disk.set_capacity(Some(capacity));
+    let mut waiting = Vec::new();
+    let refused = (40..400).find(|value| {
+        let mut task = cluster.start_write(1, 1, put(KEY, &medium(*value)));
+        cluster.settle();
+        let fate = task.poll();
+        if fate.is_none() {
+            waiting.push(task);
+        }
+        is_busy(fate.as_ref(), "disk full")
+    });
+    assert!(refused.is_some() && !waiting.is_empty(), "the disk fills up");
+    (cluster, waiting, capacity)
+}
+
+/// Nobody gives it space: the store has to let entries go, and what lets them go waited behind what did not fit.
+#[test]
+fn a_store_whose_log_has_filled_the_disk_makes_room_by_itself() {
+    let (mut cluster, mut waiting, capacity) = full_of_log(256 << 10);
+    for task in &mut waiting {
+        cluster.finish(task).unwrap();
+    }
+    assert_eq!(cluster.metric(1, "raftstore_log_full", None), 0.0);
+    // And so on, for several times what the disk holds.
+    for value in 400..500 {
+        cluster.run_until("room for another", |cluster| cluster.metric(1, "raftstore_log_full", None) == 0.0);
+        cluster.write(1, KEY, &medium(value));
+    }
+    assert!(cluster.nodes[&1].disk.used() <= capacity);
+    cluster.crash(1, 3);
+    cluster.start(1);
+    cluster.leader(1);
+    cluster.wait_stored(KEY, &medium(499));
+}
+
+/// The log is within its threshold, so it names nobody who is in the way; but the disk is full.
+#[test]
+fn a_full_disk_is_reason_enough_to_keep_nothing_for_others() {
+    let (mut cluster, mut waiting, _) = full_of_log(1 << 30);
+    for task in &mut waiting {
+        cluster.finish(task).unwrap();
+    }
+    assert_eq!(cluster.metric(1, "raftstore_log_full", None), 0.0);
 }

@@ -1,9 +1,11 @@
 //! The queue over a log on a disk that fills up: order, and what is acknowledged.
 
 use engine::disk::{Operation, SimDisk};
-use engine::log::{GroupId, LogOptions, LogWriter};
+use engine::log::{Budget, GroupId, LogOptions, LogWriter};
 
 use super::*;
+use crate::records;
+use crate::region::{LogIndex, Term};
 
 const GROUP: GroupId = GroupId(7);
 
@@ -17,9 +19,12 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Fixture {
+        Fixture::with(LogOptions { prefill_bytes: 0, ..LogOptions::default() })
+    }
+
+    fn with(options: LogOptions) -> Fixture {
         let disk = SimDisk::new();
-        let options =
-            LogOptions { identity: Some(1), prefill_bytes: 0, compress_from: usize::MAX, ..LogOptions::default() };
+        let options = LogOptions { identity: Some(1), compress_from: usize::MAX, ..options };
         let (log, writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
         let (inbox, mailbox) = (Arc::<Inbox>::default(), Arc::new(Mailbox::new(16)));
         let metrics = Metrics::new(&prometheus::Registry::new()).unwrap();
@@ -32,6 +37,20 @@ impl Fixture {
         let mut batch = LogBatch::new();
         batch.append(GROUP, number, vec![vec![number as u8; bytes].into()]);
         self.queue.submit(number, batch, Durability::Synced);
+    }
+
+    /// Lets entries up to `index` go.
+    fn let_go(&self, index: u64) {
+        let start = LogPosition { index: LogIndex::new(index), term: Term::new(1) };
+        self.queue.truncate(Truncations::from([(RegionId::new(GROUP.0), start)]));
+    }
+
+    /// Where the log says that it starts, and its first and last entry.
+    fn start(&self) -> (u64, u64, u64) {
+        let start = self.log.get(GROUP, records::LOG_START_KEY).unwrap();
+        let start = start.map_or(0, |start| records::decode_position(&start).unwrap().index.get());
+        let bounds = self.log.bounds(GROUP).unwrap();
+        (start, bounds.first, bounds.last)
     }
 
     /// Lets the log write until it has nothing to do; the last number acknowledged, and a failure.
@@ -74,15 +93,121 @@ fn a_full_disk_keeps_everything_in_order_until_there_is_space() {
     assert_eq!(f.log.bounds(GROUP).map(|b| b.last), Some(4));
 }
 
+/// A log of small files that has filled its disk: its batches 1 to 12 are written, and 13 to 15 wait for space. It has a reserve.
+fn full() -> Fixture {
+    let options = LogOptions {
+        file_bytes: 64 << 10,
+        prefill_bytes: 8 << 10,
+        spare_files: 1,
+        purge_threshold: 64 << 10,
+        ..LogOptions::default()
+    };
+    let mut f = Fixture::with(options);
+    (1..=12).for_each(|number| f.append(number, 12_000));
+    assert_eq!(f.run(), (12, None));
+    f.log.purge(Budget::default()).unwrap();
+    f.disk.set_capacity(Some(f.disk.used()));
+    (13..=15).for_each(|number| f.append(number, 40_000));
+    assert_eq!(f.run(), (12, None));
+    assert!(f.queue.is_full());
+    f
+}
+
+/// What lets entries go waited behind what did not fit: a log that had filled its disk was never given space by its own store.
+#[test]
+fn what_a_full_log_lets_go_is_written_before_what_waits_and_makes_room_for_it() {
+    let mut f = full();
+    f.let_go(11);
+    f.let_go(12);
+    f.queue.retry();
+    assert_eq!(f.run(), (12, None));
+    assert_eq!(f.start(), (12, 13, 12), "written, the last of them");
+    assert!(f.queue.is_full(), "the reserve is not for entries");
+    let mut durable = 12;
+    for _ in 0..10 {
+        f.log.purge(Budget::default()).unwrap();
+        f.writer.turn();
+        f.queue.retry();
+        durable = f.run().0;
+    }
+    assert_eq!(durable, 15, "purge has given up the old files, and nobody gave space");
+    assert!(!f.queue.is_full());
+    assert_eq!(f.start(), (12, 13, 15));
+}
+
+/// Truncations that were on their way when the disk was found full must not be written after newer ones: the log would say that it starts
+/// before its first entry.
+#[test]
+fn the_start_of_a_log_never_goes_back() {
+    let mut f = full();
+    f.disk.set_capacity(Some(f.disk.used() + 1_000_000));
+    f.queue.retry();
+    assert_eq!(f.run(), (15, None));
+    f.disk.set_capacity(Some(f.disk.used()));
+    f.append(16, 60_000);
+    f.let_go(3);
+    f.append(17, 60_000);
+    assert_eq!(f.run(), (15, None));
+    assert_eq!(f.start(), (0, 1, 15), "it stands behind one that is not written");
+    f.let_go(5);
+    f.queue.retry();
+    assert_eq!(f.run(), (15, None));
+    assert_eq!(f.start(), (5, 6, 15));
+    f.disk.set_capacity(None);
+    f.queue.retry();
+    assert_eq!(f.run(), (17, None));
+    assert_eq!(f.start(), (5, 6, 17));
+}
+
+/// A disk without space for a truncation alone is not full for ever: nothing that waits could find out that it has space.
+#[test]
+fn a_truncation_that_waited_alone_says_that_there_is_space_again() {
+    let mut f = Fixture::with(LogOptions { prefill_bytes: 0, spare_files: 0, ..LogOptions::default() });
+    (1..=3).for_each(|number| f.append(number, 100));
+    assert_eq!(f.run(), (3, None));
+    f.disk.set_capacity(Some(f.disk.used()));
+    f.let_go(2);
+    assert_eq!(f.run(), (3, None));
+    assert!(f.queue.is_full());
+    f.disk.set_capacity(None);
+    f.queue.retry();
+    f.run();
+    assert!(!f.queue.is_full());
+    assert_eq!(f.start(), (2, 3, 3));
+}
+
+/// What stands on a batch that met a full disk may not fit the log for just that reason.
+#[test]
+fn a_batch_refused_behind_one_that_fell_is_tried_again() {
+    let mut f = Fixture::new();
+    f.append(1, 100);
+    assert_eq!(f.run(), (1, None));
+    (2..=3).for_each(|number| f.append(number, 100));
+    let third = f.queue.state.lock().flights;
+    // The log's answers, as they would come where the third got ahead of the second one's failure.
+    f.queue.done(third - 1, Err(LogError::NoSpace("the test says so".into())));
+    f.queue.done(third, Err(LogError::Gap { expected: 2 }));
+    assert!(f.queue.is_full());
+    assert_eq!(f.inbox.take().log_failure, None);
+    assert_eq!(f.queue.state.lock().waiting.iter().map(|batch| batch.number).collect::<Vec<_>>(), [2, 3]);
+    // In its own right it is a defect.
+    let mut f = Fixture::new();
+    f.append(5, 100);
+    f.queue.done(1, Err(LogError::Gap { expected: 1 }));
+    assert!(f.run().1.is_some());
+}
+
 #[test]
 fn any_other_failure_is_final() {
-    let mut f = Fixture::new();
-    f.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
-    f.append(1, 100);
-    f.append(2, 100);
-    let (durable, failure) = f.run();
-    assert_eq!(durable, 0);
-    assert!(failure.is_some());
-    f.queue.retry();
-    assert_eq!(f.run(), (0, None), "told once, and nothing is handed over any more");
+    for operation in [Operation::Sync, Operation::Write] {
+        let mut f = Fixture::new();
+        f.disk.fail_nth(operation, 1, std::io::ErrorKind::Other);
+        f.append(1, 100);
+        f.append(2, 100);
+        let (durable, failure) = f.run();
+        assert_eq!(durable, 0);
+        assert!(failure.is_some());
+        f.queue.retry();
+        assert_eq!(f.run(), (0, None), "told once, and nothing is handed over any more");
+    }
 }
