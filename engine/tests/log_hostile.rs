@@ -63,7 +63,7 @@ fn a_header_that_lists_more_files_than_there_can_be() {
         }
         let outcomes = [
             check(disk.as_ref(), &mut |_| ()).map(drop),
-            dump(disk.as_ref(), &DumpOptions::default(), &mut |_| Ok(()), &mut |_| ()),
+            dump(disk.as_ref(), &DumpOptions::default(), &mut |_| Ok(()), &mut |_| ()).map(drop),
             stats(disk.as_ref(), &mut |_| ()).map(drop),
         ];
         outcomes

@@ -488,7 +488,13 @@ fn a_dump_shows_damage_in_its_place() {
         Ok(())
     };
     let with_entries = DumpOptions { entries: Some(0), ..DumpOptions::default() };
-    dump(disk.as_ref(), &with_entries, &mut show, &mut |_| ()).unwrap();
+    let damaged = dump(disk.as_ref(), &with_entries, &mut show, &mut |_| ()).unwrap();
+    let told = records.iter().filter(|record| matches!(record, Record::Damage(_))).count();
+    assert_eq!((damaged, told), (2, 2), "{records:?}");
+    let block =
+        records.iter().position(|record| matches!(record, Record::Damage(finding) if finding.offset == 4096 + 64));
+    let before = block.and_then(|at| records.get(at - 1));
+    assert!(matches!(before, Some(Record::Group(group)) if group.offset == 4096), "in its place: {before:?}");
     let lost = records.iter().filter(|record| matches!(record, Record::Entry(entry) if entry.bytes.is_none())).count();
     assert!(lost > 0, "entries of a damaged block are named");
     assert!(records.iter().any(|record| matches!(record, Record::Seal(seal) if seal.groups.is_some())));
@@ -504,4 +510,59 @@ fn a_dump_shows_damage_in_its_place() {
     );
     assert!(matches!(stopped, Err(LogError::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe));
     assert_eq!(seen, 3);
+}
+
+/// Counting reads everything and verifies what it reads: a block, an index, a commit group, each told once and with its groups.
+#[test]
+fn the_counts_of_a_damaged_log_say_what_is_damaged() {
+    let damaged = |at: &dyn Fn(&[u8]) -> usize| {
+        let disk = fixed_log(false);
+        let mut content = disk.content(&file(1)).unwrap();
+        let at = at(&content);
+        content[at] ^= 1;
+        disk.set_content(&file(1), content);
+        stats(disk.as_ref(), &mut |_| ()).unwrap().damage
+    };
+    assert!(stats(fixed_log(false).as_ref(), &mut |_| ()).unwrap().damage.is_empty());
+    let block = damaged(&|_| 4096 + 90);
+    assert_eq!(block, [format!("{} at 4160: block fails its checksum (group 1)", file(1))]);
+    let group = damaged(&|_| 4096 + 9);
+    assert!(group.len() == 1 && group[0].starts_with(&format!("{} at 4096: commit group fails", file(1))), "{group:?}");
+    let index = damaged(&|content| content.len() - 64 - 40);
+    assert!(index.len() == 1 && index[0].contains("index fails its checksum (groups 1, 2)"), "{index:?}");
+}
+
+/// A repair tells of its progress from the first file it reads, and writes only where there is nothing.
+#[test]
+fn a_repair_tells_how_far_it_is_and_writes_to_an_empty_place_only() {
+    let mut driver = Driver::new(options());
+    for index in 1..=100 {
+        let append = Change::Append { group: 1, first: index, entries: vec![log_model::cases::entry(1, index, 8000)] };
+        driver.submit(vec![append], Durability::Synced);
+        driver.turn();
+    }
+    driver.writer.finish();
+    for keep_doubtful in [false, true] {
+        let told = std::cell::RefCell::new(Vec::new());
+        let mut read_before = 0;
+        let mut open = || {
+            read_before = told.borrow().last().map_or(0, |progress: &Progress| progress.done);
+            Ok(SimDisk::new() as Arc<dyn Disk>)
+        };
+        let repair_options = RepairOptions { keep_doubtful, log: options() };
+        repair(driver.disk.as_ref(), &mut open, &repair_options, &mut |progress| told.borrow_mut().push(progress))
+            .unwrap();
+        let told = told.into_inner();
+        assert!(read_before > 0, "nothing told while the log was read: {told:?}");
+        assert!(told.windows(2).all(|pair| pair[0].done <= pair[1].done && pair[0].total <= pair[1].total), "{told:?}");
+        assert!(told.iter().all(|progress| progress.done <= progress.total), "{told:?}");
+        assert_eq!(told.last().map(|progress| progress.done), told.last().map(|progress| progress.total));
+    }
+    let taken = SimDisk::new();
+    taken.set_content("IDENT", b"a node's".to_vec());
+    let before = contents(&taken);
+    let to = || Ok(taken.clone() as Arc<dyn Disk>);
+    let error = repair(driver.disk.as_ref(), to, &RepairOptions::default(), &mut |_| ()).unwrap_err();
+    assert!(matches!(&error, LogError::Invalid(what) if what.ends_with("it has IDENT")), "{error}");
+    assert_eq!(contents(&taken), before);
 }

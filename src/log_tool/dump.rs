@@ -10,12 +10,12 @@ use super::bar::Bar;
 use super::{LogFolder, LogToolError, numbers};
 use crate::cli::DumpArgs;
 
-/// Prints all of it. A reader that has seen enough ends it, and is no failure.
+/// Prints all of it, and fails if anything is damaged. A reader that has seen enough ends it, and is no failure.
 pub(super) fn run(args: &DumpArgs) -> Result<(), LogToolError> {
     let folder = LogFolder::open(&args.log.dir)?;
     let options = DumpOptions { group: args.group.map(GroupId), entries: args.entries.then_some(args.prefix) };
     let mut out = BufWriter::new(io::stdout().lock());
-    let bar = Bar::new("reading");
+    let bar = Bar::beside_output("reading");
     let mut begun = false;
     let mut show = |record: &Record| {
         if !std::mem::replace(&mut begun, true) {
@@ -30,10 +30,13 @@ pub(super) fn run(args: &DumpArgs) -> Result<(), LogToolError> {
         }
     };
     let dumped = tools::dump(folder.disk.as_ref(), &options, &mut show, &mut |progress| bar.show(progress));
-    let written = dumped.and_then(|()| Ok(out.flush()?));
+    drop(bar);
+    let written = dumped.and_then(|findings| Ok((findings, out.flush()?)));
     match written {
+        Ok((0, ())) => Ok(()),
+        Ok((findings, ())) => Err(LogToolError::Damaged { dir: folder.dir, findings }),
         Err(LogError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| folder.failed(error)),
+        Err(error) => Err(folder.failed(error)),
     }
 }
 

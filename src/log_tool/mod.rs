@@ -30,6 +30,9 @@ pub(crate) enum LogToolError {
     /// The directory to write to is the one to read.
     #[error("--to must be another directory than {0}")]
     SameDirectory(PathBuf),
+    /// The directory to write to has something in it.
+    #[error("--to {dir} is not empty, it has {name}: take a new directory")]
+    NotEmpty { dir: PathBuf, name: String },
     /// The log cannot be looked at, or not be written.
     #[error("{0}: {1}")]
     Log(PathBuf, LogError),

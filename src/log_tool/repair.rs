@@ -1,7 +1,8 @@
 //! `cortado log repair`: writes what can be read of a damaged log to a new directory.
 
 use std::fmt::Write as _;
-use std::io;
+use std::fs::DirEntry;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub(super) fn run(args: &RepairArgs) -> Result<(), LogToolError> {
     if args.to.exists() && same(&args.to) {
         return Err(LogToolError::SameDirectory(folder.dir));
     }
+    refuse_if_taken(&args.to)?;
     let options = RepairOptions { keep_doubtful: args.keep_doubtful, ..RepairOptions::default() };
     let mut unopened = None;
     let to = || match RealDisk::open(&args.to) {
@@ -53,6 +55,26 @@ pub(super) fn run(args: &RepairArgs) -> Result<(), LogToolError> {
         (0, 0) => Ok(()),
         (0, losses) => Err(LogToolError::Blind { to, losses }),
         (groups, _) => Err(LogToolError::Lost { to, groups }),
+    }
+}
+
+/// Refuses a directory with anything in it, such as a node's data directory: a log is not mixed with what it does not belong to.
+fn refuse_if_taken(to: &Path) -> Result<(), LogToolError> {
+    let entries = match to.read_dir() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries,
+    };
+    // The lock is what an attempt before leaves that found nothing to write.
+    let taken = |entry: &io::Result<DirEntry>| entry.as_ref().is_ok_and(|entry| entry.file_name() != "LOCK");
+    let first = entries.and_then(|mut entries| entries.find(|entry| entry.is_err() || taken(entry)).transpose());
+    let named =
+        |error: io::Error| LogToolError::Open(io::Error::new(error.kind(), format!("{}: {error}", to.display())));
+    match first.map_err(named)? {
+        None => Ok(()),
+        Some(entry) => {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            Err(LogToolError::NotEmpty { dir: to.to_path_buf(), name })
+        }
     }
 }
 

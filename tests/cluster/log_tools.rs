@@ -137,12 +137,22 @@ fn a_damaged_log() {
     assert_eq!(page["sound"].as_bool(), Some(false));
     assert_eq!(page["findings"][0]["groups"], serde_json::json!([1]), "the one with entries in the block");
     let (printed, _) = ill(&["stats"], &data);
-    assert!(
-        printed.contains("! log is corrupt: 0000000000000002.log at 0: file header fails its checksum"),
-        "{printed}"
-    );
-    let printed = well(&["dump", "--entries", "--prefix", "0"], &data);
+    assert!(printed.contains("! 0000000000000002.log at 0: file header fails its checksum"), "{printed}");
+    assert!(printed.contains("! 0000000000000001.log at "), "the block too: {printed}");
+    let (printed, said) = ill(&["dump", "--entries", "--prefix", "0"], &data);
+    assert_eq!(said, format!("cortado: 2 finding(s) in {}", data.join("log").display()));
     assert!(printed.contains(": cannot be read\n") && printed.contains("\n! 0000000000000002.log at 0: "), "{printed}");
+    assert!(printed.contains(": block fails its checksum (group 1)\n"), "{printed}");
+    let (without, _) = ill(&["dump"], &data);
+    assert!(without.contains(": block fails its checksum (group 1)\n"), "whether entries are shown or not: {without}");
+    let (json, _) = ill(&["dump", "--json"], &data);
+    assert_eq!(json.lines().filter(|line| line.contains("\"record\":\"damage\"")).count(), 2, "{json}");
+    let (of_one, said) = ill(&["dump", "--group", "12"], &data);
+    assert!(
+        said.starts_with("cortado: 1 finding(s)") && !of_one.contains("block fails"),
+        "known to be another's: {of_one}"
+    );
+    assert!(!well(&["dump", "--group", "13"], &data).contains('!'), "none of it is known to concern group 13");
     assert_eq!(contents(dir.path()), before, "nothing is changed");
 }
 
@@ -168,7 +178,7 @@ fn a_repaired_log() {
     assert!(well(&["check"], &to).ends_with("3 groups, 30 entries\nsound\n"));
     assert_eq!(contents(&data), before, "the damaged log is not changed");
 
-    assert!(refusal(&mut repair(&[])).contains("holds a log already"));
+    assert!(refusal(&mut repair(&[])).contains("is not empty, it has 0000000000000001.log"));
     fs::remove_dir_all(&to).unwrap();
     let out = run(&mut repair(&["--json", "--keep-doubtful"]));
     let page = json(&String::from_utf8(out.stdout).unwrap());
@@ -178,6 +188,22 @@ fn a_repaired_log() {
     let mut same = cortado();
     same.args(["log", "repair"]).arg(&data).arg("--to").arg(data.join("log"));
     assert!(refusal(&mut same).contains("another directory"));
+
+    // A node's data directory, or anything else that has something in it, is no place for a log.
+    for name in ["IDENT", "notes"] {
+        let taken = dir.path().join(name);
+        fs::create_dir(&taken).unwrap();
+        fs::write(taken.join(name), "mine").unwrap();
+        let before = contents(&taken);
+        for source in [&data, &taken] {
+            let said = refusal(cortado().args(["log", "repair"]).arg(source).arg("--to").arg(&taken));
+            assert!(said.contains(&format!("is not empty, it has {name}")) || source == &taken, "{said}");
+            assert_eq!(contents(&taken), before);
+        }
+    }
+    let said = refusal(cortado().args(["log", "repair"]).arg(&data).arg("--to").arg(&data));
+    assert!(said.contains("is not empty, it has log"), "{said}");
+    assert_eq!(contents(&data), before);
 
     // What is sound is copied, and nothing is lost.
     let (copy, sound) = (dir.path().join("copy"), tempfile::tempdir().unwrap());
@@ -214,9 +240,15 @@ fn logs_that_cannot_be_looked_at() {
     assert_eq!(contents(dir.path()), [], "nothing was created");
     let data = node(dir.path());
     let held = RealDisk::open(data.join("log")).unwrap();
-    for command in ["check", "stats"] {
-        let said = refusal(cortado().args(["log", command]).arg(&data));
-        assert!(said.contains("in use by another process"), "{said}");
+    for command in ["check", "dump", "stats", "repair"] {
+        let mut line = cortado();
+        line.args(["log", command]).arg(&data);
+        if command == "repair" {
+            line.arg("--to").arg(&new);
+        }
+        let said = refusal(&mut line);
+        assert!(said.contains("in use by another process"), "{command}: {said}");
     }
+    assert!(!new.exists(), "nothing was created");
     drop(held);
 }

@@ -7,17 +7,16 @@
 use crate::disk::Disk;
 
 use super::super::GroupId;
-use super::super::block::Block;
 use super::super::effects::FileEffects;
-use super::super::error::{Damage, LogError, Result};
-use super::super::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, parse_file_name};
+use super::super::error::Result;
+use super::super::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED};
 use super::super::index::Index;
-use super::super::items::{BlockRef, replay};
+use super::super::items::replay;
 use super::super::reader::{CommitGroup, GroupReader};
 use super::super::runs::Span;
 use super::super::salvage::survey::{Found, Survey, before_first};
 use super::super::salvage::walk::{Position, Step, Walk};
-use super::{Finding, Meter, Progress};
+use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, may_be_unsealed, seal_finding};
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,12 +144,12 @@ impl Checker<'_> {
         }
         let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, effects)| effects);
         let sum = self.groups(here, &mut walk, index.as_ref())?;
-        let may_be_unsealed = at + 1 == survey.files.len() || is_unused(survey, at + 1);
-        match &found.footer {
-            Some(_) if index.is_none() && may_be_unsealed => self.torn(found, walk.offset, found.file.len()),
-            Some(_) => self.seal(here, &mut walk, &sum, index.as_ref())?,
-            None if may_be_unsealed => self.torn(found, walk.offset, walk.garbage_end),
-            None => self.find(found, found.file.len(), "file has no seal, though a later one is in use", Vec::new()),
+        self.report.findings.extend(seal_finding(survey, at, found));
+        match (&found.footer, may_be_unsealed(survey, at)) {
+            (Some(_), true) if index.is_none() => self.torn(found, walk.offset, found.file.len()),
+            (Some(_), _) => self.seal(here, &mut walk, &sum, index.as_ref())?,
+            (None, true) => self.torn(found, walk.offset, walk.garbage_end),
+            (None, false) => {}
         }
         if let Some((offset, error)) = &walk.reader.failed {
             self.find(found, *offset, error.to_string(), Vec::new());
@@ -192,23 +191,21 @@ impl Checker<'_> {
         while let Some(step) = walk.step()? {
             let broken = match step {
                 Step::Gap(gap) => {
-                    let concerned = match index {
-                        Some(index) => index.groups_in(gap.from, gap.to),
-                        None => survey.changed_in(at).unwrap_or_default(),
-                    };
-                    Some((gap.from, gap.damage, concerned))
+                    let mut finding = gap_finding(survey, at, found, &gap);
+                    if let Some(index) = index {
+                        finding.groups = index.groups_in(gap.from, gap.to);
+                    }
+                    Some(finding)
                 }
                 Step::Group(group) => {
                     sum.commit_groups += 1;
                     self.group(found, &mut walk.reader, &group)?;
                     let said = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.effects);
-                    said.err().map(|damage| (group.offset, damage, Vec::new()))
+                    said.err().map(|damage| Finding::new(&found.file.name, group.offset, damage.0, group.groups()))
                 }
             };
-            if let Some((offset, damage, concerned)) = broken {
-                sum.broken = true;
-                self.find(found, offset, damage.0, concerned);
-            }
+            sum.broken |= broken.is_some();
+            self.report.findings.extend(broken);
             self.meter.at(base + walk.offset);
         }
         Ok(sum)
@@ -216,16 +213,10 @@ impl Checker<'_> {
 
     /// The blocks of a group, and the zeros in it.
     fn group(&mut self, found: &Found, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
+        self.report.blocks += group.blocks.len() as u64;
+        self.report.findings.extend(damaged_blocks(reader, group)?);
         for block in &group.blocks {
-            self.report.blocks += 1;
             let stored_end = block.offset + BLOCK_HEADER as u64 + u64::from(block.stored);
-            let sound = match reader.verify_block(block)? {
-                Ok(()) => expand(reader, block)?,
-                damaged => damaged,
-            };
-            if let Err(damage) = sound {
-                self.find(found, block.offset, damage.0, group.groups_in(block));
-            }
             self.zeros(found, reader, stored_end, block.offset + block.total(), "padding of a block")?;
         }
         let header = &group.header;
@@ -246,17 +237,11 @@ impl Checker<'_> {
 
     /// The seal says what the groups do.
     fn seal(&mut self, here: Here<'_>, walk: &mut Walk<'_>, sum: &FileSum, index: Option<&FileEffects>) -> Result<()> {
-        let Here { survey, found, .. } = here;
+        let found = here.found;
         let Some(footer) = found.footer else { return Ok(()) };
-        match (index, found.file.sealed()) {
-            (Some(index), _) if !sum.broken => {
-                let differing = sum.effects.differences(index);
-                if !differing.is_empty() {
-                    self.find(found, footer.index_offset, "index does not say what the file holds", differing);
-                }
-            }
-            (None, Err(error)) => self.report.findings.push(file_finding(survey, &error)),
-            _ => {}
+        let differing = index.filter(|_| !sum.broken).map(|index| sum.effects.differences(index));
+        if let Some(differing) = differing.filter(|differing| !differing.is_empty()) {
+            self.find(found, footer.index_offset, "index does not say what the file holds", differing);
         }
         let last = Position { lsn: footer.last_lsn, chain: footer.chain };
         if !sum.broken && (walk.offset != footer.index_offset || walk.at.is_some_and(|at| at != last)) {
@@ -297,31 +282,4 @@ impl Checker<'_> {
             }
         }
     }
-}
-
-/// What is wrong with a file as a whole, with the groups that it changes where the file after it tells.
-fn file_finding(survey: &Survey, problem: &LogError) -> Finding {
-    let mut finding = Finding::of(problem, "");
-    // There may be many files, and all of them missing.
-    let seq = parse_file_name(&finding.file);
-    let at = seq.and_then(|seq| survey.files.binary_search_by_key(&seq, |file| file.seq).ok());
-    if finding.groups.is_empty() {
-        finding.groups = at.and_then(|at| survey.changed_in(at)).unwrap_or_default();
-    }
-    finding
-}
-
-/// Whether the file at this place of the list is the newest, and was never written to: then the one before it may be unsealed.
-fn is_unused(survey: &Survey, at: usize) -> bool {
-    let found = survey.files.get(at).and_then(|file| file.found.as_ref());
-    let (Some(found), Some(known)) = (found, survey.known(at, None)) else { return false };
-    let mut walk = Walk::new(&found.file, known);
-    at + 1 == survey.files.len() && found.header.is_some() && matches!(walk.step(), Ok(None))
-}
-
-/// Expands a block whose checksum is right.
-fn expand(reader: &mut GroupReader<'_>, block: &BlockRef) -> Result<std::result::Result<(), Damage>> {
-    let place = reader.file.place;
-    let bytes = reader.get(block.offset, block.total())?.unwrap_or_default();
-    Ok(Block::decode(bytes, place, block.offset).map(drop))
 }

@@ -1,6 +1,7 @@
 //! Shows what a log says, record by record, in its order: headers, commit groups, changes, entries, seals.
 //!
-//! Every surviving record is shown, whatever was lost around it; damage is shown in its place.
+//! Every surviving record is shown, whatever was lost around it; damage is shown in its place. Every commit group and block is verified for
+//! it, and every seal; what else may be wrong (zeros, chains, entries that do not follow each other) only `check` looks for.
 
 use std::fmt;
 use std::io;
@@ -10,14 +11,15 @@ use bytes::Bytes;
 use crate::disk::Disk;
 
 use super::super::block::Block;
+use super::super::effects::FileEffects;
 use super::super::error::Result;
 use super::super::format::file_name;
-use super::super::items::Item;
-use super::super::reader::CommitGroup;
+use super::super::items::{Item, replay};
+use super::super::reader::{CommitGroup, GroupReader};
 use super::super::salvage::survey::{Found, Survey};
 use super::super::salvage::walk::{Position, Step, Walk};
 use super::super::{GroupId, Lsn};
-use super::{Finding, Meter, Progress};
+use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, seal_finding};
 
 /// What to show.
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,18 +122,19 @@ pub struct SealRecord {
     pub last_lsn: Lsn,
 }
 
-/// Shows the log on `disk` to `show`, which may end it with an error.
+/// Shows the log on `disk` to `show`, which may end it with an error. Returns how many records of damage it showed: of one group, those that
+/// concern it or may.
 pub fn dump(
     disk: &dyn Disk,
     options: &DumpOptions,
     show: &mut dyn FnMut(&Record) -> io::Result<()>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<()> {
+) -> Result<usize> {
     let survey = Survey::new(disk)?;
+    let mut dump = Dump { options, show, meter: Meter::new(survey.bytes(), progress), damaged: 0 };
     for problem in &survey.problems {
-        show(&Record::Damage(Finding::of(problem, "")))?;
+        dump.damage(file_finding(&survey, problem))?;
     }
-    let mut dump = Dump { options, show, meter: Meter::new(survey.bytes(), progress) };
     let mut base = 0;
     let mut before = None;
     for (at, file) in survey.files.iter().enumerate() {
@@ -144,16 +147,28 @@ pub fn dump(
         dump.meter.at(base);
     }
     dump.meter.end();
-    Ok(())
+    Ok(dump.damaged)
 }
 
 struct Dump<'a> {
     options: &'a DumpOptions,
     show: &'a mut dyn FnMut(&Record) -> io::Result<()>,
     meter: Meter<'a>,
+    /// Records of damage shown.
+    damaged: usize,
 }
 
 impl Dump<'_> {
+    /// Shows damage, unless it is known to concern others only.
+    fn damage(&mut self, finding: Finding) -> Result<()> {
+        let wanted = |wanted| finding.groups.is_empty() || finding.groups.contains(&wanted);
+        if self.options.group.is_none_or(wanted) {
+            self.damaged += 1;
+            (self.show)(&Record::Damage(finding))?;
+        }
+        Ok(())
+    }
+
     fn file(
         &mut self,
         survey: &Survey,
@@ -175,10 +190,11 @@ impl Dump<'_> {
         let mut walk = Walk::new(&found.file, known);
         while let Some(step) = walk.step()? {
             match step {
-                Step::Group(group) => self.group(found, &group)?,
+                Step::Group(group) => self.group(found, &mut walk.reader, &group)?,
                 Step::Gap(gap) => {
-                    let what = format!("{}; not readable up to {}", gap.damage.0, gap.to);
-                    (self.show)(&Record::Damage(Finding::new(&found.file.name, gap.from, what, Vec::new())))?;
+                    let mut finding = gap_finding(survey, at, found, &gap);
+                    finding.what += &format!("; not readable up to {}", gap.to);
+                    self.damage(finding)?;
                 }
             }
             self.meter.at(base + walk.offset);
@@ -192,10 +208,16 @@ impl Dump<'_> {
                 last_lsn: Lsn(footer.last_lsn),
             }))?;
         }
+        if let Some(finding) = seal_finding(survey, at, found) {
+            self.damage(finding)?;
+        }
+        if let Some((offset, error)) = &walk.reader.failed {
+            self.damage(Finding::new(&found.file.name, *offset, error.to_string(), Vec::new()))?;
+        }
         Ok(known.last.or(walk.at))
     }
 
-    fn group(&mut self, found: &Found, group: &CommitGroup) -> Result<()> {
+    fn group(&mut self, found: &Found, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
         let is_wanted = |item: &Item| self.options.group.is_none_or(|wanted| item.group() == Some(wanted));
         if self.options.group.is_some() && !group.items.iter().any(is_wanted) {
             return Ok(());
@@ -209,6 +231,13 @@ impl Dump<'_> {
             batches: header.batches,
             blocks: header.blocks,
         }))?;
+        for finding in damaged_blocks(reader, group)? {
+            self.damage(finding)?;
+        }
+        let fits = replay(&group.items, &group.blocks, found.file.place.seq, &mut FileEffects::default());
+        if let Err(damage) = fits {
+            self.damage(Finding::new(&found.file.name, group.offset, damage.0, group.groups()))?;
+        }
         let mut entries = Entries { found, group, block: 0, decoded: None, ordinal: 0 };
         for item in &group.items {
             let is_shown = self.options.group.is_none_or(|wanted| item.group() == Some(wanted));

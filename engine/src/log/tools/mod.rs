@@ -13,7 +13,13 @@ mod stats;
 use std::fmt;
 
 use super::GroupId;
-use super::error::LogError;
+use super::block::Block;
+use super::error::{LogError, Result, concerned};
+use super::format::parse_file_name;
+use super::items::BlockRef;
+use super::reader::{CommitGroup, GroupReader, Verified};
+use super::salvage::survey::{Found, Survey};
+use super::salvage::walk::{Gap, Walk};
 
 pub use self::check::{CheckReport, CheckedFile, TornTail, check};
 pub use self::dump::{Change, DumpOptions, EntryRecord, FileRecord, GroupRecord, Record, SealRecord, dump};
@@ -44,7 +50,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}: {}", self.file, self.offset, self.what)
+        write!(f, "{} at {}: {}{}", self.file, self.offset, self.what, concerned(&self.groups))
     }
 }
 
@@ -64,6 +70,66 @@ impl Finding {
         };
         Finding::new(name, offset, what, error.groups().to_vec())
     }
+}
+
+/// What is wrong with the blocks of a commit group: all of them are read, verified and expanded.
+fn damaged_blocks(reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for block in &group.blocks {
+        let sound = match reader.verify_block(block)? {
+            Ok(()) => expand(reader, block)?,
+            damaged => damaged,
+        };
+        if let Err(damage) = sound {
+            findings.push(Finding::new(&reader.file.name, block.offset, damage.0, group.groups_in(block)));
+        }
+    }
+    Ok(findings)
+}
+
+/// Expands a block whose checksum is right.
+fn expand(reader: &mut GroupReader<'_>, block: &BlockRef) -> Result<Verified<()>> {
+    let place = reader.file.place;
+    let bytes = reader.get(block.offset, block.total())?.unwrap_or_default();
+    Ok(Block::decode(bytes, place, block.offset).map(drop))
+}
+
+/// What a gap between the commit groups of the file at this place of the list is.
+fn gap_finding(survey: &Survey, at: usize, found: &Found, gap: &Gap) -> Finding {
+    Finding::new(&found.file.name, gap.from, gap.damage.0, survey.changed_in(at).unwrap_or_default())
+}
+
+/// What is wrong with the seal of the file at this place of the list, which must have one unless it is the newest that is in use.
+fn seal_finding(survey: &Survey, at: usize, found: &Found) -> Option<Finding> {
+    if may_be_unsealed(survey, at) {
+        return None;
+    }
+    found.file.sealed().err().map(|error| file_finding(survey, &error))
+}
+
+/// Whether the file at this place of the list is the newest one, or the one before a newest that was never written to.
+fn may_be_unsealed(survey: &Survey, at: usize) -> bool {
+    at + 1 == survey.files.len() || is_unused(survey, at + 1)
+}
+
+/// Whether the file at this place of the list is the newest, and was never written to.
+fn is_unused(survey: &Survey, at: usize) -> bool {
+    let found = survey.files.get(at).and_then(|file| file.found.as_ref());
+    let (Some(found), Some(known)) = (found, survey.known(at, None)) else { return false };
+    let mut walk = Walk::new(&found.file, known);
+    at + 1 == survey.files.len() && found.header.is_some() && matches!(walk.step(), Ok(None))
+}
+
+/// What is wrong with a file as a whole, with the groups that it changes where the file after it tells.
+fn file_finding(survey: &Survey, problem: &LogError) -> Finding {
+    let mut finding = Finding::of(problem, "");
+    // There may be many files, and all of them missing.
+    let seq = parse_file_name(&finding.file);
+    let at = seq.and_then(|seq| survey.files.binary_search_by_key(&seq, |file| file.seq).ok());
+    if finding.groups.is_empty() {
+        finding.groups = at.and_then(|at| survey.changed_in(at)).unwrap_or_default();
+    }
+    finding
 }
 
 /// Tells how far a tool is, not more often than something has changed that is worth it.
@@ -94,6 +160,11 @@ impl<'a> Meter<'a> {
     /// So many more are done.
     fn add(&mut self, bytes: u64) {
         self.at(self.progress.done.saturating_add(bytes));
+    }
+
+    /// There are so many more to do than was known.
+    fn more(&mut self, bytes: u64) {
+        self.progress.total = self.progress.total.saturating_add(bytes);
     }
 
     /// All is done.

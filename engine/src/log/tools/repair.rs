@@ -18,7 +18,7 @@ use crate::disk::Disk;
 use super::super::block::Block;
 use super::super::cache::BlockCache;
 use super::super::error::{LogError, Result};
-use super::super::format::{file_name, parse_file_name};
+use super::super::format::file_name;
 use super::super::group::Group;
 use super::super::index::Index;
 use super::super::read::entries_of;
@@ -27,7 +27,6 @@ use super::super::salvage::replay::Replay;
 use super::super::salvage::report::{subtract, tidy};
 use super::super::salvage::survey::{Found, Survey};
 use super::super::salvage::{EntryRange, GroupLoss, Loss};
-use super::super::spare::parse_spare_name;
 use super::super::{Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
 use super::{Meter, Progress};
 
@@ -79,7 +78,7 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Blocks of the damaged log kept in memory: many groups have entries in one.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// Writes what can be read of the log on `from` to the disk that `to` opens, which must hold no log; it is opened only once there is
+/// Writes what can be read of the log on `from` to the disk that `to` opens, which must be empty; it is opened only once there is
 /// something to write. When it fails, what is there is to be deleted.
 pub fn repair(
     from: &dyn Disk,
@@ -88,21 +87,22 @@ pub fn repair(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RepairReport> {
     let survey = Survey::new(from)?;
-    let certain = Replay::run(&survey, false, &mut |_| ())?;
+    let passes = if options.keep_doubtful { 2 } else { 1 };
+    let mut meter = Meter::new(survey.bytes().saturating_mul(passes), progress);
+    let certain = Replay::run(&survey, false, &mut |bytes| meter.add(bytes))?;
     let losses = certain.doubts.losses(&certain.index);
     let index = match options.keep_doubtful && !certain.losses.is_empty() {
-        true => Replay::run(&survey, true, &mut |_| ())?.index,
+        true => Replay::run(&survey, true, &mut |bytes| meter.add(bytes))?.index,
         false => certain.index,
     };
-    let total: u64 = index.groups().iter().filter_map(|group| index.with(*group, bytes_of)).sum();
+    let to_copy: u64 = index.groups().iter().filter_map(|group| index.with(*group, bytes_of)).sum();
     let source = Source { survey: &survey, index: &index, cache: BlockCache::new(CACHE_BYTES) };
     let to = to()?;
-    let taken = |name: &String| parse_file_name(name).is_some() || parse_spare_name(name).is_some();
-    if to.list()?.iter().any(taken) {
-        return Err(LogError::Invalid("the directory to write to holds a log already".to_owned()));
+    if let Some(name) = to.list()?.first() {
+        return Err(LogError::Invalid(format!("the directory to write to is not empty: it has {name}")));
     }
     let mut target = Target::open(to, options.log.clone())?;
-    let mut meter = Meter::new(total, progress);
+    meter.more(to_copy);
     let mut report = RepairReport {
         losses: certain.losses,
         torn_bytes: certain.tail.map_or(0, |(_, _, bytes)| bytes),

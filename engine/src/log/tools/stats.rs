@@ -1,20 +1,22 @@
 //! Counts what a log holds: by file, by group, in all.
 //!
-//! Reads all of it, for the sizes before compression. A damaged log is counted as far as it can be read, with what stands before a loss.
+//! Reads all of it, for the sizes before compression. A damaged log is counted as far as it can be read, with what stands before a loss. What is
+//! read is verified: headers, commit groups, blocks, indexes. Not that what stands between is zero, nor that indexes say what their files
+//! hold and entries follow each other: that is what `check` is for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disk::Disk;
 
 use super::super::GroupId;
-use super::super::error::{LogError, Result};
+use super::super::error::Result;
 use super::super::format::{BLOCK_HEADER, BlockHeader};
 use super::super::group::Group;
 use super::super::reader::{CommitGroup, GroupReader};
 use super::super::salvage::replay::Replay;
 use super::super::salvage::survey::{Found, Survey};
 use super::super::salvage::walk::{Step, Walk};
-use super::{Meter, Progress};
+use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, seal_finding};
 
 /// What a log holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,8 +35,8 @@ pub struct StatsReport {
     pub raw_bytes: u64,
     /// The same as stored.
     pub stored_bytes: u64,
-    /// What is damaged or missing, and parts that cannot be read; empty where nothing is known to be wrong. (Not everything is
-    /// verified: `check` does that.)
+    /// What is damaged or missing, and parts that cannot be read; empty where every header, commit group, block and index passes its
+    /// checksum. (`check` looks for more.)
     pub damage: Vec<String>,
 }
 
@@ -85,8 +87,10 @@ pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Stat
     let mut meter = Meter::new(survey.bytes().saturating_mul(2), progress);
     let replay = Replay::run(&survey, true, &mut |bytes| meter.add(bytes))?;
     let mut stats = StatsReport { bytes: survey.bytes(), ..StatsReport::default() };
-    let problems = survey.problems.iter().map(LogError::to_string);
+    let problems = survey.problems.iter().map(|problem| file_finding(&survey, problem).to_string());
     stats.damage = problems.chain(replay.losses.iter().map(|loss| loss.to_string())).collect();
+    // What was read for want of an index is told as a loss already.
+    let told: BTreeSet<(&str, u64)> = replay.losses.iter().map(|loss| (loss.file.as_str(), loss.from)).collect();
     let mut groups_in: BTreeMap<u64, u64> = BTreeMap::new();
     for group in replay.index.groups() {
         let counted = replay.index.with(group, |known| (count(group, known), files_of(known)));
@@ -97,7 +101,9 @@ pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Stat
     }
     for (at, file) in survey.files.iter().enumerate() {
         let Some(found) = &file.found else { continue };
-        let commit_groups = sizes(&survey, at, found, &mut stats)?;
+        let (commit_groups, findings) = sizes(&survey, at, found, &mut stats)?;
+        let new = findings.iter().filter(|finding| !told.contains(&(finding.file.as_str(), finding.offset)));
+        stats.damage.extend(new.map(Finding::to_string));
         let live_bytes = replay.index.usage(file.seq).bytes.min(found.file.len());
         stats.live_bytes += live_bytes;
         stats.files.push(CountedFile {
@@ -132,19 +138,29 @@ fn files_of(known: &Group) -> BTreeSet<u64> {
     known.runs.iter().map(|span| span.file).chain(known.keys.iter().map(|kv| kv.file)).chain(floor).collect()
 }
 
-/// Adds the sizes of a file's commit groups; returns how many these are.
-fn sizes(survey: &Survey, at: usize, found: &Found, stats: &mut StatsReport) -> Result<u64> {
-    let Some(known) = survey.known(at, None) else { return Ok(0) };
+/// Adds the sizes of a file's commit groups; returns how many these are, and what is wrong in the file.
+fn sizes(survey: &Survey, at: usize, found: &Found, stats: &mut StatsReport) -> Result<(u64, Vec<Finding>)> {
+    let Some(known) = survey.known(at, None) else { return Ok((0, Vec::new())) };
     let mut walk = Walk::new(&found.file, known);
-    let mut commit_groups = 0;
+    let (mut commit_groups, mut findings) = (0, Vec::new());
     while let Some(step) = walk.step()? {
-        let Step::Group(group) = step else { continue };
+        let group = match step {
+            Step::Group(group) => group,
+            Step::Gap(gap) => {
+                findings.push(gap_finding(survey, at, found, &gap));
+                continue;
+            }
+        };
         commit_groups += 1;
         stats.raw_bytes += u64::from(group.header.meta_raw);
         stats.stored_bytes += u64::from(group.header.meta_stored);
         block_sizes(&mut walk.reader, &group, stats)?;
+        findings.extend(damaged_blocks(&mut walk.reader, &group)?);
     }
-    Ok(commit_groups)
+    findings.extend(seal_finding(survey, at, found));
+    let failed = walk.reader.failed.iter();
+    findings.extend(failed.map(|(at, error)| Finding::new(&found.file.name, *at, error.to_string(), Vec::new())));
+    Ok((commit_groups, findings))
 }
 
 fn block_sizes(reader: &mut GroupReader<'_>, group: &CommitGroup, stats: &mut StatsReport) -> Result<()> {
