@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::disk::{Disk, Operation, SimDisk};
-use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
+use engine::log::{Budget, Compression, Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
 use parking_lot::Mutex;
 
 /// Words of a script. A change is queued in the batch at hand; `write` and `sync` send it.
@@ -50,10 +50,24 @@ enum Command {
     },
     /// Purges, and shows what was freed.
     Purge,
+    /// settings [compression=off|lz4|zstd] [from=BYTES] [spares=COUNT]: from the next time the log is opened.
+    Settings {
+        #[arg(key)]
+        compression: Option<String>,
+        #[arg(key)]
+        from: Option<usize>,
+        #[arg(key)]
+        spares: Option<usize>,
+    },
     /// Shows the files and their lengths.
     Files,
     /// hex NAME FROM TO: the bytes of a file.
     Hex { name: String, from: usize, to: usize },
+    /// group [max=BYTES]: the bytes of the last commit group of the newest file, without the zeros behind it.
+    Group {
+        #[arg(key)]
+        max: Option<usize>,
+    },
     /// Opens the log again as after the end of the process.
     Reopen,
     /// Power loss: what was not synced is kept or lost as the seed decides.
@@ -77,6 +91,7 @@ struct Script {
     log: Option<(LogEngine, LogWriter)>,
     batch: LogBatch,
     fates: Fates,
+    options: LogOptions,
 }
 
 fn options() -> LogOptions {
@@ -97,7 +112,13 @@ impl Script {
     fn new() -> Script {
         let disk = SimDisk::new();
         let (engine, writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
-        Script { disk, log: Some((engine, writer)), batch: LogBatch::new(), fates: Fates::default() }
+        Script {
+            disk,
+            log: Some((engine, writer)),
+            batch: LogBatch::new(),
+            fates: Fates::default(),
+            options: options(),
+        }
     }
 
     fn engine(&self) -> Result<&LogEngine, Box<dyn Error>> {
@@ -120,7 +141,7 @@ impl Script {
     fn open(&mut self) -> Result<String, Box<dyn Error>> {
         self.log = None;
         self.fates.lock().clear();
-        let (engine, writer, report) = LogEngine::open_driven(self.disk.session(), options())?;
+        let (engine, writer, report) = LogEngine::open_driven(self.disk.session(), self.options.clone())?;
         self.log = Some((engine, writer));
         let mut out = format!("{} files, {} groups, {} entries", report.files, report.groups, report.entries);
         if let Some((file, offset)) = report.truncated_at {
@@ -198,6 +219,35 @@ impl Script {
         Ok(String::new())
     }
 
+    fn set(
+        &mut self,
+        compression: Option<&str>,
+        from: Option<usize>,
+        spares: Option<usize>,
+    ) -> Result<String, Box<dyn Error>> {
+        let options = &mut self.options;
+        options.compression = match compression {
+            None => options.compression,
+            Some("off") => Compression::Off,
+            Some("lz4") => Compression::Lz4,
+            Some("zstd") => Compression::Zstd(3),
+            Some(other) => return Err(format!("no compression {other}").into()),
+        };
+        options.compress_from = from.unwrap_or(options.compress_from);
+        options.spare_files = spares.unwrap_or(options.spare_files);
+        Ok(String::new())
+    }
+
+    /// The last commit group of the newest file.
+    fn group(&self, max: usize) -> Result<String, Box<dyn Error>> {
+        let names = self.disk.list()?;
+        let name = names.iter().rfind(|name| name.ends_with(".log")).ok_or("no file")?;
+        let content = self.disk.content(name).ok_or("no such file")?;
+        let from = content.chunks(8).rposition(|unit| unit.starts_with(b"CGRP")).ok_or("no commit group")? * 8;
+        let end = content.iter().rposition(|byte| *byte != 0).ok_or("only zeros")? + 1;
+        Ok(format!("{name}\n{}", self.hex(name, from, end.min(from.saturating_add(max)))?))
+    }
+
     fn hex(&self, name: &str, from: usize, to: usize) -> Result<String, Box<dyn Error>> {
         let content = self.disk.content(name).ok_or("no such file")?;
         let to = to.min(content.len());
@@ -257,6 +307,8 @@ impl goldenscript::Runner for Script {
                 Ok(lengths.collect())
             }
             Command::Hex { name, from, to } => self.hex(name, *from, *to),
+            Command::Settings { compression, from, spares } => self.set(compression.as_deref(), *from, *spares),
+            Command::Group { max } => self.group(max.unwrap_or(usize::MAX)),
             Command::Reopen => self.open(),
             Command::Crash { seed } => {
                 self.log = None;
