@@ -188,3 +188,39 @@ fn opening_takes_little_more_than_the_index() {
     println!("{opened} bytes, {} more to open, {each:.1} for each run of a file", peak - opened);
     assert!(each < 24.0, "{each:.1} bytes for each run of a file");
 }
+
+/// The newest file has no index: all of it is read and verified at open, a commit group at a time, however long it is.
+#[test]
+fn scanning_the_newest_file_takes_little_more_than_a_commit_group() {
+    const LEN: u64 = 48 << 20;
+    let _turn = TURNS.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let options = || LogOptions { file_bytes: 2 * LEN, recovery_threads: 4, ..options() };
+    let open = || LogEngine::open_driven(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
+    let (engine, mut writer, _) = open();
+    let mut state: u64 = 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_le_bytes()
+    };
+    let mut index = 1;
+    while engine.stats().disk_bytes < LEN {
+        let mut batch = LogBatch::new();
+        let entry: Vec<u8> = (0..64 << 7).flat_map(|_| next()).collect();
+        batch.append(GroupId(1), index, vec![entry.into()]);
+        let written = engine.submit(batch, Durability::Buffered).unwrap();
+        writer.turn();
+        written.wait().unwrap();
+        index += 1;
+    }
+    writer.finish();
+    drop((engine, writer));
+    let before = allocated();
+    PEAK.store(before, Ordering::Relaxed);
+    let (engine, writer, report) = open();
+    let (opened, peak) = (allocated() - before, PEAK.load(Ordering::Relaxed) - before);
+    assert!(report.bytes_read >= LEN && report.files == 1, "{report:?}");
+    drop((engine, writer));
+    println!("{} more than the {opened} that it keeps", peak - opened);
+    assert!(peak - opened < 4 << 20, "{} more than the {opened} that it keeps", peak - opened);
+}

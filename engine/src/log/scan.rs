@@ -1,9 +1,14 @@
 //! Reads a file group by group: the active file at open, any file when everything is to be verified.
 //!
+//! A file may be long, so one group is in memory at a time (or a chunk of the file, where that is more). What is kept is what the file
+//! changes in sum, in the form of the index that it would be sealed with, and 16 bytes for each group not known to be synced.
+//!
 //! The scan ends where no valid group stands. Whether that is a torn tail or damage is decided by what else the file says: a
 //! group further on that passes its checksum and knows this position to be synced proves damage; otherwise what is left
 //! was never acknowledged as synced, as far as anyone can tell, and may be cut. (Of the very last group nobody
 //! can tell: no later one vouches for it. The report names what was cut, and calls it uncertain.)
+
+use std::collections::VecDeque;
 
 use super::effects::FileEffects;
 use super::error::{Damage, Result};
@@ -80,8 +85,8 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         bytes_read: 0,
     };
     let mut reader = GroupReader::new(file);
-    // Where each group starts that is not vouched for yet, ascending.
-    let mut starts: Vec<(u64, u64)> = Vec::new();
+    // Where each group starts that is not vouched for yet, ascending: of a log that is synced now and then, a few.
+    let mut starts: VecDeque<(u64, u64)> = VecDeque::new();
     let stopped_by = loop {
         let group = match next_group(&mut reader, &scan)? {
             Ok(group) => group,
@@ -90,16 +95,18 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         if let Err(damage) = replay(&group.items, &group.blocks, file.place.seq, &mut scan.effects) {
             return Err(damage.at(&file.name, scan.end));
         }
-        starts.push((group.header.lsn, scan.end));
+        starts.push_back((group.header.lsn, scan.end));
         scan.vouched = scan.vouched.max(group.header.synced);
+        while starts.front().is_some_and(|(lsn, _)| *lsn <= scan.vouched) {
+            starts.pop_front();
+        }
         scan.end = group.end();
         scan.last_lsn = group.header.lsn;
         scan.chain = group.checksum;
         scan.groups += 1;
         scan.stopped_cleanly = group.header.batches == 0;
     };
-    let unvouched = starts.iter().find(|(lsn, _)| *lsn > scan.vouched);
-    scan.unvouched_from = unvouched.map_or(scan.end, |(_, offset)| *offset);
+    scan.unvouched_from = starts.front().map_or(scan.end, |(_, offset)| *offset);
     let reused = header.flags & REUSED != 0;
     let rest = reader.rest(scan.end, reused, Some(scan.last_lsn))?;
     let expected = scan.last_lsn.saturating_add(1);

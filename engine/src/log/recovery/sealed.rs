@@ -13,6 +13,8 @@
 //! read, so a window is cut where [`cost`] adds up to [`WINDOW`] per thread. It holds one file at least: more is taken only
 //! where one file's index alone takes more. Groups are decoded one at a time and nothing else is kept, so recovery takes the
 //! engine's index and [`WINDOW`] per thread. `verify` adds what the files being verified change, one per thread at a time.
+//! The newest file is read before all others, a commit group at a time; what it changes is kept until they are applied, and takes about as
+//! much as it does in the index ([`super::super::scan`]).
 //!
 //! # Errors
 //!
