@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use engine::disk::{Disk, SimDisk};
 use engine::log::{Budget, Durability, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport};
-use log_model::{Change, Driver, Generator, Seen, observe, small_options};
+use log_model::{Change, Driver, Generator, Seen, file, observe, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -63,10 +63,6 @@ fn sealed_log(finish: bool) -> (Arc<SimDisk>, Observed) {
     let seen = observe(&driver.engine).unwrap();
     assert!(driver.disk.content(&file(3)).is_some(), "three files at least");
     (driver.disk, seen)
-}
-
-fn file(seq: u64) -> String {
-    format!("{seq:016}.log")
 }
 
 fn open(disk: &SimDisk) -> Result<(Observed, RecoveryReport), LogError> {

@@ -8,9 +8,9 @@ mod log_model;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::disk::{Disk, SimDisk};
+use engine::disk::SimDisk;
 use engine::log::{Durability, GroupId, LogEngine, LogError, LogOptions, Lsn, RecoveryMode, RecoveryReport, Uncertain};
-use log_model::{Change, Driver, Generator, Seen, observe, small_options};
+use log_model::{Change, Driver, Generator, Seen, contents, file, observe, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -22,15 +22,6 @@ fn options() -> LogOptions {
 
 fn strict() -> LogOptions {
     LogOptions { recovery: RecoveryMode::Strict, ..options() }
-}
-
-fn file(seq: u64) -> String {
-    format!("{seq:016}.log")
-}
-
-fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
-    let names = Disk::list(disk).unwrap();
-    names.into_iter().map(|name| (name.clone(), disk.content(&name).unwrap())).collect()
 }
 
 fn open(disk: &SimDisk, options: LogOptions) -> Result<(Observed, RecoveryReport), LogError> {

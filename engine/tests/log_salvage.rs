@@ -8,7 +8,6 @@
 #[path = "log_model/mod.rs"]
 mod log_model;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::disk::{Disk, Operation, SimDisk};
@@ -16,7 +15,7 @@ use engine::log::{
     Budget, Durability, EntryRange, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter, RecoveryMode,
     RecoveryReport,
 };
-use log_model::{Change, Driver, Generator, State, is_true_to, small_options};
+use log_model::{Change, Driver, Generator, State, contents, file, is_true_to, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -26,15 +25,6 @@ fn options() -> LogOptions {
 
 fn salvage_options() -> LogOptions {
     LogOptions { recovery: RecoveryMode::Salvage, ..options() }
-}
-
-fn file(seq: u64) -> String {
-    format!("{seq:016}.log")
-}
-
-fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
-    let names = Disk::list(disk).unwrap();
-    names.into_iter().map(|name| (name.clone(), disk.content(&name).unwrap())).collect()
 }
 
 /// Opens to salvage; the disk is as it was, and is asked for no change.

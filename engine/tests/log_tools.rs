@@ -5,7 +5,6 @@
 #[path = "log_model/mod.rs"]
 mod log_model;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,21 +13,12 @@ use engine::log::tools::{
     CheckReport, DumpOptions, Progress, Record, RepairOptions, RepairReport, check, dump, repair, stats,
 };
 use engine::log::{Budget, Durability, EntryRange, GroupId, LogBatch, LogEngine, LogError, LogOptions};
-use log_model::{Change, Driver, Generator, State, is_true_to, observe, small_options};
+use log_model::{Change, Driver, Generator, State, contents, file, is_true_to, observe, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, align_bytes: 512, ..small_options() }
-}
-
-fn file(seq: u64) -> String {
-    format!("{seq:016}.log")
-}
-
-fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
-    let names = Disk::list(disk).unwrap();
-    names.into_iter().map(|name| (name.clone(), disk.content(&name).unwrap())).collect()
 }
 
 fn logs(disk: &SimDisk) -> Vec<String> {

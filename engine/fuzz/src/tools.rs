@@ -88,7 +88,7 @@ fn dumped(disk: &SimDisk, look: &mut dyn FnMut(&Record)) -> Result<()> {
         assert!(!record.to_string().is_empty());
         Ok(())
     };
-    dump(disk, &DumpOptions { group: None, entries: Some(PREFIX) }, &mut show, &mut |_| ())
+    dump(disk, &DumpOptions { group: None, entries: Some(PREFIX) }, &mut show, &mut |_| ()).map(drop)
 }
 
 fn counted(disk: &SimDisk) -> Result<()> {

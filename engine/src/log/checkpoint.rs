@@ -24,6 +24,7 @@ use crate::disk::{Disk, DiskCopy, DiskFile, is_full};
 
 use super::error::{LogError, Result};
 use super::file::LogFile;
+use super::stretch::in_pieces;
 use super::writer::Work;
 use super::{Lsn, OnDone};
 
@@ -57,9 +58,6 @@ pub struct CheckpointReport {
     /// Bytes that were copied.
     pub copied_bytes: u64,
 }
-
-/// How much is copied at once.
-const PIECE: u64 = 256 << 10;
 
 impl Checkpoint {
     /// Begins a checkpoint of the log on `disk` at `dir`. What is to be queued comes with it.
@@ -100,14 +98,10 @@ impl Checkpoint {
         let target: Arc<dyn DiskFile> = self.copy.create(&file.name).map_err(failure)?;
         // The padding of the last group may be missing: then the file ends before it.
         let there = len.min(file.len());
-        let mut piece = vec![0; there.min(PIECE) as usize];
-        let mut at = 0;
-        while at < there {
-            let step = (there - at).min(PIECE) as usize;
-            file.read(&mut piece[..step], at)?;
-            target.write_at(&piece[..step], at).map_err(failure)?;
-            at += step as u64;
-        }
+        in_pieces(0, there, |piece, at| {
+            file.read(piece, at)?;
+            target.write_at(piece, at).map_err(failure)
+        })?;
         target.write_at(mark, len).map_err(failure)?;
         target.sync().map_err(failure)?;
         Ok(len + mark.len() as u64)

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use super::GroupId;
 use super::error::Damage;
 use super::format::{Cursor, UNIT, put_bytes, put_varint};
-use super::index::Editor;
 use super::items::{BLOCK_ENTRIES, Sink};
 use super::runs::Span;
 
@@ -70,11 +69,7 @@ pub(crate) fn encode_group(
 /// What the file changes of one group, as it stands in the index.
 #[derive(Debug)]
 pub(crate) struct DenseGroup<'a> {
-    pub(crate) group: GroupId,
-    pub(crate) reset: bool,
-    pub(crate) end: Option<u64>,
-    /// 0 is none.
-    pub(crate) floor: u64,
+    pub(crate) head: GroupHead,
     spans: DenseSpans<'a>,
     keys: DenseKeys<'a>,
 }
@@ -102,7 +97,44 @@ struct DenseKeys<'a> {
 pub(crate) type DenseKey<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// So many runs are applied at once.
-const PIECE: usize = 1024;
+const RUNS_AT_ONCE: usize = 1024;
+
+/// Applies what a file changes of one group to the group's state before the file, in the order of [`super::effects`]. `spans` ascend and stand
+/// apart from each other; they are taken a piece at a time, for there may be many.
+pub(crate) fn apply_group(
+    head: &GroupHead,
+    file: u64,
+    spans: impl Iterator<Item = Span>,
+    keys: impl Iterator<Item = (Bytes, Option<Bytes>)>,
+    sink: &mut (impl Sink + ?Sized),
+) -> Result<(), Damage> {
+    let group = head.group;
+    if head.reset {
+        sink.remove(group);
+    }
+    if head.floor > 0 {
+        sink.compact(group, head.floor, file);
+    }
+    if let Some(mut end) = head.end {
+        let mut spans = spans.peekable();
+        loop {
+            let piece: Vec<Span> = spans.by_ref().take(RUNS_AT_ONCE).collect();
+            sink.place(group, end, &piece)?;
+            if spans.peek().is_none() {
+                break;
+            }
+            // What stood there before the file is cut off by now.
+            end = u64::MAX;
+        }
+    }
+    for (key, value) in keys {
+        match value {
+            Some(value) => sink.put(group, &key, &value, file),
+            None => sink.delete(group, &key),
+        }
+    }
+    Ok(())
+}
 
 /// Reads the raw form of an index.
 pub(crate) struct DenseReader<'a> {
@@ -134,10 +166,10 @@ impl<'a> DenseReader<'a> {
         }
         self.left -= 1;
         let read = DenseGroup::decode(&mut self.cursor, self.file)?;
-        if self.last >= Some(read.group) {
+        if self.last >= Some(read.head.group) {
             return Err(Damage("index names a group twice, or its groups do not ascend"));
         }
-        self.last = Some(read.group);
+        self.last = Some(read.head.group);
         Ok(Some(read))
     }
 }
@@ -161,7 +193,8 @@ impl<'a> DenseGroup<'a> {
         let left = cursor.varint()?;
         let keys = DenseKeys { cursor: *cursor, left };
         *cursor = keys.clone().verify()?;
-        Ok(DenseGroup { group, reset: flags & RESET != 0, end, floor, spans, keys })
+        let head = GroupHead { group, reset: flags & RESET != 0, end, floor };
+        Ok(DenseGroup { head, spans, keys })
     }
 
     /// Where its entries stand: ascending, and apart from each other.
@@ -175,35 +208,10 @@ impl<'a> DenseGroup<'a> {
         self.keys.clone().map_while(Result::ok)
     }
 
-    /// Applies it to the group's state before the file. The order is that of [`super::effects`].
-    pub(crate) fn apply(&self, file: u64, editor: &mut Editor<'_>) -> Result<(), Damage> {
-        if self.reset {
-            editor.remove(self.group);
-        }
-        if self.floor > 0 {
-            editor.compact(self.group, self.floor, file);
-        }
-        if let Some(mut end) = self.end {
-            let mut spans = self.spans().peekable();
-            loop {
-                let piece: Vec<Span> = spans.by_ref().take(PIECE).collect();
-                editor.place(self.group, end, &piece)?;
-                if spans.peek().is_none() {
-                    break;
-                }
-                // What stood there before the file is cut off by now.
-                end = u64::MAX;
-            }
-        }
-        for (key, value) in self.keys() {
-            match value {
-                Some(value) => {
-                    editor.put(self.group, &Bytes::copy_from_slice(key), &Bytes::copy_from_slice(value), file);
-                }
-                None => editor.delete(self.group, key),
-            }
-        }
-        Ok(())
+    /// Applies it to the group's state before the file.
+    pub(crate) fn apply(&self, file: u64, sink: &mut impl Sink) -> Result<(), Damage> {
+        let keys = self.keys().map(|(key, value)| (Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
+        apply_group(&self.head, file, self.spans(), keys, sink)
     }
 }
 

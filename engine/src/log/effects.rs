@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::GroupId;
-use super::dense::{DenseKey, DenseReader, GroupHead, encode_group};
+use super::dense::{DenseKey, DenseReader, GroupHead, apply_group, encode_group};
 use super::error::Damage;
 use super::format::put_varint;
 use super::items::Sink;
@@ -92,22 +92,8 @@ impl FileEffects {
     /// Applies them to the state before the file.
     pub(crate) fn apply(&self, file: u64, sink: &mut dyn Sink) -> Result<(), Damage> {
         for (group, effects) in &self.groups {
-            if effects.reset {
-                sink.remove(*group);
-            }
-            if effects.floor > 0 {
-                sink.compact(*group, effects.floor, file);
-            }
-            if let Some(end) = effects.end {
-                let spans: Vec<Span> = effects.runs.iter().collect();
-                sink.place(*group, end, &spans)?;
-            }
-            for (key, value) in &effects.keys {
-                match value {
-                    Some(value) => sink.put(*group, key, value, file),
-                    None => sink.delete(*group, key),
-                }
-            }
+            let keys = effects.keys.iter().map(|(key, value)| (key.clone(), value.clone()));
+            apply_group(&effects.head(*group), file, effects.runs.iter(), keys, sink)?;
         }
         Ok(())
     }
@@ -145,8 +131,8 @@ impl FileEffects {
         let mut reader = DenseReader::new(bytes, file)?;
         let mut out = FileEffects::default();
         while let Some(read) = reader.read()? {
-            let mut effects =
-                GroupEffects { reset: read.reset, end: read.end, floor: read.floor, ..GroupEffects::default() };
+            let GroupHead { group, reset, end, floor } = read.head;
+            let mut effects = GroupEffects { reset, end, floor, ..GroupEffects::default() };
             for span in read.spans() {
                 effects.runs.place(&span, &mut out.tally)?;
             }
@@ -154,7 +140,7 @@ impl FileEffects {
                 |(key, value): (&[u8], Option<&[u8]>)| (Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice));
             effects.keys.extend(read.keys().map(owned));
             out.tally.drain().for_each(drop);
-            out.groups.insert(read.group, effects);
+            out.groups.insert(group, effects);
         }
         Ok(out)
     }
@@ -166,8 +152,12 @@ impl GroupEffects {
         self.runs.iter()
     }
 
+    fn head(&self, group: GroupId) -> GroupHead {
+        GroupHead { group, reset: self.reset, end: self.end, floor: self.floor }
+    }
+
     fn encode(&self, group: GroupId, out: &mut Vec<u8>) {
-        let head = GroupHead { group, reset: self.reset, end: self.end, floor: self.floor };
+        let head = self.head(group);
         let keys: Vec<DenseKey<'_>> = self.keys.iter().map(|(key, value)| (key.as_ref(), value.as_deref())).collect();
         encode_group(&head, self.runs.len(), self.runs.iter(), &keys, out);
     }

@@ -11,7 +11,7 @@
 //!    time (`writer.rs`), and checks each batch against the index and the batches before it (`validate.rs`).
 //! 3. The entries are cut into blocks and compressed (`block.rs`); what changes becomes the group's meta (`items.rs`).
 //! 4. The active file takes the group, or is sealed and followed by the next one (`active.rs`, `rotation.rs`, `file.rs`). Every byte is
-//!    bound by checksums to its log, file and place (`format.rs`).
+//!    bound by checksums to its log, file and place (`format/`).
 //! 5. One write, and one fdatasync if a batch of the group asked for [`Durability::Synced`].
 //! 6. The index learns where the entries stand (`landing.rs`, `index.rs`, `group.rs`, `runs.rs`), and the batch is
 //!    acknowledged (`answer.rs`).
@@ -77,6 +77,7 @@ mod scan;
 mod sequence;
 mod spare;
 mod stats;
+mod stretch;
 #[cfg(test)]
 mod tests;
 mod ticket;

@@ -15,7 +15,7 @@ pub mod salvaged;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use engine::disk::SimDisk;
+use engine::disk::{Disk, SimDisk};
 use engine::log::{GroupId, LogBatch, LogEngine, LogOptions, LogWriter, RecoveryReport, Result};
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -150,6 +150,17 @@ impl State {
         };
         self.0.iter().map(|(id, group)| (*id, seen(group))).collect()
     }
+}
+
+/// The name of a log file.
+pub fn file(seq: u64) -> String {
+    format!("{seq:016}.log")
+}
+
+/// All files of a disk.
+pub fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
+    let names = Disk::list(disk).unwrap();
+    names.into_iter().map(|name| (name.clone(), disk.content(&name).unwrap())).collect()
 }
 
 /// Opens the log on a disk, to be driven by hand.

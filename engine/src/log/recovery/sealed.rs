@@ -39,7 +39,7 @@ use super::threads::over;
 /// Bytes that a thread's share of a window may take.
 pub(super) const WINDOW: u64 = 32 << 20;
 /// Bytes that a file of a window takes whatever its index: the lists of the shards.
-const PIECE: u64 = 4 << 10;
+const SHARD_LISTS: u64 = 4 << 10;
 
 /// A sealed file, opened.
 pub(super) struct Sealed {
@@ -129,7 +129,7 @@ pub(super) fn window_len(files: &[Sealed], most: u64) -> usize {
 
 /// Bytes that a file takes in a window.
 pub(super) fn cost(footer: &Footer) -> u64 {
-    PIECE + u64::from(footer.index_stored) + 3 * u64::from(footer.index_raw)
+    SHARD_LISTS + u64::from(footer.index_stored) + 3 * u64::from(footer.index_raw)
 }
 
 fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Result<u64> {
@@ -167,7 +167,7 @@ fn read_piece(sealed: &Sealed, verify: bool) -> Result<Piece> {
     loop {
         let at = reader.offset() as u32;
         let Some(read) = reader.read().map_err(damage)? else { break };
-        if let Some(shard) = piece.shards.get_mut(shard_of(read.group)) {
+        if let Some(shard) = piece.shards.get_mut(shard_of(read.head.group)) {
             shard.push(at);
         }
     }

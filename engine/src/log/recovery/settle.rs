@@ -10,6 +10,7 @@ use super::super::error::Result;
 use super::super::file::{LogFile, temporary_number};
 use super::super::format::parse_file_name;
 use super::super::spare::parse_spare_name;
+use super::super::stretch::in_pieces;
 use super::super::{LogOptions, RecoveryReport};
 use super::newest::Newest;
 
@@ -69,13 +70,8 @@ pub(super) fn spares(disk: &dyn Disk, names: &[String], options: &LogOptions) ->
 
 /// Writes `from..to` of a file piece by piece, each filled by `fill`.
 fn overwrite(file: &LogFile, from: u64, to: u64, fill: impl Fn(&mut [u8], u64) -> Result<()>) -> Result<()> {
-    let mut piece = vec![0; to.saturating_sub(from).min(256 << 10) as usize];
-    let mut at = from;
-    while at < to {
-        let step = (to - at).min(piece.len() as u64) as usize;
-        fill(&mut piece[..step], at)?;
-        file.write_at(&piece[..step], at)?;
-        at += step as u64;
-    }
-    Ok(())
+    in_pieces(from, to, |piece, at| {
+        fill(piece, at)?;
+        Ok(file.write_at(piece, at)?)
+    })
 }
