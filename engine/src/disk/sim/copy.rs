@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::super::{Disk, DiskCopy, DiskFile, check_name, partial_name};
 use super::plan::{Lie, Verdict};
+use super::session::Session;
 use super::state::DirRef;
-use super::{Operation, Session, not_found};
+use super::{Operation, not_found};
 
 /// A directory in the making.
 pub(super) struct SimCopy {

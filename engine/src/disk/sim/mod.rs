@@ -23,6 +23,7 @@ mod crash;
 mod file;
 mod names;
 mod plan;
+mod session;
 mod state;
 
 use std::io;
@@ -33,12 +34,12 @@ use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use self::copy::SimCopy;
 use self::crash::Fate;
-use self::file::{FileRef, Handle, SimFile};
-use self::plan::{Plan, Verdict};
+use self::file::{FileRef, SimFile};
+use self::plan::Plan;
+use self::session::Session;
 use self::state::{DirRef, State};
-use super::{Disk, DiskCopy, DiskFile, check_name};
+use super::{Disk, DiskCopy, DiskFile};
 
 pub use self::plan::{Left, Lie};
 
@@ -75,15 +76,6 @@ pub enum Operation {
 /// [`SimDisk::session`].
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
-    dir: String,
-}
-
-/// A directory as one life of a node sees it.
-#[derive(Clone)]
-struct Session {
-    state: Arc<Mutex<State>>,
-    /// `None` follows the disk through crashes.
-    life: Option<u64>,
     dir: String,
 }
 
@@ -325,98 +317,6 @@ impl Disk for SimDisk {
     }
     fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
         self.always().begin_copy(path)
-    }
-}
-
-impl Session {
-    fn handle(&self, life: u64, file: &FileRef) -> Arc<dyn DiskFile> {
-        Arc::new(Handle { state: self.state.clone(), life, file: file.clone() })
-    }
-
-    fn check(&self, state: &State) -> io::Result<()> {
-        state.check_life(self.life.unwrap_or(state.life))
-    }
-}
-
-impl Disk for Session {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        check_name(name)?;
-        let mut state = self.state.lock();
-        self.check(&state)?;
-        state.look(Operation::Open)?;
-        let dir = state.dir(&self.dir)?;
-        let file = dir.lock().get(name).cloned().ok_or_else(|| not_found(name))?;
-        Ok(self.handle(state.life, &file))
-    }
-
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        check_name(name)?;
-        let mut state = self.state.lock();
-        self.check(&state)?;
-        let verdict = state.change(Operation::Create);
-        let dir = state.dir(&self.dir)?;
-        let mut names = dir.lock();
-        if names.get(name).is_some() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, name.to_owned()));
-        }
-        let file = FileRef::default();
-        if verdict.acts() {
-            names.create(name, file.clone());
-        }
-        verdict.answer().map(|()| self.handle(state.life, &file))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        check_name(from)?;
-        check_name(to)?;
-        let mut state = self.state.lock();
-        self.check(&state)?;
-        let verdict = state.change(Operation::Rename);
-        if verdict.acts() && !state.dir(&self.dir)?.lock().rename(from, to) {
-            return Err(not_found(from));
-        }
-        verdict.answer()
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        check_name(name)?;
-        let mut state = self.state.lock();
-        self.check(&state)?;
-        let verdict = state.change(Operation::Remove);
-        if verdict.acts() && !state.dir(&self.dir)?.lock().remove(name) {
-            return Err(not_found(name));
-        }
-        verdict.answer()
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        let mut state = self.state.lock();
-        self.check(&state)?;
-        state.look(Operation::List)?;
-        let dir = state.dir(&self.dir)?;
-        let names = dir.lock();
-        Ok(names.iter().map(|(name, _)| name.clone()).collect())
-    }
-
-    fn sync_dir(&self) -> io::Result<()> {
-        let mut state = self.state.lock();
-        self.check(&state)?;
-        let verdict = state.change(Operation::SyncDir);
-        if matches!(verdict, Verdict::Failed(..)) && self.dir == MAIN {
-            state.failed_syncs += 1;
-        }
-        let dir = state.dir(&self.dir)?;
-        let mut names = dir.lock();
-        if matches!(verdict, Verdict::Skipped) {
-            state.skipped = names.changed();
-        }
-        let count = verdict.share(names.pending());
-        names.sync(count, state.lies.contains(&Lie::OldNames));
-        verdict.answer()
-    }
-
-    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
-        Ok(Box::new(SimCopy::begin(self, path)?))
     }
 }
 
