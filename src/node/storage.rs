@@ -38,7 +38,7 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
     let store_metrics = StoreMetrics::new(&registry).map_err(layer("key-value store"))?;
     let log_dir = state.data().folder("log")?;
     let disk = RealDisk::open(&log_dir).map_err(layer("Raft log"))?;
-    let options = LogOptions { registry: Some(registry), ..LogOptions::default() };
+    let options = LogOptions { registry: Some(registry), ..state.config.raft_log.options() };
     let (log, report) = LogEngine::open(disk, options).map_err(layer("Raft log"))?;
     tracing::info!(?report, "opened the Raft log");
     let cache = usize::try_from(state.config.cache_bytes).unwrap_or(usize::MAX);

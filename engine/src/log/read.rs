@@ -143,7 +143,12 @@ impl Shared {
     /// What a failure to write means for the caller; poisons the log where it must be.
     pub(crate) fn survive<T>(&self, outcome: std::result::Result<T, Failure>) -> Result<T> {
         outcome.map_err(|failure| match failure {
-            Failure::NoSpace(why) => LogError::NoSpace(why),
+            Failure::NoSpace(why) => {
+                if let Some(metrics) = &self.metrics {
+                    metrics.no_space.inc();
+                }
+                LogError::NoSpace(why)
+            }
             Failure::Fatal(why) => self.poison(why),
         })
     }
