@@ -1,6 +1,6 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test setup build seeds bench bench-peers
+.PHONY: demo test setup build seeds nightly bench bench-peers
 
 # Starts three nodes on this machine and prints how to talk to them. Cargo knows where it builds, and becomes the program: Ctrl-C reaches it.
 demo: setup
@@ -23,6 +23,13 @@ setup:
 SEEDS ?= 10000
 seeds: setup
 	@CORTADO_SIM_SEEDS=$(SEEDS) cargo test --locked -p raftstore --test sim -- --nocapture
+
+# What takes too long for every change: seeds of the log and of Raft, real power cuts (as root: it fails where power cannot be cut), and fuzzing, for so
+# many seconds a target (needs a nightly compiler and cargo-fuzz): make nightly SEEDS=10000 CUTS=100 FUZZ_SECONDS=600
+CUTS ?= 100
+FUZZ_SECONDS ?= 600
+nightly: setup
+	@SEEDS=$(SEEDS) CUTS=$(CUTS) FUZZ_SECONDS=$(FUZZ_SECONDS) tools/nightly.sh
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). The latter needs PostgreSQL 15's server programs.
 bench: setup

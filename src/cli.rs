@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use engine::log::Compression;
 use raftstore::transport::ClusterId;
 
 use crate::config::{HostPort, Locality};
@@ -156,12 +157,35 @@ pub(crate) struct NodeArgs {
     /// Bytes of the block cache, such as 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = crate::config::parse_size)]
     pub(crate) cache: u64,
+    /// Settings of the Raft log.
+    #[command(flatten)]
+    pub(crate) raft_log: RaftLogArgs,
     /// Allow addresses that other machines reach, although nothing is encrypted or authenticated
     #[arg(long)]
     pub(crate) insecure: bool,
     /// Stop when standard input closes: for whoever starts nodes as child processes
     #[arg(long, hide = true)]
     pub(crate) until_stdin_closes: bool,
+}
+
+/// Flags about the Raft log. A log that is there may be opened with other settings than it was written with.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct RaftLogArgs {
+    /// Bytes at which a file of the Raft log is finished, 64KiB to 1GiB
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = crate::config::parse_bytes)]
+    pub(crate) raft_log_file_size: u64,
+    /// Bytes up to which the Raft log may grow before live data in it is moved to free files
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = crate::config::parse_bytes)]
+    pub(crate) raft_log_purge: u64,
+    /// Bytes of the Raft log kept in memory, decompressed, for followers that read it; 0 keeps none
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = crate::config::parse_bytes)]
+    pub(crate) raft_log_cache: u64,
+    /// How the Raft log is compressed: none, lz4, zstd or zstd:LEVEL, 1 to 19
+    #[arg(long, value_name = "CODEC", default_value = "lz4", value_parser = crate::config::parse_compression)]
+    pub(crate) raft_log_compression: Compression,
+    /// Synced writes to the Raft log end at multiples of this, a power of two from 8 to 64KiB; for a disk that may tear a sector, its sector size
+    #[arg(long, value_name = "SIZE", default_value = "8", value_parser = crate::config::parse_bytes)]
+    pub(crate) raft_log_align: u64,
 }
 
 /// Flags of `start-single-node`.
@@ -254,6 +278,22 @@ mod tests {
         assert!(said.contains("--to <DIR>"), "{said}");
         let said = refusal(&["demo", "--nodes", "0\n\nx"]);
         assert!(!said.contains('\n'), "{said}");
+    }
+
+    /// What the flags say by default is what the log would have without them.
+    #[test]
+    fn the_log_has_its_defaults() {
+        let config = crate::config::tests::raft_log();
+        assert_eq!(format!("{:?}", config.options()), format!("{:?}", engine::log::LogOptions::default()));
+    }
+
+    #[test]
+    fn settings_of_the_log_are_checked_where_they_are_typed() {
+        let start = ["start-single-node", "--data", "d"];
+        let said = refusal(&[&start[..], &["--raft-log-compression", "zstd:20"]].concat());
+        assert!(said.contains("'zstd:20'") && said.contains("1 to 19"), "{said}");
+        let said = refusal(&[&start[..], &["--raft-log-file-size", "12XB"]].concat());
+        assert!(said.contains("--raft-log-file-size") && said.contains("unknown unit"), "{said}");
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use engine::log::{Compression, LogOptions};
 use raftstore::transport::ClusterId;
+
+use crate::cli::RaftLogArgs;
 
 /// Everything a node needs to know. Once its ports are bound, the addresses are those that it got.
 #[derive(Clone, Debug)]
@@ -25,12 +28,59 @@ pub(crate) struct NodeConfig {
     pub(crate) http: Option<SocketAddr>,
     /// Bytes of the block cache.
     pub(crate) cache_bytes: u64,
+    /// Settings of the Raft log.
+    pub(crate) raft_log: RaftLogConfig,
     /// How the node comes into its cluster.
     pub(crate) membership: Membership,
     /// Where it stands.
     pub(crate) locality: Locality,
     /// The cluster it must belong to, if the user said so.
     pub(crate) cluster_id: Option<ClusterId>,
+}
+
+/// What an operator may want to set of the Raft log. The rest is as the engine has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RaftLogConfig {
+    file_bytes: u64,
+    purge_bytes: u64,
+    cache_bytes: u64,
+    compression: Compression,
+    align_bytes: u64,
+}
+
+impl RaftLogConfig {
+    /// As the engine takes them.
+    pub(crate) fn options(&self) -> LogOptions {
+        LogOptions {
+            file_bytes: self.file_bytes,
+            purge_threshold: self.purge_bytes,
+            cache_bytes: usize::try_from(self.cache_bytes).unwrap_or(usize::MAX),
+            compression: self.compression,
+            align_bytes: self.align_bytes,
+            ..LogOptions::default()
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let ensure =
+            |holds: bool, flag, bounds| if holds { Ok(()) } else { Err(ConfigError::OutOfBounds { flag, bounds }) };
+        ensure((64 << 10..=1 << 30).contains(&self.file_bytes), "--raft-log-file-size", "64KiB to 1GiB")?;
+        ensure(self.purge_bytes <= 1 << 50, "--raft-log-purge", "at most 1048576GiB")?;
+        let aligned = self.align_bytes.is_power_of_two() && (8..=64 << 10).contains(&self.align_bytes);
+        ensure(aligned, "--raft-log-align", "a power of two from 8 to 64KiB")
+    }
+}
+
+impl From<RaftLogArgs> for RaftLogConfig {
+    fn from(args: RaftLogArgs) -> RaftLogConfig {
+        RaftLogConfig {
+            file_bytes: args.raft_log_file_size,
+            purge_bytes: args.raft_log_purge,
+            cache_bytes: args.raft_log_cache,
+            compression: args.raft_log_compression,
+            align_bytes: args.raft_log_align,
+        }
+    }
 }
 
 /// How a node comes into its cluster.
@@ -56,6 +106,9 @@ pub(crate) enum ConfigError {
     /// Two servers on one port.
     #[error("{a} and {b} are both {addr}")]
     SameAddress { a: &'static str, b: &'static str, addr: SocketAddr },
+    /// A number that the engine would refuse, said before anything is opened.
+    #[error("{flag} must be {bounds}")]
+    OutOfBounds { flag: &'static str, bounds: &'static str },
     /// The same node twice.
     #[error("--join names {0} twice")]
     JoinTwice(HostPort),
@@ -64,6 +117,7 @@ pub(crate) enum ConfigError {
 impl NodeConfig {
     /// Checks what no single flag can know. `insecure` allows addresses beyond loopback.
     pub(crate) fn validate(&self, insecure: bool) -> Result<(), ConfigError> {
+        self.raft_log.validate()?;
         // A port that nobody asked for gives way to those that were asked for.
         let listen = (!self.or_any_port).then_some(self.listen);
         let named = [("--listen", listen), ("--pg", Some(self.pg)), ("--http", self.http)];
@@ -201,8 +255,30 @@ impl fmt::Display for Locality {
     }
 }
 
-/// A size in bytes with an optional unit: `4096`, `64KiB`, `512MiB`, `2GiB`.
+/// A way to compress: `none`, `lz4`, `zstd`, or `zstd:5` with a level.
+pub(crate) fn parse_compression(text: &str) -> Result<Compression, String> {
+    /// zstd's own.
+    const USUAL_LEVEL: i32 = 3;
+    match text.split_once(':').unwrap_or((text, "")) {
+        ("none", "") => Ok(Compression::Off),
+        ("lz4", "") => Ok(Compression::Lz4),
+        ("zstd", "") if text == "zstd" => Ok(Compression::Zstd(USUAL_LEVEL)),
+        ("zstd", level) => match level.parse() {
+            Ok(level @ 1..=19) => Ok(Compression::Zstd(level)),
+            _ => Err(format!("the level of zstd is 1 to 19, not {level:?}")),
+        },
+        _ => Err("expected none, lz4, zstd or zstd:LEVEL".to_string()),
+    }
+}
+
+/// A size of at least a mebibyte.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    parse_bytes(text)
+        .and_then(|bytes| if bytes >= 1 << 20 { Ok(bytes) } else { Err("must be at least 1MiB".to_string()) })
+}
+
+/// A size in bytes with an optional unit: `4096`, `64KiB`, `512MiB`, `2GiB`.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| "expected a size such as 512MiB".to_string())?;
@@ -213,12 +289,21 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "GiB" | "G" => 30,
         _ => return Err(format!("unknown unit {unit:?}; use KiB, MiB or GiB")),
     };
-    number.checked_mul(1 << shift).filter(|bytes| *bytes >= 1 << 20).ok_or_else(|| "must be at least 1MiB".to_string())
+    number.checked_mul(1 << shift).ok_or_else(|| "is too large".to_string())
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    /// As the flags have it by default.
+    pub(crate) fn raft_log() -> RaftLogConfig {
+        let parsed = crate::cli::Cli::try_parse_from(["cortado", "start-single-node", "--data", "d"]).unwrap();
+        let crate::cli::Command::StartSingleNode(args) = parsed.command else { panic!("another command") };
+        args.node.raft_log.into()
+    }
 
     fn config(listen: &str, pg: &str) -> NodeConfig {
         let listen: SocketAddr = listen.parse().unwrap();
@@ -230,6 +315,7 @@ mod tests {
             pg: pg.parse().unwrap(),
             http: None,
             cache_bytes: 1 << 30,
+            raft_log: raft_log(),
             membership: Membership::Alone,
             locality: Locality::default(),
             cluster_id: None,
@@ -298,10 +384,58 @@ mod tests {
         }
     }
 
+    /// What passes here passes the engine, and what does not would not have.
+    #[test]
+    fn settings_of_the_log_have_the_engines_bounds() {
+        let with = |set: fn(&mut RaftLogConfig)| {
+            let mut raft_log = raft_log();
+            set(&mut raft_log);
+            let said = NodeConfig { raft_log, ..config("127.0.0.1:1", "127.0.0.1:2") }.validate(false);
+            assert_eq!(said.is_ok(), raft_log.options().validate().is_ok(), "{raft_log:?}");
+            said.err().map(|error| error.to_string())
+        };
+        assert_eq!(with(|_| ()), None);
+        assert_eq!(with(|log| log.file_bytes = 64 << 10), None);
+        assert_eq!(
+            with(|log| log.file_bytes = (64 << 10) - 1),
+            Some("--raft-log-file-size must be 64KiB to 1GiB".to_string())
+        );
+        assert_eq!(
+            with(|log| log.file_bytes = (1 << 30) + 1),
+            Some("--raft-log-file-size must be 64KiB to 1GiB".to_string())
+        );
+        assert_eq!(
+            with(|log| log.purge_bytes = (1 << 50) + 1),
+            Some("--raft-log-purge must be at most 1048576GiB".to_string())
+        );
+        assert_eq!(with(|log| log.align_bytes = 4096), None);
+        assert!(with(|log| log.align_bytes = 24).is_some_and(|said| said.starts_with("--raft-log-align")));
+        assert!(with(|log| log.align_bytes = 128 << 10).is_some());
+        assert_eq!(with(|log| log.compression = Compression::Zstd(19)), None);
+    }
+
+    #[test]
+    fn ways_to_compress() {
+        for (text, parsed) in [
+            ("none", Compression::Off),
+            ("lz4", Compression::Lz4),
+            ("zstd", Compression::Zstd(3)),
+            ("zstd:1", Compression::Zstd(1)),
+            ("zstd:19", Compression::Zstd(19)),
+        ] {
+            assert_eq!(parse_compression(text), Ok(parsed));
+        }
+        for bad in ["", "gzip", "lz4:1", "none:1", "zstd:", "zstd:0", "zstd:20", "zstd:x", "ZSTD"] {
+            assert!(parse_compression(bad).is_err(), "{bad}");
+        }
+    }
+
     #[test]
     fn sizes() {
         assert_eq!(parse_size("512MiB"), Ok(512 << 20));
         assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!((parse_bytes("0"), parse_bytes("8"), parse_bytes("64K")), (Ok(0), Ok(8), Ok(64 << 10)));
+        assert!(parse_bytes("18446744073709551615G").is_err());
         for bad in ["", "x", "12XB", "1", "99999999999999999999G", "18446744073709551615G"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }

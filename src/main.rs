@@ -152,6 +152,7 @@ fn base(args: &NodeArgs, membership: Membership, locality: Locality) -> NodeConf
         pg: args.pg,
         http: args.http,
         cache_bytes: args.cache,
+        raft_log: args.raft_log.into(),
         membership,
         locality,
         cluster_id: None,

@@ -22,5 +22,8 @@ RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-p
 step "tests, with ${CORTADO_SIM_SEEDS:-200} simulation seeds"
 cargo test --locked --workspace
 
+step "what fuzzing began with"
+cargo test --locked --workspace --features engine/fuzzing --test log_corpus
+
 step "planted bugs"
 cargo test --locked --workspace --features raftstore/planted-bugs --test sim -- planted

@@ -381,7 +381,9 @@ fn asked() -> Option<(u64, Volume)> {
         Ok(volume) => Some((asked.unwrap_or(CUTS), volume)),
         Err(missing) => {
             assert!(asked.is_none(), "power cannot be cut here: {missing}");
-            eprintln!("skipped: power cannot be cut here: {missing}");
+            // Not by a macro, whose output the test harness keeps to itself where a test passes.
+            let said = writeln!(std::io::stderr(), "SKIPPED, not passed: power cannot be cut here: {missing}");
+            said.unwrap();
             None
         }
     }

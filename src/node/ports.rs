@@ -115,6 +115,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::config::tests::raft_log;
     use crate::config::{Locality, Membership};
 
     fn config(listen: SocketAddr, pg: SocketAddr) -> NodeConfig {
@@ -126,6 +127,7 @@ mod tests {
             pg,
             http: None,
             cache_bytes: 1 << 20,
+            raft_log: raft_log(),
             membership: Membership::Alone,
             locality: Locality::default(),
             cluster_id: None,

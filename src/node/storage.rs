@@ -43,7 +43,7 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
     let disk = RealDisk::open(&log_dir).map_err(layer("Raft log"))?;
     // The store's folder is made once the log is open: where it is, there was a log, and one that is gone is not begun anew.
     let create = !state.data().has_folder(STORE);
-    let options = LogOptions { create, registry: Some(registry), ..LogOptions::default() };
+    let options = LogOptions { create, registry: Some(registry), ..state.config.raft_log.options() };
     let (log, report) = LogEngine::open(disk, options).map_err(layer("Raft log"))?;
     tracing::info!(?report, "opened the Raft log");
     let cache = usize::try_from(state.config.cache_bytes).unwrap_or(usize::MAX);

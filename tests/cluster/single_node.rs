@@ -140,6 +140,16 @@ async fn it_can_be_looked_at() {
     metrics(&node, &client).await;
 }
 
+/// What a page of the documentation lists in a table.
+fn documented(page: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    let names: Vec<String> = rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name.to_string()).collect();
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
 async fn metrics(node: &SingleNode, client: &Client) {
     let (status, page) = http_get(node.http, "/metrics").unwrap();
     assert_eq!(status, 200);
@@ -151,6 +161,11 @@ async fn metrics(node: &SingleNode, client: &Client) {
     for (layer, prefix) in LAYERS {
         let is_its = |sample: &&str| sample.strip_prefix("cortado_").unwrap_or(sample).starts_with(prefix);
         assert!(samples.iter().any(is_its), "no metrics of {layer}:\n{page}");
+    }
+    for name in documented("metrics.md") {
+        let is_of =
+            |sample: &&str| sample.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['_', '{', ' ']));
+        assert!(samples.iter().any(is_of), "no {name}:\n{page}");
     }
     let selects = || {
         let (_, page) = http_get(node.http, "/metrics").unwrap();

@@ -176,7 +176,9 @@ impl Active {
             return Err(Failure::Fatal(format!("commit group does not fit its file: {}", damage.0)));
         }
         if let Some(metrics) = &shared.metrics {
+            metrics.bytes_raw.inc_by(encoded.raw);
             metrics.bytes_stored.inc_by(encoded.bytes.len() as u64);
+            metrics.bytes_padding.inc_by(encoded.padding);
         }
         self.offset += encoded.bytes.len() as u64;
         self.used = true;
@@ -232,7 +234,8 @@ impl Active {
         bytes.set_head(&head);
         // What the group adds to the file's index: keys, values and numbers as in the meta, and a place for each block.
         let room = 4 * raw.len() + 128 * blocks.len();
-        Encoded { bytes, checksum, blocks, room }
+        let raw = (GROUP_HEADER + raw.len()) as u64 + draft.blocks.iter().map(DraftBlock::raw_total).sum::<u64>();
+        Encoded { bytes, checksum, blocks, room, raw, padding: pad }
     }
 
     /// Puts a group's bytes at the offset, or leaves nothing of them.
@@ -299,4 +302,7 @@ struct Encoded<'d> {
     blocks: Vec<BlockRef>,
     /// No fewer bytes than it adds to the index of the file.
     room: usize,
+    /// Its bytes before compression, and without padding.
+    raw: u64,
+    padding: u64,
 }

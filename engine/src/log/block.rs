@@ -104,9 +104,9 @@ impl DraftBlock {
         align((BLOCK_HEADER + self.stored.len()) as u64, UNIT)
     }
 
-    /// Bytes of its entries.
-    pub(crate) fn raw_len(&self) -> usize {
-        self.raw_len
+    /// Bytes it would take without compression, and without padding.
+    pub(crate) fn raw_total(&self) -> u64 {
+        (BLOCK_HEADER + self.raw_len) as u64
     }
 
     /// Appends the block to `out`, for a place at `offset` of `place`.

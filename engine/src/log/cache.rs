@@ -5,6 +5,7 @@
 //! for what it finds, also where the block is not kept.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -23,8 +24,12 @@ const KEPT_FOR_USED: f64 = 0.5;
 /// File and offset of a block.
 pub(crate) type BlockKey = (u64, u64);
 
-/// The cache.
-pub(crate) struct BlockCache(Cache<BlockKey, Arc<Block>, Weights>);
+/// The cache, and how often a block was here when it was asked for, and how often not.
+pub(crate) struct BlockCache {
+    blocks: Cache<BlockKey, Arc<Block>, Weights>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
 
 #[derive(Clone)]
 struct Weights;
@@ -48,7 +53,8 @@ impl BlockCache {
             .ghost_allocation(0.0)
             .build()
             .expect("all that is asked for is set");
-        BlockCache(Cache::with_options(options, Weights, DefaultHashBuilder::default(), DefaultLifecycle::default()))
+        let blocks = Cache::with_options(options, Weights, DefaultHashBuilder::default(), DefaultLifecycle::default());
+        BlockCache { blocks, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
     /// A block: from here, or what `read` finds. `Ok(None)` where there is none.
@@ -57,11 +63,16 @@ impl BlockCache {
         key: BlockKey,
         read: impl FnOnce() -> Result<Option<Block>>,
     ) -> Result<Option<Arc<Block>>> {
-        let found = self.0.get_or_insert_with(&key, || match read() {
-            Ok(Some(block)) => Ok(Arc::new(block)),
-            Ok(None) => Err(None),
-            Err(error) => Err(Some(error)),
+        let mut was_here = true;
+        let found = self.blocks.get_or_insert_with(&key, || {
+            was_here = false;
+            match read() {
+                Ok(Some(block)) => Ok(Arc::new(block)),
+                Ok(None) => Err(None),
+                Err(error) => Err(Some(error)),
+            }
         });
+        self.count(was_here);
         match found {
             Ok(block) => Ok(Some(block)),
             Err(None) => Ok(None),
@@ -71,17 +82,29 @@ impl BlockCache {
 
     /// A block, if it is here.
     pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<Block>> {
-        self.0.get(&key)
+        let found = self.blocks.get(&key);
+        self.count(found.is_some());
+        found
+    }
+
+    fn count(&self, was_here: bool) {
+        let counter = if was_here { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often a block was here when it was asked for, and how often not.
+    pub(crate) fn used(&self) -> (u64, u64) {
+        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
     /// Keeps a block, and forgets others. One that is larger than a shard's part is not kept.
     pub(crate) fn insert(&self, key: BlockKey, block: Arc<Block>) {
-        self.0.insert(key, block);
+        self.blocks.insert(key, block);
     }
 
     /// Bytes of the blocks that are kept.
     pub(crate) fn bytes(&self) -> usize {
-        self.0.weight() as usize
+        self.blocks.weight() as usize
     }
 }
 

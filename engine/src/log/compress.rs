@@ -129,3 +129,67 @@ pub(crate) fn expand(codec: Codec, stored: &[u8], raw_len: usize) -> std::result
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `noise` bytes that do not compress, and zeros up to `len`.
+    fn mixed(noise: usize, len: usize) -> Vec<u8> {
+        let mut state = 88_172_645_463_325_252u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) as u8
+        };
+        let mut raw: Vec<u8> = (0..noise).map(|_| next()).collect();
+        raw.resize(len, 0);
+        raw
+    }
+
+    #[test]
+    fn what_saves_a_twentieth_pays_and_a_byte_less_does_not() {
+        let raw = [0; 1000];
+        assert!(!pays(&raw, &raw[..951]), "4.9 %");
+        assert!(pays(&raw, &raw[..950]), "5 %");
+        assert!(pays(&raw, &raw[..949]), "5.1 %");
+        assert!(!pays(&[], &[]) && !pays(&[0; 10], &[0; 10]), "nothing saved");
+        assert!(pays(&[0; 10], &[0; 9]));
+    }
+
+    /// Whatever the codec, it is the rule that decides, on either side of the boundary.
+    #[test]
+    fn what_does_not_pay_is_stored_raw() {
+        const LEN: usize = 10_000;
+        for compression in [Compression::Lz4, Compression::Zstd(3)] {
+            let mut compressor = Compressor::new(compression, 0).unwrap();
+            let (mut shrunk, mut raw) = (0, 0);
+            for noise in (9300..9700).step_by(5) {
+                let bytes = mixed(noise, LEN);
+                let len = match compression {
+                    Compression::Zstd(level) => zstd::bulk::compress(&bytes, level).unwrap().len(),
+                    _ => lz4::block::compress(&bytes, None, false).unwrap().len(),
+                };
+                let packed = compressor.shrink(&bytes);
+                assert_eq!(packed.is_some(), len <= 9500, "{compression:?}, {len} bytes of {LEN}");
+                if let Some((codec, packed)) = packed {
+                    assert_eq!(expand(codec, &packed, LEN).unwrap(), bytes);
+                    shrunk += 1;
+                } else {
+                    raw += 1;
+                }
+            }
+            assert!(shrunk > 10 && raw > 10, "{shrunk} and {raw}");
+        }
+    }
+
+    #[test]
+    fn what_is_short_is_not_tried() {
+        for compression in [Compression::Lz4, Compression::Zstd(3)] {
+            let mut compressor = Compressor::new(compression, 256).unwrap();
+            assert!(compressor.shrink(&[0; 255]).is_none());
+            assert!(compressor.shrink(&[0; 256]).is_some());
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -18,7 +19,7 @@ use super::compress::Compressor;
 use super::error::{LogError, Result};
 use super::group_log::GroupLog;
 use super::landing::{Landing, is_answering};
-use super::metrics::LogMetrics;
+use super::metrics::{LogMetrics, taken};
 use super::options::LogOptions;
 use super::pipeline::Pipeline;
 use super::purge::{Budget, PurgeReport};
@@ -164,7 +165,9 @@ impl LogEngine {
             return Err(error);
         }
         let (report, work) = shared.purge(budget)?;
-        shared.observe();
+        if let Some(metrics) = &shared.metrics {
+            metrics.purged(&report, budget.laggards);
+        }
         let Some(work) = work else { return Ok(report) };
         let weak = Arc::downgrade(shared);
         let done: OnDone = Box::new(move |outcome| {
@@ -227,9 +230,11 @@ impl LogEngine {
 fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, RecoveryReport)> {
     options.validate()?;
     let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
-    let metrics = metrics.map_err(|error| LogError::Invalid(format!("metrics: {error}")))?;
+    let metrics = metrics.map_err(|error| taken(&error))?;
     let compressor = Compressor::new(options.compression, options.compress_from)?;
+    let begun = now();
     let recovered = recover(disk.as_ref(), &options)?;
+    let took = now().duration_since(begun);
     let report = recovered.report;
     if let Some((file, offset)) = &report.truncated_at {
         let (bytes, uncertain) = (report.truncated_bytes, report.uncertain.as_ref());
@@ -267,7 +272,18 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),
         spares: Mutex::new(recovered.spares),
     });
-    Ok((Arc::new(Pipeline::new(shared, recovered.active, compressor)), report))
+    let pipeline = Arc::new(Pipeline::new(shared, recovered.active, compressor));
+    if let Some(metrics) = &pipeline.shared.metrics {
+        metrics.opened(&report, took);
+        metrics.watch(Arc::downgrade(&pipeline))?;
+    }
+    Ok((pipeline, report))
+}
+
+/// The clock, for what is only shown.
+#[expect(clippy::disallowed_methods, reason = "how long recovery takes is measured, and decides nothing")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// A thread of the log. It outlives a panic, so that nobody is left without an answer. The last one writes what is queued when the log is closed.

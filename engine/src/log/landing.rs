@@ -115,7 +115,6 @@ impl Shared {
             metrics.groups.inc();
             metrics.batches.inc_by(u64::from(draft.batches));
             metrics.batches_per_group.observe(f64::from(draft.batches));
-            metrics.bytes_raw.inc_by(draft.blocks.iter().map(|block| block.raw_len() as u64).sum());
         }
         Ok(Lsn(flight.lsn))
     }

@@ -145,7 +145,12 @@ impl Shared {
     /// What a failure to write means for the caller; poisons the log where it must be.
     pub(crate) fn survive<T>(&self, outcome: std::result::Result<T, Failure>) -> Result<T> {
         outcome.map_err(|failure| match failure {
-            Failure::Refused(error) => error,
+            Failure::Refused(error) => {
+                if let (Some(metrics), LogError::NoSpace(_)) = (&self.metrics, &error) {
+                    metrics.no_space.inc();
+                }
+                error
+            }
             Failure::Fatal(why) => self.poison(why),
         })
     }

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use super::Lsn;
 use super::pipeline::Pipeline;
-use super::read::Shared;
 
 /// A log in numbers. Taken one after another while it is written to, so they need not agree to the last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,42 +36,55 @@ impl LogStats {
     /// Looks at every group: not for a hot path.
     pub(super) fn of(pipeline: &Pipeline) -> LogStats {
         let shared = &pipeline.shared;
-        let (queued_batches, queued_bytes) = pipeline.queued();
         let (groups, entries) = shared.index.totals();
-        let (files, disk_bytes, live_bytes) = shared.space();
+        let now = Reading::of(pipeline);
         LogStats {
-            files,
-            spare_files: shared.spares.lock().len(),
-            disk_bytes,
-            live_bytes,
+            files: now.files,
+            spare_files: now.spare_files,
+            disk_bytes: now.disk_bytes,
+            live_bytes: now.live_bytes,
             groups,
             entries,
-            cached_bytes: shared.cache.bytes(),
-            queued_batches,
-            queued_bytes,
+            cached_bytes: now.cached_bytes,
+            queued_batches: now.queued_batches,
+            queued_bytes: now.queued_bytes,
             written: Lsn(shared.landed.load(Ordering::Acquire)),
             synced: Lsn(shared.synced.load(Ordering::Acquire)),
         }
     }
 }
 
-impl Shared {
-    /// Number of files, their bytes, and about how many of these are referred to.
-    pub(super) fn space(&self) -> (usize, u64, u64) {
-        let files = self.files.lengths();
-        let bytes = files.iter().map(|(_, len)| len).sum();
-        let live = files.iter().map(|(file, len)| self.index.usage(*file).bytes.min(*len)).sum();
-        (files.len(), bytes, live)
-    }
+/// What is cheap to say of a log at any time: it looks at files, and not at groups.
+pub(super) struct Reading {
+    pub(super) files: usize,
+    pub(super) spare_files: usize,
+    pub(super) disk_bytes: u64,
+    pub(super) live_bytes: u64,
+    pub(super) cached_bytes: usize,
+    pub(super) cache_hits: u64,
+    pub(super) cache_misses: u64,
+    pub(super) queued_batches: usize,
+    pub(super) queued_bytes: usize,
+    pub(super) is_poisoned: bool,
+}
 
-    /// Brings the gauges up to date.
-    pub(super) fn observe(&self) {
-        if let Some(metrics) = &self.metrics {
-            let (files, bytes, live) = self.space();
-            metrics.files.set(files as i64);
-            metrics.disk_bytes.set(bytes as i64);
-            metrics.live_bytes.set(live as i64);
-            metrics.spare_files.set(self.spares.lock().len() as i64);
+impl Reading {
+    pub(super) fn of(pipeline: &Pipeline) -> Reading {
+        let shared = &pipeline.shared;
+        let (queued_batches, queued_bytes) = pipeline.queued();
+        let (cache_hits, cache_misses) = shared.cache.used();
+        let files = shared.files.lengths();
+        Reading {
+            files: files.len(),
+            spare_files: shared.spares.lock().len(),
+            disk_bytes: files.iter().map(|(_, len)| len).sum(),
+            live_bytes: files.iter().map(|(file, len)| shared.index.usage(*file).bytes.min(*len)).sum(),
+            cached_bytes: shared.cache.bytes(),
+            cache_hits,
+            cache_misses,
+            queued_batches,
+            queued_bytes,
+            is_poisoned: shared.poisoned().is_some(),
         }
     }
 }

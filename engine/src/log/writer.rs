@@ -189,6 +189,7 @@ impl Writer {
             // Nothing to write: a barrier at most.
             return Ok(Flight { draft, lsn: self.active.last_lsn(), file: self.active.file(), blocks: Vec::new() });
         }
+        let _timer = shared.metrics.as_ref().map(|metrics| metrics.write_seconds.start_timer());
         let (lsn, blocks) = shared.survive(self.active.write(shared, &draft, &mut self.compressor))?;
         Ok(Flight { draft, lsn, file: self.active.file(), blocks })
     }

@@ -1,0 +1,189 @@
+//! What the log says of itself on a metrics page: that it is all in docs/metrics.md, and that it is true.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "a test binary")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::disk::{Operation, SimDisk};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter};
+use prometheus::Registry;
+use prometheus::proto::MetricType;
+
+const GROUP: GroupId = GroupId(7);
+
+struct Fixture {
+    disk: Arc<SimDisk>,
+    registry: Registry,
+    log: LogEngine,
+    writer: LogWriter,
+}
+
+fn options() -> LogOptions {
+    LogOptions {
+        file_bytes: 64 << 10,
+        prefill_bytes: 8 << 10,
+        purge_threshold: 128 << 10,
+        spare_files: 1,
+        identity: Some(1),
+        ..LogOptions::default()
+    }
+}
+
+fn open(disk: &Arc<SimDisk>, options: LogOptions) -> Fixture {
+    let registry = Registry::new();
+    let options = LogOptions { registry: Some(registry.clone()), ..options };
+    let (log, writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
+    Fixture { disk: Arc::clone(disk), registry, log, writer }
+}
+
+impl Fixture {
+    /// Appends an entry of 8 KiB that does not compress.
+    fn append(&mut self, index: u64) -> Result<(), LogError> {
+        let mixed = |at: u64| {
+            (at + index * 1024).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        };
+        let entry: Vec<u8> = (0..1024).flat_map(|at| mixed(at).to_le_bytes()).collect();
+        let mut batch = LogBatch::new();
+        batch.append(GROUP, index, vec![entry.into()]);
+        self.write(batch)
+    }
+
+    fn write(&mut self, batch: LogBatch) -> Result<(), LogError> {
+        let ticket = self.log.submit(batch, Durability::Synced)?;
+        self.writer.turn();
+        ticket.wait().map(|_| ())
+    }
+
+    /// The value of a counter or gauge; the number of samples of a histogram.
+    fn value(&self, name: &str) -> f64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|family| family.name() == format!("cortado_log_{name}"));
+        let metric = &family.unwrap_or_else(|| panic!("no {name}")).get_metric()[0];
+        metric.get_counter().get_value()
+            + metric.get_gauge().get_value()
+            + metric.get_histogram().get_sample_count() as f64
+    }
+}
+
+/// Names and kinds of the documented table.
+fn documented() -> BTreeMap<String, String> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.map(|row| {
+        let mut cells = row.split('|').map(|cell| cell.trim().trim_end_matches('`').to_owned());
+        (cells.next().unwrap(), cells.next().unwrap())
+    });
+    cells.collect()
+}
+
+#[test]
+fn the_documented_metrics_are_those_that_there_are() {
+    let fixture = open(&SimDisk::new(), options());
+    let kind = |kind: MetricType| match kind {
+        MetricType::COUNTER => "counter",
+        MetricType::GAUGE => "gauge",
+        MetricType::HISTOGRAM => "histogram",
+        _ => "something else",
+    };
+    let families = fixture.registry.gather();
+    let there: BTreeMap<String, String> =
+        families.iter().map(|family| (family.name().to_owned(), kind(family.get_field_type()).to_owned())).collect();
+    assert_eq!(documented(), there);
+    for (name, kind) in there {
+        assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
+    }
+}
+
+/// Gauges were set by a purge that succeeded, so after opening all of them were 0, and behind a purge that fails they stood still.
+#[test]
+fn gauges_say_what_is_so_when_they_are_asked() {
+    let mut fixture = open(&SimDisk::new(), options());
+    assert_eq!(fixture.value("files"), 1.0, "from the first moment");
+    assert!(fixture.value("disk_bytes") > 0.0);
+    (1..=20).for_each(|index| fixture.append(index).unwrap());
+    let stats = fixture.log.stats();
+    assert!(stats.files > 2 && stats.live_bytes > 150_000);
+    assert_eq!(fixture.value("files"), stats.files as f64);
+    assert_eq!(
+        (fixture.value("disk_bytes"), fixture.value("live_bytes")),
+        (stats.disk_bytes as f64, stats.live_bytes as f64)
+    );
+    let ticket = fixture.log.submit(LogBatch::new(), Durability::Synced).unwrap();
+    assert_eq!(fixture.value("queued_batches"), 1.0);
+    fixture.writer.turn();
+    ticket.wait().unwrap();
+    assert_eq!((fixture.value("queued_batches"), fixture.value("queued_bytes")), (0.0, 0.0));
+    drop(fixture.writer);
+    drop(fixture.log);
+    let left = fixture.registry.gather();
+    assert!(left.iter().all(|family| family.name() != "cortado_log_files"), "nobody is kept open to be asked");
+}
+
+#[test]
+fn what_is_written_is_counted_alike_before_and_after_compression() {
+    let mut raw = Vec::new();
+    for align_bytes in [8, 4096] {
+        let mut fixture = open(&SimDisk::new(), LogOptions { align_bytes, ..options() });
+        let mut batch = LogBatch::new();
+        (1..=100u64).for_each(|key| batch.put(GROUP, &key.to_le_bytes(), &[7; 100]));
+        fixture.write(batch).unwrap();
+        let (stored, padding) = (fixture.value("stored_bytes_total"), fixture.value("padding_bytes_total"));
+        raw.push(fixture.value("raw_bytes_total"));
+        assert!(raw[0] > 10_000.0, "keys are bytes like others");
+        assert!(stored - padding < raw[0] / 2.0, "they were compressed");
+        assert_eq!((stored as u64 % align_bytes, padding > 1000.0), (0, align_bytes == 4096));
+        assert_eq!((fixture.value("write_seconds"), fixture.value("sync_seconds")), (1.0, 1.0));
+    }
+    assert_eq!(raw[0], raw[1], "padding is no part of it");
+}
+
+#[test]
+fn full_disks_purge_and_laggards_are_counted() {
+    let mut fixture = open(&SimDisk::new(), options());
+    (1..=40).for_each(|index| fixture.append(index).unwrap());
+    fixture.log.purge(Budget::default()).unwrap();
+    assert_eq!(fixture.value("lagging_groups"), 1.0);
+    assert!(fixture.value("pinned_bytes") > 30_000.0);
+    assert_eq!(fixture.value("spare_files"), 1.0);
+    fixture.disk.set_capacity(Some(fixture.disk.used()));
+    let refused = (41..60).find(|index| fixture.append(*index).is_err());
+    assert!(refused.is_some());
+    assert_eq!(fixture.value("no_space_total"), 1.0);
+    let mut batch = LogBatch::new();
+    batch.compact(GROUP, 40);
+    fixture.write(batch).unwrap();
+    let mut freed = 0;
+    for _ in 0..10 {
+        freed += fixture.log.purge(Budget::default()).unwrap().freed;
+        fixture.writer.turn();
+    }
+    assert!(freed > 200_000);
+    assert_eq!(fixture.value("freed_bytes_total"), freed as f64);
+    assert_eq!((fixture.value("lagging_groups"), fixture.value("pinned_bytes")), (0.0, 0.0));
+}
+
+#[test]
+fn a_block_is_missed_once_and_found_then() {
+    let disk = SimDisk::new();
+    let mut fixture = open(&disk, options());
+    (1..=3).for_each(|index| fixture.append(index).unwrap());
+    drop((fixture.writer, fixture.log));
+    let fixture = open(&disk, options());
+    assert_eq!((fixture.value("cache_hits_total"), fixture.value("cache_misses_total")), (0.0, 0.0));
+    (0..3).for_each(|_| assert!(fixture.log.entry(GROUP, 2).is_ok()));
+    assert_eq!((fixture.value("cache_hits_total"), fixture.value("cache_misses_total")), (2.0, 1.0));
+    assert!(fixture.value("cache_bytes") >= 8192.0);
+    assert_eq!((fixture.value("recovery_groups"), fixture.value("recovery_entries")), (1.0, 3.0));
+    assert_eq!((fixture.value("recovery_files"), fixture.value("recovery_truncated_bytes")), (1.0, 0.0));
+    assert!(fixture.value("recovery_read_bytes") > 24_000.0 && fixture.value("recovery_seconds") > 0.0);
+}
+
+#[test]
+fn a_log_that_has_failed_says_so() {
+    let mut fixture = open(&SimDisk::new(), options());
+    assert_eq!(fixture.value("poisoned"), 0.0);
+    fixture.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
+    assert!(fixture.append(1).is_err());
+    assert_eq!(fixture.value("poisoned"), 1.0);
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# What takes too long for every change, in the order in which it fails fastest; `make nightly` runs this. docs/testing.md says what to do with what it
+# finds. Everything runs, also where something failed before; the exit code is 1 if anything did.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+failed=()
+step() {
+    local name=$1
+    shift
+    printf '\n== %s\n' "$name"
+    "$@" || failed+=("$name")
+}
+
+fuzz() {
+    (cd engine && cargo +nightly fuzz run "$@" -max_total_time="$FUZZ_SECONDS" -malloc_limit_mb=64 -timeout=10)
+}
+
+: "${SEEDS:=10000}" "${CUTS:=100}" "${FUZZ_SECONDS:=600}"
+
+step "the fuzz corpus" cargo test --locked --workspace --features engine/fuzzing --test log_corpus
+step "the log, $SEEDS seeds" env CORTADO_LOG_SEEDS="$SEEDS" cargo test --locked -p engine --test log_crash any_crash
+step "the log, 3000 crashes at each change" env CORTADO_LOG_CRASHES=3000 cargo test --locked -p engine --test log_matrix
+step "the log, $CUTS power cuts" env CORTADO_POWER_CUTS="$CUTS" cargo test --locked -p engine --test log_power_loss -- --nocapture
+step "Raft, $SEEDS seeds" env CORTADO_SIM_SEEDS="$SEEDS" cargo test --locked -p raftstore --test sim -- --nocapture
+step "fuzzing: batch_decode, $FUZZ_SECONDS s" fuzz batch_decode --
+step "fuzzing: recover, $FUZZ_SECONDS s" fuzz recover -- -max_len=8192
+
+if ((${#failed[@]} > 0)); then
+    printf '\nfailed:\n'
+    printf '  %s\n' "${failed[@]}"
+    exit 1
+fi
