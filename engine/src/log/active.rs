@@ -20,7 +20,6 @@ use super::format::{Codec, FOOTER, FileHeader, GROUP_HEADER, GroupHeader, Place,
 use super::items::{BlockRef, encode, replay};
 use super::pieces::Pieces;
 use super::read::Shared;
-use super::spare::spare_name;
 use super::touched::Touched;
 use super::writer::Draft;
 
@@ -135,15 +134,15 @@ impl Active {
         // What is known to be durable when the group is encoded, and so before it is on disk.
         let synced = shared.synced.load(Ordering::Acquire);
         let mut encoded = self.encode(shared, draft, synced, compressor);
-        match self.put(shared, &encoded, draft.synced) {
-            // No room to grow: the reserve has room.
-            Err(Failure::NoSpace(_)) if draft.urgent && self.used => {
-                self.rotate(shared, true)?;
+        let mut outcome = self.put(shared, &encoded, draft.synced);
+        // No room to grow: in another file there may be; and if there is none in that either, the reserve has room.
+        for step in [Active::rotate_urgently, Active::refit] {
+            if draft.urgent && matches!(outcome, Err(Failure::NoSpace(_))) && step(self, shared)? {
                 encoded = self.encode(shared, draft, synced, compressor);
-                self.put(shared, &encoded, draft.synced)?;
+                outcome = self.put(shared, &encoded, draft.synced);
             }
-            outcome => outcome?,
         }
+        outcome?;
         if let Err(damage) = replay(&draft.items, &encoded.blocks, self.seq(), &mut self.touched) {
             return Err(Failure::Fatal(format!("commit group does not fit its file: {}", damage.0)));
         }
@@ -242,6 +241,26 @@ impl Active {
         Ok(())
     }
 
+    /// Goes on in the next file, which may be the reserve, if this one has a group; returns whether it did.
+    fn rotate_urgently(&mut self, shared: &Shared) -> Result<bool, Failure> {
+        if !self.used {
+            return Ok(false);
+        }
+        self.rotate(shared, true).map(|()| true)
+    }
+
+    /// Goes on in the reserve, which takes the place of this file, if this one has no group; returns whether it did.
+    fn refit(&mut self, shared: &Shared) -> Result<bool, Failure> {
+        if self.used {
+            return Ok(false);
+        }
+        let fitted = shared.refit(&self.file).map_err(|error| Failure::Fatal(format!("reserve: {error}")))?;
+        let Some(fitted) = fitted.map(Arc::new) else { return Ok(false) };
+        shared.files.insert(fitted.clone());
+        self.file = fitted;
+        Ok(true)
+    }
+
     /// Seals this file and goes on in the next.
     fn rotate(&mut self, shared: &Shared, urgent: bool) -> Result<(), Failure> {
         self.sync(shared)?;
@@ -284,11 +303,7 @@ impl Active {
             changed: Some(self.touched.groups().collect()),
         };
         let disk = shared.disk.as_ref();
-        let spare = shared.take_spare(urgent);
-        let next = match spare {
-            Some(spare) => LogFile::reuse(disk, &spare_name(spare), &mut header),
-            None => LogFile::create(disk, &mut header),
-        };
+        let (next, spare) = shared.next_file(&mut header, urgent);
         let next = next.map_err(|error| {
             // Only before the new name exists is a full disk harmless: then there is but a temporary file, or the spare.
             let named = disk.open(&file_name(header.place.seq)).is_ok();

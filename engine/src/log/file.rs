@@ -267,7 +267,7 @@ fn sync_failed(error: io::Error) -> io::Error {
 }
 
 /// The name under which a file is prepared.
-fn temporary_name(seq: u64) -> String {
+pub(crate) fn temporary_name(seq: u64) -> String {
     format!("{seq:016}.tmp")
 }
 

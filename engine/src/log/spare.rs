@@ -4,7 +4,9 @@
 //! header over the beginning and renames it. Writing into space that a file has had real bytes in changes no metadata, so
 //! a sync of it commits none. Nothing of the old content is ever believed: every checksum is bound to the file's number.
 //!
-//! The last spare is a reserve for a full disk: only what gives space back takes it, purge and batches that let entries go.
+//! The last spare is a reserve for a full disk: only what gives space back takes it, purge and batches that let entries go, and only when the disk
+//! has no room for a new file. Where there is none, purge makes one of zeros, a step at each call ([`Shared::keep_reserve`]), under a name
+//! that says that it is not whole; a crash half way leaves it so, and recovery deletes it.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +15,8 @@ use std::sync::atomic::Ordering;
 use crate::disk::{DiskFile, is_full};
 
 use super::error::Result;
-use super::file::LogFile;
+use super::file::{LogFile, read_header, temporary_name};
+use super::format::{FileHeader, file_name};
 use super::read::Shared;
 
 /// The name of spare number `number`.
@@ -27,12 +30,66 @@ pub(crate) fn parse_spare_name(name: &str) -> Option<u64> {
     (spare_name(number) == name).then_some(number)
 }
 
+/// The name of spare number `number` while it is being made.
+fn unfinished_name(number: u64) -> String {
+    format!("{}.tmp", spare_name(number))
+}
+
+/// Whether a name is that of a spare that was being made.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    name.strip_suffix(".tmp").and_then(parse_spare_name).is_some()
+}
+
+/// Whether and how far a reserve is made.
+#[derive(Default)]
+pub(crate) enum Reserve {
+    /// It is not begun.
+    #[default]
+    Absent,
+    /// So many bytes of it are there, and synced.
+    Begun { number: u64, file: Arc<dyn DiskFile>, len: u64 },
+    /// The disk took less than it said there was room for: not tried again before a file is given up.
+    Refused,
+    /// The disk failed: not tried again until the log is opened anew.
+    Failed,
+}
+
 impl Shared {
-    /// Takes a spare for the next log file; the last one only for what gives space back.
-    pub(crate) fn take_spare(&self, urgent: bool) -> Option<u64> {
+    /// Takes a spare for the next log file, but leaves so many.
+    fn take_spare(&self, left: usize) -> Option<u64> {
         let mut spares = self.spares.lock();
-        let reserved = usize::from(!urgent);
-        if spares.len() <= reserved { None } else { spares.pop_first() }
+        if spares.len() <= left { None } else { spares.pop_first() }
+    }
+
+    /// Makes the next log file: of a spare, or else a new one, and where the disk has no room for that and it is `urgent`, of the reserve. Says also
+    /// which spare was tried, which is one no more.
+    pub(crate) fn next_file(&self, header: &mut FileHeader, urgent: bool) -> (io::Result<LogFile>, Option<u64>) {
+        let disk = self.disk.as_ref();
+        if let Some(spare) = self.take_spare(1) {
+            return (LogFile::reuse(disk, &spare_name(spare), header), Some(spare));
+        }
+        let seq = header.place.seq;
+        let created = LogFile::create(disk, header);
+        let no_room = created.as_ref().is_err_and(is_full) && disk.open(&file_name(seq)).is_err();
+        let Some(reserve) = (no_room && urgent).then(|| self.take_spare(0)).flatten() else { return (created, None) };
+        // What cannot be removed now is removed at open.
+        let _ = disk.remove_if_there(&temporary_name(seq));
+        (LogFile::reuse(disk, &spare_name(reserve), header), Some(reserve))
+    }
+
+    /// Puts the reserve in the place of `unused`, the newest file, which holds no group and cannot grow. `Ok(None)` where there is no reserve, or the
+    /// disk had no room for this either; an error leaves it unknown which of the two has the name.
+    pub(crate) fn refit(&self, unused: &LogFile) -> Result<Option<LogFile>> {
+        let mut header = read_header(unused.file.as_ref(), unused.len(), &unused.name)?;
+        let Some(spare) = self.take_spare(0) else { return Ok(None) };
+        let name = spare_name(spare);
+        match LogFile::reuse(self.disk.as_ref(), &name, &mut header) {
+            Err(error) if is_full(&error) && self.disk.open(&name).is_ok() => {
+                self.spares.lock().insert(spare);
+                Ok(None)
+            }
+            outcome => Ok(Some(outcome?)),
+        }
     }
 
     /// Gives up files that are recorded as dropped; returns their bytes.
@@ -51,6 +108,11 @@ impl Shared {
             freed += len;
         }
         if freed > 0 {
+            let mut reserve = self.reserve.lock();
+            if matches!(*reserve, Reserve::Refused) {
+                *reserve = Reserve::Absent;
+            }
+            drop(reserve);
             self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))?;
         }
         Ok(freed)
@@ -74,32 +136,69 @@ impl Shared {
         self.disk.remove_if_there(&file.name).map_err(|error| (file, error))
     }
 
-    /// Sees to it that there is a spare, where spares are wanted: a file of zeros. A disk that is too full for it is no error;
-    /// one that cannot sync it is not trusted with anything else.
-    pub(crate) fn keep_reserve(&self) -> Result<()> {
-        if self.options.spare_files == 0 || !self.spares.lock().is_empty() {
-            return Ok(());
+    /// Sees to it that there is a spare, where spares are wanted, by a step of at most `most` bytes; returns how many that were. None while the disk
+    /// has not room for as much again: what is left there others need more. A disk that cannot sync it is not trusted with anything else.
+    pub(crate) fn keep_reserve(&self, most: u64) -> Result<u64> {
+        let mut reserve = self.reserve.lock();
+        if matches!(*reserve, Reserve::Refused | Reserve::Failed) {
+            return Ok(0);
         }
-        let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
-        let name = spare_name(number);
-        match self.make_spare(&name) {
-            Ok(file) => {
-                let synced = file.sync().and_then(|()| self.disk.sync_dir());
-                synced.map_err(|error| self.poison(format!("sync of a spare file: {error}")))?;
-                self.spares.lock().insert(number);
-                Ok(())
-            }
+        let size = self.options.file_bytes;
+        let left = if let Reserve::Begun { len, .. } = &*reserve { size - len } else { size };
+        let wanted = self.options.spare_files > 0 && self.spares.lock().is_empty();
+        let grown = match wanted.then(|| self.disk.free_bytes()).transpose() {
+            Ok(Some(free)) if free >= left.saturating_add(size) => self.grow(&mut reserve, left.min(most)),
+            Ok(_) => return self.abandon(&mut reserve, Reserve::Absent).map(|()| 0),
+            Err(error) => Err(error),
+        };
+        match grown {
+            Ok(bytes) => self.finish(&mut reserve).map(|()| bytes),
+            Err(error) if is_full(&error) => self.abandon(&mut reserve, Reserve::Refused).map(|()| 0),
             Err(error) => {
-                // What was written of it takes space that others need.
-                let removed = self.disk.remove_if_there(&name);
-                if is_full(&error) { Ok(removed?) } else { Err(error.into()) }
+                self.abandon(&mut reserve, Reserve::Failed)?;
+                Err(error.into())
             }
         }
     }
 
-    fn make_spare(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = self.disk.create(name)?;
-        file.prefill(self.options.file_bytes)?;
-        Ok(file)
+    /// Adds `step` bytes to the reserve.
+    fn grow(&self, reserve: &mut Reserve, step: u64) -> io::Result<u64> {
+        if !matches!(reserve, Reserve::Begun { .. }) {
+            let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
+            let file = self.disk.create(&unfinished_name(number))?;
+            *reserve = Reserve::Begun { number, file, len: 0 };
+        }
+        if let Reserve::Begun { file, len, .. } = reserve {
+            file.prefill(*len + step)?;
+            *len += step;
+        }
+        Ok(step)
+    }
+
+    /// Makes durable what there is of the reserve; when it is whole it is a spare.
+    fn finish(&self, reserve: &mut Reserve) -> Result<()> {
+        let Reserve::Begun { number, file, len } = &*reserve else { return Ok(()) };
+        let number = *number;
+        // At each step, so that no sync has much to write at once.
+        file.sync().map_err(|error| self.poison(format!("sync of a spare file: {error}")))?;
+        if *len < self.options.file_bytes {
+            return Ok(());
+        }
+        *reserve = Reserve::Absent;
+        if let Err(error) = self.disk.rename(&unfinished_name(number), &spare_name(number)) {
+            *reserve = Reserve::Failed;
+            return Err(error.into());
+        }
+        self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))?;
+        self.spares.lock().insert(number);
+        Ok(())
+    }
+
+    /// Gives up what there is of the reserve: it takes space that others need.
+    fn abandon(&self, reserve: &mut Reserve, then: Reserve) -> Result<()> {
+        match std::mem::replace(reserve, then) {
+            Reserve::Begun { number, .. } => Ok(self.disk.remove_if_there(&unfinished_name(number))?),
+            _ => Ok(()),
+        }
     }
 }

@@ -316,6 +316,10 @@ impl Disk for SimDisk {
     fn sync_dir(&self) -> io::Result<()> {
         self.always().sync_dir()
     }
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.always().free_bytes()
+    }
+
     fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
         self.always().begin_copy(path)
     }
@@ -406,6 +410,12 @@ impl Disk for Session {
         let count = verdict.share(names.pending());
         names.sync(count, state.lies.contains(&Lie::OldNames));
         verdict.answer()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let state = self.state.lock();
+        self.check(&state)?;
+        Ok(state.space_left())
     }
 
     fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {

@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use super::super::error::Result;
 use super::super::file::{LogFile, is_temporary};
 use super::super::format::parse_file_name;
-use super::super::spare::parse_spare_name;
+use super::super::spare::{is_unfinished, parse_spare_name};
 use super::super::{LogOptions, RecoveryReport};
 use super::newest::Newest;
 
@@ -42,6 +42,7 @@ pub(super) fn settle(
     let surplus = |name: &&String| {
         newest.unused.as_ref() == Some(*name)
             || is_temporary(name)
+            || is_unfinished(name)
             || parse_file_name(name).is_some_and(|seq| seq < newest.file.place.seq && !is_ours(seq))
     };
     for name in names.iter().filter(surplus) {
