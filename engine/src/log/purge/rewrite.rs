@@ -7,12 +7,12 @@
 //! - A cut: an entry at or after the cut that is live stands in this file or a newer one, and is placed after the older file's;
 //!   what lies beyond the group's last entry is cut again.
 //! - A floor, a live entry, a live key: counted as references to the file, and written again like entries.
-//! What is said again stays said: whatever changes afterwards is in a newer file. So it may be said in parts, and nothing is needed of the file any
-//! more when all of them are.
-//!
 //! - A deleted key, a removed group: said again where it is still absent. Where it is there again, a newer record says so.
 //! - A removed group that is there again: its old keys would have to be known. Such a file waits until it is the oldest; also if
 //!   the group came back after the file was chosen.
+//!
+//! What is said again stays said: whatever changes afterwards is in a newer file. So it may be said in parts, and nothing is needed of the file any
+//! more when all of them are.
 
 use bytes::Bytes;
 
