@@ -357,3 +357,83 @@ fn many_idle_groups_are_written_again_and_the_log_stays_bounded() {
     driver.check_live();
     driver.crash(1).unwrap();
 }
+
+/// No step writes more than it may, by more than one key or block: also where a group has many large keys, or a file undoes much.
+#[test]
+fn a_step_writes_no_more_than_its_budget() {
+    const BUDGET: usize = 8 << 10;
+    const LARGEST: usize = 3400;
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
+    let key = |number: u64| [number.to_be_bytes().as_slice(), &[7; 50]].concat();
+    // File 1 stays, and has what file 2 deletes.
+    for number in 0..300 {
+        let put = Change::Put { group: 1, key: key(number), value: vec![1; 10] };
+        driver.submit(vec![put], Durability::Buffered);
+    }
+    driver.turn();
+    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 10) }]);
+    next_file(&mut driver, &mut rng);
+    for number in 0..300 {
+        driver.submit(vec![Change::Delete { group: 1, key: key(number) }], Durability::Buffered);
+    }
+    for number in 0..4 {
+        let value = noise(&mut rng, 1)[0].to_vec();
+        driver.submit(vec![Change::Put { group: 3, key: vec![number], value }], Durability::Buffered);
+    }
+    driver.turn();
+    does(&mut driver, vec![Change::Append { group: 4, first: 1, entries: noise(&mut rng, 3) }]);
+    next_file(&mut driver, &mut rng);
+    next_file(&mut driver, &mut rng);
+    let second = "0000000000000002.log".to_owned();
+    let mut steps = 0;
+    while files(&driver).contains(&second) {
+        let (before, place) = (driver.engine.stats().disk_bytes, files(&driver));
+        let report = driver.engine.purge(Budget { bytes: BUDGET, laggards: false }).unwrap();
+        assert!(report.rewritten <= (BUDGET + LARGEST) as u64, "{report:?}");
+        driver.turn();
+        if files(&driver) == place {
+            let grown = driver.engine.stats().disk_bytes - before;
+            assert!(grown <= (BUDGET + LARGEST + 1024) as u64, "{grown} after {steps} steps");
+        }
+        driver.check_live();
+        let mut other = driver.fork();
+        other.crash(steps).unwrap_or_else(|what| panic!("after {steps} steps: {what}"));
+        steps += 1;
+        assert!(steps < 100, "it does not come to an end");
+    }
+    assert!(steps > 6, "{steps}");
+    assert!(files(&driver).contains(&"0000000000000001.log".to_owned()));
+    driver.crash(1).unwrap();
+    driver.check_live();
+}
+
+/// Of two files that are as full, the one goes first that is older; of two that are about as old, the emptier one.
+#[test]
+fn the_file_that_brings_most_goes_first() {
+    let first_gone = |counts: [usize; 3]| {
+        let mut rng = StdRng::seed_from_u64(5);
+        let mut driver = Driver::new(options());
+        does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
+        for (at, count) in counts.into_iter().enumerate() {
+            next_file(&mut driver, &mut rng);
+            does(
+                &mut driver,
+                vec![Change::Append { group: 50 + at as u64, first: 1, entries: noise(&mut rng, count) }],
+            );
+        }
+        (0..6).for_each(|_| next_file(&mut driver, &mut rng));
+        let there = [2, 3, 4].map(|seq| format!("{seq:016}.log"));
+        for _ in 0..60 {
+            driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+            driver.turn();
+            if let Some(gone) = there.iter().position(|name| !files(&driver).contains(name)) {
+                return gone;
+            }
+        }
+        panic!("none goes");
+    };
+    assert_eq!(first_gone([2, 2, 2]), 0);
+    assert_eq!(first_gone([7, 1, 1]), 1);
+    assert_eq!(first_gone([7, 7, 1]), 2);
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Cf;
-use engine::log::{Budget, Lagging, LogEngine, PurgeReport};
+use engine::log::{Budget, Lagging, LogEngine};
 use engine::store::{Reader, Store, StoreError};
 
 use crate::health::Health;
@@ -38,7 +38,7 @@ pub(crate) enum JobDone {
     SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
     /// Of `Checkpoint`: the applied index of each region that is flushed, and whether everything was flushed.
     Checkpoint { flushed: Vec<(RegionId, LogIndex)>, all: bool },
-    /// Of `Purge`: the last entry of each region that keeps old files from being freed, where that was asked for, and whether there is more to do.
+    /// Of `Purge`: the last entry of each region that keeps old files from being freed, where that was asked for and found out, and whether there is more to do.
     Purged { pinning: Option<Vec<(RegionId, LogIndex)>>, more: bool },
 }
 
@@ -127,12 +127,23 @@ impl<S: Store> Background<S> {
     }
 
     fn purge(&self, laggards: bool) {
-        let report = self.log.purge(Budget { laggards, ..Budget::default() }).unwrap_or_else(|error| {
-            tracing::warn!(%error, "could not purge the log");
-            PurgeReport::default()
-        });
+        let report = match self.log.purge(Budget { laggards, ..Budget::default() }) {
+            Ok(report) => report,
+            Err(error) => {
+                tracing::warn!(%error, "could not purge the log");
+                // What was known before still holds.
+                return self.done(JobDone::Purged { pinning: None, more: false });
+            }
+        };
         if report.freed > 0 {
             tracing::debug!(?report, "gave up log files");
+        }
+        if let Some(damage) = report.damage.first() {
+            for damage in &report.damage {
+                tracing::error!(%damage, groups = ?damage.groups, "the log is damaged");
+            }
+            // As where a peer meets it: replicas that may have it intact shall lead.
+            self.health.poison(&format!("log: {damage}"));
         }
         // Everything before the index to compact to is in the way.
         let last =

@@ -36,6 +36,10 @@ pub trait Disk: Send + Sync + 'static {
     fn list(&self) -> io::Result<Vec<String>>;
     /// Makes creations, renames and removals durable.
     fn sync_dir(&self) -> io::Result<()>;
+    /// How many bytes may still be written, about; `u64::MAX` where that cannot be told. Others take of it at any time.
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
     /// Begins a second directory at `path`, which must be absent or an empty directory: `AlreadyExists` otherwise. Until it is
     /// published it stands beside `path` under a name that ends with `.partial`; what an earlier one left there is removed.
     /// `WouldBlock` where another copy to the same path is under way. A simulated disk takes a plain name as the path.

@@ -168,6 +168,11 @@ impl Disk for RealDisk {
         self.handle.sync_all()
     }
 
+    fn free_bytes(&self) -> io::Result<u64> {
+        let system = rustix::fs::fstatvfs(&self.handle)?;
+        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    }
+
     fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
         self.writable()?;
         let name = path.file_name().and_then(|name| name.to_str());

@@ -163,15 +163,16 @@ impl Active {
         // What is known to be durable when the group is encoded, and so before it is on disk.
         let synced = shared.synced.load(Ordering::Acquire);
         let mut encoded = self.encode(shared, draft, &items, synced, compressor);
-        match self.put(shared, &encoded, draft.synced) {
-            // No room to grow: the reserve has room.
-            Err(Failure::Refused(LogError::NoSpace(_))) if draft.urgent && self.used => {
-                self.rotate(shared, true)?;
+        let mut outcome = self.put(shared, &encoded, draft.synced);
+        // No room to grow: in another file there may be; and if there is none in that either, the reserve has room.
+        for step in [Active::rotate_urgently, Active::refit] {
+            let full = matches!(outcome, Err(Failure::Refused(LogError::NoSpace(_))));
+            if draft.urgent && full && step(self, shared)? {
                 encoded = self.encode(shared, draft, &items, synced, compressor);
-                self.put(shared, &encoded, draft.synced)?;
+                outcome = self.put(shared, &encoded, draft.synced);
             }
-            outcome => outcome?,
         }
+        outcome?;
         if let Err(damage) = replay(&draft.items, &encoded.blocks, self.seq(), &mut self.touched) {
             return Err(Failure::Fatal(format!("commit group does not fit its file: {}", damage.0)));
         }

@@ -52,7 +52,8 @@ impl Compressor {
 
     /// The compressed form of `raw` where it is at least 5 % smaller; `None` is to be stored raw.
     pub(crate) fn shrink(&mut self, raw: &[u8]) -> Option<(Codec, Vec<u8>)> {
-        if raw.len() < self.from || self.compression == Compression::Off {
+        // What is not read is not compressed.
+        if raw.len() < self.from || raw.len() > MAX_RAW_BYTES || self.compression == Compression::Off {
             return None;
         }
         match &mut self.zstd {
@@ -190,6 +191,17 @@ mod tests {
             let mut compressor = Compressor::new(compression, 256).unwrap();
             assert!(compressor.shrink(&[0; 255]).is_none());
             assert!(compressor.shrink(&[0; 256]).is_some());
+        }
+    }
+
+    /// `expand` takes a longer claim for damage: what is longer is stored raw, whatever it would shrink to.
+    #[test]
+    fn what_is_too_long_to_be_read_is_not_compressed() {
+        for compression in [Compression::Lz4, Compression::Zstd(1)] {
+            let mut compressor = Compressor::new(compression, 0).unwrap();
+            assert!(compressor.shrink(&vec![0; MAX_RAW_BYTES + 1]).is_none(), "{compression:?}");
+            let (codec, packed) = compressor.shrink(&vec![0; 1 << 20]).unwrap();
+            assert_eq!(expand(codec, &packed, 1 << 20).unwrap().len(), 1 << 20);
         }
     }
 }

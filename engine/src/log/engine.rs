@@ -269,6 +269,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         victims: Mutex::default(),
         settled: Mutex::default(),
         compressors: Mutex::default(),
+        reserve: Mutex::default(),
         next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),
         spares: Mutex::new(recovered.spares),
     });

@@ -313,7 +313,7 @@ pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> std::result::Resu
 }
 
 /// The name under which a file is prepared.
-fn temporary_name(seq: u64) -> String {
+pub(crate) fn temporary_name(seq: u64) -> String {
     format!("{seq:016}.tmp")
 }
 

@@ -28,6 +28,7 @@ use super::metrics::LogMetrics;
 use super::purge::Victims;
 use super::runs::Span;
 use super::salvage::Doubts;
+use super::spare::Reserve;
 use super::writer::Work;
 use super::{GroupId, LogOptions};
 
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     /// Numbers of the spare files, and the next one to give.
     pub(crate) spares: Mutex<BTreeSet<u64>>,
     pub(crate) next_spare: AtomicU64,
+    /// The reserve that is being made where there is no spare.
+    pub(crate) reserve: Mutex<Reserve>,
 }
 
 /// A range of more blocks is not kept in the cache: it would push out what is used again, and the system keeps the file's pages as well.

@@ -9,7 +9,6 @@
 //! group meanwhile, because the next one says which is its last.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::Arc;
 
 use super::active::{Active, Failure, fatal, refused};
@@ -17,7 +16,6 @@ use super::error::LogError;
 use super::file::{LogFile, Seal, Unmade};
 use super::format::{FileHeader, Place};
 use super::read::Shared;
-use super::spare::spare_name;
 
 /// The next file, durable and empty, and the seal of the one before it.
 pub(super) struct Next {
@@ -60,6 +58,25 @@ impl Active {
         Ok(())
     }
 
+    /// Goes on in the next file, which may be the reserve, if this one has a group; returns whether it did.
+    pub(super) fn rotate_urgently(&mut self, shared: &Shared) -> Result<bool, Failure> {
+        if !self.used {
+            return Ok(false);
+        }
+        self.rotate(shared, true).map(|()| true)
+    }
+
+    /// Goes on in the reserve, which takes the place of this file, if this one has no group; returns whether it did.
+    pub(super) fn refit(&mut self, shared: &Shared) -> Result<bool, Failure> {
+        if self.used {
+            return Ok(false);
+        }
+        let Some(fitted) = shared.refit(&self.file)?.map(Arc::new) else { return Ok(false) };
+        shared.files.insert(fitted.clone());
+        self.file = fitted;
+        Ok(true)
+    }
+
     /// The next file, with all that is needed to seal this one.
     fn prepare(&self, shared: &Shared, urgent: bool) -> Result<Next, Failure> {
         self.sync(shared)?;
@@ -81,23 +98,7 @@ impl Active {
             let what = format!("the log has {} files, more than a file header can list", self.older.len() + 1);
             return Err(Failure::Refused(LogError::Invalid(what)));
         }
-        let disk = shared.disk.as_ref();
-        while let Some(spare) = shared.take_spare(urgent) {
-            match LogFile::reuse(disk, &spare_name(spare), &mut header) {
-                Ok(file) => return Ok((file, u64::from(header.data_offset))),
-                // Someone deleted it.
-                Err(Unmade::Absent(error)) if error.kind() == io::ErrorKind::NotFound => {
-                    tracing::warn!(spare, "a spare file of the log is gone");
-                }
-                Err(unmade) => {
-                    if matches!(unmade, Unmade::Absent(_)) {
-                        shared.spares.lock().insert(spare);
-                    }
-                    return Err(unmade.into());
-                }
-            }
-        }
-        let file = LogFile::create(disk, &mut header)?;
+        let file = shared.next_file(&mut header, urgent)?;
         Ok((file, u64::from(header.data_offset)))
     }
 

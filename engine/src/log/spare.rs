@@ -4,7 +4,9 @@
 //! header over the beginning and renames it. Writing into space that a file has had real bytes in changes no metadata, so
 //! a sync of it commits none. Nothing of the old content is ever believed: every checksum is bound to the file's number.
 //!
-//! The last spare is a reserve for a full disk: only what gives space back takes it, purge and batches that let entries go.
+//! The last spare is a reserve for a full disk: only what gives space back takes it, purge and batches that let entries go, and only when the disk
+//! has no room for a new file. Where there is none, purge makes one of zeros, a step at each call ([`Shared::keep_reserve`]), under a name
+//! that says that it is not whole; a crash half way leaves it so, and recovery deletes it.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +15,8 @@ use std::sync::atomic::Ordering;
 use crate::disk::{DiskFile, is_full};
 
 use super::error::Result;
-use super::file::{LogFile, Unmade, rename};
+use super::file::{LogFile, Unmade, read_header, rename};
+use super::format::FileHeader;
 use super::read::Shared;
 
 /// No spare has this number or a higher one: there is always a next one. Files named so are not ours.
@@ -30,12 +33,79 @@ pub(crate) fn parse_spare_name(name: &str) -> Option<u64> {
     (number < SPARE_END && spare_name(number) == name).then_some(number)
 }
 
+/// The name of spare number `number` while it is being made.
+fn unfinished_name(number: u64) -> String {
+    format!("{}.tmp", spare_name(number))
+}
+
+/// Whether a name is that of a spare that was being made.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    name.strip_suffix(".tmp").and_then(parse_spare_name).is_some()
+}
+
+/// Whether and how far a reserve is made.
+#[derive(Default)]
+pub(crate) enum Reserve {
+    /// It is not begun.
+    #[default]
+    Absent,
+    /// So many bytes of it are there, and synced.
+    Begun { number: u64, file: Arc<dyn DiskFile>, len: u64 },
+    /// The disk took less than it said there was room for: not tried again before a file is given up.
+    Refused,
+    /// The disk failed: not tried again until the log is opened anew.
+    Failed,
+}
+
 impl Shared {
-    /// Takes a spare for the next log file; the last one only for what gives space back.
-    pub(crate) fn take_spare(&self, urgent: bool) -> Option<u64> {
+    /// Takes a spare for the next log file, but leaves so many.
+    fn take_spare(&self, left: usize) -> Option<u64> {
         let mut spares = self.spares.lock();
-        let reserved = usize::from(!urgent);
-        if spares.len() <= reserved { None } else { spares.pop_first() }
+        if spares.len() <= left { None } else { spares.pop_first() }
+    }
+
+    /// Makes the next log file: of a spare, or else a new one, and where the disk has no room for that and it is `urgent`, of the reserve.
+    pub(crate) fn next_file(&self, header: &mut FileHeader, urgent: bool) -> std::result::Result<LogFile, Unmade> {
+        if let Some(file) = self.reuse(1, header)? {
+            return Ok(file);
+        }
+        match LogFile::create(self.disk.as_ref(), header) {
+            Err(Unmade::Absent(error)) if urgent && is_full(&error) => {
+                self.reuse(0, header)?.ok_or(Unmade::Absent(error))
+            }
+            made => made,
+        }
+    }
+
+    /// Puts the reserve in the place of `unused`, the newest file, which holds no group and cannot grow. `Ok(None)` where there is no reserve, or the
+    /// disk had no room for this either; with [`Unmade::Unknown`] it cannot be told which of the two has the name.
+    pub(crate) fn refit(&self, unused: &LogFile) -> std::result::Result<Option<LogFile>, Unmade> {
+        let header = read_header(unused.file.as_ref(), unused.len(), &unused.name);
+        let mut header = header.map_err(|error| Unmade::Absent(io::Error::other(error.to_string())))?;
+        match self.reuse(0, &mut header) {
+            Err(Unmade::Absent(error)) if is_full(&error) => Ok(None),
+            outcome => outcome,
+        }
+    }
+
+    /// Makes the file of `header` of a spare, of which it leaves so many. `Ok(None)` where there are no more.
+    fn reuse(&self, left: usize, header: &mut FileHeader) -> std::result::Result<Option<LogFile>, Unmade> {
+        while let Some(spare) = self.take_spare(left) {
+            match LogFile::reuse(self.disk.as_ref(), &spare_name(spare), header) {
+                Ok(file) => return Ok(Some(file)),
+                // Someone deleted it.
+                Err(Unmade::Absent(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    tracing::warn!(spare, "a spare file of the log is gone");
+                }
+                Err(unmade) => {
+                    if matches!(unmade, Unmade::Absent(_)) {
+                        self.spares.lock().insert(spare);
+                    }
+                    return Err(unmade);
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Gives up files that are recorded as dropped; returns their bytes.
@@ -54,6 +124,11 @@ impl Shared {
             freed += len;
         }
         if freed > 0 {
+            let mut reserve = self.reserve.lock();
+            if matches!(*reserve, Reserve::Refused) {
+                *reserve = Reserve::Absent;
+            }
+            drop(reserve);
             self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))?;
         }
         Ok(freed)
@@ -77,32 +152,69 @@ impl Shared {
         self.disk.remove_if_there(&file.name).map_err(|error| (file, error))
     }
 
-    /// Sees to it that there is a spare, where spares are wanted: a file of zeros. A disk that is too full for it is no error;
-    /// one that cannot sync it is not trusted with anything else.
-    pub(crate) fn keep_reserve(&self) -> Result<()> {
-        if self.options.spare_files == 0 || !self.spares.lock().is_empty() {
-            return Ok(());
+    /// Sees to it that there is a spare, where spares are wanted, by a step of at most `most` bytes; returns how many that were. None while the disk
+    /// has not room for as much again: what is left there others need more. A disk that cannot sync it is not trusted with anything else.
+    pub(crate) fn keep_reserve(&self, most: u64) -> Result<u64> {
+        let mut reserve = self.reserve.lock();
+        if matches!(*reserve, Reserve::Refused | Reserve::Failed) {
+            return Ok(0);
         }
-        let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
-        let name = spare_name(number);
-        match self.make_spare(&name) {
-            Ok(file) => {
-                let synced = file.sync().and_then(|()| self.disk.sync_dir());
-                synced.map_err(|error| self.poison(format!("sync of a spare file: {error}")))?;
-                self.spares.lock().insert(number);
-                Ok(())
-            }
+        let size = self.options.file_bytes;
+        let left = if let Reserve::Begun { len, .. } = &*reserve { size - len } else { size };
+        let wanted = self.options.spare_files > 0 && self.spares.lock().is_empty();
+        let grown = match wanted.then(|| self.disk.free_bytes()).transpose() {
+            Ok(Some(free)) if free >= left.saturating_add(size) => self.grow(&mut reserve, left.min(most)),
+            Ok(_) => return self.abandon(&mut reserve, Reserve::Absent).map(|()| 0),
+            Err(error) => Err(error),
+        };
+        match grown {
+            Ok(bytes) => self.finish(&mut reserve).map(|()| bytes),
+            Err(error) if is_full(&error) => self.abandon(&mut reserve, Reserve::Refused).map(|()| 0),
             Err(error) => {
-                // What was written of it takes space that others need.
-                let removed = self.disk.remove_if_there(&name);
-                if is_full(&error) { Ok(removed?) } else { Err(error.into()) }
+                self.abandon(&mut reserve, Reserve::Failed)?;
+                Err(error.into())
             }
         }
     }
 
-    fn make_spare(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = self.disk.create(name)?;
-        file.prefill(self.options.file_bytes)?;
-        Ok(file)
+    /// Adds `step` bytes to the reserve.
+    fn grow(&self, reserve: &mut Reserve, step: u64) -> io::Result<u64> {
+        if !matches!(reserve, Reserve::Begun { .. }) {
+            let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
+            let file = self.disk.create(&unfinished_name(number))?;
+            *reserve = Reserve::Begun { number, file, len: 0 };
+        }
+        if let Reserve::Begun { file, len, .. } = reserve {
+            file.prefill(*len + step)?;
+            *len += step;
+        }
+        Ok(step)
+    }
+
+    /// Makes durable what there is of the reserve; when it is whole it is a spare.
+    fn finish(&self, reserve: &mut Reserve) -> Result<()> {
+        let Reserve::Begun { number, file, len } = &*reserve else { return Ok(()) };
+        let number = *number;
+        // At each step, so that no sync has much to write at once.
+        file.sync().map_err(|error| self.poison(format!("sync of a spare file: {error}")))?;
+        if *len < self.options.file_bytes {
+            return Ok(());
+        }
+        *reserve = Reserve::Absent;
+        if let Err(unmade) = rename(self.disk.as_ref(), &unfinished_name(number), &spare_name(number)) {
+            *reserve = Reserve::Failed;
+            return Err(unmade.into());
+        }
+        self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))?;
+        self.spares.lock().insert(number);
+        Ok(())
+    }
+
+    /// Gives up what there is of the reserve: it takes space that others need.
+    fn abandon(&self, reserve: &mut Reserve, then: Reserve) -> Result<()> {
+        match std::mem::replace(reserve, then) {
+            Reserve::Begun { number, .. } => Ok(self.disk.remove_if_there(&unfinished_name(number))?),
+            _ => Ok(()),
+        }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use engine::disk::Disk;
 use engine::log::LogOptions;
 use raftstore::StoreConfig;
 
-use crate::harness::{Cluster, KEY};
+use crate::harness::{Cluster, KEY, put};
 
 /// In region 2.
 const QUIET: &[u8] = b"quiet";
@@ -60,4 +61,44 @@ fn a_quiet_region_gives_up_the_old_files_it_pins() {
     }
     cluster.write(2, QUIET, b"again");
     cluster.wait_stored(QUIET, b"again");
+}
+
+/// Purge meets a damaged file: the store takes it as it does a read that fails, and others lead. They go on.
+#[test]
+fn a_store_whose_log_is_damaged_stops_serving_when_purge_finds_out() {
+    let mut cluster = pinned();
+    cluster.isolated.clear();
+    let poisoned = |cluster: &Cluster, id: u64| cluster.nodes[&id].core.as_ref().unwrap().poisoned();
+    for number in 0..500u32 {
+        let value: Vec<u8> =
+            (0..4096u32).map(|at| ((at * at + number).wrapping_mul(0x9e37_79b9) >> 20) as u8).collect();
+        if number == 200 {
+            damage_sealed_files(&cluster, 1);
+        }
+        let leader = cluster.leader(1);
+        let mut write = cluster.start_write(leader, 1, put(KEY, &value));
+        // The one that is under way when it is found out fails.
+        let written = cluster.finish(&mut write);
+        assert!(written.is_ok() || poisoned(&cluster, 1).is_some(), "{written:?}");
+    }
+    let why = poisoned(&cluster, 1).unwrap();
+    assert!(why.starts_with("log: 0000") && why.contains("no seal"), "{why}");
+    assert_eq!((poisoned(&cluster, 2), poisoned(&cluster, 3)), (None, None));
+    assert_ne!(cluster.leader(1), 1);
+    cluster.write(1, KEY, b"goes on");
+}
+
+/// The last bytes of each file that has a later one are others.
+fn damage_sealed_files(cluster: &Cluster, store: u64) {
+    let disk = cluster.nodes[&store].disk.as_ref();
+    let mut files: Vec<String> = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".log")).collect();
+    files.pop();
+    assert!(!files.is_empty());
+    for name in files {
+        let file = disk.open(&name).unwrap();
+        let at = file.len().unwrap() - 5;
+        let mut byte = [0];
+        file.read_at(&mut byte, at).unwrap();
+        file.write_at(&[byte[0] ^ 4], at).unwrap();
+    }
 }

@@ -315,6 +315,10 @@ impl Disk for SimDisk {
     fn sync_dir(&self) -> io::Result<()> {
         self.always().sync_dir()
     }
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.always().free_bytes()
+    }
+
     fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
         self.always().begin_copy(path)
     }

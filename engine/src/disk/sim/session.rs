@@ -111,6 +111,12 @@ impl Disk for Session {
         verdict.answer()
     }
 
+    fn free_bytes(&self) -> io::Result<u64> {
+        let state = self.state.lock();
+        self.check(&state)?;
+        Ok(state.space_left())
+    }
+
     fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
         Ok(Box::new(SimCopy::begin(self, path)?))
     }

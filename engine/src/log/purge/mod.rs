@@ -58,7 +58,7 @@ impl Default for Budget {
 pub struct PurgeReport {
     /// Bytes of files deleted, or kept for reuse, by this call.
     pub freed: u64,
-    /// Bytes of live entries queued to be written again by this call.
+    /// Bytes of live entries, and of what else is needed of a file, queued to be written again by this call.
     pub rewritten: u64,
     /// Whether another call, once the writer has had its turn, would do more.
     pub more: bool,
@@ -130,16 +130,21 @@ impl Shared {
 
     /// The next step, where none is under way.
     fn next_work(&self, sealed: &Sealed, budget: Budget, report: &mut PurgeReport) -> Result<Option<Work>> {
-        self.keep_reserve()?;
         let dead = self.dead(&sealed.files);
         if !dead.is_empty() {
             report.more = true;
             return Ok(Some(Work::Drop(dead)));
         }
+        let most = budget.bytes.clamp(1, GROUP_BYTES);
+        let reserved = self.keep_reserve(most as u64)? as usize;
+        if reserved >= most {
+            report.more = true;
+            return Ok(None);
+        }
         if !sealed.over {
             return Ok(None);
         }
-        let work = self.next_rewrite(sealed, budget.bytes.clamp(1, GROUP_BYTES), &mut report.damage);
+        let work = self.next_rewrite(sealed, most - reserved, &mut report.damage);
         if let Some(rewrite) = &work {
             report.rewritten = rewrite.bytes() as u64;
             report.more = true;

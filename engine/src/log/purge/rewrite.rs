@@ -10,6 +10,9 @@
 //! - A deleted key, a removed group: said again where it is still absent. Where it is there again, a newer record says so.
 //! - A removed group that is there again: its old keys would have to be known. Such a file waits until it is the oldest; also if
 //!   the group came back after the file was chosen.
+//!
+//! What is said again stays said: whatever changes afterwards is in a newer file. So it may be said in parts, and nothing is needed of the file any
+//! more when all of them are.
 
 use bytes::Bytes;
 
@@ -27,14 +30,17 @@ pub(crate) struct Rewrite {
     pub(super) entries: Vec<(GroupId, u64, Vec<Bytes>)>,
     pub(super) keys: Vec<(GroupId, Bytes)>,
     pub(super) floors: Vec<GroupId>,
-    /// Set in the last part: nothing of the file is needed any more once it is written and said.
-    pub(super) last: Option<Undone>,
+    pub(super) undone: Undone,
+    /// Bytes of all this, about.
+    pub(super) bytes: usize,
+    /// Set in the last part: nothing of the file is needed any more once it is written, if these groups are absent, which the file removed.
+    pub(super) last: Option<Vec<GroupId>>,
 }
 
 /// What a file undoes of older ones. Empty where there are none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Undone {
-    removed: Vec<GroupId>,
+    pub(super) removed: Vec<GroupId>,
     cut: Vec<GroupId>,
     deleted: Vec<(GroupId, Bytes)>,
 }
@@ -56,9 +62,29 @@ impl Undone {
         undone
     }
 
-    /// Whether it can be said again: see the module documentation.
-    pub(super) fn can_be_said(&self, index: &Index) -> bool {
-        self.removed.iter().all(|group| index.bounds(*group).is_none())
+    /// Takes a part of it away, of about `most` bytes: at least one thing, if there is any.
+    pub(super) fn take(&mut self, most: usize) -> (Undone, usize) {
+        let (mut part, mut bytes) = (Undone::default(), 0);
+        while bytes < most {
+            if let Some(group) = self.removed.pop() {
+                part.removed.push(group);
+                bytes += 16;
+            } else if let Some(group) = self.cut.pop() {
+                part.cut.push(group);
+                bytes += 32;
+            } else if let Some((group, key)) = self.deleted.pop() {
+                bytes += key.len() + 16;
+                part.deleted.push((group, key));
+            } else {
+                break;
+            }
+        }
+        (part, bytes)
+    }
+
+    /// Whether nothing is left of it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.cut.is_empty() && self.deleted.is_empty()
     }
 
     fn items(self, index: &Index) -> Vec<Item> {
@@ -80,8 +106,7 @@ impl Undone {
 impl Rewrite {
     /// Bytes it will take, about.
     pub(crate) fn bytes(&self) -> usize {
-        let entries = self.entries.iter().flat_map(|(_, _, entries)| entries.iter().map(|entry| entry.len() + 8));
-        entries.sum::<usize>() + (self.keys.len() + self.floors.len()) * 32
+        self.bytes
     }
 
     /// Whether it is the last part.
@@ -91,7 +116,7 @@ impl Rewrite {
 
     /// Whether nothing is needed of the file any more once this is written, as the index stands now.
     pub(crate) fn settles(&self, index: &Index) -> bool {
-        self.last.as_ref().is_some_and(|undone| undone.can_be_said(index))
+        self.last.as_ref().is_some_and(|removed| are_absent(removed, index))
     }
 
     /// Adds what is still live, and still in that file, to a commit group that holds nothing else; returns the bytes of its
@@ -129,7 +154,12 @@ impl Rewrite {
                 items.push(Item::Compact { group: id, first_kept });
             }
         }
-        items.extend(self.last.into_iter().flat_map(|undone| undone.items(index)));
+        items.extend(self.undone.items(index));
         bytes
     }
+}
+
+/// Whether none of these groups exists: a file that removed one that is there again waits (see the module documentation).
+pub(super) fn are_absent(groups: &[GroupId], index: &Index) -> bool {
+    groups.iter().all(|group| index.bounds(*group).is_none())
 }

@@ -10,11 +10,12 @@ use bytes::Bytes;
 use super::super::GroupId;
 use super::super::error::{LogError, Result};
 use super::super::format::file_name;
+use super::super::group::Group;
 use super::super::read::{Shared, entries_of};
 use super::super::runs::Span;
 use super::super::tools::Finding;
 use super::Sealed;
-use super::rewrite::{Rewrite, Undone};
+use super::rewrite::{Rewrite, Undone, are_absent};
 
 /// A file is written again when at most this share of its bytes is live, in percent; the second number counts while the log
 /// takes half as much again as it should.
@@ -34,13 +35,17 @@ struct Victim {
     file: u64,
     /// Groups that are left, the next one last.
     groups: Vec<GroupId>,
+    /// What is left to be said of what it undoes.
     undone: Undone,
+    /// All groups that it removed.
+    removed: Vec<GroupId>,
 }
 
 /// What of one group stands in a file.
 struct Live {
     spans: Vec<Span>,
-    keys: Vec<Bytes>,
+    /// With the bytes that key and value take.
+    keys: Vec<(Bytes, usize)>,
     floor: bool,
 }
 
@@ -107,53 +112,69 @@ impl Shared {
                 }
             };
             let undone = if seq == oldest { Undone::default() } else { Undone::of(&effects) };
-            if undone.can_be_said(&self.index) {
+            if are_absent(&undone.removed, &self.index) {
                 let mut groups: Vec<GroupId> = effects.groups().map(|(group, _)| group).collect();
                 groups.reverse();
-                return Some(Victim { file: seq, groups, undone });
+                let removed = undone.removed.clone();
+                return Some(Victim { file: seq, groups, undone, removed });
             }
         }
         None
     }
 
-    /// Collects the next of what is live in the victim, up to `most` bytes, or one group's first block.
+    /// Collects the next of what is to be written again of the victim, until it has `most` bytes.
     fn look(&self, victim: &mut Victim, most: usize) -> Result<Rewrite> {
         let file = victim.file;
         let mut rewrite = Rewrite { file, ..Rewrite::default() };
-        let mut bytes = 0;
         while let Some(id) = victim.groups.last().copied() {
-            let live = self.index.with(id, |group| Live {
-                spans: group.runs.iter().filter(|span| span.file == file).collect(),
-                keys: group
-                    .keys
-                    .iter()
-                    .filter(|kv| kv.file == file)
-                    .map(|kv| Bytes::copy_from_slice(kv.key()))
-                    .collect(),
-                floor: group.floor > 0 && group.floor_file == file,
-            });
-            for span in live.iter().flat_map(|live| &live.spans) {
-                if bytes >= most {
-                    // The rest of this group is looked up again by the next call: by then this part is elsewhere.
+            let Some(live) = self.index.with(id, |group| Live::of(group, file)) else {
+                victim.groups.pop();
+                continue;
+            };
+            // What does not fit is looked up again by the next call: by then this part is elsewhere.
+            for span in &live.spans {
+                if rewrite.bytes >= most {
                     return Ok(rewrite);
                 }
                 let Some(block) = self.block_in_passing(span, || {})? else { continue };
                 let entries = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()?;
-                bytes += entries.iter().map(|entry| entry.len() + 8).sum::<usize>();
+                rewrite.bytes += entries.iter().map(|entry| entry.len() + 8).sum::<usize>();
                 rewrite.entries.push((id, span.first, entries));
             }
-            if let Some(live) = live {
-                bytes += live.keys.len() * 64 + 16;
-                rewrite.keys.extend(live.keys.into_iter().map(|key| (id, key)));
-                rewrite.floors.extend(live.floor.then_some(id));
+            for (key, bytes) in live.keys {
+                if rewrite.bytes >= most {
+                    return Ok(rewrite);
+                }
+                rewrite.bytes += bytes + 16;
+                rewrite.keys.push((id, key));
+            }
+            if live.floor {
+                rewrite.bytes += 16;
+                rewrite.floors.push(id);
             }
             victim.groups.pop();
-            if bytes >= most && !victim.groups.is_empty() {
+            if rewrite.bytes >= most && !victim.groups.is_empty() {
                 return Ok(rewrite);
             }
         }
-        rewrite.last = Some(std::mem::take(&mut victim.undone));
+        let (undone, bytes) = victim.undone.take(most.saturating_sub(rewrite.bytes));
+        rewrite.undone = undone;
+        rewrite.bytes += bytes;
+        if victim.undone.is_empty() {
+            rewrite.last = Some(std::mem::take(&mut victim.removed));
+        }
         Ok(rewrite)
+    }
+}
+
+impl Live {
+    fn of(group: &Group, file: u64) -> Live {
+        let keys = group.keys.iter().filter(|kv| kv.file == file);
+        Live {
+            spans: group.runs.iter().filter(|span| span.file == file).collect(),
+            keys: keys.map(|kv| (Bytes::copy_from_slice(kv.key()), kv.key().len() + kv.value().len())).collect(),
+            floor: group.floor > 0 && group.floor_file == file,
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::disk::Disk;
 use super::super::error::Result;
 use super::super::file::{LogFile, temporary_number};
 use super::super::format::parse_file_name;
-use super::super::spare::parse_spare_name;
-use super::super::stretch::in_pieces;
+            || temporary_number(name).is_some()
+            || is_unfinished(name)
 use super::super::{LogOptions, RecoveryReport};
 use super::newest::Newest;
 
