@@ -163,22 +163,22 @@ impl Shared {
         let left = if let Reserve::Begun { len, .. } = &*reserve { size - len } else { size };
         let wanted = self.options.spare_files > 0 && self.spares.lock().is_empty();
         let grown = match wanted.then(|| self.disk.free_bytes()).transpose() {
-            Ok(Some(free)) if free >= left.saturating_add(size) => self.grow(&mut reserve, left.min(most)),
-            Ok(_) => return self.abandon(&mut reserve, Reserve::Absent).map(|()| 0),
+            Ok(Some(free)) if free >= left.saturating_add(size) => self.grow_reserve(&mut reserve, left.min(most)),
+            Ok(_) => return self.drop_reserve(&mut reserve, Reserve::Absent).map(|()| 0),
             Err(error) => Err(error),
         };
         match grown {
-            Ok(bytes) => self.finish(&mut reserve).map(|()| bytes),
-            Err(error) if is_full(&error) => self.abandon(&mut reserve, Reserve::Refused).map(|()| 0),
+            Ok(bytes) => self.finish_reserve(&mut reserve).map(|()| bytes),
+            Err(error) if is_full(&error) => self.drop_reserve(&mut reserve, Reserve::Refused).map(|()| 0),
             Err(error) => {
-                self.abandon(&mut reserve, Reserve::Failed)?;
+                self.drop_reserve(&mut reserve, Reserve::Failed)?;
                 Err(error.into())
             }
         }
     }
 
     /// Adds `step` bytes to the reserve.
-    fn grow(&self, reserve: &mut Reserve, step: u64) -> io::Result<u64> {
+    fn grow_reserve(&self, reserve: &mut Reserve, step: u64) -> io::Result<u64> {
         if !matches!(reserve, Reserve::Begun { .. }) {
             let number = self.next_spare.fetch_add(1, Ordering::AcqRel);
             let file = self.disk.create(&unfinished_name(number))?;
@@ -192,7 +192,7 @@ impl Shared {
     }
 
     /// Makes durable what there is of the reserve; when it is whole it is a spare.
-    fn finish(&self, reserve: &mut Reserve) -> Result<()> {
+    fn finish_reserve(&self, reserve: &mut Reserve) -> Result<()> {
         let Reserve::Begun { number, file, len } = &*reserve else { return Ok(()) };
         let number = *number;
         // At each step, so that no sync has much to write at once.
@@ -211,7 +211,7 @@ impl Shared {
     }
 
     /// Gives up what there is of the reserve: it takes space that others need.
-    fn abandon(&self, reserve: &mut Reserve, then: Reserve) -> Result<()> {
+    fn drop_reserve(&self, reserve: &mut Reserve, then: Reserve) -> Result<()> {
         match std::mem::replace(reserve, then) {
             Reserve::Begun { number, .. } => Ok(self.disk.remove_if_there(&unfinished_name(number))?),
             _ => Ok(()),

@@ -9,8 +9,8 @@ use crate::disk::Disk;
 use super::super::error::Result;
 use super::super::file::{LogFile, temporary_number};
 use super::super::format::parse_file_name;
-            || temporary_number(name).is_some()
-            || is_unfinished(name)
+use super::super::spare::{is_unfinished, parse_spare_name};
+use super::super::stretch::in_pieces;
 use super::super::{LogOptions, RecoveryReport};
 use super::newest::Newest;
 
@@ -44,6 +44,7 @@ pub(super) fn settle(
     let surplus = |name: &&String| {
         newest.unused.as_ref() == Some(*name)
             || temporary_number(name).is_some()
+            || is_unfinished(name)
             || parse_file_name(name).is_some_and(|seq| seq < newest.file.place.seq && !is_ours(seq))
     };
     for name in names.iter().filter(surplus) {
