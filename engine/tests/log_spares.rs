@@ -186,3 +186,27 @@ fn an_empty_file_that_cannot_grow_is_replaced_by_the_reserve() {
         driver.check_live();
     }
 }
+
+/// A record that lives on in the oldest file keeps the dead files behind it, whatever the log takes; on a full disk it is written again,
+/// so that they can go.
+#[test]
+fn a_full_disk_is_reason_enough_to_write_again() {
+    let mut driver = Driver::new(LogOptions { purge_threshold: 1 << 30, ..prefilled() });
+    assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
+    (1..=5).for_each(|index| fill(&mut driver, index));
+    while purge(&mut driver, 256 << 10).more {}
+    driver.disk.set_capacity(Some(driver.disk.used()));
+    let index = (6..).find(|index| !does(&mut driver, append(9, *index, 9000))).unwrap();
+    assert!(
+        does(&mut driver, Change::Compact { group: 9, first_kept: index }),
+        "what gives space back has the reserve"
+    );
+    let files = names(&driver.disk, ".log").len();
+    for _ in 0..40 {
+        purge(&mut driver, 256 << 10);
+    }
+    let left = names(&driver.disk, ".log").len();
+    assert!(left + 2 < files, "{left} of {files} files are left");
+    assert!(does(&mut driver, append(9, index, 9000)), "the log goes on, and nobody gave it space");
+    driver.crash(1).unwrap();
+}

@@ -264,6 +264,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         written: AtomicU64::new(last),
         synced: AtomicU64::new(last),
         landed: AtomicU64::new(last),
+        full: AtomicBool::new(false),
         released: Mutex::new(Vec::new()),
         purging: AtomicBool::new(false),
         victims: Mutex::default(),

@@ -28,8 +28,9 @@ pub struct LogOptions {
     /// groups take less space, fill files more slowly and were never slower (docs/benchmarks.md). Their last sector is written again, with the
     /// same bytes, by the next group; where a device may tear a sector, take its sector size, so that no write touches synced data.
     pub align_bytes: u64,
-    /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, maximum 1 GiB; 0 prefills
-    /// nothing.
+    /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, maximum 1 GiB; 0 takes
+    /// no space ahead, none for the end of a file either: then the disk must not become full, because a file in use cannot be
+    /// followed by the reserve.
     pub prefill_bytes: u64,
     /// A commit group takes batches until it has about this many bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
@@ -49,7 +50,7 @@ pub struct LogOptions {
     /// them is not kept.
     pub cache_bytes: usize,
     /// Bytes of files up to which purge leaves live data alone; beyond, it writes again what is live in mostly dead files.
-    /// Files in which nothing is live go at once. Default 1 GiB, maximum 1 PiB; 0 lets it always look.
+    /// Files in which nothing is live go at once; while the disk is full it looks whatever the log takes. Default 1 GiB, maximum 1 PiB; 0 lets it always look.
     pub purge_threshold: u64,
     /// Files kept for reuse. The last one is a reserve with which purge works on a full disk. Default 2, maximum 1024; 0 keeps
     /// none.

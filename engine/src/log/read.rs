@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) synced: AtomicU64,
     /// The position up to which all is in the index.
     pub(crate) landed: AtomicU64,
+    /// Whether the last commit group with entries found no space.
+    pub(crate) full: AtomicBool,
     /// Files that are recorded as dropped and can be deleted.
     pub(crate) released: Mutex<Vec<u64>>,
     /// Whether work of purge is queued.

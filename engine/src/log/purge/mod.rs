@@ -62,8 +62,8 @@ pub struct PurgeReport {
     pub rewritten: u64,
     /// Whether another call, once the writer has had its turn, would do more.
     pub more: bool,
-    /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold, and where the budget
-    /// does not ask for them.
+    /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold and finds space, and
+    /// where the budget does not ask for them.
     pub lagging: Vec<Lagging>,
     /// What could not be read of a file that was to be written again. Such a file stays and is not tried again until the log is opened anew, so
     /// each is reported once. It is what a read of the same bytes would meet, and no better news.
@@ -85,7 +85,8 @@ pub struct Lagging {
 struct Sealed {
     /// Number and length of each, oldest first.
     files: Vec<(u64, u64)>,
-    /// Whether the log, with its active file, takes more than its threshold, and whether it takes half as much again.
+    /// Whether the log, with its active file, takes more than its threshold, and whether it takes half as much again. A log whose disk is full takes too
+    /// much in any case.
     over: bool,
     pressed: bool,
 }
@@ -96,7 +97,8 @@ impl Sealed {
         let total: u64 = files.iter().map(|(_, len)| len).sum();
         files.pop();
         let threshold = shared.options.purge_threshold;
-        Sealed { files, over: total > threshold, pressed: total > threshold + threshold / 2 }
+        let full = shared.full.load(Ordering::Acquire);
+        Sealed { files, over: full || total > threshold, pressed: full || total > threshold + threshold / 2 }
     }
 
     /// Whether it is one of them.
