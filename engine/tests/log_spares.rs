@@ -5,6 +5,9 @@
 #[path = "log_model/mod.rs"]
 mod log_model;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use engine::disk::{Disk, SimDisk};
 use engine::log::{Budget, Durability, LogOptions, PurgeReport};
 use log_model::{Change, Driver, small_options};
@@ -209,4 +212,31 @@ fn a_full_disk_is_reason_enough_to_write_again() {
     assert!(left + 2 < files, "{left} of {files} files are left");
     assert!(does(&mut driver, append(9, index, 9000)), "the log goes on, and nobody gave it space");
     driver.crash(1).unwrap();
+}
+
+/// The caller is told when a step that was queued is written, and only then; a log far beyond its threshold says so.
+#[test]
+fn a_step_tells_when_it_is_written() {
+    let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, ..options(0) });
+    let landed = Arc::new(AtomicUsize::new(0));
+    let step = |driver: &Driver| {
+        let landed = landed.clone();
+        let count = move || {
+            landed.fetch_add(1, Ordering::SeqCst);
+        };
+        driver.engine.purge_then(Budget::default(), count).unwrap()
+    };
+    let report = step(&driver);
+    assert!(!report.queued && !report.more && !report.pressed, "{report:?}");
+    (1..=4).for_each(|index| fill(&mut driver, index));
+    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    let report = step(&driver);
+    assert!(report.queued && report.more && report.pressed, "{report:?}");
+    let again = step(&driver);
+    assert!(!again.queued && again.more, "one at a time: {again:?}");
+    assert_eq!(landed.load(Ordering::SeqCst), 0);
+    driver.turn();
+    assert_eq!(landed.load(Ordering::SeqCst), 1);
+    let report = step(&driver);
+    assert!(report.freed > 0 && !report.pressed, "{report:?}");
 }

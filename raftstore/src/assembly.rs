@@ -92,7 +92,7 @@ impl Common {
         })
     }
 
-    fn waker(&self) -> Box<dyn Fn() + Send> {
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
         let mailbox = Arc::clone(&self.mailbox);
         Box::new(move || mailbox.wake())
     }
@@ -132,7 +132,7 @@ impl<S: Store> StoreCore<S> {
                 snapshots: snapshots.clone(),
                 mailbox: Arc::clone(&common.jobs),
                 inbox: Arc::clone(&common.inbox),
-                wake: common.waker(),
+                wake: Arc::from(common.waker()),
                 health: Arc::clone(&common.health),
                 metrics: common.metrics.clone(),
             },

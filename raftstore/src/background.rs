@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Cf;
-use engine::log::{Budget, Lagging, LogEngine};
+use engine::log::{Budget, Lagging, LogEngine, PurgeReport};
 use engine::store::{Reader, Store, StoreError};
 
 use crate::health::Health;
@@ -12,6 +12,7 @@ use crate::metrics::Metrics;
 use crate::records;
 use crate::region::{LogIndex, Region, RegionId};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
+use crate::store::PurgeStep;
 
 /// Jobs that may be queued: one per region and kind is the most there can be in flight, with room for clean-up.
 pub(crate) const MAX_JOBS: usize = 1024;
@@ -38,8 +39,10 @@ pub(crate) enum JobDone {
     SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
     /// Of `Checkpoint`: the applied index of each region that is flushed, and whether everything was flushed.
     Checkpoint { flushed: Vec<(RegionId, LogIndex)>, all: bool },
-    /// Of `Purge`: the last entry of each region that keeps old files from being freed, where that was asked for and found out, and whether there is more to do.
-    Purged { pinning: Option<Vec<(RegionId, LogIndex)>>, more: bool },
+    /// Of `Purge`.
+    Purged(PurgeStep),
+    /// What a step of purge handed to the log is written, or is not and never will be.
+    PurgeLanded,
 }
 
 /// The background worker; `turn` is one job.
@@ -50,7 +53,7 @@ pub(crate) struct Background<S: Store> {
     pub(crate) mailbox: Arc<Mailbox<Job>>,
     pub(crate) inbox: Arc<Inbox>,
     /// Wakes the store loop.
-    pub(crate) wake: Box<dyn Fn() + Send>,
+    pub(crate) wake: Arc<dyn Fn() + Send + Sync>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
 }
@@ -127,12 +130,17 @@ impl<S: Store> Background<S> {
     }
 
     fn purge(&self, laggards: bool) {
-        let report = match self.log.purge(Budget { laggards, ..Budget::default() }) {
+        let (inbox, wake) = (self.inbox.clone(), self.wake.clone());
+        let landed = move || {
+            inbox.update(|c| c.jobs.push(JobDone::PurgeLanded));
+            wake();
+        };
+        let report = match self.log.purge_then(Budget { laggards, ..Budget::default() }, landed) {
             Ok(report) => report,
             Err(error) => {
                 tracing::warn!(%error, "could not purge the log");
                 // What was known before still holds.
-                return self.done(JobDone::Purged { pinning: None, more: false });
+                return self.done(JobDone::Purged(PurgeStep::default()));
             }
         };
         if report.freed > 0 {
@@ -149,7 +157,8 @@ impl<S: Store> Background<S> {
         let last =
             |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
         let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
-        self.done(JobDone::Purged { pinning, more: report.more });
+        let PurgeReport { queued, more, pressed, .. } = report;
+        self.done(JobDone::Purged(PurgeStep { pinning, queued, more, pressed }));
     }
 
     fn sweep(&self, keep: &[SnapshotKey], applied: &[(RegionId, LogIndex)]) -> Result<(), StoreError> {

@@ -45,6 +45,7 @@ use crate::snapshot::{SnapshotFiles, SnapshotKey};
 use crate::time::{Clock, MonoTime};
 use log_queue::{LogQueue, Truncations};
 use log_space::LogSpace;
+pub(crate) use log_space::PurgeStep;
 
 /// A request to the store loop.
 #[derive(Debug)]
@@ -287,7 +288,14 @@ impl StoreLoop {
                 self.let_go(&flushed, now);
                 self.purge(true);
             }
-            JobDone::Purged { pinning, more } => self.log_space.purged(pinning, more),
+            JobDone::Purged(step) => {
+                self.log_space.purged(step);
+                self.purge_on();
+            }
+            JobDone::PurgeLanded => {
+                self.log_space.landed();
+                self.purge_on();
+            }
         }
     }
 

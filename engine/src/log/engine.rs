@@ -160,6 +160,12 @@ impl LogEngine {
     /// most `budget` of it). Never waits for the writer: a file goes with a later call than the one that queued its
     /// end, so call it regularly, and soon again while the report says there is more.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
+        self.purge_then(budget, || ())
+    }
+
+    /// The same; where the report says that a step was queued, `landed` is called once it is written, or was given up, as the callback of a
+    /// batch is. Otherwise it is dropped.
+    pub fn purge_then(&self, budget: Budget, landed: impl FnOnce() + Send + 'static) -> Result<PurgeReport> {
         let shared = self.shared();
         if let Some(error) = shared.read_only() {
             return Err(error);
@@ -178,9 +184,10 @@ impl LogEngine {
                 }
                 shared.purging.store(false, Ordering::Release);
             }
+            landed();
         });
         match self.handle.pipeline.submit(work, Durability::Synced, done, None) {
-            Ok(()) => Ok(report),
+            Ok(()) => Ok(PurgeReport { queued: true, ..report }),
             Err(error) => {
                 shared.purging.store(false, Ordering::Release);
                 shared.victims.lock().start_over();

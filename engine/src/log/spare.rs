@@ -146,6 +146,8 @@ impl Shared {
                     self.spares.lock().insert(spare);
                     Ok(())
                 }
+                // An attempt before this one deleted it, and was told otherwise.
+                Err(Unmade::Absent(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 Err(Unmade::Absent(error) | Unmade::Unknown(error)) => Err((file, error)),
             };
         }

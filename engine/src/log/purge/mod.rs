@@ -60,8 +60,12 @@ pub struct PurgeReport {
     pub freed: u64,
     /// Bytes of live entries, and of what else is needed of a file, queued to be written again by this call.
     pub rewritten: u64,
+    /// Whether this call queued a step, which the writer is to write.
+    pub queued: bool,
     /// Whether another call, once the writer has had its turn, would do more.
     pub more: bool,
+    /// Whether the log takes half as much again as its threshold, or finds no space: then steps should follow each other at once.
+    pub pressed: bool,
     /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold and finds space, and
     /// where the budget does not ask for them.
     pub lagging: Vec<Lagging>,
@@ -115,6 +119,7 @@ impl Shared {
         }
         let mut report = PurgeReport { freed: self.release()?, ..PurgeReport::default() };
         let sealed = Sealed::of(self);
+        report.pressed = sealed.pressed;
         if sealed.over && budget.laggards {
             report.lagging = lagging(&self.index, &sealed);
         }
