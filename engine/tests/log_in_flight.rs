@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -179,7 +178,7 @@ fn a_callback_may_drop_the_last_handle() {
         let dir = tempfile::tempdir().unwrap();
         let disk = RealDisk::open(dir.path()).unwrap();
         let (engine, _) = LogEngine::open(disk, LogOptions::default()).unwrap();
-        let (sender, receiver) = mpsc::channel();
+        let (sender, receiver) = crossbeam_channel::bounded(1);
         let held = engine.clone();
         let done = Box::new(move |outcome: Result<_>| {
             held.close();
