@@ -11,7 +11,7 @@
 //! drive both. One call writes at most its budget: so others wait for at most that much.
 //!
 //! Which file: the one that gives back most for what must be written, counting old files for more, because what has lived long
-//! in them will live on ([`Shared::victim`], the rule of log-structured file systems, Rosenblum and Ousterhout 1991). Groups
+//! in them will live on (`victim.rs`, the rule of log-structured file systems, Rosenblum and Ousterhout 1991). Groups
 //! that hold many live entries in old files are not written again but reported, so that their owner compacts them ([`laggards`]).
 //!
 //! A file that cannot be read does not stand in the way of the others: it is reported, and not chosen again ([`victim`]). On a poisoned
