@@ -186,6 +186,9 @@ pub(crate) struct RaftLogArgs {
     /// Synced writes to the Raft log end at multiples of this, a power of two from 8 to 64KiB; for a disk that may tear a sector, its sector size
     #[arg(long, value_name = "SIZE", default_value = "8", value_parser = crate::config::parse_bytes)]
     pub(crate) raft_log_align: u64,
+    /// Bytes of the Raft log that are read for damage each second, so that it is found while other nodes are whole; 0 for none
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = crate::config::parse_bytes)]
+    pub(crate) raft_log_scrub: u64,
 }
 
 /// Flags of `start-single-node`.

@@ -46,6 +46,8 @@ pub(crate) struct RaftLogConfig {
     cache_bytes: u64,
     compression: Compression,
     align_bytes: u64,
+    /// Read for damage each second: the store sees to that.
+    pub(crate) scrub_bytes: u64,
 }
 
 impl RaftLogConfig {
@@ -79,6 +81,7 @@ impl From<RaftLogArgs> for RaftLogConfig {
             cache_bytes: args.raft_log_cache,
             compression: args.raft_log_compression,
             align_bytes: args.raft_log_align,
+            scrub_bytes: args.raft_log_scrub,
         }
     }
 }

@@ -10,7 +10,7 @@ mod log_model;
 
 use engine::disk::{Disk, Operation};
 use engine::log::{Budget, Durability, GroupId, LogOptions};
-use log_model::{Change, Driver, small_options};
+use log_model::{Change, Driver, flip, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -198,14 +198,6 @@ fn laggards_are_named_with_what_they_pin() {
     assert!(files(&driver)[0].as_str() > "0000000000000001.log");
 }
 
-/// A byte of a file is another one, for those too who have the file open.
-fn flip(driver: &Driver, name: &str, offset: usize) {
-    let file = Disk::open(driver.disk.as_ref(), name).unwrap();
-    let mut byte = [0];
-    file.read_at(&mut byte, offset as u64).unwrap();
-    file.write_at(&[byte[0] ^ 4], offset as u64).unwrap();
-}
-
 /// A log over its threshold: group 99 pins file 1, group 50 has one entry, which is returned, in file 2 and group 51 one in file 3.
 fn pinned(rng: &mut StdRng) -> (Driver, bytes::Bytes) {
     let mut driver = Driver::new(LogOptions { purge_threshold: 300 << 10, cache_bytes: 0, ..options() });
@@ -226,11 +218,11 @@ fn damage_in_one_file_does_not_keep_the_others() {
     let block: Harm = |driver, entry| {
         let content = driver.disk.content("0000000000000002.log").unwrap();
         let at = content.windows(entry.len()).position(|bytes| bytes == entry).unwrap();
-        flip(driver, "0000000000000002.log", at + 7);
+        flip(&driver.disk, "0000000000000002.log", at + 7);
     };
     let seal: Harm = |driver, _| {
         let content = driver.disk.content("0000000000000002.log").unwrap();
-        flip(driver, "0000000000000002.log", content.len() - 5);
+        flip(&driver.disk, "0000000000000002.log", content.len() - 5);
     };
     let failing: Harm = |driver, _| driver.disk.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
     for (harm, groups) in [(block, vec![GroupId(50)]), (seal, vec![]), (failing, vec![])] {

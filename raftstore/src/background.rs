@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::Cf;
+use engine::log::tools::Finding;
 use engine::log::{Budget, Lagging, LogEngine, PurgeReport};
 use engine::store::{Reader, Store, StoreError};
 
@@ -26,6 +27,8 @@ pub(crate) enum Job {
     Checkpoint { regions: Vec<RegionId>, flush: bool },
     /// Free log files that hold little that is live: one step. If asked for, find out which regions stand in the way.
     Purge { laggards: bool },
+    /// Read about so many bytes of the log, for damage.
+    Scrub { bytes: u64 },
     /// Remove snapshot files that are not in `keep` and that the region (its applied index is given) is past.
     Sweep { keep: Vec<SnapshotKey>, applied: Vec<(RegionId, LogIndex)> },
     /// Remove the file of an installed snapshot.
@@ -43,6 +46,8 @@ pub(crate) enum JobDone {
     Purged(PurgeStep),
     /// What a step of purge handed to the log is written, or is not and never will be.
     PurgeLanded,
+    /// Of `Scrub`.
+    Scrubbed,
 }
 
 /// The background worker; `turn` is one job.
@@ -81,6 +86,10 @@ impl<S: Store> Background<S> {
             }
             Job::Checkpoint { regions, flush } => self.checkpoint(&regions, flush),
             Job::Purge { laggards } => self.purge(laggards),
+            Job::Scrub { bytes } => {
+                self.damaged(&self.log.scrub(bytes).damage);
+                self.done(JobDone::Scrubbed);
+            }
             Job::Sweep { keep, applied } => {
                 if let Err(error) = self.sweep(&keep, &applied) {
                     tracing::warn!(%error, "could not remove old snapshot files");
@@ -146,19 +155,23 @@ impl<S: Store> Background<S> {
         if report.freed > 0 {
             tracing::debug!(?report, "gave up log files");
         }
-        if let Some(damage) = report.damage.first() {
-            for damage in &report.damage {
-                tracing::error!(%damage, groups = ?damage.groups, "the log is damaged");
-            }
-            // As where a peer meets it: replicas that may have it intact shall lead.
-            self.health.poison(&format!("log: {damage}"));
-        }
+        self.damaged(&report.damage);
         // Everything before the index to compact to is in the way.
         let last =
             |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
         let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
         let PurgeReport { queued, more, pressed, .. } = report;
         self.done(JobDone::Purged(PurgeStep { pinning, queued, more, pressed }));
+    }
+
+    /// What was found damaged in the log is treated as where a peer meets it: replicas that may have it intact shall lead.
+    fn damaged(&self, damage: &[Finding]) {
+        for damage in damage {
+            tracing::error!(%damage, groups = ?damage.groups, "the log is damaged");
+        }
+        if let Some(damage) = damage.first() {
+            self.health.poison(&format!("log: {damage}"));
+        }
     }
 
     fn sweep(&self, keep: &[SnapshotKey], applied: &[(RegionId, LogIndex)]) -> Result<(), StoreError> {

@@ -59,6 +59,8 @@ pub struct StoreConfig {
     pub log_lag_bytes: u64,
     /// Bytes of log appended since the last flush of the key-value store at which a flush is asked for. Default 128 MiB, minimum 1.
     pub flush_log_bytes: u64,
+    /// Bytes of the log that are read and verified each second, so that damage is found while other replicas are whole. Default 1 MiB; 0 for none.
+    pub log_scrub_bytes: u64,
     /// How long a graceful stop waits for leadership to move away. Default 2 s.
     pub stop_timeout: Duration,
     /// A deliberate bug, so that a checker can prove it would find it.
@@ -87,6 +89,7 @@ impl Default for StoreConfig {
             max_inflight_appends: 64,
             entry_cache_bytes: 1 << 20,
             log_gc_ticks: 50,
+            log_scrub_bytes: 1 << 20,
             log_tail_entries: 1024,
             log_lag_entries: 65_536,
             log_lag_bytes: 256 << 20,

@@ -16,6 +16,7 @@
 mod intake;
 mod log_queue;
 mod log_space;
+mod scrub;
 mod stop;
 mod upkeep;
 
@@ -46,6 +47,7 @@ use crate::time::{Clock, MonoTime};
 use log_queue::{LogQueue, Truncations};
 use log_space::LogSpace;
 pub(crate) use log_space::PurgeStep;
+use scrub::ScrubPace;
 
 /// A request to the store loop.
 #[derive(Debug)]
@@ -126,6 +128,7 @@ pub(crate) struct StoreLoop {
     checkpoint: Option<u64>,
     ticks_to_checkpoint: u32,
     log_space: LogSpace,
+    scrub_pace: ScrubPace,
     /// Estimated bytes of log written since the last complete flush.
     unflushed: u64,
     /// Taken from the mailbox, for this turn.
@@ -169,6 +172,7 @@ impl StoreLoop {
             building: BTreeSet::new(),
             checkpoint: None,
             log_space: LogSpace::default(),
+            scrub_pace: ScrubPace::default(),
             unflushed: 0,
             messages: Vec::new(),
             halted: false,
@@ -292,6 +296,7 @@ impl StoreLoop {
                 self.log_space.purged(step);
                 self.purge_on();
             }
+            JobDone::Scrubbed => self.scrub_pace.done(),
             JobDone::PurgeLanded => {
                 self.log_space.landed();
                 self.purge_on();
@@ -316,6 +321,7 @@ impl StoreLoop {
         if self.log_space.has_more() {
             self.purge(false);
         }
+        self.scrub(now);
         self.ticks_to_checkpoint = self.ticks_to_checkpoint.saturating_sub(1);
         if self.ticks_to_checkpoint == 0 {
             self.ticks_to_checkpoint = self.parts.config.log_gc_ticks;

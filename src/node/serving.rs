@@ -256,7 +256,7 @@ async fn start_store(
     );
     let parts = StoreParts {
         store_id: ident.store_id,
-        config: StoreConfig::default(),
+        config: StoreConfig { log_scrub_bytes: state.config.raft_log.scrub_bytes, ..StoreConfig::default() },
         store: storage.store,
         log: storage.log,
         snapshots: storage.snapshots,

@@ -25,6 +25,7 @@ use super::pipeline::Pipeline;
 use super::purge::{Budget, PurgeReport};
 use super::read::Shared;
 use super::recovery::recover;
+use super::scrub::ScrubReport;
 use super::sequence::{Link, Sequence};
 use super::stats::LogStats;
 use super::ticket::Ticket;
@@ -197,6 +198,12 @@ impl LogEngine {
         }
     }
 
+    /// Verifies about `most` bytes of what lives in sealed files, from where the last call ended. What it finds is what a read or a restart
+    /// would meet. Reads the disk on the caller's thread; nobody waits for it. To be called now and then, from one thread.
+    pub fn scrub(&self, most: u64) -> ScrubReport {
+        self.shared().scrub(most)
+    }
+
     /// Makes a checkpoint at `dir`, a directory that is absent or empty, on the same file system: a log of its own that holds what
     /// this one held at some position at or after everything acknowledged before the call. Sealed files are shared with it, not
     /// copied, so it is quick and takes little space at first; batches and purge go on meanwhile. Durable when it returns.
@@ -275,6 +282,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         released: Mutex::new(Vec::new()),
         purging: AtomicBool::new(false),
         victims: Mutex::default(),
+        scrub: Mutex::default(),
         settled: Mutex::default(),
         compressors: Mutex::default(),
         reserve: Mutex::default(),

@@ -27,6 +27,8 @@ pub(crate) struct LogMetrics {
     pub(crate) rotations: IntCounter,
     pub(crate) rewritten_bytes: IntCounter,
     pub(crate) freed_bytes: IntCounter,
+    pub(crate) scrubbed_bytes: IntCounter,
+    pub(crate) damage: IntCounter,
     pub(crate) batches_per_group: Histogram,
     pub(crate) write_seconds: Histogram,
     pub(crate) sync_seconds: Histogram,
@@ -66,6 +68,8 @@ impl LogMetrics {
             rotations: counter("cortado_log_rotations_total", "Files sealed")?,
             rewritten_bytes: counter("cortado_log_rewritten_bytes_total", "Bytes of live entries rewritten by purge")?,
             freed_bytes: counter("cortado_log_freed_bytes_total", "Bytes of files deleted or kept for reuse by purge")?,
+            scrubbed_bytes: counter("cortado_log_scrubbed_bytes_total", "Bytes read again to find damage")?,
+            damage: counter("cortado_log_damage_total", "Damaged places that purge and scrub met")?,
             batches_per_group: histogram(
                 "cortado_log_batches_per_group",
                 "Batches that shared a commit group",
@@ -107,6 +111,7 @@ impl LogMetrics {
     /// A step of purge is done, which has looked for groups that stand in the way, or not.
     pub(crate) fn purged(&self, report: &PurgeReport, looked: bool) {
         self.freed_bytes.inc_by(report.freed);
+        self.damage.inc_by(report.damage.len() as u64);
         if looked {
             self.lagging_groups.set(whole(report.lagging.len() as u64));
             self.pinned_bytes.set(whole(report.lagging.iter().map(|lag| lag.pinned_bytes).sum()));

@@ -22,7 +22,8 @@
 //!
 //! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`, `dense.rs`), and is
 //! believed by that at open; only the newest file is scanned (`scan.rs`, `recovery/`). Purge writes the live rest of mostly dead
-//! files again and drops them (`purge/`); their space is used again (`spare.rs`). A checkpoint is a second log that shares the
+//! files again and drops them (`purge/`); their space is used again (`spare.rs`). What lives in sealed files is read for damage now
+//! and then (`scrub.rs`). A checkpoint is a second log that shares the
 //! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes. Of a damaged log `salvage/` opens what can be read, and
 //! `tools/` check, show, count and repair a log that nobody has open.
 //!
@@ -74,6 +75,7 @@ mod rotation;
 mod runs;
 mod salvage;
 mod scan;
+mod scrub;
 mod sequence;
 mod spare;
 mod stats;
@@ -95,6 +97,7 @@ pub use group_log::{GroupLog, GroupStats};
 pub use options::{LogOptions, RecoveryMode};
 pub use purge::{Budget, Lagging, PurgeReport};
 pub use salvage::{EntryRange, GroupLoss, Loss};
+pub use scrub::ScrubReport;
 pub use sequence::Sequence;
 pub use stats::LogStats;
 pub use ticket::Ticket;

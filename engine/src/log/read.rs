@@ -28,6 +28,7 @@ use super::metrics::LogMetrics;
 use super::purge::Victims;
 use super::runs::Span;
 use super::salvage::Doubts;
+use super::scrub::Scrub;
 use super::spare::Reserve;
 use super::writer::Work;
 use super::{GroupId, LogOptions};
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) purging: AtomicBool,
     /// The file that purge writes again, and those that it cannot.
     pub(crate) victims: Mutex<Victims>,
+    /// How far the round of scrub is.
+    pub(crate) scrub: Mutex<Scrub>,
     /// Files of which nothing is needed any more, also not what they undo of older ones.
     pub(crate) settled: Mutex<BTreeSet<u64>>,
     /// Those of callers that compress, when not in use.
@@ -280,7 +283,7 @@ impl Shared {
         }
     }
 
-    fn read_block(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Block>> {
+    pub(crate) fn read_block(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Block>> {
         let Some(file) = self.files.get(span.file) else { return Ok(None) };
         let damaged = |error: LogError| error.concerning(|| self.index.groups_at(span.file, span.offset));
         file.read_block(span.offset, span.bytes, waits).map(Some).map_err(damaged)

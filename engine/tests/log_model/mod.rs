@@ -157,6 +157,14 @@ pub fn file(seq: u64) -> String {
     format!("{seq:016}.log")
 }
 
+/// Flips a bit of a file, for those too who have it open.
+pub fn flip(disk: &SimDisk, name: &str, offset: usize) {
+    let file = Disk::open(disk, name).unwrap();
+    let mut byte = [0];
+    file.read_at(&mut byte, offset as u64).unwrap();
+    file.write_at(&[byte[0] ^ 4], offset as u64).unwrap();
+}
+
 /// All files of a disk.
 pub fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let names = Disk::list(disk).unwrap();

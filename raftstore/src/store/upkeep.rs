@@ -61,6 +61,15 @@ impl StoreLoop {
         self.log.truncate(truncations);
     }
 
+    /// Reads on in the log for damage, where some of it is due.
+    pub(super) fn scrub(&mut self, now: MonoTime) {
+        if let Some(bytes) = self.scrub_pace.due(now, self.parts.config.log_scrub_bytes)
+            && self.queue_job(Job::Scrub { bytes })
+        {
+            self.scrub_pace.begin(now);
+        }
+    }
+
     /// Goes on giving up log files, where that must not wait for the next tick.
     pub(super) fn purge_on(&mut self) {
         if self.log_space.is_urgent() {

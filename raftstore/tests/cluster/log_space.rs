@@ -88,6 +88,18 @@ fn a_store_whose_log_is_damaged_stops_serving_when_purge_finds_out() {
     cluster.write(1, KEY, b"goes on");
 }
 
+/// The same where nobody reads or purges what is damaged: scrub comes by.
+#[test]
+fn a_store_whose_log_is_damaged_stops_serving_when_scrub_finds_out() {
+    let mut cluster = pinned();
+    let poisoned = |cluster: &Cluster, id: u64| cluster.nodes[&id].core.as_ref().unwrap().poisoned();
+    damage_sealed_files(&cluster, 1);
+    cluster.run_until("scrub finds the damage", |cluster| poisoned(cluster, 1).is_some());
+    let why = poisoned(&cluster, 1).unwrap();
+    assert!(why.starts_with("log: 0000") && why.contains("no seal"), "{why}");
+    assert_eq!((poisoned(&cluster, 2), poisoned(&cluster, 3)), (None, None));
+}
+
 /// The last bytes of each file that has a later one are others.
 fn damage_sealed_files(cluster: &Cluster, store: u64) {
     let disk = cluster.nodes[&store].disk.as_ref();
