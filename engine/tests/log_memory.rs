@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use engine::disk::RealDisk;
-use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
+use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter, RecoveryReport};
 use parking_lot::Mutex;
 
 struct Counting;
@@ -156,6 +156,15 @@ fn an_idle_group_takes_less_than_half_a_kilobyte() {
     }
 }
 
+/// Opens a log, and says what it keeps, and how much more it takes on the way, in bytes.
+fn measure_opening(open: impl FnOnce() -> (LogEngine, LogWriter, RecoveryReport)) -> (RecoveryReport, i64, i64) {
+    let before = allocated();
+    PEAK.store(before, Ordering::Relaxed);
+    let (_engine, _writer, report) = open();
+    let opened = allocated() - before;
+    (report, opened, PEAK.load(Ordering::Relaxed) - before - opened)
+}
+
 /// Opening a log reads a file's index from its bytes: its runs are never all spelled out at once, not even where all are of one group.
 #[test]
 fn opening_takes_little_more_than_the_index() {
@@ -178,14 +187,10 @@ fn opening_takes_little_more_than_the_index() {
     }
     writer.finish();
     drop((engine, writer));
-    let before = allocated();
-    PEAK.store(before, Ordering::Relaxed);
-    let (engine, writer, report) = open();
-    let (opened, peak) = (allocated() - before, PEAK.load(Ordering::Relaxed) - before);
+    let (report, opened, more) = measure_opening(open);
     assert_eq!((report.entries, report.files), (next - 1, 3));
-    drop((engine, writer));
-    let each = (peak - opened) as f64 / (next as f64 / 2.5);
-    println!("{opened} bytes, {} more to open, {each:.1} for each run of a file", peak - opened);
+    let each = more as f64 / (next as f64 / 2.5);
+    println!("{opened} bytes, {more} more to open, {each:.1} for each run of a file");
     assert!(each < 24.0, "{each:.1} bytes for each run of a file");
 }
 
@@ -215,12 +220,8 @@ fn scanning_the_newest_file_takes_little_more_than_a_commit_group() {
     }
     writer.finish();
     drop((engine, writer));
-    let before = allocated();
-    PEAK.store(before, Ordering::Relaxed);
-    let (engine, writer, report) = open();
-    let (opened, peak) = (allocated() - before, PEAK.load(Ordering::Relaxed) - before);
+    let (report, opened, more) = measure_opening(open);
     assert!(report.bytes_read >= LEN && report.files == 1, "{report:?}");
-    drop((engine, writer));
-    println!("{} more than the {opened} that it keeps", peak - opened);
-    assert!(peak - opened < 4 << 20, "{} more than the {opened} that it keeps", peak - opened);
+    println!("{more} more than the {opened} that it keeps");
+    assert!(more < 4 << 20, "{more} more than the {opened} that it keeps");
 }

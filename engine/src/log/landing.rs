@@ -63,11 +63,6 @@ impl Shared {
         drop(landing);
     }
 
-    /// The group that was left in flight.
-    pub(crate) fn take_in_flight(&self) -> Option<Written> {
-        self.landing.waiting.lock().take()
-    }
-
     /// Lands a group. The caller holds the landing.
     pub(crate) fn land(&self, mut written: Written) {
         let outcome = written.outcome.and_then(|flight| self.finish(&flight));
@@ -119,10 +114,10 @@ impl Shared {
         Ok(Lsn(flight.lsn))
     }
 
-    /// Answers a group that will not land: the log ends.
-    pub(crate) fn abandon(&self, written: Written) {
-        let mut told = Told::default();
-        written.answers.into_iter().for_each(|answer| answer.tell(&Err(LogError::Closed), &mut told));
-        told.ring(&self.landing.bells);
+    /// Answers the group that was left in flight, which will not land: the log ends. The caller rings.
+    pub(crate) fn abandon_in_flight(&self, told: &mut Told) {
+        let written = self.landing.waiting.lock().take();
+        let answers = written.into_iter().flat_map(|written| written.answers);
+        answers.for_each(|answer| answer.tell(&Err(LogError::Closed), told));
     }
 }

@@ -272,10 +272,8 @@ impl Pipeline {
     /// Answers what is still queued: everyone is told once.
     pub(crate) fn abandon(&self) {
         let writer = self.writer.lock();
-        if let Some(written) = self.shared.take_in_flight() {
-            self.shared.abandon(written);
-        }
         let mut told = Told::default();
+        self.shared.abandon_in_flight(&mut told);
         while let Some(job) = self.queue.pop() {
             self.queue.count_out(job.bytes);
             job.done.tell(Err(LogError::Closed), job.number, &mut told);

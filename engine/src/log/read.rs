@@ -150,12 +150,13 @@ impl Shared {
         Ok(Work::Batch(batch))
     }
 
-    /// What a failure to write means for the caller; poisons the log where it must be.
+    /// What a failure to write means for the caller; poisons the log where it must be, and notes that the disk is full.
     pub(crate) fn survive<T>(&self, outcome: std::result::Result<T, Failure>) -> Result<T> {
         outcome.map_err(|failure| match failure {
             Failure::Refused(error) => {
-                if let (Some(metrics), LogError::NoSpace(_)) = (&self.metrics, &error) {
-                    metrics.no_space.inc();
+                if matches!(error, LogError::NoSpace(_)) {
+                    self.full.store(true, Ordering::Release);
+                    self.metrics.iter().for_each(|metrics| metrics.no_space.inc());
                 }
                 error
             }

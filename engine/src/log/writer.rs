@@ -166,9 +166,6 @@ impl Writer {
             // Before the writer is let go: a sequence that is broken takes nothing more.
             answers.iter_mut().for_each(|answer| answer.share(error));
         }
-        if let Err(LogError::NoSpace(_)) = &outcome {
-            shared.full.store(true, Ordering::Release);
-        }
         if let Ok(flight) = &outcome {
             if !flight.draft.urgent && !flight.draft.blocks.is_empty() {
                 shared.full.store(false, Ordering::Release);
