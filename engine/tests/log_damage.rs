@@ -391,7 +391,9 @@ fn a_log_without_any_file_is_not_begun_anew() {
     let begin = |disk: &SimDisk, recovery, create| {
         LogEngine::open_driven(disk.session(), LogOptions { recovery, create, ..options() }).map(drop)
     };
-    for remains in ["0000000000000001.spare", "0000000000000012.spare", "0000000000000002.tmp"] {
+    for remains in
+        ["0000000000000001.spare", "0000000000000012.spare", "0000000000000001.spare.tmp", "0000000000000002.tmp"]
+    {
         let (disk, _) = small_log();
         disk.lose(&file(1));
         disk.set_content(remains, vec![0; 64 << 10]);

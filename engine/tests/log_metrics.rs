@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::disk::{Operation, SimDisk};
-use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter, RecoveryMode};
 use prometheus::Registry;
 use prometheus::proto::MetricType;
 
@@ -186,4 +186,59 @@ fn a_log_that_has_failed_says_so() {
     fixture.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
     assert!(fixture.append(1).is_err());
     assert_eq!(fixture.value("poisoned"), 1.0);
+}
+
+#[test]
+fn commit_groups_batches_files_and_what_purge_writes_again_are_counted() {
+    let mut fixture = open(&SimDisk::new(), LogOptions { purge_threshold: 0, ..options() });
+    let names = ["groups_total", "batches_total", "batches_per_group", "rotations_total", "rewritten_bytes_total"];
+    let values = |fixture: &Fixture| names.map(|name| fixture.value(name));
+    assert_eq!(values(&fixture), [0.0; 5]);
+    let keep = |group: u64| {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(group), 1, vec![vec![group as u8; 10].into()]);
+        batch
+    };
+    let tickets: Vec<_> =
+        (100..103).map(|group| fixture.log.submit(keep(group), Durability::Synced).unwrap()).collect();
+    fixture.writer.turn();
+    assert!(tickets.into_iter().all(|ticket| ticket.wait().is_ok()));
+    assert_eq!(values(&fixture), [1.0, 3.0, 1.0, 0.0, 0.0], "three batches in one commit group");
+    (1..=20).for_each(|index| fixture.append(index).unwrap());
+    let sealed = fixture.log.stats().files - 1;
+    assert!(sealed >= 2);
+    assert_eq!(values(&fixture), [21.0, 23.0, 21.0, sealed as f64, 0.0]);
+    let mut batch = LogBatch::new();
+    batch.compact(GROUP, 20);
+    fixture.write(batch).unwrap();
+    let before = fixture.value("raw_bytes_total");
+    while fixture.value("rewritten_bytes_total") == 0.0 {
+        assert!(fixture.log.purge(Budget::default()).unwrap().more, "what is live of the first file is written again");
+        fixture.writer.turn();
+    }
+    let rewritten = fixture.value("rewritten_bytes_total");
+    assert!(rewritten >= 30.0 && rewritten <= fixture.value("raw_bytes_total") - before, "{rewritten}");
+}
+
+/// An open that was refused had taken the names already, so that none with the same registry could succeed after it.
+#[test]
+fn an_open_that_is_refused_takes_no_names() {
+    let disk = SimDisk::new();
+    let mut fixture = open(&disk, options());
+    (1..=3).for_each(|index| fixture.append(index).unwrap());
+    drop((fixture.writer, fixture.log));
+    let name = "0000000000000001.log";
+    let mut torn = disk.content(name).unwrap();
+    let whole = torn.len();
+    torn.iter_mut().skip(whole - (12 << 10)).for_each(|byte| *byte = 1);
+    disk.set_content(name, torn);
+    let registry = Registry::new();
+    let attempt = |recovery| {
+        let options = LogOptions { registry: Some(registry.clone()), recovery, ..options() };
+        LogEngine::open_driven(disk.session(), options).map(drop)
+    };
+    let refused = attempt(RecoveryMode::Strict);
+    assert!(matches!(refused, Err(LogError::TornTail { .. } | LogError::Corrupt { .. })), "{refused:?}");
+    let salvaged = attempt(RecoveryMode::Salvage);
+    assert!(salvaged.is_ok(), "{salvaged:?}");
 }

@@ -2,27 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what must hold")]
 
-use std::io;
-use std::path::Path;
+mod hooked_disk;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use engine::disk::{Disk, DiskCopy, DiskFile, Operation, SimDisk};
+use engine::disk::{Operation, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter};
 use parking_lot::Mutex;
 
-/// A disk that counts reads, and can be told to hold one back until others may have come.
-struct CountingDisk {
-    disk: Arc<dyn Disk>,
-    gate: Arc<Gate>,
-}
+use crate::hooked_disk::{HookedDisk, Hooks};
 
-struct CountingFile {
-    file: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
+/// Counts reads, and can hold one back until others may have come.
 #[derive(Default)]
 struct Gate {
     reads: AtomicUsize,
@@ -64,55 +56,9 @@ impl Gate {
     }
 }
 
-impl CountingDisk {
-    fn file(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-        Arc::new(CountingFile { file, gate: self.gate.clone() })
-    }
-}
-
-impl Disk for CountingDisk {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.disk.open(name).map(|file| self.file(file))
-    }
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.disk.create(name).map(|file| self.file(file))
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-    fn sync_dir(&self) -> io::Result<()> {
-        self.disk.sync_dir()
-    }
-    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
-        self.disk.begin_copy(path)
-    }
-}
-
-impl DiskFile for CountingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.gate.pass();
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_at(data, offset)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.file.sync()
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-    fn links(&self) -> io::Result<u64> {
-        self.file.links()
+impl Hooks for Gate {
+    fn read(&self) {
+        self.pass();
     }
 }
 
@@ -138,7 +84,7 @@ fn write(log: &mut (LogEngine, LogWriter), batch: LogBatch) {
 /// The log as it is on the disk, with nothing in its cache.
 fn cold(disk: &SimDisk, cache_bytes: usize) -> (LogEngine, LogWriter, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
-    let counting = CountingDisk { disk: disk.session(), gate: gate.clone() };
+    let counting = HookedDisk { disk: disk.session(), hooks: gate.clone() };
     let (engine, writer, _) = LogEngine::open_driven(Arc::new(counting), options(cache_bytes)).unwrap();
     gate.take_reads();
     (engine, writer, gate)
@@ -211,7 +157,7 @@ fn runs_that_share_a_block_share_its_read() {
 #[test]
 fn what_was_just_written_is_warm() {
     let gate = Arc::new(Gate::default());
-    let counting = CountingDisk { disk: SimDisk::new().session(), gate: gate.clone() };
+    let counting = HookedDisk { disk: SimDisk::new().session(), hooks: gate.clone() };
     let (engine, writer, _) = LogEngine::open_driven(Arc::new(counting), options(1 << 20)).unwrap();
     gate.take_reads();
     let mut batch = LogBatch::new();
@@ -242,7 +188,7 @@ fn readers_of_one_cold_block_share_its_read() {
 fn a_read_that_failed_is_done_again() {
     let disk = filled(10);
     let (engine, _writer, gate) = cold(&disk, 1 << 20);
-    disk.fail_nth(Operation::Read, 1, io::ErrorKind::Other);
+    disk.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
     assert!(matches!(engine.entry(GroupId(1), 5), Err(LogError::Io(_))));
     assert_eq!(engine.entry(GroupId(1), 5).unwrap(), entry(5, 10));
     assert_eq!(gate.take_reads(), 2);
@@ -254,7 +200,7 @@ fn a_long_read_follows_entries_that_purge_moves() {
     const ENTRIES: u64 = 60;
     let disk = SimDisk::new();
     let gate = Arc::new(Gate::default());
-    let counting = CountingDisk { disk: disk.session(), gate: gate.clone() };
+    let counting = HookedDisk { disk: disk.session(), hooks: gate.clone() };
     let options = LogOptions { purge_threshold: 0, spare_files: 0, file_bytes: 64 << 10, ..options(0) };
     let (engine, writer, _) = LogEngine::open_driven(Arc::new(counting), options).unwrap();
     let mut log = (engine.clone(), writer);

@@ -69,6 +69,9 @@ pub trait DiskFile: Send + Sync + 'static {
     }
     /// Says that `len` bytes at `offset` will be read soon, so that the disk can begin. Advisory, and never waits.
     fn will_read(&self, _offset: u64, _len: u64) {}
+    /// Says that what was written at `offset`, `len` bytes of it, will be synced some time later, so that the disk can begin. Advisory:
+    /// nothing is durable by it, and errors are left for the sync to tell.
+    fn will_sync(&self, _offset: u64, _len: u64) {}
     /// Writes all of `data` at `offset`, extending the file as needed.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
     /// Writes all of `parts`, one after another, at `offset`, as one write where the system knows such. May change the slices.

@@ -9,6 +9,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -248,6 +249,16 @@ fn is_vacant(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Lets the kernel begin to write a part of a file to the disk. It does not wait, and takes no notice of errors of writing, which stay for the next
+/// sync: that is so with this flag alone.
+#[expect(unsafe_code, reason = "there is no safe binding of sync_file_range")]
+fn write_back(file: &File, offset: u64, len: u64) {
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
+    // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no memory of ours.
+    // Advisory: what is not begun now is done by the sync.
+    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
 /// Makes the name of a directory durable.
 fn sync_parent(dir: &Path) -> io::Result<()> {
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -272,6 +283,10 @@ impl DiskFile for RealFile {
     fn will_read(&self, offset: u64, len: u64) {
         // Without the advice it is read when it is asked for.
         let _ = rustix::fs::fadvise(&self.0, offset, NonZeroU64::new(len), Advice::WillNeed);
+    }
+
+    fn will_sync(&self, offset: u64, len: u64) {
+        write_back(&self.0, offset, len);
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {

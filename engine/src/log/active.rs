@@ -27,6 +27,8 @@ use super::writer::Draft;
 
 /// For a larger commit group space is only reserved: its metadata costs little beside it, and zeros would be as much to write again.
 const PREFILL_BELOW: usize = 16 << 10;
+/// The disk is told to begin with so much at a time.
+const WRITE_BACK: u64 = 1 << 20;
 /// What a block takes in the meta at most.
 const BLOCK_ROOM: usize = 16;
 
@@ -46,6 +48,8 @@ pub(crate) struct Active {
     pub(super) touched: Touched,
     /// Where the next group goes.
     pub(super) offset: u64,
+    /// Up to where the disk was told to begin writing what is not synced.
+    pub(super) told: u64,
     /// Whether the file has a group.
     pub(super) used: bool,
     /// Whether the last group was a small one that was synced; true before the first one.
@@ -78,6 +82,7 @@ impl Active {
             file,
             touched: Touched::default(),
             offset,
+            told: offset,
             used: false,
             small_syncs: true,
             lsn,
@@ -182,6 +187,7 @@ impl Active {
             metrics.bytes_padding.inc_by(encoded.padding);
         }
         self.offset += encoded.bytes.len() as u64;
+        self.write_back(draft.synced);
         self.used = true;
         self.lsn += 1;
         self.chain = encoded.checksum;
@@ -246,6 +252,17 @@ impl Active {
         let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
         self.wipe(shared, bytes.len() as u64)?;
         Err(refused("write")(error))
+    }
+
+    /// Lets the disk begin with what nobody asked to be synced, so that the seal, or whoever asks, has not all of the file to wait for.
+    fn write_back(&mut self, synced: bool) {
+        let unsynced = self.offset - self.told;
+        if synced {
+            self.told = self.offset;
+        } else if unsynced >= WRITE_BACK {
+            self.file.file.will_sync(self.told, unsynced);
+            self.told = self.offset;
+        }
     }
 
     /// Takes space for a group and for the seal as well: so that a full disk does not keep the file from being followed by the reserve.

@@ -11,11 +11,16 @@ use super::sequence::Link;
 use super::ticket::{Bells, Rung, Slot};
 use super::{Lsn, OnDone};
 
-/// Who is to be told what became of a job.
-pub(crate) enum Done {
+/// Who is to be told what became of a job: once, and if the job is dropped because the thread that had it panics, that it did.
+pub(crate) struct Done(Option<Whom>);
+
+enum Whom {
     Call(OnDone),
     Ticket(Slot),
 }
+
+/// Why nothing is written any more, where a thread panicked at it.
+pub(crate) const PANICKED: &str = "a thread panicked while it wrote";
 
 /// Who is to be answered, and with which error if the batch was refused.
 pub(crate) struct Answer {
@@ -64,19 +69,44 @@ impl Answer {
 }
 
 impl Done {
+    /// To be called.
+    pub(crate) fn call(done: OnDone) -> Done {
+        Done(Some(Whom::Call(done)))
+    }
+
+    /// To be put where a ticket finds it.
+    pub(crate) fn ticket(slot: Slot) -> Done {
+        Done(Some(Whom::Ticket(slot)))
+    }
+
     /// Hands over the outcome.
-    pub(crate) fn tell(self, outcome: Result<Lsn>, number: u64, told: &mut Told) {
-        match self {
-            Done::Call(done) => {
+    pub(crate) fn tell(mut self, outcome: Result<Lsn>, number: u64, told: &mut Told) {
+        match self.0.take() {
+            Some(Whom::Call(done)) => {
                 if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| done(outcome))) {
                     told.panic.get_or_insert_with(|| said(panic.as_ref()));
                 }
             }
-            Done::Ticket(slot) => {
+            Some(Whom::Ticket(slot)) => {
                 // There is one job for a slot, and one answer for a job.
                 slot.get_or_init(|| outcome);
                 told.rung |= Bells::bit(number);
             }
+            None => {}
+        }
+    }
+
+    /// The job was not taken, which its caller is told in another way.
+    pub(crate) fn withdraw(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            // The log is poisoned and the bells are rung by whoever ran into it (`Alarm` in `pipeline.rs`).
+            Done(self.0.take()).tell(Err(LogError::Poisoned(PANICKED.to_owned())), 0, &mut Told::default());
         }
     }
 }

@@ -58,7 +58,7 @@ impl Entries {
 }
 
 /// An append of so many bytes is cut and compressed by the thread that brings it.
-pub(crate) const PACKED_FROM: usize = 64 << 10;
+pub(crate) const PACKED_FROM: usize = 16 << 10;
 
 /// What a change costs in a queue besides its payload.
 const OP_OVERHEAD: usize = 32;

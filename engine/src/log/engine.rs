@@ -243,12 +243,13 @@ impl LogEngine {
 
 fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, RecoveryReport)> {
     options.validate()?;
-    let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
-    let metrics = metrics.map_err(|error| taken(&error))?;
     let compressor = Compressor::new(options.compression, options.compress_from)?;
     let begun = now();
     let recovered = recover(disk.as_ref(), &options)?;
     let took = now().duration_since(begun);
+    // Only now: who is refused may try again with other options and the same registry.
+    let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
+    let metrics = metrics.map_err(|error| taken(&error))?;
     let report = recovered.report;
     if let Some((file, offset)) = &report.truncated_at {
         let (bytes, uncertain) = (report.truncated_bytes, report.uncertain.as_ref());

@@ -169,7 +169,9 @@ impl LogFile {
         SPACE.with_borrow_mut(|space| {
             space.resize(space.len().max(first), 0);
             let block = self.read_block_into(space, first, offset, room, waits);
+            // Also where a damaged length made it long.
             space.truncate(SCRATCH);
+            space.shrink_to(SCRATCH);
             block
         })
     }

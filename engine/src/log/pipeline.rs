@@ -14,13 +14,13 @@ use crossbeam_queue::ArrayQueue;
 use parking_lot::{Mutex, RwLock};
 
 use super::active::Active;
-use super::answer::{Done, Told};
+use super::answer::{Done, PANICKED, Told};
 use super::compress::Compressor;
 use super::crew::{Crew, Limit, Next};
 use super::error::{LogError, Result};
 use super::read::Shared;
 use super::sequence::{Link, Owner};
-use super::ticket::Ticket;
+use super::ticket::{Rung, Ticket};
 use super::writer::{Job, Last, Work, Writer, Written};
 use super::{Durability, Lsn, OnDone};
 
@@ -63,19 +63,18 @@ impl Queue {
         }
     }
 
+    /// Takes a job, or says why not.
     fn push(&self, job: Job) -> Result<()> {
         let bytes = job.bytes;
         let closed = self.closed.read();
         if *closed {
-            return Err(LogError::Closed);
+            return Err(job.turned_away(LogError::Closed));
         }
-        if self.bytes.fetch_add(bytes, Ordering::SeqCst) >= self.most_bytes {
+        let is_room = self.bytes.fetch_add(bytes, Ordering::SeqCst) < self.most_bytes;
+        let taken = if is_room { self.jobs.push(job) } else { Err(job) };
+        taken.map_err(|job| {
             self.count_out(bytes);
-            return Err(LogError::Busy);
-        }
-        self.jobs.push(job).map_err(|_| {
-            self.count_out(bytes);
-            LogError::Busy
+            job.turned_away(LogError::Busy)
         })
     }
 
@@ -111,7 +110,7 @@ impl Pipeline {
     /// Queues work, and sees to it that someone does it. `Err` means not queued.
     pub(crate) fn submit(&self, work: Work, durability: Durability, done: OnDone, link: Option<Link>) -> Result<()> {
         let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
-        self.push(work, durability, Done::Call(done), link, number)?;
+        self.push(work, durability, Done::call(done), link, number)?;
         self.summon();
         Ok(())
     }
@@ -133,17 +132,18 @@ impl Pipeline {
     fn push_ticket(&self, work: Work, durability: Durability, link: Option<Link>) -> Result<Ticket> {
         let number = self.queue.next.fetch_add(1, Ordering::Relaxed);
         let (ticket, slot) = Ticket::new(&self.shared.landing.bells, number);
-        self.push(work, durability, Done::Ticket(slot), link, number)?;
+        self.push(work, durability, Done::ticket(slot), link, number)?;
         Ok(ticket)
     }
 
     fn push(&self, work: Work, durability: Durability, done: Done, link: Option<Link>, number: u64) -> Result<()> {
-        if let Some(error) = self.shared.read_only().or_else(|| self.shared.poisoned()) {
-            return Err(error);
-        }
         let bytes = work.bytes();
         let owner = link.as_ref().map_or_else(Owner::thread, Link::owner);
-        self.queue.push(Job { work, durability, done, bytes, number, link, owner })
+        let job = Job { work, durability, done, bytes, number, link, owner };
+        match self.shared.read_only().or_else(|| self.shared.poisoned()) {
+            Some(error) => Err(job.turned_away(error)),
+            None => self.queue.push(job),
+        }
     }
 
     /// Sees to it that someone works on what is queued, where the log has threads.
@@ -185,17 +185,18 @@ impl Pipeline {
 
     /// Takes one commit group, of at most `limit` batches, from the queue to its answers; returns how many batches it had.
     fn cycle(&self, limit: usize) -> usize {
+        let alarm = Alarm(&self.shared);
         let mut writer = self.writer.lock();
         if self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
             self.shared.wait_for_landing();
             self.gather(writer.last());
         }
-        let Some((count, written)) = self.first_half(&mut writer, limit) else { return 0 };
+        let Some((count, written)) = self.first_half(&mut writer, limit) else { return alarm.off(0) };
         let landing = self.shared.enter_landing();
         drop(writer);
         self.shared.land(written);
         drop(landing);
-        count
+        alarm.off(count)
     }
 
     /// Writes one commit group; says how many batches it has. `None` where nothing is queued.
@@ -244,10 +245,11 @@ impl Pipeline {
     /// Writes one commit group, of at most `limit` batches, and leaves it in flight; the one before it lands once this one is written.
     /// Returns how many batches it has.
     pub(crate) fn begin(&self, limit: usize) -> usize {
+        let alarm = Alarm(&self.shared);
         let mut writer = self.writer.lock();
-        let Some((count, written)) = self.first_half(&mut writer, limit) else { return 0 };
+        let Some((count, written)) = self.first_half(&mut writer, limit) else { return alarm.off(0) };
         self.shared.leave_in_flight(written);
-        count
+        alarm.off(count)
     }
 
     /// Batches and bytes that are queued.
@@ -280,6 +282,24 @@ impl Pipeline {
         }
         drop(writer);
         told.ring(&self.shared.landing.bells);
+    }
+}
+
+/// Goes off where who writes a commit group panics: nobody knows then what is on disk. The batches that are dropped by it have their answers before
+/// ([`Done`]), and those who wait for them are woken here.
+struct Alarm<'a>(&'a Shared);
+
+impl Alarm<'_> {
+    fn off(self, count: usize) -> usize {
+        std::mem::forget(self);
+        count
+    }
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.0.poison(PANICKED.to_owned());
+        self.0.landing.bells.ring(Rung::MAX);
     }
 }
 

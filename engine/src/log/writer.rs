@@ -113,6 +113,12 @@ pub(crate) struct Written {
 }
 
 impl Job {
+    /// It is not queued: whoever brought it learns that at once, and nobody is called.
+    pub(crate) fn turned_away(self, error: LogError) -> LogError {
+        self.done.withdraw();
+        error
+    }
+
     /// Whether it has a commit group of its own: what purge asks for is checked against the index as it is.
     pub(crate) fn is_alone(&self) -> bool {
         !matches!(self.work, Work::Batch(_))

@@ -14,7 +14,7 @@ use super::super::error::{LogError, Result};
 use super::super::file::{FileTable, LogFile, temporary_number};
 use super::super::format::{FileHeader, Identity, Place};
 use super::super::index::Index;
-use super::super::spare::parse_spare_name;
+use super::super::spare::{is_unfinished, parse_spare_name};
 use super::super::{LogOptions, RecoveryReport};
 use super::Recovered;
 
@@ -52,8 +52,9 @@ pub(super) fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) ->
     Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
 }
 
-/// Whether a name shows that there was a log: a spare, or a file after the first that was being prepared. Both come only once the
-/// first file is durable. (The first one being prepared is what a crash leaves of a log that was never there.)
+/// Whether a name shows that there was a log: a spare, also one that was being made, or a file after the first that was being prepared. All
+/// of them come only once the first file is durable. (The first one being prepared is what a crash leaves of a log that was never there.)
 fn remains(name: &str) -> bool {
-    parse_spare_name(name).is_some() || temporary_number(name).is_some_and(|seq| seq > FIRST)
+    let is_spare = parse_spare_name(name).is_some() || is_unfinished(name);
+    is_spare || temporary_number(name).is_some_and(|seq| seq > FIRST)
 }

@@ -1,8 +1,8 @@
 //! Runs as bytes: each says only what the run before it does not.
 //!
 //! A byte of flags, then the step to its block's offset, in one to four bytes, then what the flags announce: its size class, the
-//! indexes left out before it, its entries less one, its place in the block, the step to its file. So an entry in a block of its
-//! own, in the file of the one before, takes three to six bytes, and 14 at most. Pure; never on disk.
+//! indexes left out before it, its entries less one where the run before it has others, its place in the block, the step to its file. So an entry
+//! in a block of its own, in the file of the one before, takes three to six bytes, and 15 at most. Pure; never on disk.
 
 use super::super::format::{Cursor, UNIT, put_varint};
 use super::Span;
@@ -16,8 +16,10 @@ pub(super) struct Before {
     /// Its block's offset, in units of 8 bytes.
     unit: u32,
     class: u8,
-    /// How many runs there are up to and with it.
-    pub(super) runs: u16,
+    /// How many runs there are up to and with it: no more than a chunk takes.
+    pub(super) runs: u8,
+    /// Its entries less one.
+    others: u16,
 }
 
 /// Offsets reach up to this, in units of 8 bytes: with their sign, steps between them fit into four bytes.
@@ -44,12 +46,14 @@ impl Before {
     pub(super) fn put(&mut self, span: &Span, out: &mut Vec<u8>) {
         let unit = (span.offset / UNIT) as u32;
         let class = size_class(span.bytes);
+        // No run has more than 4096 entries.
+        let others = (span.count - 1) as u16;
         let step = zigzag(i64::from(unit) - i64::from(self.unit)) as u32;
         let bytes = (32 - step.leading_zeros()).div_ceil(8).max(1) as u8;
         let when = |differs: bool, flag: u8| if differs { flag } else { 0 };
         let flags = when(class != self.class, CLASS)
             | when(span.first != self.end, GAP)
-            | when(span.count != 1, COUNT)
+            | when(others != self.others, COUNT)
             | when(span.ordinal != 0, ORDINAL)
             | when(span.file != self.file, FILE);
         let [a, b, c, d] = step.to_le_bytes();
@@ -61,7 +65,7 @@ impl Before {
             put_varint(out, span.first - self.end);
         }
         if flags & COUNT != 0 {
-            put_varint(out, u64::from(span.count - 1));
+            put_varint(out, u64::from(others));
         }
         if flags & ORDINAL != 0 {
             put_varint(out, u64::from(span.ordinal));
@@ -69,7 +73,7 @@ impl Before {
         if flags & FILE != 0 {
             put_varint(out, zigzag(span.file as i64 - self.file as i64));
         }
-        *self = Before { end: span.end(), file: span.file, unit, class, runs: self.runs + 1 };
+        *self = Before { end: span.end(), file: span.file, unit, class, runs: self.runs + 1, others };
     }
 }
 
@@ -85,15 +89,15 @@ impl<'a> Unpack<'a> {
         Unpack { bytes, before: Before::first(first) }
     }
 
-    /// Reads what the flags announce: the gap before the run, its count and its ordinal. Its file is known afterwards.
-    fn differences(&mut self, flags: u8) -> Option<(u64, u32, u32)> {
+    /// Reads what the flags announce: the gap before the run and its ordinal. Its count and its file are known afterwards.
+    fn differences(&mut self, flags: u8) -> Option<(u64, u32)> {
         let mut cursor = Cursor(self.bytes);
-        let (mut gap, mut count, mut ordinal) = (0, 1, 0);
+        let (mut gap, mut ordinal) = (0, 0);
         if flags & GAP != 0 {
             gap = cursor.varint().ok()?;
         }
         if flags & COUNT != 0 {
-            count += cursor.varint().ok()? as u32;
+            self.before.others = cursor.varint().ok()? as u16;
         }
         if flags & ORDINAL != 0 {
             ordinal = cursor.varint().ok()? as u32;
@@ -102,7 +106,7 @@ impl<'a> Unpack<'a> {
             self.before.file = self.before.file.wrapping_add_signed(unzigzag(cursor.varint().ok()?));
         }
         self.bytes = cursor.0;
-        Some((gap, count, ordinal))
+        Some((gap, ordinal))
     }
 }
 
@@ -126,11 +130,11 @@ impl Iterator for Unpack<'_> {
         }
         self.bytes = rest;
         self.before.unit = self.before.unit.wrapping_add_signed(unzigzag(u64::from(step)) as i32);
-        let (gap, count, ordinal) = match flags & DIFFERENCES {
-            0 => (0, 1, 0),
+        let (gap, ordinal) = match flags & DIFFERENCES {
+            0 => (0, 0),
             _ => self.differences(*flags)?,
         };
-        let first = self.before.end + gap;
+        let (first, count) = (self.before.end + gap, u32::from(self.before.others) + 1);
         self.before.end = first + u64::from(count);
         self.before.runs += 1;
         Some(Span {
@@ -209,7 +213,7 @@ mod tests {
                 let had = bytes.len();
                 before.put(&span, &mut bytes);
                 if gap == 0 && span.count == 1 {
-                    prop_assert!(bytes.len() - had <= 14, "an entry never takes more");
+                    prop_assert!(bytes.len() - had <= 15, "an entry never takes more");
                 }
                 put.push(span);
             }
