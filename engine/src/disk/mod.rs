@@ -12,6 +12,8 @@ use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 pub use real::RealDisk;
 pub use sim::{Left, Lie, Operation, SimDisk};
 
@@ -114,6 +116,11 @@ pub trait DiskFile: Send + Sync + 'static {
 /// Whether a call failed because there is no space left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Whether a call failed because this process, or the machine, has no more of what it takes to make it: that says nothing of the disk.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 /// The name of a directory in the making that will be named `name`.
