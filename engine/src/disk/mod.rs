@@ -72,7 +72,8 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Says that `len` bytes at `offset` will be read soon, so that the disk can begin. Advisory, and never waits.
     fn will_read(&self, _offset: u64, _len: u64) {}
     /// Says that what memory holds of `len` bytes at `offset` need not be kept, so that they are read from the disk the next time. Advisory: what
-    /// was not written out yet is kept, and so is anything where the system does not listen.
+    /// was not written out yet is kept, and so is anything where the system does not listen. Systems keep pages in pieces of up to megabytes and
+    /// forget these whole or not at all, so that little of a file may be kept where all of it is forgotten.
     fn forget(&self, _offset: u64, _len: u64) {}
     /// Writes all of `data` at `offset`, extending the file as needed.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;

@@ -280,10 +280,10 @@ impl DiskFile for RealFile {
     fn forget(&self, offset: u64, len: u64) {
         // The kernel lets go of whole pages only, and takes no length for all there is.
         let from = offset - offset % PAGE;
-        let to = offset.saturating_add(len).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+        let to = offset.saturating_add(len).checked_next_multiple_of(PAGE).filter(|to| i64::try_from(*to).is_ok());
         if len > 0 {
             // Without the advice it is read from memory where that has it.
-            let _ = rustix::fs::fadvise(&self.0, from, NonZeroU64::new(to - from), Advice::DontNeed);
+            let _ = rustix::fs::fadvise(&self.0, from, to.and_then(|to| NonZeroU64::new(to - from)), Advice::DontNeed);
         }
     }
 

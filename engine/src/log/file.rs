@@ -204,14 +204,12 @@ impl LogFile {
         Block::decode(&space[..total], self.place, offset).map_err(|damage| damage.at(&self.name, offset))
     }
 
-    /// Reads the block at `offset` into `space`, and no more than it; verifies and expands it. Returns its bytes. `ahead` is called before
-    /// each part of it is read, with where that ends.
-    pub(crate) fn verify_block(&self, offset: u64, space: &mut Vec<u8>, mut ahead: impl FnMut(u64)) -> Result<u64> {
+    /// Reads the block at `offset` into `space`, and no more than it; verifies and expands it. Returns its bytes.
+    pub(crate) fn verify_block(&self, offset: u64, space: &mut Vec<u8>) -> Result<u64> {
         let damage = |damage: Damage| damage.at(&self.name, offset);
         let room = self.len().saturating_sub(offset);
         let mut head = [0; BLOCK_HEADER];
         let start = offset + BLOCK_HEADER as u64;
-        ahead(start);
         self.read(&mut head, offset)?;
         let header = BlockHeader::decode(&head).map_err(damage)?;
         let total = BLOCK_HEADER as u64 + u64::from(header.stored);
@@ -221,7 +219,6 @@ impl LogFile {
         space.clear();
         space.extend_from_slice(&head);
         space.resize(total as usize, 0);
-        ahead(offset + total);
         self.read(&mut space[BLOCK_HEADER..], start)?;
         Block::decode(space, self.place, offset).map_err(damage)?;
         Ok(total)

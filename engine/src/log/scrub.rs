@@ -9,8 +9,9 @@
 //!
 //! # What is read
 //!
-//! The disk. The log's cache is neither asked nor filled, and the system is told to forget its pages of a sealed file before they are read: they
-//! are there since they were written, and say nothing of the disk. They are clean, so nothing is lost by it but a reader's time. Those of the
+//! The disk. The log's cache is neither asked nor filled, and the system is told to forget its pages of a sealed file before it is begun: they
+//! are there since they were written, and say nothing of the disk. They are clean, so nothing is lost by it but a reader's time; and what a reader
+//! brings back comes from the disk. Those of the
 //! active file are left alone: some of them are not written out, and the file will be sealed.
 //!
 //! # Memory
@@ -47,8 +48,6 @@ pub struct ScrubReport {
 const PLACES: usize = 16 << 10;
 /// No more runs of a group are looked up at once: whoever appends to the group waits.
 const RUNS: usize = 1024;
-/// So much is forgotten at once. What the system reads ahead beyond is read twice.
-const AHEAD: u64 = 1 << 20;
 
 /// A block, by file and offset.
 type BlockPlace = (u64, u64);
@@ -60,20 +59,13 @@ pub(crate) struct Round {
     /// Sealed files that are left, the next one last, and the newest of them all.
     files: Vec<u64>,
     newest: u64,
-    /// The one whose blocks are being read.
-    current: Option<Current>,
+    /// The number of the one whose blocks are being read.
+    current: Option<u64>,
     /// Blocks to be read, and the place before which all are looked up.
     places: BTreeSet<BlockPlace>,
     looked_up: BlockPlace,
     /// Memory to read blocks into.
     space: Vec<u8>,
-}
-
-/// A sealed file under way.
-struct Current {
-    seq: u64,
-    /// Its pages before this are forgotten.
-    forgotten: u64,
 }
 
 /// The file that was active when the round began, up to what was in the index and durable then.
@@ -137,7 +129,7 @@ impl Shared {
     /// Reads header and seal of a sealed file; `false` where there is none any more.
     fn scrub_file(&self, seq: u64, report: &mut ScrubReport) -> bool {
         let Some(file) = self.files.get(seq) else { return false };
-        file.file.forget(0, AHEAD);
+        file.file.forget(0, u64::MAX);
         let loaded = self.reload(&file, report);
         let found = loaded.as_ref().map_or(file.as_ref(), |(found, _)| found);
         match read_seal(found) {
@@ -151,12 +143,10 @@ impl Shared {
     }
 
     /// Reads a block of a sealed file.
-    fn scrub_block(&self, current: &mut Current, offset: u64, space: &mut Vec<u8>, report: &mut ScrubReport) {
-        let seq = current.seq;
+    fn scrub_block(&self, seq: u64, offset: u64, space: &mut Vec<u8>, report: &mut ScrubReport) {
         // Purge may have given it up.
         let Some(file) = self.files.get(seq) else { return };
-        let read = file.verify_block(offset, space, |end| current.forget(&file, offset, end));
-        let error = match read {
+        let error = match file.verify_block(offset, space) {
             Ok(bytes) => {
                 report.bytes += bytes;
                 return;
@@ -216,13 +206,13 @@ impl Round {
     fn step(&mut self, shared: &Shared, most: u64, report: &mut ScrubReport) -> bool {
         if let Some(mut tail) = self.tail.take() {
             self.tail = tail.read(shared, most, report).then_some(tail);
-        } else if let Some(mut current) = self.current.take() {
-            if let Some(offset) = self.next_block(shared, current.seq) {
-                shared.scrub_block(&mut current, offset, &mut self.space, report);
-                self.current = Some(current);
+        } else if let Some(seq) = self.current {
+            match self.next_block(shared, seq) {
+                Some(offset) => shared.scrub_block(seq, offset, &mut self.space, report),
+                None => self.current = None,
             }
         } else if let Some(seq) = self.files.pop() {
-            self.current = shared.scrub_file(seq, report).then_some(Current { seq, forgotten: AHEAD });
+            self.current = shared.scrub_file(seq, report).then_some(seq);
         } else {
             return false;
         }
@@ -244,26 +234,11 @@ impl Round {
     }
 }
 
-impl Current {
-    /// Sees to it that what is read from `offset` to `end` is read from the disk. Blocks are read in their order, so nothing is forgotten twice.
-    fn forget(&mut self, file: &LogFile, offset: u64, end: u64) {
-        if end > self.forgotten {
-            let from = self.forgotten.max(offset);
-            let len = (end - from).max(AHEAD);
-            file.file.forget(from, len);
-            self.forgotten = from + len;
-        }
-    }
-}
-
 /// Reads footer and index of a sealed file; returns their bytes.
 fn read_seal(file: &LogFile) -> Result<u64> {
-    file.file.forget(file.len().saturating_sub(FOOTER as u64), FOOTER as u64);
     let footer = file.seal()?;
-    let index = u64::from(footer.index_stored);
-    file.file.forget(footer.index_offset, index);
     file.sound_index(&footer)?;
-    Ok(FOOTER as u64 + index)
+    Ok(FOOTER as u64 + u64::from(footer.index_stored))
 }
 
 impl Tail {
