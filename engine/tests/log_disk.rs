@@ -38,6 +38,10 @@ fn conforms(disk: &dyn Disk) {
     file.reserve(2).unwrap();
     assert_eq!(read(file.as_ref()), b"\0\0\0h\0\0");
     file.sync().unwrap();
+    for (offset, len) in [(0, 0), (1, 2), (0, u64::MAX), (u64::MAX, 1)] {
+        file.forget(offset, len);
+        assert_eq!(read(file.as_ref()), b"\0\0\0h\0\0", "what is forgotten is read from the disk");
+    }
     disk.create("b").unwrap().write_at(b"b", 0).unwrap();
     assert_eq!(disk.list().unwrap(), ["a", "b"]);
     disk.rename("a", "b").unwrap();

@@ -225,7 +225,9 @@ fn damage_in_one_file_does_not_keep_the_others() {
         flip(&driver.disk, "0000000000000002.log", content.len() - 5);
     };
     let failing: Harm = |driver, _| driver.disk.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
-    for (harm, groups) in [(block, vec![GroupId(50)]), (seal, vec![]), (failing, vec![])] {
+    // Of the seal those that the next file's header names.
+    let changed = [50, 1001, 1002].map(GroupId).to_vec();
+    for (harm, groups) in [(block, vec![GroupId(50)]), (seal, changed.clone()), (failing, changed)] {
         let mut rng = StdRng::seed_from_u64(5);
         let (mut driver, entry) = pinned(&mut rng);
         harm(&driver, &entry);

@@ -1,14 +1,21 @@
-//! Scrub: damage to what lives in sealed files is found without anybody asking for it, within a round, and told once.
+//! Scrub: damage to what a read or a restart needs is found without anybody asking for it, within a round, and told once.
 
 #![expect(clippy::unwrap_used, reason = "a test says what must hold")]
 
 #[path = "log_model/mod.rs"]
 mod log_model;
 
-use engine::disk::Operation;
-use engine::log::{Budget, Durability, GroupId, LogOptions, ScrubReport};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::disk::{Disk, Left, Operation};
+use engine::log::tools::Finding;
+use engine::log::{Budget, Durability, GroupId, LogEngine, LogOptions, LogWriter, RecoveryMode, ScrubReport};
 use log_model::cases::entry;
-use log_model::{Change, Driver, file, flip, small_options};
+use log_model::{Change, Driver, Wear, WornDisk, file, flip, small_options};
+use parking_lot::Mutex;
+use prometheus::Registry;
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, compress_from: usize::MAX, spare_files: 0, ..small_options() }
@@ -21,20 +28,24 @@ fn append(driver: &mut Driver, group: u64, first: u64, len: usize) {
 }
 
 /// Groups 1 to 3 with entries of 3000 bytes each, in several files.
-fn log() -> Driver {
-    let mut driver = Driver::new(options());
+fn log_with(options: LogOptions) -> Driver {
+    let mut driver = Driver::new(options);
     for index in 1..=30 {
         (1..=3).for_each(|group| append(&mut driver, group, index, 3000));
     }
     driver
 }
 
+fn log() -> Driver {
+    log_with(options())
+}
+
 /// A whole round, in steps of `most` bytes.
-fn round(driver: &Driver, most: u64) -> (usize, ScrubReport) {
+fn round_of(engine: &LogEngine, most: u64) -> (usize, ScrubReport) {
     let mut sum = ScrubReport::default();
     for step in 1..10_000 {
-        let report = driver.engine.scrub(most);
-        assert!(report.done || report.bytes >= most && report.bytes < most + 70_000, "{report:?}");
+        let report = engine.scrub(most);
+        assert!(report.done || report.bytes >= most && report.bytes < most + 9000, "{report:?}");
         sum.bytes += report.bytes;
         sum.damage.extend(report.damage);
         if report.done {
@@ -44,30 +55,68 @@ fn round(driver: &Driver, most: u64) -> (usize, ScrubReport) {
     panic!("no end");
 }
 
-/// Flips a bit in the middle of an entry.
-fn damage(driver: &Driver, seq: u64, group: u64, index: u64) {
-    let content = driver.disk.content(&file(seq)).unwrap();
+fn round(driver: &Driver, most: u64) -> (usize, ScrubReport) {
+    round_of(&driver.engine, most)
+}
+
+/// Where an entry of 3000 bytes stands.
+fn place(driver: &Driver, group: u64, index: u64) -> (u64, usize) {
     let sought = entry(group, index, 3000);
-    flip(&driver.disk, &file(seq), content.windows(sought.len()).position(|bytes| bytes == sought).unwrap() + 1500);
+    let stands = |seq: u64| {
+        let content = driver.disk.content(&file(seq))?;
+        Some((seq, content.windows(sought.len()).position(|bytes| bytes == sought)?))
+    };
+    (1..20).find_map(stands).unwrap()
+}
+
+/// Flips a bit in the middle of an entry.
+fn damage(driver: &Driver, group: u64, index: u64) -> u64 {
+    let (seq, at) = place(driver, group, index);
+    flip(&driver.disk, &file(seq), at + 1500);
+    seq
+}
+
+/// The log on a disk that wears, with pages in memory as they were written. The last file is the active one.
+struct Worn {
+    engine: LogEngine,
+    _writer: LogWriter,
+    wear: Arc<Mutex<Wear>>,
+    files: Vec<String>,
+}
+
+fn worn(driver: &Driver) -> Worn {
+    let copy = driver.disk.fork();
+    let (disk, wear) = WornDisk::new(copy.session());
+    let files = disk.list().unwrap();
+    let (engine, writer, _) = LogEngine::open_driven(disk, driver.options.clone()).unwrap();
+    wear.lock().begin();
+    Worn { engine, _writer: writer, wear, files }
+}
+
+fn names(damage: &[Finding]) -> Vec<&str> {
+    damage.iter().map(|found| found.file.as_str()).collect()
 }
 
 #[test]
 fn a_sound_log_is_gone_through_in_steps_and_nothing_is_found() {
     let driver = log();
     let (steps, sum) = round(&driver, 10_000);
-    let sealed = driver.engine.stats().disk_bytes / 3;
-    assert!(steps > 10 && sum.bytes > sealed && sum.damage.is_empty(), "{steps} {sum:?}");
-    let (again, same) = round(&driver, u64::MAX);
+    let all = driver.engine.stats().disk_bytes;
+    assert!(
+        steps > 10 && sum.bytes > all / 10 * 9 && sum.bytes < all && sum.damage.is_empty(),
+        "{steps} {all} {sum:?}"
+    );
+    let (again, same) = round(&driver, u64::MAX - 9000);
     assert_eq!((again, same.bytes), (1, sum.bytes), "the next round begins anew");
 }
 
 #[test]
 fn damage_to_what_lives_is_told_once_with_its_group() {
     let driver = log();
-    damage(&driver, 2, 2, 10);
+    let seq = damage(&driver, 2, 10);
     let (_, sum) = round(&driver, 5000);
     let [found] = sum.damage.as_slice() else { panic!("{sum:?}") };
-    assert_eq!((found.file.as_str(), found.groups.as_slice()), (file(2).as_str(), &[GroupId(2)][..]), "{found}");
+    assert_eq!((found.file.as_str(), found.groups.as_slice()), (file(seq).as_str(), &[GroupId(2)][..]), "{found}");
     assert!(round(&driver, 5000).1.damage.is_empty(), "told already");
 }
 
@@ -75,35 +124,257 @@ fn damage_to_what_lives_is_told_once_with_its_group() {
 #[test]
 fn damage_to_what_is_dead_is_nobodys_concern_and_that_to_an_index_is() {
     let mut driver = log();
-    damage(&driver, 2, 2, 10);
+    assert_eq!(damage(&driver, 2, 10), 2);
     driver.submit(vec![Change::Compact { group: 2, first_kept: 20 }], Durability::Synced);
+    driver.turn();
+    assert!(round(&driver, 5000).1.damage.is_empty());
+    // Also where it died after it was looked up.
+    assert!(!driver.engine.scrub(60_000).done);
+    assert_eq!(damage(&driver, 3, 20), 4);
+    driver.submit(vec![Change::Compact { group: 3, first_kept: 25 }], Durability::Synced);
     driver.turn();
     assert!(round(&driver, 5000).1.damage.is_empty());
     let end = driver.disk.content(&file(1)).unwrap().len();
     flip(&driver.disk, &file(1), end - 20);
     let (_, sum) = round(&driver, 5000);
-    assert!(matches!(sum.damage.as_slice(), [found] if found.file == file(1)), "{sum:?}");
+    let [found] = sum.damage.as_slice() else { panic!("{sum:?}") };
+    assert_eq!((found.file.as_str(), found.groups.len()), (file(1).as_str(), 3), "as the next file says: {found}");
 }
 
-/// Files come and go under a round, and calls of the disk fail: it comes to its end.
+/// Pages are in memory since they were written, and sound: what the disk holds of a sealed file is what counts.
+#[test]
+fn what_is_read_of_sealed_files_comes_from_the_disk() {
+    let driver = log();
+    let sound = worn(&driver);
+    assert_eq!(round_of(&sound.engine, 5000).1.damage, []);
+    let active = sound.files.last().unwrap();
+    let wear = sound.wear.lock();
+    let (stale, left): (Vec<_>, Vec<_>) = wear.stale.iter().partition(|(name, ..)| name != active);
+    assert!(stale.is_empty(), "read from memory: {stale:?}");
+    assert!(left.len() > 5, "the active file is left in memory");
+
+    let worn = worn(&driver);
+    let (seq, at) = place(&driver, 2, 10);
+    let len = |seq| driver.disk.content(&file(seq)).unwrap().len() as u64;
+    let places = [(1, 30), (seq, at as u64 + 1500), (3, len(3) - 20), (4, len(4) - 64 - 100)];
+    worn.wear.lock().rot = places.map(|(seq, at)| (file(seq), at)).to_vec();
+    let (_, sum) = round_of(&worn.engine, 5000);
+    assert_eq!(names(&sum.damage), places.map(|(seq, _)| file(seq)), "header, block, footer and index: {sum:?}");
+}
+
+/// Also what is read long after it was begun.
+#[test]
+fn a_long_file_is_read_from_the_disk_to_its_end() {
+    let mut driver = Driver::new(LogOptions { file_bytes: 3 << 20, ..options() });
+    (1..=70).for_each(|index| append(&mut driver, 1, index, 60_000));
+    let worn = worn(&driver);
+    let (mut sum, mut steps) = (ScrubReport::default(), 0);
+    while !sum.done {
+        let report = worn.engine.scrub(256 << 10);
+        sum.bytes += report.bytes;
+        sum.damage.extend(report.damage);
+        (sum.done, steps) = (report.done, steps + 1);
+        assert!(steps < 100, "no end");
+    }
+    assert!(steps > 10 && sum.bytes > 70 * 60_000 && sum.damage.is_empty(), "{sum:?}");
+    let wear = worn.wear.lock();
+    let stale: Vec<_> = wear.stale.iter().filter(|(name, ..)| *name == file(1)).collect();
+    assert!(worn.files.len() == 2 && stale.is_empty(), "{stale:?}");
+}
+
+/// Small entries of many groups share blocks: each block is read once, and counts for what it has.
+#[test]
+fn a_block_that_groups_share_is_read_once() {
+    let mut driver = Driver::new(LogOptions { block_bytes: 8 << 10, ..options() });
+    for index in 1..=120 {
+        let append = |group| Change::Append { group, first: index, entries: vec![entry(group, index, 150)] };
+        driver.submit((1..=10).map(append).collect(), Durability::Synced);
+        driver.turn();
+    }
+    let worn = worn(&driver);
+    let (_, sum) = round_of(&worn.engine, 20_000);
+    let all = worn.engine.stats().disk_bytes;
+    assert!(sum.damage.is_empty() && sum.bytes > all / 10 * 8 && sum.bytes < all, "{all} {sum:?}");
+    // Headers are read by pages, a footer once more for the length of its index.
+    let read: u64 = worn.wear.lock().read.values().sum();
+    assert!(read.abs_diff(sum.bytes) < 1000, "{read} {sum:?}");
+}
+
+/// They take space all the same.
+#[test]
+fn entries_without_content_do_not_make_a_step_unbounded() {
+    let mut driver = Driver::new(options());
+    for index in 1..=1500 {
+        append(&mut driver, 1, index, 0);
+    }
+    let (steps, sum) = round(&driver, 2000);
+    assert!(steps > 25 && sum.bytes > 1500 * 17 && sum.damage.is_empty(), "{steps} {sum:?}");
+}
+
+/// What a restart looks at first.
+#[test]
+fn a_damaged_header_and_a_missing_name_are_found() {
+    let driver = log();
+    flip(&driver.disk, &file(2), 20);
+    driver.disk.remove(&file(3)).unwrap();
+    driver.disk.rename(&file(5), "elsewhere").unwrap();
+    let content = driver.disk.content(&file(1)).unwrap();
+    driver.disk.set_content(&file(5), content);
+    let (_, sum) = round(&driver, 5000);
+    assert_eq!(names(&sum.damage), [file(5), file(2), file(3)], "the active one first: {sum:?}");
+    let says = |at: usize, what: &str| sum.damage[at].what.contains(what);
+    assert!(says(0, "it is file 1") && says(1, "checksum") && says(2, "missing"), "{sum:?}");
+    assert!(sum.damage.iter().all(|found| found.offset == 0 && !found.groups.is_empty()), "{sum:?}");
+    assert!(round(&driver, 5000).1.damage.is_empty(), "told already");
+}
+
+/// A file that purge has given up is missed by nobody, also where the disk says that it could not be removed.
+#[test]
+fn a_file_that_purge_gave_up_is_not_missed() {
+    let mut driver = log();
+    (1..=3).for_each(|group| driver.submit(vec![Change::Compact { group, first_kept: 12 }], Durability::Synced));
+    driver.turn();
+    driver.engine.purge(Budget::default()).unwrap();
+    driver.turn();
+    driver.disk.fail_nth_leaving(Operation::Remove, 1, ErrorKind::Other, Left::All);
+    driver.engine.purge(Budget::default()).unwrap_err();
+    assert!(driver.disk.content(&file(1)).is_none());
+    assert_eq!(round(&driver, 5000).1.damage, []);
+    assert!(driver.engine.purge(Budget::default()).unwrap().freed > 0);
+    assert_eq!(round(&driver, 5000).1.damage, []);
+}
+
+/// A restart reads every commit group of it.
+#[test]
+fn damage_to_the_active_file_is_found_as_far_as_it_is_synced() {
+    let mut driver = Driver::new(options());
+    (1..=5).for_each(|index| append(&mut driver, 1, index, 3000));
+    let entries = vec![entry(2, 1, 3000)];
+    driver.submit(vec![Change::Append { group: 2, first: 1, entries }], Durability::Buffered);
+    driver.turn();
+    damage(&driver, 2, 1);
+    assert_eq!(round(&driver, 5000).1.damage, [], "it is being written");
+    append(&mut driver, 1, 6, 3000);
+    let (_, sum) = round(&driver, 5000);
+    let [found] = sum.damage.as_slice() else { panic!("{sum:?}") };
+    assert_eq!(found.groups, [GroupId(2)], "{found}");
+    // The header of the group with entry 4: nothing can be read behind it.
+    let (_, at) = place(&driver, 1, 4);
+    let head = at - 16 - 2 - 64;
+    flip(&driver.disk, &file(1), head + 8);
+    let (_, sum) = round(&driver, 5000);
+    let [found] = sum.damage.as_slice() else { panic!("{sum:?}") };
+    assert_eq!((found.offset, found.groups.as_slice()), (head as u64, &[GroupId(1), GroupId(2)][..]), "{found}");
+}
+
+/// The disk does not give two parts of a file: that is two places.
+#[test]
+fn each_bad_sector_is_told_with_its_place_and_groups() {
+    let driver = log();
+    let worn = worn(&driver);
+    let bad = [(1, 3), (2, 3)].map(|(group, index)| (group, place(&driver, group, index)));
+    assert_eq!((bad[0].1.0, bad[1].1.0), (1, 1));
+    worn.wear.lock().bad = bad.map(|(_, (seq, at))| (file(seq), at as u64 + 100)).to_vec();
+    let (_, sum) = round_of(&worn.engine, 5000);
+    let told: Vec<_> = sum.damage.iter().map(|found| (found.offset, found.groups.clone())).collect();
+    assert_eq!(told, bad.map(|(group, (_, at))| (at as u64 - 18, vec![GroupId(group)])), "{sum:?}");
+    assert!(sum.damage.iter().all(|found| found.what.contains("bad sector")), "{sum:?}");
+    assert_eq!(round_of(&worn.engine, 5000).1.damage, [], "told already");
+}
+
+/// A process that has too many files open (EMFILE) learns nothing of its disk; one whose disk refuses (EIO) does.
+#[test]
+fn a_process_without_file_handles_is_no_damage() {
+    let driver = log();
+    for (number, damaged) in [(24, 0), (5, 5)] {
+        let worn = worn(&driver);
+        worn.wear.lock().refuses = Some(number);
+        let (_, sum) = round_of(&worn.engine, 5000);
+        assert_eq!((worn.files.len(), sum.damage.len()), (5, damaged), "{sum:?}");
+        assert!(sum.damage.iter().all(|found| !found.groups.is_empty()), "{sum:?}");
+    }
+}
+
+/// Whoever comes first tells.
+#[test]
+fn a_place_that_scrub_and_purge_meet_counts_once() {
+    for scrub_first in [true, false] {
+        let registry = Registry::new();
+        let mut driver = log_with(LogOptions { registry: Some(registry.clone()), ..options() });
+        (1..=3).for_each(|group| driver.submit(vec![Change::Compact { group, first_kept: 12 }], Durability::Synced));
+        append(&mut driver, 4, 1, 3000);
+        let end = driver.disk.content(&file(2)).unwrap().len();
+        flip(&driver.disk, &file(2), end - 64 - 100);
+        let mut told = if scrub_first { round(&driver, 5000).1.damage } else { Vec::new() };
+        for _ in 0..20 {
+            told.extend(driver.engine.purge(Budget::default()).unwrap().damage);
+            driver.turn();
+        }
+        told.extend(round(&driver, 5000).1.damage);
+        assert_eq!(names(&told), [file(2)], "scrub first: {scrub_first}, {told:?}");
+        let families = registry.gather();
+        let damage = families.iter().find(|family| family.name() == "cortado_log_damage_total").unwrap();
+        assert_eq!(damage.get_metric()[0].get_counter().get_value(), 1.0, "scrub first: {scrub_first}");
+    }
+}
+
+/// It is damaged, says so when it is opened, and is not written any more: there is nothing to look for.
+#[test]
+fn a_salvaged_log_is_left_alone() {
+    let driver = log();
+    let end = driver.disk.content(&file(2)).unwrap().len();
+    flip(&driver.disk, &file(2), end - 20);
+    driver.disk.remove(&file(3)).unwrap();
+    let options = LogOptions { recovery: RecoveryMode::Salvage, registry: None, ..driver.options.clone() };
+    let (engine, _writer, report) = LogEngine::open_driven(driver.disk.fork().session(), options).unwrap();
+    assert!(!report.losses.is_empty());
+    assert_eq!(engine.scrub(1 << 20), ScrubReport { done: true, ..ScrubReport::default() });
+}
+
+/// Files come and go under a round, are used again, and calls of the disk fail: it comes to its end, and what fails is all that it tells.
 #[test]
 fn a_round_ends_whatever_becomes_of_the_log_meanwhile() {
-    let mut driver = log();
+    let mut driver = log_with(LogOptions { spare_files: 2, ..options() });
     let mut next = 31;
-    let mut rounds = 0;
+    let (mut rounds, mut failures) = (0, 0);
+    let mut damage = Vec::new();
     for step in 0..400 {
         if step % 10 == 0 {
-            driver.disk.fail_nth(Operation::Read, 3, std::io::ErrorKind::Other);
+            driver.disk.fail_nth(Operation::Read, 3, ErrorKind::Other);
+            failures += 1;
         }
-        rounds += u32::from(driver.engine.scrub(4000).done);
+        let report = driver.engine.scrub(4000);
+        rounds += u32::from(report.done);
+        damage.extend(report.damage);
         append(&mut driver, 1 + next % 3, next / 3 + 20, 1000);
         if step % 20 == 0 {
             driver.submit(vec![Change::Compact { group: 1 + step / 20 % 3, first_kept: next / 3 }], Durability::Synced);
         }
         // A read of purge may be the one that fails.
-        let _ = driver.engine.purge(Budget::default());
+        damage.extend(driver.engine.purge(Budget::default()).unwrap().damage);
         driver.turn();
         next += 3;
     }
     assert!(rounds > 3, "{rounds}");
+    assert!(damage.len() <= failures, "{damage:?}");
+    let unplanned: Vec<_> = damage.iter().filter(|found| !found.what.contains("planned failure")).collect();
+    assert!(unplanned.is_empty(), "{unplanned:?}");
+    assert!(driver.disk.list().unwrap().iter().any(|name| name.ends_with(".spare")));
+    assert_eq!(round(&driver, 5000).1.damage, []);
+}
+
+/// Two commit groups under way, which no restart would have to read yet.
+#[test]
+fn what_is_in_flight_is_left_for_the_next_round() {
+    let mut driver = Driver::new(options());
+    append(&mut driver, 1, 1, 3000);
+    let (_, before) = round(&driver, 5000);
+    let mut batch = engine::log::LogBatch::new();
+    batch.append(GroupId(1), 2, vec![Bytes::from(vec![7; 3000])]);
+    let ticket = driver.engine.submit(batch, Durability::Synced).unwrap();
+    driver.writer.begin(1);
+    assert_eq!(round(&driver, 5000).1, before);
+    driver.writer.turn();
+    ticket.wait().unwrap();
+    assert!(round(&driver, 5000).1.bytes > before.bytes + 3000);
 }

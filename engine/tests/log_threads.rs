@@ -1,4 +1,4 @@
-//! The log on a real disk with its own thread: many writers, readers and purge at once.
+//! The log on a real disk with its own threads: many writers, readers, purge and scrub at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -48,6 +48,19 @@ fn read_along(engine: &LogEngine, group: GroupId, stop: &AtomicBool) -> u64 {
     found
 }
 
+/// Round after round while files are sealed, given up and used again: nothing is damaged. Returns how many rounds.
+fn scrub_along(engine: &LogEngine, stop: &AtomicBool) -> u32 {
+    let mut rounds = 0;
+    loop {
+        let report = engine.scrub(32 << 10);
+        assert_eq!(report.damage, []);
+        rounds += u32::from(report.done);
+        if report.done && stop.load(Ordering::Acquire) {
+            return rounds;
+        }
+    }
+}
+
 #[test]
 fn writers_readers_and_purge_run_together() {
     const GROUPS: u64 = 4;
@@ -61,6 +74,10 @@ fn writers_readers_and_purge_run_together() {
             std::thread::spawn(move || read_along(&engine, GroupId(group), &stop))
         })
         .collect();
+    let scrub = {
+        let (engine, stop) = (engine.clone(), stop.clone());
+        std::thread::spawn(move || scrub_along(&engine, &stop))
+    };
     let writers: Vec<_> = (0..GROUPS)
         .map(|group| {
             let engine = engine.clone();
@@ -85,6 +102,7 @@ fn writers_readers_and_purge_run_together() {
         .collect();
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     stop.store(true, Ordering::Release);
+    assert!(scrub.join().unwrap() > 0);
     let found: u64 = readers.into_iter().map(|reader| reader.join().unwrap()).sum();
     assert!(found > 0);
     let bounds: Vec<_> = engine.groups().into_iter().map(|group| engine.bounds(group)).collect();

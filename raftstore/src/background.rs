@@ -46,8 +46,8 @@ pub(crate) enum JobDone {
     Purged(PurgeStep),
     /// What a step of purge handed to the log is written, or is not and never will be.
     PurgeLanded,
-    /// Of `Scrub`.
-    Scrubbed,
+    /// Of `Scrub`: how many bytes were read.
+    Scrubbed { bytes: u64 },
 }
 
 /// The background worker; `turn` is one job.
@@ -87,8 +87,9 @@ impl<S: Store> Background<S> {
             Job::Checkpoint { regions, flush } => self.checkpoint(&regions, flush),
             Job::Purge { laggards } => self.purge(laggards),
             Job::Scrub { bytes } => {
-                self.damaged(&self.log.scrub(bytes).damage);
-                self.done(JobDone::Scrubbed);
+                let report = self.log.scrub(bytes);
+                self.damaged(&report.damage);
+                self.done(JobDone::Scrubbed { bytes: report.bytes });
             }
             Job::Sweep { keep, applied } => {
                 if let Err(error) = self.sweep(&keep, &applied) {

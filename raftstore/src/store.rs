@@ -296,7 +296,7 @@ impl StoreLoop {
                 self.log_space.purged(step);
                 self.purge_on();
             }
-            JobDone::Scrubbed => self.scrub_pace.done(),
+            JobDone::Scrubbed { bytes } => self.scrub_pace.done(bytes),
             JobDone::PurgeLanded => {
                 self.log_space.landed();
                 self.purge_on();

@@ -12,6 +12,8 @@ use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 pub use real::RealDisk;
 pub use sim::{Left, Lie, Operation, SimDisk};
 
@@ -72,6 +74,10 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Says that what was written at `offset`, `len` bytes of it, will be synced some time later, so that the disk can begin. Advisory:
     /// nothing is durable by it, and errors are left for the sync to tell.
     fn will_sync(&self, _offset: u64, _len: u64) {}
+    /// Says that what memory holds of `len` bytes at `offset` need not be kept, so that they are read from the disk the next time. Advisory: what
+    /// was not written out yet is kept, and so is anything where the system does not listen. Systems keep pages in pieces of up to megabytes and
+    /// forget these whole or not at all, so that little of a file may be kept where all of it is forgotten.
+    fn forget(&self, _offset: u64, _len: u64) {}
     /// Writes all of `data` at `offset`, extending the file as needed.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
     /// Writes all of `parts`, one after another, at `offset`, as one write where the system knows such. May change the slices.
@@ -114,6 +120,11 @@ pub trait DiskFile: Send + Sync + 'static {
 /// Whether a call failed because there is no space left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Whether a call failed because this process, or the machine, has no more of what it takes to make it: that says nothing of the disk.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 /// The name of a directory in the making that will be named `name`.

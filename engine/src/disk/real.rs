@@ -38,6 +38,9 @@ struct RealFile(File);
 /// The kernel takes no more pieces in one call.
 const PIECES_MOST: usize = 1024;
 
+/// No page of a kernel that this runs on is smaller; of larger ones some are kept that could have been let go of.
+const PAGE: u64 = 4096;
+
 /// A directory in the making. It has a lock file as any directory has, and takes it along when it gets its name.
 struct RealCopy {
     source: PathBuf,
@@ -287,6 +290,16 @@ impl DiskFile for RealFile {
 
     fn will_sync(&self, offset: u64, len: u64) {
         write_back(&self.0, offset, len);
+    }
+
+    fn forget(&self, offset: u64, len: u64) {
+        // The kernel lets go of whole pages only, and takes no length for all there is.
+        let from = offset - offset % PAGE;
+        let to = offset.saturating_add(len).checked_next_multiple_of(PAGE).filter(|to| i64::try_from(*to).is_ok());
+        if len > 0 {
+            // Without the advice it is read from memory where that has it.
+            let _ = rustix::fs::fadvise(&self.0, from, to.and_then(|to| NonZeroU64::new(to - from)), Advice::DontNeed);
+        }
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {

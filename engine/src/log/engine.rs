@@ -198,8 +198,8 @@ impl LogEngine {
         }
     }
 
-    /// Verifies about `most` bytes of what lives in sealed files, from where the last call ended. What it finds is what a read or a restart
-    /// would meet. Reads the disk on the caller's thread; nobody waits for it. To be called now and then, from one thread.
+    /// Reads and verifies about `most` bytes of what a read or a restart would need, from where the last call ended. Reads the disk on the
+    /// caller's thread; nobody waits for it. To be called now and then, from one thread. A log that was salvaged, or is poisoned, is left alone.
     pub fn scrub(&self, most: u64) -> ScrubReport {
         self.shared().scrub(most)
     }
@@ -284,6 +284,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
         purging: AtomicBool::new(false),
         victims: Mutex::default(),
         scrub: Mutex::default(),
+        told: Mutex::default(),
         settled: Mutex::default(),
         compressors: Mutex::default(),
         reserve: Mutex::default(),

@@ -206,6 +206,26 @@ impl LogFile {
         Block::decode(&space[..total], self.place, offset).map_err(|damage| damage.at(&self.name, offset))
     }
 
+    /// Reads the block at `offset` into `space`, and no more than it; verifies and expands it. Returns its bytes.
+    pub(crate) fn verify_block(&self, offset: u64, space: &mut Vec<u8>) -> Result<u64> {
+        let damage = |damage: Damage| damage.at(&self.name, offset);
+        let room = self.len().saturating_sub(offset);
+        let mut head = [0; BLOCK_HEADER];
+        let start = offset + BLOCK_HEADER as u64;
+        self.read(&mut head, offset)?;
+        let header = BlockHeader::decode(&head).map_err(damage)?;
+        let total = BLOCK_HEADER as u64 + u64::from(header.stored);
+        if total > room {
+            return Err(damage(Damage("block is cut off")));
+        }
+        space.clear();
+        space.extend_from_slice(&head);
+        space.resize(total as usize, 0);
+        self.read(&mut space[BLOCK_HEADER..], start)?;
+        Block::decode(space, self.place, offset).map_err(damage)?;
+        Ok(total)
+    }
+
     /// Reads where the file is known to have bytes: an early end is damage.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.file.read_at(buf, offset).map_err(|error| match error.kind() {
@@ -236,11 +256,21 @@ impl LogFile {
         Ok((checksum == footer.index_checksum).then_some(stored))
     }
 
+    /// The footer of a file that must be sealed.
+    pub(crate) fn seal(&self) -> Result<Footer> {
+        let unsealed = || Damage("file has no seal, though a later one is in use").at(&self.name, self.len());
+        self.footer()?.ok_or_else(unsealed)
+    }
+
+    /// The stored index of a sealed file, which must pass its checksum.
+    pub(crate) fn sound_index(&self, footer: &Footer) -> Result<Vec<u8>> {
+        let damage = || Damage("index fails its checksum").at(&self.name, footer.index_offset);
+        self.stored_index(footer)?.ok_or_else(damage)
+    }
+
     /// The seal and the index of a sealed file.
     pub(crate) fn sealed(&self) -> Result<(Footer, FileEffects)> {
-        let Some(footer) = self.footer()? else {
-            return Err(Damage("file has no seal, though a later one is in use").at(&self.name, self.len()));
-        };
+        let footer = self.seal()?;
         let raw = self.raw_index(&footer)?;
         let decoded = FileEffects::decode(&raw, self.place.seq);
         Ok((footer, decoded.map_err(|damage| damage.at(&self.name, footer.index_offset))?))
@@ -249,7 +279,7 @@ impl LogFile {
     /// The index of a sealed file, verified and expanded.
     pub(crate) fn raw_index(&self, footer: &Footer) -> Result<Vec<u8>> {
         let damage = |damage: Damage| damage.at(&self.name, footer.index_offset);
-        let stored = self.stored_index(footer)?.ok_or(Damage("index fails its checksum")).map_err(damage)?;
+        let stored = self.sound_index(footer)?;
         match footer.codec {
             // Not copied: it may be long.
             Codec::Raw if stored.len() == footer.index_raw as usize => Ok(stored),
@@ -392,6 +422,11 @@ impl FileTable {
     /// Takes a file out.
     pub(crate) fn remove(&self, seq: u64) -> Option<Arc<LogFile>> {
         self.0.write().remove(&seq)
+    }
+
+    /// Whether `file` is still the one of its number.
+    pub(crate) fn has(&self, file: &Arc<LogFile>) -> bool {
+        self.get(file.place.seq).is_some_and(|known| Arc::ptr_eq(&known, file))
     }
 
     /// Number and length of each file, oldest first.

@@ -82,6 +82,18 @@ impl Index {
         groups
     }
 
+    /// The groups of which an entry, a key or the floor is recorded in `file`, sorted. Looks at everything: for errors.
+    pub(crate) fn groups_in(&self, file: u64) -> Vec<GroupId> {
+        let mut groups = self.groups();
+        let stands_there = |group: &Group| {
+            group.floor > 0 && group.floor_file == file
+                || group.keys.iter().any(|kv| kv.file == file)
+                || group.runs.iter().any(|span| span.file == file)
+        };
+        groups.retain(|id| self.with(*id, stands_there).unwrap_or(false));
+        groups
+    }
+
     /// How much of `file` is referred to.
     pub(crate) fn usage(&self, file: u64) -> Usage {
         self.usage.lock().get(&file).copied().unwrap_or_default()

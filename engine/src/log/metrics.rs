@@ -111,7 +111,6 @@ impl LogMetrics {
     /// A step of purge is done, which has looked for groups that stand in the way, or not.
     pub(crate) fn purged(&self, report: &PurgeReport, looked: bool) {
         self.freed_bytes.inc_by(report.freed);
-        self.damage.inc_by(report.damage.len() as u64);
         if looked {
             self.lagging_groups.set(whole(report.lagging.len() as u64));
             self.pinned_bytes.set(whole(report.lagging.iter().map(|lag| lag.pinned_bytes).sum()));

@@ -22,8 +22,8 @@
 //!
 //! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`, `dense.rs`), and is
 //! believed by that at open; only the newest file is scanned (`scan.rs`, `recovery/`). Purge writes the live rest of mostly dead
-//! files again and drops them (`purge/`); their space is used again (`spare.rs`). What lives in sealed files is read for damage now
-//! and then (`scrub.rs`). A checkpoint is a second log that shares the
+//! files again and drops them (`purge/`); their space is used again (`spare.rs`). All that a read or a
+//! restart needs is read for damage now and then (`scrub.rs`, `told.rs`). A checkpoint is a second log that shares the
 //! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes. Of a damaged log `salvage/` opens what can be read, and
 //! `tools/` check, show, count and repair a log that nobody has open.
 //!
@@ -83,6 +83,7 @@ mod stretch;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod told;
 pub mod tools;
 mod touched;
 mod validate;

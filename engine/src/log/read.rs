@@ -28,8 +28,9 @@ use super::metrics::LogMetrics;
 use super::purge::Victims;
 use super::runs::Span;
 use super::salvage::Doubts;
-use super::scrub::Scrub;
+use super::scrub::Round;
 use super::spare::Reserve;
+use super::told::Told;
 use super::writer::Work;
 use super::{GroupId, LogOptions};
 
@@ -62,8 +63,10 @@ pub(crate) struct Shared {
     pub(crate) purging: AtomicBool,
     /// The file that purge writes again, and those that it cannot.
     pub(crate) victims: Mutex<Victims>,
-    /// How far the round of scrub is.
-    pub(crate) scrub: Mutex<Scrub>,
+    /// The round of scrub that is under way.
+    pub(crate) scrub: Mutex<Option<Round>>,
+    /// What is damaged and was told.
+    pub(crate) told: Mutex<Told>,
     /// Files of which nothing is needed any more, also not what they undo of older ones.
     pub(crate) settled: Mutex<BTreeSet<u64>>,
     /// Those of callers that compress, when not in use.
@@ -284,7 +287,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn read_block(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Block>> {
+    fn read_block(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Block>> {
         let Some(file) = self.files.get(span.file) else { return Ok(None) };
         let damaged = |error: LogError| error.concerning(|| self.index.groups_at(span.file, span.offset));
         file.read_block(span.offset, span.bytes, waits).map(Some).map_err(damaged)

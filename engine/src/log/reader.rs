@@ -22,6 +22,8 @@ pub(crate) struct GroupReader<'a> {
     pub(crate) file: &'a LogFile,
     /// The length of the file.
     pub(crate) len: u64,
+    /// How much is read at once, where no more is asked for.
+    chunk: u64,
     start: u64,
     bytes: Vec<u8>,
     /// Bytes read from the file so far.
@@ -71,7 +73,16 @@ impl<'a> GroupReader<'a> {
     /// Reads `file` as long as it is now.
     pub(crate) fn new(file: &'a LogFile) -> GroupReader<'a> {
         let len = file.len();
-        GroupReader { file, len, start: 0, bytes: Vec::new(), bytes_read: 0, tolerant: false, failed: None }
+        GroupReader {
+            file,
+            len,
+            chunk: CHUNK,
+            start: 0,
+            bytes: Vec::new(),
+            bytes_read: 0,
+            tolerant: false,
+            failed: None,
+        }
     }
 
     /// The same, with zeros in place of what the disk does not give: no checksum fits them.
@@ -79,12 +90,17 @@ impl<'a> GroupReader<'a> {
         GroupReader { tolerant: true, ..GroupReader::new(file) }
     }
 
+    /// The same, that reads what is asked for and nothing around it.
+    pub(crate) fn exact(file: &'a LogFile) -> GroupReader<'a> {
+        GroupReader { chunk: 0, ..GroupReader::new(file) }
+    }
+
     /// `count` bytes at `offset`; `None` past the end of the file.
     pub(crate) fn get(&mut self, offset: u64, count: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(count).filter(|end| *end <= self.len) else { return Ok(None) };
         let have = self.start + self.bytes.len() as u64;
         if offset < self.start || end > have {
-            let upto = (offset + CHUNK).max(end).min(self.len);
+            let upto = (offset + self.chunk).max(end).min(self.len);
             self.bytes.clear();
             self.bytes.resize((upto - offset) as usize, 0);
             self.start = offset;

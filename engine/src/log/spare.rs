@@ -110,18 +110,25 @@ impl Shared {
 
     /// Gives up files that are recorded as dropped; returns their bytes.
     pub(crate) fn release(&self) -> Result<u64> {
-        let released = std::mem::take(&mut *self.released.lock());
         let mut freed = 0;
-        for (at, seq) in released.iter().enumerate() {
-            let Some(file) = self.files.remove(*seq) else { continue };
-            let len = file.len();
-            if let Err((file, error)) = self.give_up(file) {
-                // Nothing is lost: it is tried again, and recovery gives it up too.
-                self.files.insert(file);
-                self.released.lock().extend_from_slice(&released[at..]);
-                return Err(error.into());
+        loop {
+            // It counts as released until it is given up: whoever misses its name meanwhile (scrub) is to know why.
+            let next = self.released.lock().first().copied();
+            let Some(seq) = next else { break };
+            if let Some(file) = self.files.remove(seq) {
+                let len = file.len();
+                if let Err((file, error)) = self.give_up(file) {
+                    // Nothing is lost: it is tried again, and recovery gives it up too. Another call may have counted it as done meanwhile.
+                    let mut released = self.released.lock();
+                    if !released.contains(&seq) {
+                        released.push(seq);
+                    }
+                    self.files.insert(file);
+                    return Err(error.into());
+                }
+                freed += len;
             }
-            freed += len;
+            self.released.lock().retain(|released| *released != seq);
         }
         if freed > 0 {
             let mut reserve = self.reserve.lock();

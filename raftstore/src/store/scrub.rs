@@ -2,6 +2,8 @@
 //!
 //! Pure: it is told the time, and says how much is due.
 
+use std::time::Duration;
+
 use crate::time::MonoTime;
 
 /// No less is begun: each time costs a look at the index.
@@ -12,8 +14,9 @@ const MOST: u64 = 4 << 20;
 /// See the module documentation.
 #[derive(Debug, Default)]
 pub(super) struct ScrubPace {
-    busy: bool,
-    /// When the last part was begun; the first one counts from the first question.
+    /// The part that is being read: its pace, and how many bytes were asked for.
+    busy: Option<(u64, u64)>,
+    /// When the last part was begun, and later by what it took beyond what was due; the first one counts from the first question.
     since: Option<MonoTime>,
 }
 
@@ -23,24 +26,24 @@ impl ScrubPace {
         let since = *self.since.get_or_insert(now);
         let millis = u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX);
         let due = per_second.saturating_mul(millis) / 1000;
-        (!self.busy && per_second > 0 && due >= LEAST.min(per_second)).then_some(due.min(MOST))
+        (self.busy.is_none() && per_second > 0 && due >= LEAST.min(per_second)).then_some(due.min(MOST))
     }
 
-    /// A part is being read since `now`.
-    pub(super) fn begin(&mut self, now: MonoTime) {
-        (self.busy, self.since) = (true, Some(now));
+    /// A part of `bytes` is being read since `now`.
+    pub(super) fn begin(&mut self, now: MonoTime, per_second: u64, bytes: u64) {
+        (self.busy, self.since) = (Some((per_second, bytes)), Some(now));
     }
 
-    /// It is read.
-    pub(super) fn done(&mut self) {
-        self.busy = false;
+    /// It is read, and had so many bytes: a block or a commit group is read as a whole.
+    pub(super) fn done(&mut self, bytes: u64) {
+        let Some((per_second, asked)) = self.busy.take() else { return };
+        let millis = bytes.saturating_sub(asked).saturating_mul(1000) / per_second.max(1);
+        self.since = self.since.map(|since| since.plus(Duration::from_millis(millis)));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -51,11 +54,25 @@ mod tests {
         assert_eq!(pace.due(at(0), 1 << 20), None);
         assert_eq!(pace.due(at(100), 1 << 20), None, "too little");
         assert_eq!(pace.due(at(500), 1 << 20), Some(512 << 10));
-        pace.begin(at(500));
+        pace.begin(at(500), 1 << 20, 512 << 10);
         assert_eq!(pace.due(at(5000), 1 << 20), None, "under way");
-        pace.done();
+        pace.done(512 << 10);
         assert_eq!(pace.due(at(60_000), 1 << 20), Some(MOST), "what was missed is not made up for");
         assert_eq!(pace.due(at(60_000), 0), None, "none at all");
         assert_eq!(pace.due(at(60_000), 1000), Some(59_500), "a slow pace has small parts");
+    }
+
+    #[test]
+    fn what_a_part_took_beyond_what_was_due_is_waited_for() {
+        let at = |millis| MonoTime::default().plus(Duration::from_millis(millis));
+        let mut pace = ScrubPace::default();
+        assert_eq!(pace.due(at(0), 1000), None);
+        pace.begin(at(1000), 1000, 1000);
+        pace.done(64_000);
+        assert_eq!(pace.due(at(64_900), 1000), None);
+        assert_eq!(pace.due(at(65_000), 1000), Some(1000));
+        pace.begin(at(65_000), 1000, 1000);
+        pace.done(10);
+        assert_eq!(pace.due(at(66_000), 1000), Some(1000), "what was left out is not made up for");
     }
 }

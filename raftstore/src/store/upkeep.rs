@@ -63,10 +63,11 @@ impl StoreLoop {
 
     /// Reads on in the log for damage, where some of it is due.
     pub(super) fn scrub(&mut self, now: MonoTime) {
-        if let Some(bytes) = self.scrub_pace.due(now, self.parts.config.log_scrub_bytes)
+        let per_second = self.parts.config.log_scrub_bytes;
+        if let Some(bytes) = self.scrub_pace.due(now, per_second)
             && self.queue_job(Job::Scrub { bytes })
         {
-            self.scrub_pace.begin(now);
+            self.scrub_pace.begin(now, per_second, bytes);
         }
     }
 

@@ -14,8 +14,18 @@ const QUIET: &[u8] = b"quiet";
 /// Region 2 has written a few log files and then nothing more, and store 3 has not heard of the end of it. It keeps far less than the tail that
 /// each region may keep.
 fn pinned() -> Cluster {
-    let config =
-        StoreConfig { log_gc_ticks: 2, log_tail_entries: 100, flush_log_bytes: 1 << 30, ..StoreConfig::default() };
+    pinned_and_scrubbed(StoreConfig::default().log_scrub_bytes)
+}
+
+/// The same, with so many bytes of each log read for damage each second.
+fn pinned_and_scrubbed(log_scrub_bytes: u64) -> Cluster {
+    let config = StoreConfig {
+        log_gc_ticks: 2,
+        log_tail_entries: 100,
+        flush_log_bytes: 1 << 30,
+        log_scrub_bytes,
+        ..StoreConfig::default()
+    };
     let log = LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, purge_threshold: 2 << 20, ..LogOptions::default() };
     let mut cluster = Cluster::with_log(3, config, log);
     cluster.lead(1, 1);
@@ -24,13 +34,14 @@ fn pinned() -> Cluster {
         if number == 30 {
             cluster.isolated.insert(3);
         }
-        // Nothing that compresses.
-        let value: Vec<u8> = (0..4096u64)
-            .map(|at| ((at * at + u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8)
-            .collect();
-        cluster.write(2, QUIET, &value);
+        cluster.write(2, QUIET, &quiet(number));
     }
     cluster
+}
+
+/// The value that is written then. Nothing that compresses.
+fn quiet(number: u8) -> Vec<u8> {
+    (0..4096u64).map(|at| ((at * at + u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
 }
 
 fn oldest_file(cluster: &Cluster, store: u64) -> bool {
@@ -88,16 +99,44 @@ fn a_store_whose_log_is_damaged_stops_serving_when_purge_finds_out() {
     cluster.write(1, KEY, b"goes on");
 }
 
-/// The same where nobody reads or purges what is damaged: scrub comes by.
+/// The same where nobody reads or purges what is damaged, a seal or a block: scrub comes by. Without it nothing does.
 #[test]
 fn a_store_whose_log_is_damaged_stops_serving_when_scrub_finds_out() {
-    let mut cluster = pinned();
     let poisoned = |cluster: &Cluster, id: u64| cluster.nodes[&id].core.as_ref().unwrap().poisoned();
-    damage_sealed_files(&cluster, 1);
-    cluster.run_until("scrub finds the damage", |cluster| poisoned(cluster, 1).is_some());
-    let why = poisoned(&cluster, 1).unwrap();
-    assert!(why.starts_with("log: 0000") && why.contains("no seal"), "{why}");
-    assert_eq!((poisoned(&cluster, 2), poisoned(&cluster, 3)), (None, None));
+    for (harm, what) in
+        [(damage_sealed_files as fn(&Cluster, u64), "no seal"), (damage_a_block, "block fails its checksum")]
+    {
+        for pace in [0, StoreConfig::default().log_scrub_bytes] {
+            let mut cluster = pinned_and_scrubbed(pace);
+            // So that no follower has to be sent what is damaged.
+            cluster.isolated.clear();
+            cluster.wait_stored(QUIET, &quiet(39));
+            harm(&cluster, 1);
+            if pace == 0 {
+                cluster.run_for(Duration::from_secs(20));
+                assert_eq!((poisoned(&cluster, 1), cluster.leader(1)), (None, 1), "{what}");
+                continue;
+            }
+            cluster.run_until("scrub finds the damage", |cluster| poisoned(cluster, 1).is_some());
+            let why = poisoned(&cluster, 1).unwrap();
+            assert!(why.starts_with("log: 0000") && why.contains(what), "{why}");
+            assert_eq!((poisoned(&cluster, 2), poisoned(&cluster, 3)), (None, None));
+            for region in [1, 2] {
+                assert_ne!(cluster.leader(region), 1);
+            }
+            cluster.write(1, KEY, b"goes on");
+            cluster.write(2, QUIET, b"goes on");
+        }
+    }
+}
+
+/// A bit in the middle of an entry is another.
+fn damage_a_block(cluster: &Cluster, store: u64) {
+    let disk = &cluster.nodes[&store].disk;
+    let (name, sought) = ("0000000000000001.log", quiet(5));
+    let content = disk.content(name).unwrap();
+    let at = content.windows(sought.len()).position(|bytes| bytes == sought).unwrap() + 2000;
+    disk.open(name).unwrap().write_at(&[content[at] ^ 4], at as u64).unwrap();
 }
 
 /// The last bytes of each file that has a later one are others.

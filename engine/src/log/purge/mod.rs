@@ -70,7 +70,7 @@ pub struct PurgeReport {
     /// where the budget does not ask for them.
     pub lagging: Vec<Lagging>,
     /// What could not be read of a file that was to be written again. Such a file stays and is not tried again until the log is opened anew, so
-    /// each is reported once. It is what a read of the same bytes would meet, and no better news.
+    /// each is reported once, and not here where scrub has told of the same place. It is what a read of the same bytes would meet, and no better news.
     pub damage: Vec<Finding>,
 }
 

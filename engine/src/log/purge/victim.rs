@@ -1,6 +1,6 @@
 //! The file that is written again: which one it is, and how far that has got.
 //!
-//! A file is given up where its index or a live block of it cannot be read: it is told, once, and another one is tried. What lives in it stays
+//! A file is given up where its index or a live block of it cannot be read: that is told, unless scrub has told it, and another one is tried. What lives in it stays
 //! where it is, and it goes like any other when nothing in it lives any more and no older one is left.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,6 @@ use bytes::Bytes;
 
 use super::super::GroupId;
 use super::super::error::{LogError, Result};
-use super::super::format::file_name;
 use super::super::group::Group;
 use super::super::read::{Shared, entries_of};
 use super::super::runs::Span;
@@ -56,10 +55,9 @@ impl Victims {
     }
 
     /// Nothing more is tried with this file.
-    fn give_up(&mut self, file: u64, error: &LogError, damage: &mut Vec<Finding>) {
+    fn give_up(&mut self, file: u64) {
         self.unreadable.insert(file);
         self.current = None;
-        damage.push(Finding::of(error, &file_name(file)));
     }
 }
 
@@ -82,7 +80,11 @@ impl Shared {
                     victims.current = (!rewrite.is_last()).then_some(victim);
                     return Some(rewrite);
                 }
-                Err(error) => victims.give_up(victim.file, &error, damage),
+                Err((offset, error)) => {
+                    victims.give_up(victim.file);
+                    let concerned = || self.index.groups_at(victim.file, offset);
+                    self.tell(victim.file, offset, &error, concerned, damage);
+                }
             }
         }
     }
@@ -107,7 +109,8 @@ impl Shared {
             let effects = match file.sealed() {
                 Ok((_, effects)) => effects,
                 Err(error) => {
-                    victims.give_up(seq, &error, damage);
+                    victims.give_up(seq);
+                    self.tell(seq, file.len(), &error, || self.concerned_by(seq), damage);
                     continue;
                 }
             };
@@ -122,8 +125,8 @@ impl Shared {
         None
     }
 
-    /// Collects the next of what is to be written again of the victim, until it has `most` bytes.
-    fn look(&self, victim: &mut Victim, most: usize) -> Result<Rewrite> {
+    /// Collects the next of what is to be written again of the victim, until it has `most` bytes. An error comes with the offset of the block.
+    fn look(&self, victim: &mut Victim, most: usize) -> std::result::Result<Rewrite, (u64, LogError)> {
         let file = victim.file;
         let mut rewrite = Rewrite { file, ..Rewrite::default() };
         while let Some(id) = victim.groups.last().copied() {
@@ -136,8 +139,9 @@ impl Shared {
                 if rewrite.bytes >= most {
                     return Ok(rewrite);
                 }
-                let Some(block) = self.block_in_passing(span, || {})? else { continue };
-                let entries = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()?;
+                let at = |error| (span.offset, error);
+                let Some(block) = self.block_in_passing(span, || {}).map_err(at)? else { continue };
+                let entries = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>().map_err(at)?;
                 rewrite.bytes += entries.iter().map(|entry| entry.len() + 8).sum::<usize>();
                 rewrite.entries.push((id, span.first, entries));
             }

@@ -56,7 +56,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
 }
 
 /// The groups that a file changes, as the file after it says.
-fn changed_in(disk: &dyn Disk, seq: u64) -> Option<Vec<GroupId>> {
+pub(super) fn changed_in(disk: &dyn Disk, seq: u64) -> Option<Vec<GroupId>> {
     let (_, after) = LogFile::load(disk, seq.checked_add(1)?, None).ok()?;
     after.changed.filter(|_| after.prev_seq == seq)
 }

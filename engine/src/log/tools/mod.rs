@@ -70,21 +70,33 @@ impl Finding {
         };
         Finding::new(name, offset, what, error.groups().to_vec())
     }
+
+    /// The same for an error that was met at `offset`, where it does not name a place itself.
+    pub(super) fn met(error: &LogError, file: &str, offset: u64) -> Finding {
+        let finding = Finding::of(error, file);
+        if error.file().is_some() { finding } else { Finding { offset, ..finding } }
+    }
 }
 
 /// What is wrong with the blocks of a commit group: all of them are read, verified and expanded.
 fn damaged_blocks(reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for block in &group.blocks {
-        let sound = match reader.verify_block(block)? {
-            Ok(()) => expand(reader, block)?,
-            damaged => damaged,
-        };
-        if let Err(damage) = sound {
+        if let Err(damage) = sound_block(reader, block)? {
             findings.push(Finding::new(&reader.file.name, block.offset, damage.0, group.groups_in(block)));
         }
     }
     Ok(findings)
+}
+
+/// Reads, verifies and expands a block.
+pub(super) fn sound_block(reader: &mut GroupReader<'_>, block: &BlockRef) -> Result<Verified<()>> {
+    // All of it at once, so that it is read once.
+    reader.get(block.offset, block.total())?;
+    match reader.verify_block(block)? {
+        Ok(()) => expand(reader, block),
+        damaged => Ok(damaged),
+    }
 }
 
 /// Expands a block whose checksum is right.
