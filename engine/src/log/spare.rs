@@ -108,20 +108,21 @@ impl Shared {
         Ok(None)
     }
 
-    /// Gives up files that are recorded as dropped; returns their bytes.
-    pub(crate) fn release(&self) -> Result<u64> {
+    /// Gives up files that are recorded as dropped; returns their bytes, and why the first of those is still there that the disk did not let go of. That keeps
+    /// no other, and is tried again with the next call; recovery gives it up, too.
+    pub(crate) fn release(&self) -> Result<(u64, Option<String>)> {
         let released = std::mem::take(&mut *self.released.lock());
-        let mut freed = 0;
-        for (at, seq) in released.iter().enumerate() {
-            let Some(file) = self.files.remove(*seq) else { continue };
-            let len = file.len();
-            if let Err((file, error)) = self.give_up(file) {
-                // Nothing is lost: it is tried again, and recovery gives it up too.
-                self.files.insert(file);
-                self.released.lock().extend_from_slice(&released[at..]);
-                return Err(error.into());
+        let (mut freed, mut failed) = (0, None);
+        for seq in released {
+            let Some(file) = self.files.remove(seq) else { continue };
+            match self.give_up(&file) {
+                Ok(()) => freed += file.len(),
+                Err(error) => {
+                    failed.get_or_insert_with(|| format!("{}: {error}", file.name));
+                    self.files.insert(file);
+                    self.released.lock().push(seq);
+                }
             }
-            freed += len;
         }
         if freed > 0 {
             let mut reserve = self.reserve.lock();
@@ -131,27 +132,34 @@ impl Shared {
             drop(reserve);
             self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))?;
         }
-        Ok(freed)
+        Ok((freed, failed))
     }
 
     /// Keeps a file as a spare, or deletes it. A reader or a checkpoint under way may still hold it, or a checkpoint may have it
-    /// under a second name, and must not see other bytes: then it is deleted, and stays readable to them.
-    fn give_up(&self, file: Arc<LogFile>) -> std::result::Result<(), (Arc<LogFile>, io::Error)> {
+    /// under a second name, and must not see other bytes: then it is deleted, and stays readable to them. Also where the disk has no room
+    /// for another name: then the space is needed more than a spare.
+    fn give_up(&self, file: &Arc<LogFile>) -> io::Result<()> {
         let fits = (self.options.file_bytes / 2..=self.options.file_bytes * 2).contains(&file.len());
         let wanted = fits && self.spares.lock().len() < self.options.spare_files;
-        if wanted && Arc::strong_count(&file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
-            let spare = self.next_spare.fetch_add(1, Ordering::AcqRel);
-            return match rename(self.disk.as_ref(), &file.name, &spare_name(spare)) {
+        if wanted && Arc::strong_count(file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
+            // An attempt before this one may have done it, and nobody could tell: with the same name it is found there.
+            let spare = file.spare.get().copied();
+            let spare = spare.unwrap_or_else(|| self.next_spare.fetch_add(1, Ordering::AcqRel));
+            match rename(self.disk.as_ref(), &file.name, &spare_name(spare)) {
                 Ok(()) => {
                     self.spares.lock().insert(spare);
-                    Ok(())
+                    return Ok(());
                 }
-                // An attempt before this one deleted it, and was told otherwise.
-                Err(Unmade::Absent(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                Err(Unmade::Absent(error) | Unmade::Unknown(error)) => Err((file, error)),
-            };
+                Err(Unmade::Absent(error)) => tracing::debug!(file = file.name, %error, "no spare is made of it"),
+                Err(Unmade::Unknown(error)) => {
+                    file.spare.get_or_init(|| spare);
+                    return Err(error);
+                }
+            }
         }
-        self.disk.remove_if_there(&file.name).map_err(|error| (file, error))
+        // It is gone already where an attempt before this one deleted it, and was told otherwise.
+        self.disk.remove_if_there(&file.name)?;
+        file.spare.get().map_or(Ok(()), |spare| self.disk.remove_if_there(&spare_name(*spare)))
     }
 
     /// Sees to it that there is a spare, where spares are wanted, by a step of at most `most` bytes; returns how many that were. None while the disk

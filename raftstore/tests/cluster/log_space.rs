@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::disk::Disk;
+use engine::disk::{Disk, Operation};
 use engine::log::LogOptions;
 use raftstore::StoreConfig;
 
@@ -61,6 +61,57 @@ fn a_quiet_region_gives_up_the_old_files_it_pins() {
     }
     cluster.write(2, QUIET, b"again");
     cluster.wait_stored(QUIET, b"again");
+}
+
+/// The same where the load never pauses and the log is far beyond what it may take, so that one step of purge follows the other: who is in the way is
+/// looked for all the same.
+#[test]
+fn a_quiet_region_gives_up_the_old_files_it_pins_while_step_follows_step() {
+    let mut cluster = pinned();
+    for number in 0..3000u32 {
+        let value: Vec<u8> =
+            (0..4096u32).map(|at| ((at * at + number).wrapping_mul(0x9e37_79b9) >> 20) as u8).collect();
+        cluster.write(1, KEY, &value);
+        if !oldest_file(&cluster, 1) && !oldest_file(&cluster, 2) {
+            return;
+        }
+    }
+    panic!("the oldest file stays");
+}
+
+/// Others fill the disk, and there is no reserve: purge finds something to do, which is read and compressed, and cannot write it. It tries again with each tick, and
+/// not as fast as it can. When there is space again the store goes on.
+#[test]
+fn purge_does_not_spin_on_a_disk_that_stays_full() {
+    let config = StoreConfig { log_gc_ticks: 2, flush_log_bytes: 64 << 10, ..StoreConfig::default() };
+    let log = LogOptions {
+        file_bytes: 64 << 10,
+        prefill_bytes: 0,
+        purge_threshold: 128 << 10,
+        spare_files: 0,
+        ..LogOptions::default()
+    };
+    let mut cluster = Cluster::with_log(1, config, log);
+    cluster.leader(1);
+    cluster.write(2, QUIET, b"quiet");
+    let value = |number: u32| -> Vec<u8> {
+        (0..4096u32).map(|at| ((at * at + number).wrapping_mul(0x9e37_79b9) >> 20) as u8).collect()
+    };
+    (0..200).for_each(|number| cluster.write(1, KEY, &value(number)));
+    let disk = cluster.nodes[&1].disk.clone();
+    disk.set_capacity(Some(disk.used()));
+    let mut waiting = cluster.start_write(1, 1, put(KEY, &value(200)));
+    cluster.settle();
+    let before = disk.calls(Operation::Write);
+    // As many ticks as there are in a minute; each of them tries a few batches and a step of purge.
+    let ticks = Duration::from_secs(60).as_millis() / cluster.config.tick_interval.as_millis();
+    cluster.run_for(Duration::from_secs(60));
+    let calls = disk.calls(Operation::Write) - before;
+    assert!(calls > 0 && u128::from(calls) < 40 * ticks, "{calls} writes in {ticks} ticks");
+    assert_eq!(cluster.handle(1).poisoned(), None);
+    disk.set_capacity(None);
+    cluster.finish(&mut waiting).unwrap();
+    (201..220).for_each(|number| cluster.write(1, KEY, &value(number)));
 }
 
 /// Purge meets a damaged file: the store takes it as it does a read that fails, and others lead. They go on.
