@@ -551,3 +551,47 @@ fn a_full_disk_is_purged_with_the_reserve() {
     driver.crash(4).unwrap();
     driver.check_live();
 }
+
+/// Others fill the disk, and there is no reserve. For as long as that lasts nothing is written and nothing is lost, each try and each step of purge costs the disk a few
+/// calls, and nothing is poisoned; when the others leave some room, the log goes on, with the next full disk as with the first.
+#[test]
+fn a_disk_that_others_fill_is_survived_without_a_reserve() {
+    for prefill_bytes in [0, 16 << 10] {
+        let mut driver = Driver::new(LogOptions { spare_files: 0, prefill_bytes, ..options() });
+        let (mut last, mut kept) = (0, 1);
+        let mut try_append = |driver: &mut Driver| {
+            let entries = vec![vec![last as u8; 3000].into()];
+            let before = driver.history.current;
+            driver.submit(vec![Change::Append { group: 1, first: last + 1, entries }], Durability::Synced);
+            driver.turn();
+            let written = driver.history.current > before;
+            last += u64::from(written);
+            (written, last)
+        };
+        for round in 0..5 {
+            driver.disk.set_capacity(None);
+            (0..60).for_each(|_| assert!(try_append(&mut driver).0, "round {round}: there is space"));
+            let (_, last) = try_append(&mut driver);
+            driver.submit(vec![Change::Compact { group: 1, first_kept: last - 5 }], Durability::Synced);
+            driver.turn();
+            kept = kept.max(last - 5);
+            driver.disk.set_capacity(Some(driver.disk.used()));
+            while try_append(&mut driver).0 {}
+            for tried in 0..50 {
+                let before = driver.disk.changes();
+                try_append(&mut driver);
+                let report = driver.engine.purge(Budget::default()).unwrap();
+                driver.turn();
+                let changes = driver.disk.changes() - before;
+                assert!(changes <= 40, "round {round}, try {tried}: {changes} changes, {report:?}");
+            }
+            assert!(driver.engine.poisoned().is_none());
+            driver.check_live();
+            let mut other = driver.fork();
+            other.crash(round).unwrap();
+        }
+        assert_eq!(driver.engine.bounds(GroupId(1)).unwrap().first, kept);
+        driver.crash(1).unwrap();
+        driver.check_live();
+    }
+}

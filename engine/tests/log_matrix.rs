@@ -91,6 +91,13 @@ fn purges_survive_crashes_at_each_change() {
 }
 
 #[test]
+fn what_is_done_on_a_full_disk_survives_crashes_at_each_change() {
+    for name in ["purge on a full disk", "refit on a full disk", "make a reserve"] {
+        crash_everywhere(&case(name), crashes(300));
+    }
+}
+
+#[test]
 fn checkpoints_survive_crashes_at_each_change() {
     crash_everywhere(&case("checkpoint"), crashes(300));
 }

@@ -8,7 +8,7 @@
 #[path = "log_model/mod.rs"]
 mod log_model;
 
-use engine::disk::{Disk, Operation};
+use engine::disk::{Disk, Operation, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogOptions};
 use log_model::{Change, Driver, flip, small_options};
 use rand::rngs::StdRng;
@@ -430,4 +430,98 @@ fn the_file_that_brings_most_goes_first() {
     assert_eq!(first_gone([2, 2, 2]), 0);
     assert_eq!(first_gone([7, 1, 1]), 1);
     assert_eq!(first_gone([7, 7, 1]), 2);
+}
+
+/// Purges, without anything else, until there is nothing more to do; says after how many calls.
+fn purge_to_its_end(driver: &mut Driver, most: usize) -> usize {
+    for calls in 1..=most {
+        let report = driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+        driver.turn();
+        if !report.more {
+            return calls;
+        }
+    }
+    panic!("purge does not come to an end: {:?}", driver.engine.stats());
+}
+
+/// Keys and values stand in a sealed file twice, so a file full of them looks half dead by what lives in it, as would each that it is written again to. What
+/// lives takes more than the log may: there is nothing to gain, and purge sees it.
+#[test]
+fn files_full_of_live_keys_are_not_written_again_for_ever() {
+    for (len, prefill_bytes) in [(100, 0), (1000, 0), (4096, 0), (4096, 32 << 10)] {
+        let mut rng = StdRng::seed_from_u64(5);
+        let options = LogOptions { purge_threshold: 256 << 10, spare_files: 0, prefill_bytes, ..options() };
+        let mut driver = Driver::new(options);
+        let value = |rng: &mut StdRng| (0..len).map(|_| rng.random()).collect::<Vec<u8>>();
+        let put = |rng: &mut StdRng, number: u64| {
+            let key = number.to_be_bytes().to_vec();
+            Change::Put { group: number % 10, key, value: value(rng) }
+        };
+        for number in 0..800_000 / len as u64 {
+            driver.submit(vec![put(&mut rng, number)], Durability::Buffered);
+            if number % 50 == 0 {
+                driver.turn();
+            }
+        }
+        driver.turn();
+        purge_to_its_end(&mut driver, 100);
+        let before = driver.engine.stats();
+        assert!(before.disk_bytes > 800_000, "{before:?}");
+        assert_eq!(purge_to_its_end(&mut driver, 1), 1, "values of {len} bytes");
+        assert_eq!(driver.engine.stats().disk_bytes, before.disk_bytes);
+        // Most of them die: now there is something to gain.
+        for group in 1..10 {
+            does(&mut driver, vec![Change::Remove { group }]);
+        }
+        purge_to_its_end(&mut driver, 100);
+        let after = driver.engine.stats();
+        assert!(after.disk_bytes <= 384 << 10, "{after:?}");
+        driver.check_live();
+        driver.crash(1).unwrap();
+        purge_to_its_end(&mut driver, 10);
+    }
+}
+
+/// The same for many groups of which little lives in a file each: their places in the index are more than what they hold.
+#[test]
+fn files_full_of_tiny_entries_are_not_written_again_for_ever() {
+    let mut rng = StdRng::seed_from_u64(5);
+    let options = LogOptions { purge_threshold: 256 << 10, spare_files: 0, ..options() };
+    let (engine, mut writer, _) = log_model::open(&SimDisk::new(), &options).unwrap();
+    for number in 0..20_000u64 {
+        let entry: bytes::Bytes = (0..12).map(|_| rng.random::<u8>()).collect();
+        let group = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let change = Change::Append { group, first: 1, entries: vec![entry] };
+        drop(engine.submit(log_model::batch_of(&[change]), Durability::Buffered).unwrap());
+        if number % 1000 == 999 {
+            writer.turn();
+        }
+    }
+    let mut more = || {
+        let report = engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+        writer.turn();
+        report.more
+    };
+    assert!((0..200).any(|_| !more()), "purge does not come to an end: {:?}", engine.stats());
+    assert!(!more() && engine.stats().disk_bytes > 384 << 10, "{:?}", engine.stats());
+}
+
+/// What a file deletes is said again as long as an older one is there: a file of nothing else comes back as large as it was.
+#[test]
+fn files_full_of_deletions_are_not_written_again_for_ever() {
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut driver = Driver::new(LogOptions { purge_threshold: 0, spare_files: 0, ..options() });
+    // It stays.
+    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 18) }]);
+    let key = |rng: &mut StdRng| (0..500).map(|_| rng.random()).collect::<Vec<u8>>();
+    for _ in 0..400 {
+        let key = key(&mut rng);
+        driver.submit(vec![Change::Put { group: 1, key: key.clone(), value: Vec::new() }], Durability::Buffered);
+        driver.submit(vec![Change::Delete { group: 1, key }], Durability::Buffered);
+        driver.turn();
+    }
+    purge_to_its_end(&mut driver, 200);
+    assert_eq!(purge_to_its_end(&mut driver, 1), 1);
+    driver.check_live();
+    driver.crash(1).unwrap();
 }

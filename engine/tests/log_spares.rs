@@ -5,12 +5,14 @@
 #[path = "log_model/mod.rs"]
 mod log_model;
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::disk::{Disk, SimDisk};
+use engine::disk::{Disk, Left, Operation, SimDisk};
 use engine::log::{Budget, Durability, LogOptions, PurgeReport};
 use log_model::{Change, Driver, small_options};
+use parking_lot::Mutex;
 
 const FILE: u64 = 64 << 10;
 
@@ -221,7 +223,8 @@ fn a_step_tells_when_it_is_written() {
     let landed = Arc::new(AtomicUsize::new(0));
     let step = |driver: &Driver| {
         let landed = landed.clone();
-        let count = move || {
+        let count = move |written: bool| {
+            assert!(written);
             landed.fetch_add(1, Ordering::SeqCst);
         };
         driver.engine.purge_then(Budget::default(), count).unwrap()
@@ -239,4 +242,179 @@ fn a_step_tells_when_it_is_written() {
     assert_eq!(landed.load(Ordering::SeqCst), 1);
     let report = step(&driver);
     assert!(report.freed > 0 && !report.pressed, "{report:?}");
+}
+
+/// The disk stays full, and there is no reserve: the caller is told that the step came to nothing. So it is where the log's queue takes no step.
+#[test]
+fn a_step_tells_that_it_was_not_written() {
+    let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, queue_batches: 1, ..options(0) });
+    (1..=4).for_each(|index| fill(&mut driver, index));
+    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    let fates = Arc::new(Mutex::new(Vec::new()));
+    let step = |driver: &Driver| {
+        let fates = fates.clone();
+        driver.engine.purge_then(Budget::default(), move |written| fates.lock().push(written)).unwrap()
+    };
+    driver.disk.set_capacity(Some(driver.disk.used()));
+    for tried in 1..4 {
+        let report = step(&driver);
+        assert!(report.queued && report.progressed && report.more, "{report:?}");
+        driver.turn();
+        assert_eq!(*fates.lock(), vec![false; tried]);
+    }
+    driver.disk.set_capacity(None);
+    // Another batch fills the queue.
+    driver.submit(vec![append(1, 1, 10)], Durability::Buffered);
+    let report = step(&driver);
+    assert!(!report.queued && !report.progressed && report.more && report.pressed, "{report:?}");
+    driver.turn();
+    assert!(step(&driver).queued);
+    driver.turn();
+    assert_eq!(fates.lock().last(), Some(&true));
+    assert!(step(&driver).freed > 0);
+}
+
+/// Whether the log says that its steps should follow each other at once.
+fn is_pressed(driver: &mut Driver) -> bool {
+    purge(driver, 256 << 10).pressed
+}
+
+/// A log far below its threshold whose disk was full, and now has space again.
+fn was_full() -> Driver {
+    let mut driver = Driver::new(LogOptions { purge_threshold: 1 << 30, ..options(0) });
+    assert!(does(&mut driver, append(1, 1, 100)));
+    driver.disk.set_capacity(Some(driver.disk.used() + 100));
+    assert!(!does(&mut driver, append(1, 2, 1000)));
+    driver.disk.set_capacity(Some(driver.disk.used() + FILE / 2));
+    assert!(is_pressed(&mut driver), "nothing says that there is space");
+    driver
+}
+
+/// A log that writes keys only learns from them, too, that its disk has space again.
+#[test]
+fn keys_that_are_written_say_that_the_disk_has_space_again() {
+    let mut driver = was_full();
+    assert!(is_pressed(&mut driver), "half a file is not enough to begin one");
+    assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
+    assert!(!is_pressed(&mut driver));
+}
+
+/// A log that writes nothing is not pressed for ever.
+#[test]
+fn an_idle_log_notices_that_the_disk_has_space_again() {
+    let mut driver = was_full();
+    driver.disk.set_capacity(Some(driver.disk.used() + FILE));
+    is_pressed(&mut driver);
+    assert!(!is_pressed(&mut driver));
+}
+
+/// What gives space back says that the disk is full where it finds no room, but not that it has space where it fits.
+#[test]
+fn what_may_take_the_reserve_does_not_say_that_there_is_space() {
+    let mut driver = was_full();
+    assert!(does(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
+    assert!(is_pressed(&mut driver));
+    assert!(does(&mut driver, append(1, 2, 10)));
+    assert!(!is_pressed(&mut driver));
+    driver.disk.set_capacity(Some(driver.disk.used()));
+    assert!(!does(&mut driver, Change::Compact { group: 1, first_kept: 3 }));
+    assert!(is_pressed(&mut driver));
+}
+
+/// Files 1 to 4, of which the first three are recorded as dropped and not given up.
+fn dropped_files(options: LogOptions) -> Driver {
+    let mut driver = Driver::new(options);
+    (1..=4).for_each(|index| fill(&mut driver, index));
+    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    let report = purge(&mut driver, 256 << 10);
+    assert!(report.queued && report.freed == 0, "{report:?}");
+    assert_eq!(names(&driver.disk, ".log").len(), 4);
+    driver
+}
+
+/// A file that the disk does not let go of keeps no other, neither of those that go with it nor of those that die later. It goes when the disk does let go of it.
+#[test]
+fn a_file_that_cannot_be_given_up_keeps_no_other() {
+    let mut driver = dropped_files(options(0));
+    let failing = |driver: &mut Driver| {
+        driver.disk.fail_nth(Operation::Remove, 1, ErrorKind::Other);
+        let report = purge(driver, 256 << 10);
+        assert_eq!(driver.disk.failures_left(), 0);
+        let failed = report.failed.as_ref().is_some_and(|failed| failed.starts_with("0000000000000001.log: "));
+        assert!(failed && report.more, "{report:?}");
+        report
+    };
+    assert!(failing(&mut driver).freed >= 2 * 60_000);
+    for last in 5..8 {
+        assert_eq!(names(&driver.disk, ".log").len(), 2, "{:?}", names(&driver.disk, ""));
+        let report = failing(&mut driver);
+        assert!(report.freed == 0 && !report.progressed, "{report:?}");
+        fill(&mut driver, last);
+        does(&mut driver, Change::Compact { group: 9, first_kept: last });
+        assert!(failing(&mut driver).queued);
+        assert!(failing(&mut driver).freed >= 60_000);
+    }
+    let report = purge(&mut driver, 256 << 10);
+    assert!(report.freed > 0 && report.failed.is_none() && !report.more, "{report:?}");
+    assert_eq!(names(&driver.disk, ".log").len(), 1);
+    driver.check_live();
+    driver.crash(1).unwrap();
+}
+
+/// The directory has no room for the name of a spare: the file is deleted, because space is what is wanted most then.
+#[test]
+fn a_file_that_cannot_become_a_spare_is_deleted() {
+    let mut driver = dropped_files(options(3));
+    driver.disk.fail_nth(Operation::Rename, 2, ErrorKind::StorageFull);
+    let report = purge(&mut driver, 256 << 10);
+    assert_eq!((driver.disk.failures_left(), &report.failed), (0, &None));
+    assert!(report.freed >= 3 * 60_000, "{report:?}");
+    assert_eq!((names(&driver.disk, ".log").len(), names(&driver.disk, ".spare").len()), (1, 2));
+    assert_eq!(driver.engine.stats().spare_files, 2);
+    driver.crash(1).unwrap();
+}
+
+/// A file becomes a spare, and nobody can tell: the next call finds the spare, and does not leave it lying there, used by nobody.
+#[test]
+fn a_spare_of_which_nobody_could_tell_is_found() {
+    let mut driver = dropped_files(options(3));
+    driver.disk.fail_nth_leaving(Operation::Rename, 2, ErrorKind::Other, Left::All);
+    driver.disk.fail_nth(Operation::Open, 1, ErrorKind::Other);
+    let report = purge(&mut driver, 256 << 10);
+    assert!(report.failed.as_ref().is_some_and(|failed| failed.contains("unknown outcome")), "{report:?}");
+    assert_eq!((names(&driver.disk, ".spare").len(), driver.engine.stats().spare_files), (3, 2));
+    let report = purge(&mut driver, 256 << 10);
+    assert!(report.freed > 0 && report.failed.is_none(), "{report:?}");
+    assert_eq!((names(&driver.disk, ".spare").len(), driver.engine.stats().spare_files), (3, 3));
+    driver.crash(1).unwrap();
+}
+
+/// The same, and meanwhile there are spares enough: it is deleted under either name.
+#[test]
+fn a_spare_of_which_nobody_could_tell_is_deleted_where_none_is_wanted() {
+    let mut driver = dropped_files(options(2));
+    driver.disk.fail_nth_leaving(Operation::Rename, 1, ErrorKind::Other, Left::All);
+    driver.disk.fail_nth(Operation::Open, 1, ErrorKind::Other);
+    assert!(purge(&mut driver, 256 << 10).failed.is_some());
+    assert_eq!((names(&driver.disk, ".spare").len(), driver.engine.stats().spare_files), (3, 2));
+    assert!(purge(&mut driver, 256 << 10).failed.is_none());
+    assert_eq!((names(&driver.disk, ".spare").len(), driver.engine.stats().spare_files), (2, 2));
+    driver.crash(1).unwrap();
+}
+
+/// A reserve that the disk does not take does not keep purge from its next step.
+#[test]
+fn a_reserve_that_fails_does_not_stop_purge() {
+    let mut driver = Driver::new(LogOptions { purge_threshold: 0, ..options(1) });
+    assert!(does(&mut driver, append(1, 1, 500)));
+    (1..=3).for_each(|index| fill(&mut driver, index));
+    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    // A step that drops files goes before the reserve; here there is none, because the oldest one has something that lives.
+    driver.disk.fail_nth(Operation::Create, 1, ErrorKind::Other);
+    let report = purge(&mut driver, 256 << 10);
+    assert!(report.failed.as_ref().is_some_and(|failed| failed.starts_with("reserve: ")), "{report:?}");
+    assert!(report.queued && report.rewritten > 0, "{report:?}");
+    while purge(&mut driver, 256 << 10).more {}
+    assert_eq!(names(&driver.disk, ".log").len(), 1);
+    driver.crash(1).unwrap();
 }

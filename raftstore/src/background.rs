@@ -44,8 +44,10 @@ pub(crate) enum JobDone {
     Checkpoint { flushed: Vec<(RegionId, LogIndex)>, all: bool },
     /// Of `Purge`.
     Purged(PurgeStep),
-    /// What a step of purge handed to the log is written, or is not and never will be.
-    PurgeLanded,
+    /// What a step of purge handed to the log is written, or, where `written` is not set, is not and never will be.
+    PurgeLanded { written: bool },
+    /// `Purge` failed.
+    PurgeFailed,
     /// Of `Scrub`: how many bytes were read.
     Scrubbed { bytes: u64 },
 }
@@ -141,28 +143,30 @@ impl<S: Store> Background<S> {
 
     fn purge(&self, laggards: bool) {
         let (inbox, wake) = (self.inbox.clone(), self.wake.clone());
-        let landed = move || {
-            inbox.update(|c| c.jobs.push(JobDone::PurgeLanded));
+        let landed = move |written| {
+            inbox.update(|c| c.jobs.push(JobDone::PurgeLanded { written }));
             wake();
         };
         let report = match self.log.purge_then(Budget { laggards, ..Budget::default() }, landed) {
             Ok(report) => report,
             Err(error) => {
                 tracing::warn!(%error, "could not purge the log");
-                // What was known before still holds.
-                return self.done(JobDone::Purged(PurgeStep::default()));
+                return self.done(JobDone::PurgeFailed);
             }
         };
         if report.freed > 0 {
             tracing::debug!(?report, "gave up log files");
+        }
+        if let Some(failed) = &report.failed {
+            tracing::warn!(failed, "could not do all of a purge of the log");
         }
         self.damaged(&report.damage);
         // Everything before the index to compact to is in the way.
         let last =
             |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
         let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
-        let PurgeReport { queued, more, pressed, .. } = report;
-        self.done(JobDone::Purged(PurgeStep { pinning, queued, more, pressed }));
+        let PurgeReport { queued, progressed, more, pressed, .. } = report;
+        self.done(JobDone::Purged(PurgeStep { pinning, queued, progressed, more, pressed }));
     }
 
     /// What was found damaged in the log is treated as where a peer meets it: replicas that may have it intact shall lead.

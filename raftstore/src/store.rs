@@ -290,15 +290,17 @@ impl StoreLoop {
                     self.unflushed = self.unflushed.saturating_sub(before);
                 }
                 self.let_go(&flushed, now);
-                self.purge(true);
+                self.log_space.look_for_laggards();
+                self.purge();
             }
             JobDone::Purged(step) => {
                 self.log_space.purged(step);
                 self.purge_on();
             }
             JobDone::Scrubbed { bytes } => self.scrub_pace.done(bytes),
-            JobDone::PurgeLanded => {
-                self.log_space.landed();
+            JobDone::PurgeFailed => self.log_space.failed(),
+            JobDone::PurgeLanded { written } => {
+                self.log_space.landed(written);
                 self.purge_on();
             }
         }
@@ -318,8 +320,8 @@ impl StoreLoop {
         self.parts.metrics.apply_backlog.set(i64::try_from(backlog).unwrap_or(i64::MAX));
         self.parts.metrics.log_backlog.set(i64::try_from(self.log_backlog()).unwrap_or(i64::MAX));
         self.look_after_log(now);
-        if self.log_space.has_more() {
-            self.purge(false);
+        if self.log_space.is_due() {
+            self.purge();
         }
         self.scrub(now);
         self.ticks_to_checkpoint = self.ticks_to_checkpoint.saturating_sub(1);

@@ -161,12 +161,12 @@ impl LogEngine {
     /// most `budget` of it). Never waits for the writer: a file goes with a later call than the one that queued its
     /// end, so call it regularly, and soon again while the report says there is more.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
-        self.purge_then(budget, || ())
+        self.purge_then(budget, |_| ())
     }
 
-    /// The same; where the report says that a step was queued, `landed` is called once it is written, or was given up, as the callback of a
-    /// batch is. Otherwise it is dropped.
-    pub fn purge_then(&self, budget: Budget, landed: impl FnOnce() + Send + 'static) -> Result<PurgeReport> {
+    /// The same; where the report says that a step was queued, `landed` is called, as the callback of a batch is, once it is written (`true`) or
+    /// was given up (`false`: then the same step would be looked for again, and may fail again). Otherwise it is dropped.
+    pub fn purge_then(&self, budget: Budget, landed: impl FnOnce(bool) + Send + 'static) -> Result<PurgeReport> {
         let shared = self.shared();
         if let Some(error) = shared.read_only() {
             return Err(error);
@@ -178,17 +178,18 @@ impl LogEngine {
         let Some(work) = work else { return Ok(report) };
         let weak = Arc::downgrade(shared);
         let done: OnDone = Box::new(move |outcome| {
+            let written = outcome.is_ok();
             if let Some(shared) = weak.upgrade() {
-                if outcome.is_err() {
+                if !written {
                     // Later parts stand on this one.
                     shared.victims.lock().start_over();
                 }
                 shared.purging.store(false, Ordering::Release);
             }
-            landed();
+            landed(written);
         });
         match self.handle.pipeline.submit(work, Durability::Synced, done, None) {
-            Ok(()) => Ok(PurgeReport { queued: true, ..report }),
+            Ok(()) => Ok(PurgeReport { queued: true, progressed: true, ..report }),
             Err(error) => {
                 shared.purging.store(false, Ordering::Release);
                 shared.victims.lock().start_over();

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
@@ -26,6 +26,8 @@ pub(crate) struct LogFile {
     pub(crate) file: Arc<dyn DiskFile>,
     /// The length, kept here to spare a system call per read.
     len: AtomicU64,
+    /// The number of the spare that it is, perhaps, already: purge was told neither that it is nor that it is not.
+    pub(crate) spare: OnceLock<u64>,
 }
 
 /// Who takes less of a block likely shares it with others: then so much is read before its length is known.
@@ -55,7 +57,7 @@ impl LogFile {
 
     /// The file at `place` that is named `name` and has `len` bytes, whatever it holds: for who brings in what its header does not say.
     pub(crate) fn new(place: Place, name: String, file: Arc<dyn DiskFile>, len: u64) -> LogFile {
-        LogFile { place, name, file, len: AtomicU64::new(len) }
+        LogFile { place, name, file, len: AtomicU64::new(len), spare: OnceLock::new() }
     }
 
     /// Makes the file of `header` of a spare that is named `spare`: its header is durable before it has the name of a log file.
@@ -310,7 +312,7 @@ pub(crate) fn read_header(file: &dyn DiskFile, len: u64, name: &str) -> Result<F
 /// Why a file was not made.
 #[derive(Debug)]
 pub(crate) enum Unmade {
-    /// Nothing has its name: it may be tried again.
+    /// It has not got its name: it may be tried again.
     Absent(io::Error),
     /// A sync failed, or it cannot be told whether the file has its name.
     Unknown(io::Error),
@@ -329,7 +331,7 @@ fn sync_failed(error: io::Error) -> Unmade {
     Unmade::Unknown(io::Error::new(error.kind(), format!("sync: {error}")))
 }
 
-/// Renames a file to a name that nothing has. An error may come after the deed: then what is there tells.
+/// Renames a file, over what has the name, if anything. An error may come after the deed: then what is there tells.
 pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> std::result::Result<(), Unmade> {
     let Err(error) = disk.rename(from, to) else { return Ok(()) };
     let is_there = |name| match disk.open(name) {
@@ -339,7 +341,7 @@ pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> std::result::Resu
     };
     match (is_there(from), is_there(to)) {
         (Some(false), Some(true)) => Ok(()),
-        (_, Some(false)) => Err(Unmade::Absent(error)),
+        (Some(true), _) | (_, Some(false)) => Err(Unmade::Absent(error)),
         _ => Err(Unmade::Unknown(io::Error::new(error.kind(), format!("rename, with an unknown outcome: {error}")))),
     }
 }

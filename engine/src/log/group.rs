@@ -27,7 +27,9 @@ pub(crate) struct KeyValue {
 }
 
 /// What a key or a floor counts for in the bytes of its file, besides key and value.
-const RECORD_BYTES: i64 = 16;
+pub(crate) const RECORD_BYTES: u64 = 16;
+/// The same, as a change.
+const RECORD: i64 = RECORD_BYTES as i64;
 
 impl Group {
     /// First and last index.
@@ -55,9 +57,9 @@ impl Group {
             return;
         }
         if self.floor > 0 {
-            tally.add(self.floor_file, -1, -RECORD_BYTES);
+            tally.add(self.floor_file, -1, -RECORD);
         }
-        tally.add(file, 1, RECORD_BYTES);
+        tally.add(file, 1, RECORD);
         self.floor = first_kept;
         self.floor_file = file;
         self.runs.cut_below(first_kept, tally);
@@ -101,7 +103,7 @@ impl Group {
     pub(crate) fn forget(&mut self, tally: &mut Tally) {
         self.runs.cut_from(0, tally);
         if self.floor > 0 {
-            tally.add(self.floor_file, -1, -RECORD_BYTES);
+            tally.add(self.floor_file, -1, -RECORD);
         }
         for entry in self.keys.drain(..) {
             tally.add(entry.file, -1, -entry.weight());
@@ -114,7 +116,7 @@ impl Group {
     pub(crate) fn count(&self, tally: &mut Tally) {
         self.runs.iter().for_each(|span| tally.add(span.file, 1, span.bytes as i64));
         if self.floor > 0 {
-            tally.add(self.floor_file, 1, RECORD_BYTES);
+            tally.add(self.floor_file, 1, RECORD);
         }
         self.keys.iter().for_each(|entry| tally.add(entry.file, 1, entry.weight()));
     }
@@ -148,6 +150,6 @@ impl KeyValue {
 
     /// What it counts for in the bytes of its file.
     fn weight(&self) -> i64 {
-        RECORD_BYTES + self.bytes.len() as i64
+        RECORD + self.bytes.len() as i64
     }
 }

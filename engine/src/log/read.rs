@@ -55,7 +55,8 @@ pub(crate) struct Shared {
     pub(crate) synced: AtomicU64,
     /// The position up to which all is in the index.
     pub(crate) landed: AtomicU64,
-    /// Whether the last commit group with entries found no space.
+    /// Whether the disk had no room for a commit group, of whatever kind, and none was written since that may not take the reserve, nor has purge, with
+    /// nothing left to do, seen space again.
     pub(crate) full: AtomicBool,
     /// Files that are recorded as dropped and can be deleted.
     pub(crate) released: Mutex<Vec<u64>>,

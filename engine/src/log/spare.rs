@@ -108,57 +108,59 @@ impl Shared {
         Ok(None)
     }
 
-    /// Gives up files that are recorded as dropped; returns their bytes.
-    pub(crate) fn release(&self) -> Result<u64> {
-        let mut freed = 0;
-        loop {
-            // It counts as released until it is given up: whoever misses its name meanwhile (scrub) is to know why.
-            let next = self.released.lock().first().copied();
-            let Some(seq) = next else { break };
+    /// Gives up files that are recorded as dropped; returns their bytes, and why the first of those is still there that the disk did not let go of. That keeps
+    /// no other, and is tried again with the next call; recovery gives it up, too.
+    pub(crate) fn release(&self) -> Result<(u64, Option<String>)> {
+        // One caller at a time.
+        let mut reserve = self.reserve.lock();
+        // They count as released until they are given up: whoever misses a name meanwhile (scrub) is to know why.
+        let released = self.released.lock().clone();
+        let (mut freed, mut failed) = (0, None);
+        for seq in released {
             if let Some(file) = self.files.remove(seq) {
-                let len = file.len();
-                if let Err((file, error)) = self.give_up(file) {
-                    // Nothing is lost: it is tried again, and recovery gives it up too. Another call may have counted it as done meanwhile.
-                    let mut released = self.released.lock();
-                    if !released.contains(&seq) {
-                        released.push(seq);
-                    }
+                if let Err(error) = self.give_up(&file) {
+                    failed.get_or_insert_with(|| format!("{}: {error}", file.name));
                     self.files.insert(file);
-                    return Err(error.into());
+                    continue;
                 }
-                freed += len;
+                freed += file.len();
             }
             self.released.lock().retain(|released| *released != seq);
         }
         if freed > 0 {
-            let mut reserve = self.reserve.lock();
             if matches!(*reserve, Reserve::Refused) {
                 *reserve = Reserve::Absent;
             }
-            drop(reserve);
             self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))?;
         }
-        Ok(freed)
+        Ok((freed, failed))
     }
 
     /// Keeps a file as a spare, or deletes it. A reader or a checkpoint under way may still hold it, or a checkpoint may have it
-    /// under a second name, and must not see other bytes: then it is deleted, and stays readable to them.
-    fn give_up(&self, file: Arc<LogFile>) -> std::result::Result<(), (Arc<LogFile>, io::Error)> {
+    /// under a second name, and must not see other bytes: then it is deleted, and stays readable to them. Also where the disk has no room
+    /// for another name: then the space is needed more than a spare.
+    fn give_up(&self, file: &Arc<LogFile>) -> io::Result<()> {
         let fits = (self.options.file_bytes / 2..=self.options.file_bytes * 2).contains(&file.len());
         let wanted = fits && self.spares.lock().len() < self.options.spare_files;
-        if wanted && Arc::strong_count(&file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
-            let spare = self.next_spare.fetch_add(1, Ordering::AcqRel);
-            return match rename(self.disk.as_ref(), &file.name, &spare_name(spare)) {
+        if wanted && Arc::strong_count(file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
+            // An attempt before this one may have done it, and nobody could tell: with the same name it is found there.
+            let spare = file.spare.get().copied();
+            let spare = spare.unwrap_or_else(|| self.next_spare.fetch_add(1, Ordering::AcqRel));
+            match rename(self.disk.as_ref(), &file.name, &spare_name(spare)) {
                 Ok(()) => {
                     self.spares.lock().insert(spare);
-                    Ok(())
+                    return Ok(());
                 }
-                // An attempt before this one deleted it, and was told otherwise.
-                Err(Unmade::Absent(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                Err(Unmade::Absent(error) | Unmade::Unknown(error)) => Err((file, error)),
-            };
+                Err(Unmade::Absent(error)) => tracing::debug!(file = file.name, %error, "no spare is made of it"),
+                Err(Unmade::Unknown(error)) => {
+                    file.spare.get_or_init(|| spare);
+                    return Err(error);
+                }
+            }
         }
-        self.disk.remove_if_there(&file.name).map_err(|error| (file, error))
+        // It is gone already where an attempt before this one deleted it, and was told otherwise.
+        self.disk.remove_if_there(&file.name)?;
+        file.spare.get().map_or(Ok(()), |spare| self.disk.remove_if_there(&spare_name(*spare)))
     }
 
     /// Sees to it that there is a spare, where spares are wanted, by a step of at most `most` bytes; returns how many that were. None while the disk

@@ -173,7 +173,7 @@ impl Writer {
             answers.iter_mut().for_each(|answer| answer.share(error));
         }
         if let Ok(flight) = &outcome {
-            if !flight.draft.urgent && !flight.draft.blocks.is_empty() {
+            if !flight.draft.urgent && !flight.draft.items.is_empty() {
                 shared.full.store(false, Ordering::Release);
             }
             shared.written.fetch_max(flight.lsn, Ordering::AcqRel);

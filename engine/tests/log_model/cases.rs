@@ -61,6 +61,7 @@ pub fn cases() -> Vec<Case> {
     let packed = options(8);
     let paged = options(4096);
     let zeros = LogOptions { prefill_bytes: 16 << 10, ..options(512) };
+    let zeros_and_spares = |count| LogOptions { spare_files: count, ..zeros.clone() };
     let spares = |count| LogOptions { spare_files: count, ..options(512) };
     let recycling = |align| LogOptions { spare_files: 3, ..options(align) };
     vec![
@@ -84,6 +85,11 @@ pub fn cases() -> Vec<Case> {
         }),
         case("purge from the middle", &spares(1), pinned_file, PURGES, |driver| has(driver, 1) && !has(driver, 2)),
         case("purge behind batches", &spares(1), pinned_file, PURGES_BEHIND, |driver| has(driver, 1) && has(driver, 2)),
+        case("purge on a full disk", &zeros_and_spares(1), reserved_and_nearly_full, FULL_DISK, reserve_was_spent),
+        case("refit on a full disk", &zeros_and_spares(1), reserved_and_empty, FULL_DISK, reserve_was_spent),
+        case("make a reserve", &LogOptions { file_bytes: 640 << 10, ..spares(1) }, nothing, RESERVE, |driver| {
+            spare_count(driver) == 1
+        }),
         case("checkpoint", &spares(1), sealed_and_active, CHECKPOINT, |driver| {
             driver.disk.beside(COPY).is_some() && !has(driver, 1) && has(driver, 3)
         }),
@@ -157,6 +163,11 @@ fn appended(driver: &Driver) -> bool {
     driver.history.len() > 1
 }
 
+/// The log goes on in what was the first spare, and the second one was a log file.
+fn reserve_was_spent(driver: &Driver) -> bool {
+    has(driver, 2) && !has(driver, 1) && names(driver).contains(&"0000000000000002.spare".to_owned())
+}
+
 fn nothing(_: &mut Driver) {}
 
 use Durability::{Buffered, Synced};
@@ -187,6 +198,23 @@ fn purge_all(driver: &mut Driver) {
 fn sealed_and_active(driver: &mut Driver) {
     nearly_full(driver);
     does(driver, vec![append(1, 2, &[3000])], Synced);
+}
+
+/// A reserve, and a file with room for its seal and no more.
+fn reserved_and_nearly_full(driver: &mut Driver) {
+    purge_all(driver);
+    nearly_full(driver);
+    assert!(spare_count(driver) == 1 && !has(driver, 2), "{:?}", names(driver));
+}
+
+/// A reserve, and an active file that has a header and nothing else.
+fn reserved_and_empty(driver: &mut Driver) {
+    purge_all(driver);
+    nearly_full(driver);
+    driver.disk.set_capacity(Some(driver.disk.used() + 4096 + 200));
+    does(driver, vec![append(9, 2, &[30_000])], Synced);
+    driver.disk.set_capacity(None);
+    assert!(spare_count(driver) == 1 && has(driver, 2), "{:?}", names(driver));
 }
 
 /// Spares with commit groups of earlier files at all places, and a nearly full file 6.
@@ -301,6 +329,23 @@ const PURGES_BEHIND: &[fn(&mut Driver)] = &[
     purge,
     purge,
 ];
+
+/// A disk that others fill: what lets entries go, and the records of purge, are written all the same, and old files go. When there is space again, the log goes on.
+const FULL_DISK: &[fn(&mut Driver)] = &[
+    |driver| driver.disk.set_capacity(Some(driver.disk.used())),
+    |driver| does(driver, vec![append(1, 2, &[20_000])], Synced),
+    |driver| does(driver, vec![compact(9, 2), compact(1, 2)], Synced),
+    purge,
+    purge,
+    |driver| driver.disk.set_capacity(None),
+    |driver| does(driver, vec![append(2, 1, &[80]), put(2, "k", "new")], Synced),
+    purge,
+    purge,
+];
+
+/// The reserve is made in steps, with a batch in between.
+const RESERVE: &[fn(&mut Driver)] =
+    &[purge, |driver| does(driver, vec![append(1, 1, &[60]), put(1, "k", "one")], Synced), purge, purge, purge];
 
 /// A checkpoint between batches; then purge gives up the sealed file that it shares, and the log goes on in another.
 const CHECKPOINT: &[fn(&mut Driver)] = &[

@@ -2,7 +2,12 @@
 //!
 //! Purge works in steps. Each is a commit group of the log at most, and the next is begun only when that one is written: so foreground
 //! batches wait for one step at most. A step a tick is enough as long as the log is about as large as it should be; once it is pressed
-//! (half as much again, or its disk is full) the next step follows at once, because it would grow faster than it is given back.
+//! (half as much again, or its disk is full) the next step follows at once, because it would grow faster than it is given back. But not after a
+//! step that failed or came to nothing: on a disk that is full for good, with the reserve spent, the same step would read, compress and fail again
+//! as fast as it can. It is tried again with the next tick.
+//!
+//! Whether regions are in the way is looked for once after each checkpoint of the store, by whichever step comes next: under pressure there is
+//! hardly a moment without one, and that is when it matters most who is in the way.
 //!
 //! Pure: it is told what happened, and says what is to be done.
 
@@ -15,11 +20,16 @@ use crate::region::{LogIndex, RegionId};
 pub(super) struct LogSpace {
     /// The last entry of each region that is in the way.
     pinning: BTreeMap<RegionId, LogIndex>,
+    /// Whether it is to be looked for anew what is in the way, and whether the step being decided upon does.
+    laggards_due: bool,
+    looking: bool,
     /// Whether a step is being decided upon.
     busy: bool,
     /// Steps that were handed to the log, and those that it has written or given up. The word of the second may come first.
     queued: u64,
     landed: u64,
+    /// Whether the last step failed, or came to nothing.
+    stuck: bool,
     more: bool,
     pressed: bool,
 }
@@ -31,6 +41,8 @@ pub(crate) struct PurgeStep {
     pub(crate) pinning: Option<Vec<(RegionId, LogIndex)>>,
     /// Whether the log is to write something for it, and tells when it has.
     pub(crate) queued: bool,
+    /// Whether it did anything.
+    pub(crate) progressed: bool,
     /// Whether there is more to do.
     pub(crate) more: bool,
     /// Whether the log takes far more than it should.
@@ -53,15 +65,29 @@ impl LogSpace {
         !self.busy && self.landed >= self.queued
     }
 
-    /// A step is begun.
+    /// The regions have let go of what they could: it is to be looked for what is in the way still.
+    pub(super) fn look_for_laggards(&mut self) {
+        self.laggards_due = true;
+    }
+
+    /// Whether the next step is to look for what is in the way.
+    pub(super) fn wants_laggards(&self) -> bool {
+        self.laggards_due
+    }
+
+    /// A step is begun, as wanted.
     pub(super) fn begin(&mut self) {
         self.busy = true;
+        self.stuck = false;
+        self.looking = std::mem::take(&mut self.laggards_due);
     }
 
     /// A step is decided upon.
     pub(super) fn purged(&mut self, step: PurgeStep) {
         self.busy = false;
         self.queued += u64::from(step.queued);
+        // The log may have said already that it failed.
+        self.stuck |= !step.progressed;
         self.more = step.more;
         self.pressed = step.pressed;
         if let Some(pinning) = step.pinning {
@@ -69,19 +95,27 @@ impl LogSpace {
         }
     }
 
+    /// A step failed before anything was decided upon. What was known before still holds.
+    pub(super) fn failed(&mut self) {
+        self.busy = false;
+        self.stuck = true;
+        self.laggards_due |= self.looking;
+    }
+
     /// The log has written what a step handed to it, or has failed to.
-    pub(super) fn landed(&mut self) {
+    pub(super) fn landed(&mut self, written: bool) {
         self.landed += 1;
+        self.stuck |= !written;
     }
 
     /// Whether the next step is due with the next tick.
-    pub(super) fn has_more(&self) -> bool {
-        self.more && self.may_purge()
+    pub(super) fn is_due(&self) -> bool {
+        (self.more || self.laggards_due) && self.may_purge()
     }
 
     /// Whether the next step is due now.
     pub(super) fn is_urgent(&self) -> bool {
-        self.has_more() && self.pressed
+        self.is_due() && self.pressed && !self.stuck
     }
 }
 
@@ -90,28 +124,34 @@ mod tests {
     use super::*;
 
     fn step(queued: bool, more: bool, pressed: bool) -> PurgeStep {
-        PurgeStep { pinning: None, queued, more, pressed }
+        PurgeStep { pinning: None, queued, progressed: true, more, pressed }
+    }
+
+    /// The last entry of region 7 is in the way.
+    fn pinned() -> PurgeStep {
+        let pinning = Some(vec![(RegionId::new(7), LogIndex::new(9))]);
+        PurgeStep { pinning, progressed: true, ..PurgeStep::default() }
     }
 
     #[test]
     fn a_step_waits_for_the_one_before_to_be_written() {
         let mut space = LogSpace::default();
-        assert!(space.may_purge() && !space.has_more());
+        assert!(space.may_purge() && !space.is_due());
         space.begin();
         assert!(!space.may_purge());
         space.purged(step(true, true, true));
-        assert!(!space.may_purge() && !space.has_more() && !space.is_urgent(), "not written yet");
-        space.landed();
-        assert!(space.may_purge() && space.has_more() && space.is_urgent());
+        assert!(!space.may_purge() && !space.is_due() && !space.is_urgent(), "not written yet");
+        space.landed(true);
+        assert!(space.may_purge() && space.is_due() && space.is_urgent());
         // The log may be quicker than whoever asked it.
         space.begin();
-        space.landed();
+        space.landed(true);
         assert!(!space.may_purge());
         space.purged(step(true, true, true));
         assert!(space.is_urgent());
         space.begin();
         space.purged(step(false, false, true));
-        assert!(space.may_purge() && !space.has_more() && !space.is_urgent(), "nothing left to do");
+        assert!(space.may_purge() && !space.is_due() && !space.is_urgent(), "nothing left to do");
     }
 
     #[test]
@@ -119,18 +159,93 @@ mod tests {
         let mut space = LogSpace::default();
         space.begin();
         space.purged(step(false, true, false));
-        assert!(space.has_more() && !space.is_urgent());
+        assert!(space.is_due() && !space.is_urgent());
+    }
+
+    /// The disk stays full, and the reserve is spent: a step that the log could not write is tried again with the next tick, and not at once.
+    #[test]
+    fn a_step_that_failed_is_not_urgent_before_the_next_tick() {
+        let mut space = LogSpace::default();
+        for log_is_quicker in [false, true] {
+            space.begin();
+            if log_is_quicker {
+                space.landed(false);
+                space.purged(step(true, true, true));
+            } else {
+                space.purged(step(true, true, true));
+                space.landed(false);
+            }
+            assert!(space.is_due() && !space.is_urgent(), "the log was quicker: {log_is_quicker}");
+        }
+        // It failed before the log was asked.
+        space.begin();
+        space.failed();
+        assert!(space.is_due() && !space.is_urgent());
+        // With the next tick the disk has space again.
+        space.begin();
+        space.purged(step(true, true, true));
+        space.landed(true);
+        assert!(space.is_urgent());
+    }
+
+    /// The log's queue is full: there is more to do, and nothing was done.
+    #[test]
+    fn a_step_that_came_to_nothing_is_not_urgent_before_the_next_tick() {
+        let mut space = LogSpace::default();
+        space.begin();
+        space.purged(PurgeStep { progressed: false, ..step(false, true, true) });
+        assert!(space.is_due() && !space.is_urgent());
+        space.begin();
+        space.purged(step(false, true, true));
+        assert!(space.is_urgent());
+    }
+
+    /// Under pressure the next step is under way before a checkpoint can ask for one: then that, or the one after it, looks.
+    #[test]
+    fn laggards_are_looked_for_while_step_follows_step() {
+        let mut space = LogSpace::default();
+        space.begin();
+        space.look_for_laggards();
+        assert!(!space.may_purge());
+        space.purged(step(true, true, true));
+        space.landed(true);
+        assert!(space.is_urgent() && space.wants_laggards());
+        space.begin();
+        assert!(!space.wants_laggards(), "once");
+        space.purged(pinned());
+        assert!(!space.is_due() && space.is_pinned());
+        // It need not be anything else that makes a step due.
+        space.look_for_laggards();
+        assert!(space.is_due() && !space.is_urgent());
     }
 
     #[test]
     fn what_is_in_the_way_is_known_until_it_was_looked_for_again() {
         let mut space = LogSpace::default();
         let (region, last) = (RegionId::new(7), LogIndex::new(9));
-        space.purged(PurgeStep { pinning: Some(vec![(region, last)]), ..PurgeStep::default() });
+        space.purged(pinned());
         assert_eq!((space.pinning(region), space.is_pinned()), (last, true));
         space.purged(PurgeStep::default());
         assert!(space.is_pinned());
         space.purged(PurgeStep { pinning: Some(Vec::new()), ..PurgeStep::default() });
         assert_eq!((space.pinning(region), space.is_pinned()), (LogIndex::default(), false));
+    }
+
+    /// A purge that failed has found out nothing: who was in the way still is, what there was to do is, and it is looked for again.
+    #[test]
+    fn a_purge_that_failed_changes_nothing_of_what_is_known() {
+        let mut space = LogSpace::default();
+        space.begin();
+        space.purged(PurgeStep { more: true, pressed: true, ..pinned() });
+        space.look_for_laggards();
+        space.begin();
+        space.failed();
+        assert_eq!(space.pinning(RegionId::new(7)), LogIndex::new(9));
+        assert!(space.is_pinned() && space.is_due() && space.wants_laggards());
+        space.begin();
+        space.failed();
+        space.begin();
+        space.purged(step(false, false, false));
+        assert!(space.is_pinned() && !space.is_due(), "asked for once, by the step that came to something");
     }
 }

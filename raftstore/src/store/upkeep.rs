@@ -74,12 +74,13 @@ impl StoreLoop {
     /// Goes on giving up log files, where that must not wait for the next tick.
     pub(super) fn purge_on(&mut self) {
         if self.log_space.is_urgent() {
-            self.purge(false);
+            self.purge();
         }
     }
 
     /// Gives up log files, one step at a time, and not two at once.
-    pub(super) fn purge(&mut self, laggards: bool) {
+    pub(super) fn purge(&mut self) {
+        let laggards = self.log_space.wants_laggards();
         if self.log_space.may_purge() && self.queue_job(Job::Purge { laggards }) {
             self.log_space.begin();
         }

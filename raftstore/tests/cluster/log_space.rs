@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::disk::Disk;
+use engine::disk::{Disk, Operation};
 use engine::log::LogOptions;
 use raftstore::StoreConfig;
 
@@ -72,6 +72,47 @@ fn a_quiet_region_gives_up_the_old_files_it_pins() {
     }
     cluster.write(2, QUIET, b"again");
     cluster.wait_stored(QUIET, b"again");
+}
+
+/// Others fill the disk, and there is no reserve: purge finds something to do, which is read and compressed, and cannot write it. It tries again with each tick, and
+/// not as fast as it can. When there is space again the store goes on.
+#[test]
+fn purge_does_not_spin_on_a_disk_that_stays_full() {
+    let config =
+        StoreConfig { log_gc_ticks: 2, log_tail_entries: 100, flush_log_bytes: 64 << 10, ..StoreConfig::default() };
+    let log = LogOptions {
+        file_bytes: 64 << 10,
+        prefill_bytes: 0,
+        purge_threshold: 1 << 30,
+        spare_files: 0,
+        ..LogOptions::default()
+    };
+    let mut cluster = Cluster::with_log(1, config, log);
+    cluster.leader(1);
+    cluster.leader(2);
+    let value = |number: u32| -> Vec<u8> {
+        (0..4096u32).map(|at| ((at * at + number).wrapping_mul(0x9e37_79b9) >> 20) as u8).collect()
+    };
+    // Of the older files a third lives, which is no reason to write them again before the disk is full.
+    for number in 0..300 {
+        let (region, key) = if number % 3 == 0 { (2, QUIET) } else { (1, KEY) };
+        cluster.write(region, key, &value(number));
+    }
+    cluster.run_for(Duration::from_secs(5));
+    let disk = cluster.nodes[&1].disk.clone();
+    disk.set_capacity(Some(disk.used()));
+    let mut waiting = cluster.start_write(1, 1, put(KEY, &value(200)));
+    cluster.settle();
+    let before = disk.calls(Operation::Write);
+    // As many ticks as there are in a minute; each of them tries a few batches and a step of purge.
+    let ticks = Duration::from_secs(60).as_millis() / cluster.config.tick_interval.as_millis();
+    cluster.run_for(Duration::from_secs(60));
+    let calls = disk.calls(Operation::Write) - before;
+    assert!(calls > 0 && u128::from(calls) < 40 * ticks, "{calls} writes in {ticks} ticks");
+    assert_eq!(cluster.handle(1).poisoned(), None);
+    disk.set_capacity(None);
+    cluster.finish(&mut waiting).unwrap();
+    (201..220).for_each(|number| cluster.write(1, KEY, &value(number)));
 }
 
 /// Purge meets a damaged file: the store takes it as it does a read that fails, and others lead. They go on.

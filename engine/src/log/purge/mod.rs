@@ -11,13 +11,15 @@
 //! drive both. One call writes at most its budget: so others wait for at most that much.
 //!
 //! Which file: the one that gives back most for what must be written, counting old files for more, because what has lived long
-//! in them will live on (`victim.rs`, the rule of log-structured file systems, Rosenblum and Ousterhout 1991). Groups
+//! in them will live on (`victim.rs`, the rule of log-structured file systems, Rosenblum and Ousterhout 1991). None that would come back about as
+//! large as it is ([`makeup`]), so that purge comes to an end. Groups
 //! that hold many live entries in old files are not written again but reported, so that their owner compacts them ([`laggards`]).
 //!
-//! A file that cannot be read does not stand in the way of the others: it is reported, and not chosen again ([`victim`]). On a poisoned
+//! A file that the disk does not let go of stays until a later call, and keeps no other, nor the next step. One that cannot be read does not stand in the way of the others: it is reported, and not chosen again ([`victim`]). On a poisoned
 //! log nothing is deleted: what it says of itself is not trusted any more, and an old file may hold the only good copy.
 
 mod laggards;
+mod makeup;
 pub(crate) mod rewrite;
 mod victim;
 
@@ -62,13 +64,20 @@ pub struct PurgeReport {
     pub rewritten: u64,
     /// Whether this call queued a step, which the writer is to write.
     pub queued: bool,
+    /// Whether this call did, or queued, anything at all. Where it did not though there is more, as when the queue is full, the next call at once
+    /// would fare no better.
+    pub progressed: bool,
     /// Whether another call, once the writer has had its turn, would do more.
     pub more: bool,
-    /// Whether the log takes half as much again as its threshold, or finds no space: then steps should follow each other at once.
+    /// Whether the log takes half as much again as its threshold, or finds no space: then steps should follow each other at
+    /// once, as long as they succeed.
     pub pressed: bool,
     /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold and finds space, and
     /// where the budget does not ask for them.
     pub lagging: Vec<Lagging>,
+    /// What could not be done, the first of it: a file that the disk did not let go of, or a reserve that it did not take. Everything else was
+    /// done; it is tried again with a later call where that may help.
+    pub failed: Option<String>,
     /// What could not be read of a file that was to be written again. Such a file stays and is not tried again until the log is opened anew, so
     /// each is reported once, and not here where scrub has told of the same place. It is what a read of the same bytes would meet, and no better news.
     pub damage: Vec<Finding>,
@@ -100,6 +109,9 @@ impl Sealed {
         let mut files = shared.files.lengths();
         let total: u64 = files.iter().map(|(_, len)| len).sum();
         files.pop();
+        // What is recorded as dropped is no part of the log any more, though it takes space until the disk lets go of it.
+        let released = shared.released.lock().clone();
+        files.retain(|(seq, _)| !released.contains(seq));
         let threshold = shared.options.purge_threshold;
         let full = shared.full.load(Ordering::Acquire);
         Sealed { files, over: full || total > threshold, pressed: full || total > threshold + threshold / 2 }
@@ -117,20 +129,25 @@ impl Shared {
         if self.poisoned().is_some() {
             return Ok((PurgeReport::default(), None));
         }
-        let mut report = PurgeReport { freed: self.release()?, ..PurgeReport::default() };
+        let (freed, failed) = self.release()?;
+        let mut report = PurgeReport { freed, failed, progressed: freed > 0, ..PurgeReport::default() };
+        // Who sets it sees to it that it is taken back: here, or when the work is answered. While it is set no file is dropped behind our back.
+        let is_busy = self.purging.swap(true, Ordering::AcqRel);
         let sealed = Sealed::of(self);
         report.pressed = sealed.pressed;
         if sealed.over && budget.laggards {
             report.lagging = lagging(&self.index, &sealed);
         }
-        // Who sets it sees to it that it is taken back: here, or when the work is answered.
-        if !self.released.lock().is_empty() || self.purging.swap(true, Ordering::AcqRel) {
-            report.more = true;
+        report.more = is_busy || !self.released.lock().is_empty();
+        if is_busy {
             return Ok((report, None));
         }
         let work = self.next_work(&sealed, budget, &mut report);
         if !matches!(work, Ok(Some(_))) {
             self.purging.store(false, Ordering::Release);
+        }
+        if !report.more {
+            self.look_for_space();
         }
         Ok((report, work?))
     }
@@ -143,7 +160,15 @@ impl Shared {
             return Ok(Some(Work::Drop(dead)));
         }
         let most = budget.bytes.clamp(1, GROUP_BYTES);
-        let reserved = self.keep_reserve(most as u64)? as usize;
+        let reserved = match self.keep_reserve(most as u64) {
+            Ok(bytes) => bytes as usize,
+            Err(error) if self.poisoned().is_some() => return Err(error),
+            Err(error) => {
+                report.failed.get_or_insert(format!("reserve: {error}"));
+                0
+            }
+        };
+        report.progressed |= reserved > 0;
         if reserved >= most {
             report.more = true;
             return Ok(None);
@@ -157,6 +182,15 @@ impl Shared {
             report.more = true;
         }
         Ok(work.map(Work::Rewrite))
+    }
+
+    /// A log whose disk was full and that writes nothing now does not learn from its writes that there is space again. Asked only when there is nothing to do:
+    /// where a disk says that it has space and takes nothing all the same, purge goes on as on a full one.
+    fn look_for_space(&self) {
+        if self.full.load(Ordering::Acquire) && self.disk.free_bytes().is_ok_and(|free| free >= self.options.file_bytes)
+        {
+            self.full.store(false, Ordering::Release);
+        }
     }
 
     /// Files that can be dropped now.

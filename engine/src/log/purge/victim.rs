@@ -3,7 +3,7 @@
 //! A file is given up where its index or a live block of it cannot be read: that is told, unless scrub has told it, and another one is tried. What lives in it stays
 //! where it is, and it goes like any other when nothing in it lives any more and no older one is left.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
@@ -14,9 +14,10 @@ use super::super::read::{Shared, entries_of};
 use super::super::runs::Span;
 use super::super::tools::Finding;
 use super::Sealed;
+use super::makeup::Makeup;
 use super::rewrite::{Rewrite, Undone, are_absent};
 
-/// A file is written again when at most this share of its bytes is live, in percent; the second number counts while the log
+/// A file is written again when at most this share of its bytes would be, in percent; the second number counts while the log
 /// takes half as much again as it should.
 const LIVE_MOST: (u64, u64) = (50, 80);
 
@@ -27,6 +28,8 @@ pub(crate) struct Victims {
     current: Option<Victim>,
     /// Those that cannot be read.
     unreadable: BTreeSet<u64>,
+    /// What files are made of, as far as they were looked at.
+    makeups: BTreeMap<u64, Makeup>,
 }
 
 /// The file that is being written again, and how far that is.
@@ -66,6 +69,7 @@ impl Shared {
     pub(super) fn next_rewrite(&self, sealed: &Sealed, most: usize, damage: &mut Vec<Finding>) -> Option<Rewrite> {
         let mut victims = self.victims.lock();
         victims.unreadable.retain(|file| sealed.has(*file));
+        victims.makeups.retain(|file, _| sealed.has(*file));
         if !victims.current.as_ref().is_some_and(|victim| sealed.has(victim.file)) {
             victims.current = None;
         }
@@ -95,25 +99,32 @@ impl Shared {
         let most = if sealed.pressed { LIVE_MOST.1 } else { LIVE_MOST.0 };
         let passed: BTreeSet<u64> = self.settled.lock().union(&victims.unreadable).copied().collect();
         let newest = files.last().map_or(0, |(seq, _)| *seq);
+        let oldest = files.first().map_or(0, |(seq, _)| *seq);
+        let pays = |seq: u64, makeup: &Makeup| makeup.pays(self.index.usage(seq).bytes, seq == oldest, most);
         let mut worth: Vec<(u64, u64)> = Vec::new();
         for (seq, len) in files.iter().filter(|(seq, _)| !passed.contains(seq)) {
             let live = self.index.usage(*seq).bytes.min(*len);
-            if live * 100 <= len * most {
+            // By the index it never looks fuller than it is: so most need not be looked at, and none twice that does not pay.
+            if live * 100 <= len * most && victims.makeups.get(seq).is_none_or(|makeup| pays(*seq, makeup)) {
                 worth.push((benefit(*len, live, newest - seq + 1), *seq));
             }
         }
         worth.sort_unstable_by(|a, b| b.cmp(a));
-        let oldest = files.first().map_or(0, |(seq, _)| *seq);
         for (_, seq) in worth {
             let Some(file) = self.files.get(seq) else { continue };
-            let effects = match file.sealed() {
-                Ok((_, effects)) => effects,
+            let (footer, effects) = match file.sealed() {
+                Ok(sealed) => sealed,
                 Err(error) => {
                     victims.give_up(seq);
                     self.tell(seq, file.len(), &error, || self.concerned_by(seq), damage);
                     continue;
                 }
             };
+            let makeup = Makeup::of(file.len(), &footer, &effects);
+            victims.makeups.insert(seq, makeup);
+            if !pays(seq, &makeup) {
+                continue;
+            }
             let undone = if seq == oldest { Undone::default() } else { Undone::of(&effects) };
             if are_absent(&undone.removed, &self.index) {
                 let mut groups: Vec<GroupId> = effects.groups().map(|(group, _)| group).collect();

@@ -1,0 +1,60 @@
+//! What a sealed file is made of, and so what writing it again would bring. Pure.
+//!
+//! The index counts what lives in a file by what it takes once. But a key, and the place of an entry, stand in the file twice, in the meta of a commit group
+//! and in the dense index, and a file has a header and a footer whatever it holds. A file of nothing but live keys looks half dead by the index,
+//! and so would the file that it is written again to: for ever. So what is worth writing again is judged by what the file would take
+//! then, drawn from its dense index, which tells also how well all this compresses.
+
+use super::super::effects::FileEffects;
+use super::super::format::{FOOTER, Footer, PAGE};
+use super::super::group::RECORD_BYTES;
+use super::GROUP_BYTES;
+
+/// The makeup of a sealed file; it never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Makeup {
+    /// The bytes that could be given back: without an end that was too short for the next commit group, which the file that it is written again to may have as well.
+    len: u64,
+    /// What all that lived in the file when it was sealed counted for in the index, and what it takes when it is written again.
+    weight: u64,
+    again: u64,
+    /// What it takes to say again what the file undoes of older ones.
+    undone: u64,
+}
+
+impl Makeup {
+    /// Of a file of `len` bytes.
+    pub(super) fn of(len: u64, footer: &Footer, effects: &FileEffects) -> Makeup {
+        let (mut entries, mut records, mut undone) = (0, 0, 0);
+        for (_, group) in effects.groups() {
+            entries += group.spans().map(|span| span.bytes).sum::<u64>();
+            records += if group.floor > 0 { RECORD_BYTES } else { 0 };
+            undone += if group.reset { REMOVED_BYTES } else { 0 };
+            for (key, value) in &group.keys {
+                match value {
+                    Some(value) => records += RECORD_BYTES + (key.len() + value.len()) as u64,
+                    None => undone += key.len() as u64,
+                }
+            }
+        }
+        let (stored, raw) = (u64::from(footer.index_stored), u64::from(footer.index_raw).max(1));
+        // In the meta and in the index.
+        let undone = 2 * stored * undone.min(raw) / raw;
+        let used = footer.index_offset.saturating_add(stored + FOOTER as u64).min(len);
+        let end = len - used;
+        // A file that was left early, as one made of the reserve is, comes back in a file with others: two that are less than half full fit into one.
+        let end = if used < end { end } else { end.saturating_sub(GROUP_BYTES as u64) };
+        Makeup { len: used + end, weight: entries + records, again: entries + 2 * stored - undone, undone }
+    }
+
+    /// Whether at most `most` percent of the file would be written again, where what lives in it counts for `live` in the index.
+    pub(super) fn pays(&self, live: u64, is_oldest: bool, most: u64) -> bool {
+        let live = u128::from(self.again) * u128::from(live.min(self.weight)) / u128::from(self.weight.max(1));
+        let undone = if is_oldest { 0 } else { self.undone };
+        let again = PAGE + FOOTER as u64 + live as u64 + undone;
+        again * 100 <= self.len * most
+    }
+}
+
+/// About what a removed group takes in the index.
+const REMOVED_BYTES: u64 = 8;
