@@ -111,7 +111,7 @@ fn a_planted_header_does_not_make_an_unused_file_used() {
 }
 
 /// But where a group of it passes its checksum, or its first seems to be there and continues the chain, it was written to, and then the
-/// seal before it is missing.
+/// seal before it is missing. What is checked offline is told alike: it was called sound where the first group was torn.
 #[test]
 fn a_file_that_was_written_to_is_in_use() {
     let disk = small_log();
@@ -136,6 +136,8 @@ fn a_file_that_was_written_to_is_in_use() {
         add_unused_file(&disk, &[&first[..], &[0xa5; 9000]].concat());
         let error = LogEngine::open_driven(disk.session(), options()).err().unwrap();
         assert!(error.to_string().contains("has no seal, though a later one is in use"), "{error}");
+        let report = check(disk.session().as_ref(), &mut |_| ()).unwrap();
+        assert!(report.findings.iter().any(|finding| finding.what.contains("no seal")), "{report:?}");
     }
 }
 

@@ -20,6 +20,7 @@ use super::items::BlockRef;
 use super::reader::{CommitGroup, GroupReader, Verified};
 use super::salvage::survey::{Found, Survey};
 use super::salvage::walk::{Gap, Walk};
+use super::scan::scan;
 
 pub use self::check::{CheckReport, CheckedFile, TornTail, check};
 pub use self::dump::{Change, DumpOptions, EntryRecord, FileRecord, GroupRecord, Record, SealRecord, dump};
@@ -124,12 +125,17 @@ fn may_be_unsealed(survey: &Survey, at: usize) -> bool {
     at + 1 == survey.files.len() || is_unused(survey, at + 1)
 }
 
-/// Whether the file at this place of the list is the newest, and was never written to.
+/// Whether the file at this place of the list is the newest, and was never written to, by the rule by which a start tells.
 fn is_unused(survey: &Survey, at: usize) -> bool {
+    if at + 1 != survey.files.len() {
+        return false;
+    }
     let found = survey.files.get(at).and_then(|file| file.found.as_ref());
     let (Some(found), Some(known)) = (found, survey.known(at, None)) else { return false };
-    let mut walk = Walk::new(&found.file, known);
-    at + 1 == survey.files.len() && found.header.is_some() && matches!(walk.step(), Ok(None))
+    // A file with groups need not be read to its end.
+    let has_groups = !matches!(Walk::new(&found.file, known).step(), Ok(None));
+    let header = found.header.as_ref().filter(|_| !has_groups);
+    header.is_some_and(|header| scan(&found.file, header).is_ok_and(|scan| !scan.in_use))
 }
 
 /// What is wrong with a file as a whole, with the groups that it changes where the file after it tells.
