@@ -10,7 +10,7 @@ mod log_model;
 
 use std::io::ErrorKind;
 
-use engine::disk::{Operation, SimDisk};
+use engine::disk::{Left, Operation, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
 use log_model::{Change, Driver, Generator, batch_of, small_options};
 use rand::SeedableRng;
@@ -278,12 +278,13 @@ fn a_wipe_that_fails_poisons() {
 /// A rename that says it failed, and nobody can tell whether it did: the log does not guess.
 #[test]
 fn a_rename_with_an_unknown_outcome_poisons() {
-    for (opens, poisoned) in [(0, false), (2, true)] {
+    // Not done, with the one file and the other to be seen: so it can be tried again. Done, and not to be seen: nobody knows.
+    for (left, opens, poisoned) in [(Left::Nothing, 0, false), (Left::Nothing, 2, false), (Left::All, 2, true)] {
         let mut driver = Driver::new(LogOptions { prefill_bytes: 0, compress_from: usize::MAX, ..options() });
         let big = |first| vec![Change::Append { group: 1, first, entries: vec![vec![b'e'; 60_000].into()] }];
         driver.submit(big(1), Durability::Synced);
         driver.turn();
-        driver.disk.fail_nth(Operation::Rename, 1, ErrorKind::Other);
+        driver.disk.fail_nth_leaving(Operation::Rename, 1, ErrorKind::Other, left);
         if opens > 0 {
             driver.disk.fail_nth(Operation::Open, opens, ErrorKind::Other);
         }

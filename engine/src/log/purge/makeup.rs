@@ -1,12 +1,12 @@
 //! What a sealed file is made of, and so what writing it again would bring. Pure.
 //!
 //! The index counts what lives in a file by what it takes once. But a key, and the place of an entry, stand in the file twice, in the meta of a commit group
-//! and in the dense index, and a file has a header and a footer whatever it holds. A file of nothing but live keys looks half dead by the index,
-//! and so would the file that it is written again to: for ever. So what is worth writing again is judged by what the file would take
-//! then, drawn from its dense index, which tells also how well all this compresses.
+//! and in the dense index. A file of nothing but live keys looks half dead by the index, and so would the file that it is written again to: for ever.
+//! So what is worth writing again is judged by what it would take then, drawn from the file's dense index, which tells also how well all this
+//! compresses.
 
 use super::super::effects::FileEffects;
-use super::super::format::{FOOTER, Footer, PAGE};
+use super::super::format::{FOOTER, Footer};
 use super::super::group::RECORD_BYTES;
 use super::GROUP_BYTES;
 
@@ -51,8 +51,8 @@ impl Makeup {
     pub(super) fn pays(&self, live: u64, is_oldest: bool, most: u64) -> bool {
         let live = u128::from(self.again) * u128::from(live.min(self.weight)) / u128::from(self.weight.max(1));
         let undone = if is_oldest { 0 } else { self.undone };
-        let again = PAGE + FOOTER as u64 + live as u64 + undone;
-        again * 100 <= self.len * most
+        // Without header and footer, which it shares there with others: many files that were left early fit into one.
+        (live as u64 + undone) * 100 <= self.len * most
     }
 }
 
