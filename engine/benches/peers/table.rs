@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::engines::EngineKind;
 use crate::report::{Row, Short};
 
-/// Shown of every cell that has them, besides headlines and figures with targets.
-const SHOWN: [&str; 3] = ["p99-us", "cpu-s/GB", "written-bytes/byte"];
+/// Shown of every cell that has them, besides headlines and figures with targets: rates, so that no cell hides one, and what they cost.
+const SHOWN: [&str; 6] = ["ops/s", "entries/s", "MB/s", "p99-us", "cpu-s/GB", "written-bytes/byte"];
 
 /// The table. A ratio above 1 means that ours is better; what is lost or missed is in bold.
 pub fn markdown(rows: &[Row]) -> String {

@@ -252,8 +252,8 @@ fn is_vacant(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Lets the kernel begin to write a part of a file to the disk. It does not wait, and takes no notice of errors of writing, which stay for the next
-/// sync: that is so with this flag alone.
+/// Lets the kernel begin to write a part of a file to the disk. It waits for nothing but a place in the disk's queue, and takes no notice of errors of
+/// writing, which stay for the next sync: that is so with this flag alone.
 #[expect(unsafe_code, reason = "there is no safe binding of sync_file_range")]
 fn write_back(file: &File, offset: u64, len: u64) {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };

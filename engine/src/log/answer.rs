@@ -4,9 +4,11 @@
 //! held where the group could not be written at all, so that no later batch of the sequence can be looked at before.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 
 use super::error::{LogError, Result};
+use super::read::Shared;
 use super::sequence::Link;
 use super::ticket::{Bells, Rung, Slot};
 use super::{Lsn, OnDone};
@@ -19,8 +21,18 @@ enum Whom {
     Ticket(Slot),
 }
 
+thread_local! {
+    /// Whether this thread is answering: it holds one half of the way, and must not wait for anyone who waits for it.
+    static ANSWERING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the caller is a callback of some log.
+pub(crate) fn is_answering() -> bool {
+    ANSWERING.get()
+}
+
 /// Why nothing is written any more, where a thread panicked at it.
-pub(crate) const PANICKED: &str = "a thread panicked while it wrote";
+const PANICKED: &str = "a thread panicked while it wrote";
 
 /// Who is to be answered, and with which error if the batch was refused.
 pub(crate) struct Answer {
@@ -83,7 +95,10 @@ impl Done {
     pub(crate) fn tell(mut self, outcome: Result<Lsn>, number: u64, told: &mut Told) {
         match self.0.take() {
             Some(Whom::Call(done)) => {
-                if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| done(outcome))) {
+                let before = ANSWERING.replace(true);
+                let called = std::panic::catch_unwind(AssertUnwindSafe(|| done(outcome)));
+                ANSWERING.set(before);
+                if let Err(panic) = called {
                     told.panic.get_or_insert_with(|| said(panic.as_ref()));
                 }
             }
@@ -105,9 +120,31 @@ impl Done {
 impl Drop for Done {
     fn drop(&mut self) {
         if self.0.is_some() {
-            // The log is poisoned and the bells are rung by whoever ran into it (`Alarm` in `pipeline.rs`).
+            // The log is poisoned, and the bells are rung, by the [`Alarm`] of the half that panicked.
             Done(self.0.take()).tell(Err(LogError::Poisoned(PANICKED.to_owned())), 0, &mut Told::default());
         }
+    }
+}
+
+/// Goes off where one half of a commit group's way panics: nobody knows then what is on disk. The batches that are dropped by it have their answers before
+/// ([`Done`]); those who wait for them are woken here. Made in that half, so that the lock of the half is still held when the log is poisoned.
+pub(crate) struct Alarm<'a>(&'a Shared);
+
+impl<'a> Alarm<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Alarm<'a> {
+        Alarm(shared)
+    }
+
+    /// All went well.
+    pub(crate) fn off(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.0.poison(PANICKED.to_owned());
+        self.0.landing.bells.ring(Rung::MAX);
     }
 }
 

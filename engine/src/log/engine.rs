@@ -12,13 +12,14 @@ use parking_lot::Mutex;
 
 use crate::disk::Disk;
 
+use super::answer::is_answering;
 use super::batch::LogBatch;
 use super::cache::BlockCache;
 use super::checkpoint::{Checkpoint, CheckpointReport};
 use super::compress::Compressor;
 use super::error::{LogError, Result};
 use super::group_log::GroupLog;
-use super::landing::{Landing, is_answering};
+use super::landing::Landing;
 use super::metrics::{LogMetrics, taken};
 use super::options::LogOptions;
 use super::pipeline::Pipeline;

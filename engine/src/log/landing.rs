@@ -6,14 +6,13 @@
 //! In a log with threads whoever wrote a group lands it. One that is driven from outside may leave a group here and write the next
 //! before it lands, so that a simulator meets every order that two threads can.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::Lsn;
-use super::answer::Told;
+use super::answer::{Alarm, Told};
 use super::error::{LogError, Result};
 use super::items::replay;
 use super::read::Shared;
@@ -28,16 +27,6 @@ pub(crate) struct Landing {
     /// A group in flight that nobody is landing.
     waiting: Mutex<Option<Written>>,
     pub(crate) bells: Arc<Bells>,
-}
-
-thread_local! {
-    /// Whether this thread is answering a commit group: it holds the landing, and must not wait for anyone who waits for it.
-    static ANSWERING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether the caller is a callback of some log.
-pub(crate) fn is_answering() -> bool {
-    ANSWERING.get()
 }
 
 impl Shared {
@@ -64,19 +53,21 @@ impl Shared {
     }
 
     /// Lands a group. The caller holds the landing.
-    pub(crate) fn land(&self, mut written: Written) {
+    pub(crate) fn land(&self, written: Written) {
+        let alarm = Alarm::new(self);
+        // Dropped before the alarm goes off, as a parameter would not be.
+        let mut written = written;
         let outcome = written.outcome.and_then(|flight| self.finish(&flight));
         if let Err(error) = &outcome {
             written.answers.iter_mut().for_each(|answer| answer.share(error));
         }
-        let before = ANSWERING.replace(true);
         let mut told = Told::default();
         written.answers.into_iter().for_each(|answer| answer.tell(&outcome, &mut told));
-        ANSWERING.set(before);
         if let Some(why) = told.panicked() {
             self.poison(why);
         }
         told.ring(&self.landing.bells);
+        alarm.off();
     }
 
     fn finish(&self, flight: &Flight) -> Result<Lsn> {

@@ -14,13 +14,13 @@ use crossbeam_queue::ArrayQueue;
 use parking_lot::{Mutex, RwLock};
 
 use super::active::Active;
-use super::answer::{Done, PANICKED, Told};
+use super::answer::{Alarm, Done, Told};
 use super::compress::Compressor;
 use super::crew::{Crew, Limit, Next};
 use super::error::{LogError, Result};
 use super::read::Shared;
 use super::sequence::{Link, Owner};
-use super::ticket::{Rung, Ticket};
+use super::ticket::Ticket;
 use super::writer::{Job, Last, Work, Writer, Written};
 use super::{Durability, Lsn, OnDone};
 
@@ -185,28 +185,34 @@ impl Pipeline {
 
     /// Takes one commit group, of at most `limit` batches, from the queue to its answers; returns how many batches it had.
     fn cycle(&self, limit: usize) -> usize {
-        let alarm = Alarm(&self.shared);
         let mut writer = self.writer.lock();
         if self.queue.bytes.load(Ordering::SeqCst) < OVERLAP_BYTES {
             self.shared.wait_for_landing();
             self.gather(writer.last());
         }
-        let Some((count, written)) = self.first_half(&mut writer, limit) else { return alarm.off(0) };
+        let Some((count, written)) = self.first_half(&mut writer, limit) else { return 0 };
         let landing = self.shared.enter_landing();
         drop(writer);
         self.shared.land(written);
         drop(landing);
-        alarm.off(count)
+        count
     }
 
     /// Writes one commit group; says how many batches it has. `None` where nothing is queued.
     fn first_half(&self, writer: &mut Writer, limit: usize) -> Option<(usize, Written)> {
+        let alarm = Alarm::new(&self.shared);
         let jobs = writer.collect(&self.queue, limit, self.shared.options.group_bytes);
-        if jobs.first()?.is_alone() {
+        let Some(first) = jobs.first() else {
+            alarm.off();
+            return None;
+        };
+        if first.is_alone() {
             // It is checked against the index: what is before it must be there.
             self.shared.wait_for_landing();
         }
-        Some((jobs.len(), writer.write(&self.shared, jobs)))
+        let half = (jobs.len(), writer.write(&self.shared, jobs));
+        alarm.off();
+        Some(half)
     }
 
     /// Lets those run who were answered just now: their next batches share one sync. There is nothing to share for one who writes without.
@@ -245,11 +251,10 @@ impl Pipeline {
     /// Writes one commit group, of at most `limit` batches, and leaves it in flight; the one before it lands once this one is written.
     /// Returns how many batches it has.
     pub(crate) fn begin(&self, limit: usize) -> usize {
-        let alarm = Alarm(&self.shared);
         let mut writer = self.writer.lock();
-        let Some((count, written)) = self.first_half(&mut writer, limit) else { return alarm.off(0) };
+        let Some((count, written)) = self.first_half(&mut writer, limit) else { return 0 };
         self.shared.leave_in_flight(written);
-        alarm.off(count)
+        count
     }
 
     /// Batches and bytes that are queued.
@@ -282,24 +287,6 @@ impl Pipeline {
         }
         drop(writer);
         told.ring(&self.shared.landing.bells);
-    }
-}
-
-/// Goes off where who writes a commit group panics: nobody knows then what is on disk. The batches that are dropped by it have their answers before
-/// ([`Done`]), and those who wait for them are woken here.
-struct Alarm<'a>(&'a Shared);
-
-impl Alarm<'_> {
-    fn off(self, count: usize) -> usize {
-        std::mem::forget(self);
-        count
-    }
-}
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        self.0.poison(PANICKED.to_owned());
-        self.0.landing.bells.ring(Rung::MAX);
     }
 }
 

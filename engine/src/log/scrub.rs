@@ -16,7 +16,8 @@
 //!
 //! # Memory
 //!
-//! The places of [`PLACES`] blocks, the block or commit group that is being read, and the stored index of one file.
+//! The places of [`PLACES`] blocks, the numbers of all Raft groups while these are looked up, and the block, the commit group, the stored index or
+//! the header that is being read.
 //!
 //! Each damaged place is told once as long as the log is open (`told.rs`).
 
@@ -44,8 +45,9 @@ pub struct ScrubReport {
     pub done: bool,
 }
 
-/// So many blocks are looked up in one pass through the index: of usual ones what a few files hold.
-const PLACES: usize = 16 << 10;
+/// So many blocks are looked up in one pass through the index, which takes a few MB: of usual ones what dozens of files hold, of the smallest, half a
+/// dozen.
+const PLACES: usize = 256 << 10;
 /// No more runs of a group are looked up at once: whoever appends to the group waits.
 const RUNS: usize = 1024;
 
@@ -172,7 +174,12 @@ impl Shared {
                 let runs = runs.unwrap_or_default();
                 for span in &runs {
                     let place = (span.file, span.offset);
-                    if place >= from && span.file <= newest && places.insert(place) && places.len() > PLACES {
+                    // Most are too far on: what is not kept is not inserted first.
+                    let is_past = places.len() == PLACES && places.last().is_some_and(|last| place > *last);
+                    if place < from || span.file > newest || is_past {
+                        continue;
+                    }
+                    if places.insert(place) && places.len() > PLACES {
                         places.pop_last();
                     }
                 }

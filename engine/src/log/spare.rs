@@ -43,6 +43,11 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
     name.strip_suffix(".tmp").and_then(parse_spare_name).is_some()
 }
 
+/// Whether a file of `len` bytes is worth keeping as a spare, where files are to be of `file_bytes`.
+pub(crate) fn fits(len: u64, file_bytes: u64) -> bool {
+    (file_bytes / 2..=file_bytes * 2).contains(&len)
+}
+
 /// Whether and how far a reserve is made.
 #[derive(Default)]
 pub(crate) enum Reserve {
@@ -140,8 +145,7 @@ impl Shared {
     /// under a second name, and must not see other bytes: then it is deleted, and stays readable to them. Also where the disk has no room
     /// for another name: then the space is needed more than a spare.
     fn give_up(&self, file: &Arc<LogFile>) -> io::Result<()> {
-        let fits = (self.options.file_bytes / 2..=self.options.file_bytes * 2).contains(&file.len());
-        let wanted = fits && self.spares.lock().len() < self.options.spare_files;
+        let wanted = fits(file.len(), self.options.file_bytes) && self.spares.lock().len() < self.options.spare_files;
         if wanted && Arc::strong_count(file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
             // An attempt before this one may have done it, and nobody could tell: with the same name it is found there.
             let spare = file.spare.get().copied();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::disk::is_exhausted;
+use crate::disk;
 
 use super::GroupId;
 use super::error::LogError;
@@ -14,6 +14,11 @@ use super::tools::Finding;
 /// The places that were told, by file and offset.
 #[derive(Default)]
 pub(crate) struct Told(BTreeSet<(u64, u64)>);
+
+/// Whether an error says that the process has too little of something, and nothing of the disk.
+pub(crate) fn is_exhausted(error: &LogError) -> bool {
+    matches!(error, LogError::Io(error) if disk::is_exhausted(error))
+}
 
 impl Shared {
     /// Adds what was met in file `seq` to `damage`, unless that was told before. `offset` is where, for an error that does not say so itself;
@@ -27,9 +32,7 @@ impl Shared {
         damage: &mut Vec<Finding>,
     ) {
         let name = file_name(seq);
-        if let LogError::Io(error) = error
-            && is_exhausted(error)
-        {
+        if is_exhausted(error) {
             tracing::warn!(file = name, offset, %error, "a part of the log could not be looked at");
             return;
         }

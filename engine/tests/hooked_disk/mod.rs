@@ -12,6 +12,8 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn read(&self) {}
     /// Bytes are written to some file.
     fn write(&self) {}
+    /// A file is synced.
+    fn sync(&self) {}
     /// So many bytes at an offset were announced as to be synced later.
     fn will_sync(&self, _offset: u64, _len: u64) {}
 }
@@ -74,6 +76,7 @@ impl<H: Hooks> DiskFile for HookedFile<H> {
         self.file.write_vectored_at(parts, offset)
     }
     fn sync(&self) -> io::Result<()> {
+        self.hooks.sync();
         self.file.sync()
     }
     fn len(&self) -> io::Result<u64> {

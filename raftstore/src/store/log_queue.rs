@@ -167,6 +167,12 @@ impl LogQueue {
     /// The log's word on what it was handed. On the log's thread.
     fn done(self: &Arc<Self>, number: u64, outcome: engine::log::Result<Lsn>) {
         let mut state = self.state.lock();
+        if let Err(error @ (LogError::Poisoned(_) | LogError::Closed)) = &outcome {
+            // The end of the log. Where one of its threads panicked, those that it had are told first.
+            self.give_up(&mut state, error);
+            self.mailbox.wake();
+            return;
+        }
         let Some(flown) = state.flying.pop_front() else { return };
         assert_eq!(flown.number, number, "the log answers in order");
         match outcome {

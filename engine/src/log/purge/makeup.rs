@@ -8,6 +8,7 @@
 use super::super::effects::FileEffects;
 use super::super::format::{FOOTER, Footer};
 use super::super::group::RECORD_BYTES;
+use super::super::{Compression, LogOptions};
 use super::GROUP_BYTES;
 
 /// The makeup of a sealed file; it never changes.
@@ -23,8 +24,8 @@ pub(super) struct Makeup {
 }
 
 impl Makeup {
-    /// Of a file of `len` bytes.
-    pub(super) fn of(len: u64, footer: &Footer, effects: &FileEffects) -> Makeup {
+    /// Of a file of `len` bytes, in a log with these options.
+    pub(super) fn of(len: u64, footer: &Footer, effects: &FileEffects, options: &LogOptions) -> Makeup {
         let (mut entries, mut records, mut undone) = (0, 0, 0);
         for (_, group) in effects.groups() {
             entries += group.spans().map(|span| span.bytes).sum::<u64>();
@@ -38,13 +39,16 @@ impl Makeup {
             }
         }
         let (stored, raw) = (u64::from(footer.index_stored), u64::from(footer.index_raw).max(1));
-        // In the meta and in the index.
-        let undone = 2 * stored * undone.min(raw) / raw;
+        // In the meta, which is as long as the index, and compressed where anything is; and in the index, which always is.
+        let meta = if options.compression == Compression::Off { raw } else { stored };
+        let records_again = meta + stored;
+        let undone = records_again * undone.min(raw) / raw;
         let used = footer.index_offset.saturating_add(stored + FOOTER as u64).min(len);
-        let end = len - used;
+        // What a reused file has beyond the bound of files stays with it, or with the next one that it becomes.
+        let end = len.min(used.max(options.file_bytes)) - used;
         // A file that was left early, as one made of the reserve is, comes back in a file with others: two that are less than half full fit into one.
         let end = if used < end { end } else { end.saturating_sub(GROUP_BYTES as u64) };
-        Makeup { len: used + end, weight: entries + records, again: entries + 2 * stored - undone, undone }
+        Makeup { len: used + end, weight: entries + records, again: entries + records_again - undone, undone }
     }
 
     /// Whether at most `most` percent of the file would be written again, where what lives in it counts for `live` in the index.

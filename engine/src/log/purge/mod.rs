@@ -176,7 +176,7 @@ impl Shared {
         if !sealed.over {
             return Ok(None);
         }
-        let work = self.next_rewrite(sealed, most - reserved, &mut report.damage);
+        let work = self.next_rewrite(sealed, most - reserved, report);
         if let Some(rewrite) = &work {
             report.rewritten = rewrite.bytes() as u64;
             report.more = true;

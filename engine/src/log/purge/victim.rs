@@ -9,13 +9,14 @@ use bytes::Bytes;
 
 use super::super::GroupId;
 use super::super::error::{LogError, Result};
+use super::super::format::file_name;
 use super::super::group::Group;
 use super::super::read::{Shared, entries_of};
 use super::super::runs::Span;
-use super::super::tools::Finding;
-use super::Sealed;
+use super::super::told::is_exhausted;
 use super::makeup::Makeup;
 use super::rewrite::{Rewrite, Undone, are_absent};
+use super::{PurgeReport, Sealed};
 
 /// A file is written again when at most this share of its bytes would be, in percent; the second number counts while the log
 /// takes half as much again as it should.
@@ -65,8 +66,8 @@ impl Victims {
 }
 
 impl Shared {
-    /// The next part of the file that is being written again, choosing one if there is none. What cannot be read on the way is added to `damage`.
-    pub(super) fn next_rewrite(&self, sealed: &Sealed, most: usize, damage: &mut Vec<Finding>) -> Option<Rewrite> {
+    /// The next part of the file that is being written again, choosing one if there is none. What cannot be read on the way is added to the report.
+    pub(super) fn next_rewrite(&self, sealed: &Sealed, most: usize, report: &mut PurgeReport) -> Option<Rewrite> {
         let mut victims = self.victims.lock();
         victims.unreadable.retain(|file| sealed.has(*file));
         victims.makeups.retain(|file, _| sealed.has(*file));
@@ -77,24 +78,29 @@ impl Shared {
         loop {
             let mut victim = match victims.current.take() {
                 Some(victim) => victim,
-                None => self.choose(sealed, &mut victims, damage)?,
+                None => self.choose(sealed, &mut victims, report)?,
             };
             match self.look(&mut victim, most) {
                 Ok(rewrite) => {
                     victims.current = (!rewrite.is_last()).then_some(victim);
                     return Some(rewrite);
                 }
+                Err((_, error)) if is_exhausted(&error) => {
+                    // The process, not the file: another time.
+                    report.failed.get_or_insert_with(|| format!("{}: {error}", file_name(victim.file)));
+                    return None;
+                }
                 Err((offset, error)) => {
                     victims.give_up(victim.file);
                     let concerned = || self.index.groups_at(victim.file, offset);
-                    self.tell(victim.file, offset, &error, concerned, damage);
+                    self.tell(victim.file, offset, &error, concerned, &mut report.damage);
                 }
             }
         }
     }
 
     /// The file to write again, if one is worth it.
-    fn choose(&self, sealed: &Sealed, victims: &mut Victims, damage: &mut Vec<Finding>) -> Option<Victim> {
+    fn choose(&self, sealed: &Sealed, victims: &mut Victims, report: &mut PurgeReport) -> Option<Victim> {
         let files = &sealed.files;
         let most = if sealed.pressed { LIVE_MOST.1 } else { LIVE_MOST.0 };
         let passed: BTreeSet<u64> = self.settled.lock().union(&victims.unreadable).copied().collect();
@@ -114,13 +120,17 @@ impl Shared {
             let Some(file) = self.files.get(seq) else { continue };
             let (footer, effects) = match file.sealed() {
                 Ok(sealed) => sealed,
+                Err(error) if is_exhausted(&error) => {
+                    report.failed.get_or_insert_with(|| format!("{}: {error}", file.name));
+                    return None;
+                }
                 Err(error) => {
                     victims.give_up(seq);
-                    self.tell(seq, file.len(), &error, || self.concerned_by(seq), damage);
+                    self.tell(seq, file.len(), &error, || self.concerned_by(seq), &mut report.damage);
                     continue;
                 }
             };
-            let makeup = Makeup::of(file.len(), &footer, &effects);
+            let makeup = Makeup::of(file.len(), &footer, &effects, &self.options);
             victims.makeups.insert(seq, makeup);
             if !pays(seq, &makeup) {
                 continue;

@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use super::super::error::Result;
 use super::super::file::{LogFile, temporary_number};
 use super::super::format::parse_file_name;
-use super::super::spare::{is_unfinished, parse_spare_name};
+use super::super::spare::{fits, is_unfinished, parse_spare_name};
 use super::super::stretch::in_pieces;
 use super::super::{LogOptions, RecoveryReport};
 use super::newest::Newest;
@@ -59,8 +59,8 @@ pub(super) fn spares(disk: &dyn Disk, names: &[String], options: &LogOptions) ->
     let mut spares = BTreeSet::new();
     for (number, name) in names.iter().filter_map(|name| Some((parse_spare_name(name)?, name))) {
         let file = disk.open(name)?;
-        let fits = file.len()? >= options.file_bytes / 2 && file.links()? == 1;
-        if fits && spares.len() < options.spare_files {
+        let keeps = fits(file.len()?, options.file_bytes) && file.links()? == 1;
+        if keeps && spares.len() < options.spare_files {
             spares.insert(number);
         } else {
             disk.remove_if_there(name)?;
