@@ -3,8 +3,6 @@
 //!
 //! The model of `log_model` stands beside the engine throughout, as in `log_faults`.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
 #[path = "log_model/mod.rs"]
 mod log_model;
 
