@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use bytes::Bytes;
-use engine::disk::SimDisk;
+use engine::disk::{DiskFile, SimDisk};
 use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 
 use crate::hooked_disk::{HookedDisk, Hooks};
@@ -32,8 +32,9 @@ impl Hooks for Trap {
     fn write(&self) {
         self.spring(false);
     }
-    fn sync(&self) {
+    fn sync(&self, file: &dyn DiskFile) -> std::io::Result<()> {
         self.spring(true);
+        file.sync()
     }
 }
 

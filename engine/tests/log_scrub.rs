@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what must hold")]
 
+mod hooked_disk;
 #[path = "log_model/mod.rs"]
 mod log_model;
+#[path = "hooked_disk/worn.rs"]
+mod worn;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,10 +15,12 @@ use bytes::Bytes;
 use engine::disk::{Disk, Left, Operation};
 use engine::log::tools::Finding;
 use engine::log::{Budget, Durability, GroupId, LogEngine, LogOptions, LogWriter, RecoveryMode, ScrubReport};
+use hooked_disk::HookedDisk;
 use log_model::cases::entry;
-use log_model::{Change, Driver, Wear, WornDisk, file, flip, small_options};
+use log_model::{Change, Driver, file, flip, small_options};
 use parking_lot::Mutex;
 use prometheus::Registry;
+use worn::Wear;
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, compress_from: usize::MAX, spare_files: 0, ..small_options() }
@@ -86,7 +91,8 @@ struct Worn {
 
 fn worn(driver: &Driver) -> Worn {
     let copy = driver.disk.fork();
-    let (disk, wear) = WornDisk::new(copy.session());
+    let wear = Arc::<Mutex<Wear>>::default();
+    let disk = Arc::new(HookedDisk { disk: copy.session(), hooks: wear.clone() });
     let files = disk.list().unwrap();
     let (engine, writer, _) = LogEngine::open_driven(disk, driver.options.clone()).unwrap();
     wear.lock().begin();

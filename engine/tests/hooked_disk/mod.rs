@@ -1,4 +1,4 @@
-//! A simulated disk that tells a test of calls before they are made: to count them, to hold them up, or to panic in them.
+//! A disk whose calls go through a test: to count them, to hold them up, to panic in them, or to do something else instead.
 
 use std::io::{self, IoSlice};
 use std::path::Path;
@@ -6,19 +6,29 @@ use std::sync::Arc;
 
 use engine::disk::{Disk, DiskCopy, DiskFile};
 
-/// What a test does at a call; nothing by default.
+/// What becomes of a call; by default it is made, or, where it is advisory, left out.
 pub(crate) trait Hooks: Send + Sync + 'static {
-    /// Bytes of some file are read.
-    fn read(&self) {}
+    /// A file is opened.
+    fn open(&self, _name: &str) -> io::Result<()> {
+        Ok(())
+    }
+    /// Bytes of the file `name` are read.
+    fn read(&self, file: &dyn DiskFile, _name: &str, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        file.read_at(buf, offset)
+    }
     /// Bytes are written to some file.
     fn write(&self) {}
     /// A file is synced.
-    fn sync(&self) {}
+    fn sync(&self, file: &dyn DiskFile) -> io::Result<()> {
+        file.sync()
+    }
     /// So many bytes at an offset were announced as to be synced later.
     fn will_sync(&self, _offset: u64, _len: u64) {}
+    /// So many bytes at an offset of the file `name` need not be kept in memory.
+    fn forget(&self, _file: &dyn DiskFile, _name: &str, _offset: u64, _len: u64) {}
 }
 
-/// See the file's documentation.
+/// See the file's documentation. Files are known by the name under which they were opened or created.
 pub(crate) struct HookedDisk<H> {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) hooks: Arc<H>,
@@ -26,21 +36,23 @@ pub(crate) struct HookedDisk<H> {
 
 struct HookedFile<H> {
     file: Arc<dyn DiskFile>,
+    name: String,
     hooks: Arc<H>,
 }
 
 impl<H: Hooks> HookedDisk<H> {
-    fn file(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-        Arc::new(HookedFile { file, hooks: self.hooks.clone() })
+    fn file(&self, name: &str, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(HookedFile { file, name: name.to_owned(), hooks: self.hooks.clone() })
     }
 }
 
 impl<H: Hooks> Disk for HookedDisk<H> {
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.disk.open(name).map(|file| self.file(file))
+        self.hooks.open(name)?;
+        self.disk.open(name).map(|file| self.file(name, file))
     }
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.disk.create(name).map(|file| self.file(file))
+        self.disk.create(name).map(|file| self.file(name, file))
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.disk.rename(from, to)
@@ -61,11 +73,13 @@ impl<H: Hooks> Disk for HookedDisk<H> {
 
 impl<H: Hooks> DiskFile for HookedFile<H> {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.hooks.read();
-        self.file.read_at(buf, offset)
+        self.hooks.read(self.file.as_ref(), &self.name, buf, offset)
     }
     fn will_sync(&self, offset: u64, len: u64) {
         self.hooks.will_sync(offset, len);
+    }
+    fn forget(&self, offset: u64, len: u64) {
+        self.hooks.forget(self.file.as_ref(), &self.name, offset, len);
     }
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.hooks.write();
@@ -76,8 +90,7 @@ impl<H: Hooks> DiskFile for HookedFile<H> {
         self.file.write_vectored_at(parts, offset)
     }
     fn sync(&self) -> io::Result<()> {
-        self.hooks.sync();
-        self.file.sync()
+        self.hooks.sync(self.file.as_ref())
     }
     fn len(&self) -> io::Result<u64> {
         self.file.len()

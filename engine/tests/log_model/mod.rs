@@ -11,7 +11,6 @@ pub mod check;
 pub mod driver;
 pub mod outcomes;
 pub mod salvaged;
-pub mod worn;
 
 use std::collections::BTreeMap;
 
@@ -25,7 +24,6 @@ pub use check::{After, History, Violation};
 pub use driver::Driver;
 pub use outcomes::{each_crash, fingerprint};
 pub use salvaged::is_true_to;
-pub use worn::{Wear, WornDisk};
 
 /// One change, in a form that both sides understand.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::time::MonoTime;
 
-/// No less is begun: each time costs a look at the index.
+/// No less is begun: each part is a job of its own.
 const LEAST: u64 = 256 << 10;
 /// No more is read at once, however long nothing was: other background work waits for it.
 const MOST: u64 = 4 << 20;

@@ -1,0 +1,71 @@
+//! A disk under a page cache: what is damaged on it is not seen before the pages are forgotten, and some of it cannot be read at all.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use engine::disk::DiskFile;
+use parking_lot::Mutex;
+
+use crate::hooked_disk::Hooks;
+
+#[derive(Default)]
+pub(crate) struct Wear {
+    /// Bytes that are others on the disk than in memory.
+    pub(crate) rot: Vec<(String, u64)>,
+    /// Bytes that the disk does not give.
+    pub(crate) bad: Vec<(String, u64)>,
+    /// The number of the error with which no file can be opened.
+    pub(crate) refuses: Option<i32>,
+    /// Of each file, byte by byte, whether memory holds it no more.
+    forgotten: BTreeMap<String, Vec<bool>>,
+    /// Reads of which memory held a part: file, offset and length.
+    pub(crate) stale: Vec<(String, u64, usize)>,
+    /// Bytes read of each file.
+    pub(crate) read: BTreeMap<String, u64>,
+}
+
+impl Wear {
+    /// What was read so far is not counted.
+    pub(crate) fn begin(&mut self) {
+        self.stale.clear();
+        self.read.clear();
+    }
+
+    fn is_forgotten(&self, name: &str, offset: u64) -> bool {
+        self.forgotten.get(name).and_then(|bytes| bytes.get(offset as usize)).copied().unwrap_or(false)
+    }
+}
+
+impl Hooks for Mutex<Wear> {
+    fn open(&self, _name: &str) -> io::Result<()> {
+        self.lock().refuses.map_or(Ok(()), |number| Err(io::Error::from_raw_os_error(number)))
+    }
+
+    fn read(&self, file: &dyn DiskFile, name: &str, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = offset + buf.len() as u64;
+        let mut wear = self.lock();
+        if wear.bad.iter().any(|(bad, at)| bad == name && (offset..end).contains(at)) {
+            return Err(io::Error::other("bad sector"));
+        }
+        file.read_at(buf, offset)?;
+        *wear.read.entry(name.to_owned()).or_default() += buf.len() as u64;
+        if (offset..end).any(|at| !wear.is_forgotten(name, at)) {
+            wear.stale.push((name.to_owned(), offset, buf.len()));
+        }
+        let rotten = wear.rot.iter().filter(|(rotten, at)| rotten == name && (offset..end).contains(at));
+        for (_, at) in rotten.filter(|(_, at)| wear.is_forgotten(name, *at)) {
+            buf[(at - offset) as usize] ^= 4;
+        }
+        Ok(())
+    }
+
+    fn forget(&self, file: &dyn DiskFile, name: &str, offset: u64, len: u64) {
+        let end = file.len().unwrap_or(0).min(offset.saturating_add(len)) as usize;
+        let mut wear = self.lock();
+        let bytes = wear.forgotten.entry(name.to_owned()).or_default();
+        bytes.resize(bytes.len().max(end), false);
+        if let Some(bytes) = bytes.get_mut(offset as usize..end) {
+            bytes.fill(true);
+        }
+    }
+}
