@@ -15,7 +15,7 @@ test:
 build: setup
 	@cargo build --release --locked --bin cortado
 
-# What cannot come from crates.io: a C++ compiler, libclang for RocksDB's bindings, a fast linker.
+# What cannot come from crates.io: a C++ compiler, libclang for RocksDB's bindings, a fast linker; and RocksDB itself, compiled once.
 setup:
 	@tools/setup.sh
 

@@ -56,3 +56,5 @@ if [ "$(printf '%s\n%s\n' "$want" "$have" | sort -V | head -n 1)" != "$want" ]; 
     say "Rust $want or newer is needed, this is $have: rustup update"
     exit 1
 fi
+
+"$(dirname "$0")/rocksdb.sh"
