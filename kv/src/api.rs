@@ -201,8 +201,8 @@ pub enum Response {
     Pairs {
         /// The pairs found, in the order of the request.
         pairs: Vec<(Key, Bytes)>,
-        /// Set if the response ended early. For a scan: the new start, or the new exclusive end of a reverse scan. For a
-        /// batch get: the first key, in the order of the request, that was not looked up.
+        /// Set if the response ended early. For a scan: the new start, or the new exclusive end of a reverse scan. For
+        /// a batch get: the first key, in the order of the request, that was not looked up.
         resume: Option<Key>,
     },
     /// To `CheckTxnStatus`.

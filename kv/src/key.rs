@@ -1,8 +1,8 @@
 //! Keys as transactions see them, and their storage form.
 //!
-//! A [`Key`] is any byte string. Its *storage form* is a sequence of groups: eight bytes of the key and one marker byte.
-//! The last group is padded with zeros, and its marker is 0xff minus the number of padding bytes. Every other group is
-//! full and has the marker 0xff. This is the scheme of MyRocks and TiKV.
+//! A [`Key`] is any byte string. Its *storage form* is a sequence of groups: eight bytes of the key and one marker
+//! byte. The last group is padded with zeros, and its marker is 0xff minus the number of padding bytes. Every other
+//! group is full and has the marker 0xff. This is the scheme of MyRocks and TiKV.
 //!
 //! The storage form keeps the order of keys, and no storage key is a prefix of another. So a timestamp can follow it
 //! without mixing the versions of two keys. The *versioned form* appends the complement of the timestamp, big-endian:

@@ -1,11 +1,11 @@
 //! Latches: writes of the same keys take turns, in the order of their arrival.
 //!
-//! A write is evaluated on a snapshot and takes effect later, when it is applied. In between, no other write of the same
-//! keys may be evaluated, because it would not see the first one. A latch is in-memory and lives for one request. A
-//! *lock* is a record in the store and lives for one transaction.
+//! A write is evaluated on a snapshot and takes effect later, when it is applied. In between, no other write of the
+//! same keys may be evaluated, because it would not see the first one. A latch is in-memory and lives for one request.
+//! A *lock* is a record in the store and lives for one transaction.
 //!
-//! [`Latches`] is the pure state machine; [`LatchTable`] lets tasks wait on it. Keys are latched by their hash: two keys
-//! with the same hash only wait for each other. The hash excludes the region, so a split changes nothing.
+//! [`Latches`] is the pure state machine; [`LatchTable`] lets tasks wait on it. Keys are latched by their hash: two
+//! keys with the same hash only wait for each other. The hash excludes the region, so a split changes nothing.
 
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
@@ -63,8 +63,8 @@ impl Latches {
         Latches { queues: HashMap::new(), requests: HashMap::new(), next: 0, capacity }
     }
 
-    /// Queues a request for `slots`, which may be unordered and repeated. Returns its ticket and whether it is granted at
-    /// once.
+    /// Queues a request for `slots`, which may be unordered and repeated. Returns its ticket and whether it is granted
+    /// at once.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 //!
 //! A read first takes a snapshot, which the store proves fit for a linearizable read (lease or read index), and then
 //! checks its keys against the range of the snapshot's region. A point get runs in the caller's task. A scan reads a
-//! first slice there, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long scan
-//! blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped.
+//! first slice there, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
+//! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped.
 
 use engine::store::Reader;
 use raftstore::RegionError;

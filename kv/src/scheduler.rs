@@ -55,12 +55,13 @@ impl<H: RegionStore> Scheduler<H> {
         self.latches.len()
     }
 
-    /// Executes a write. `permit` is dropped once the fate of the write is known. Must be polled within a tokio runtime.
+    /// Executes a write. `permit` is dropped once the fate of the write is known. Must be polled within a tokio
+    /// runtime.
     ///
     /// # Errors
     ///
-    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: too many writes hold latches, or
-    ///   the read pool is full. `NotReady`: the region is fenced. The write had no effect.
+    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: too many writes hold latches,
+    ///   or the read pool is full. `NotReady`: the region is fenced. The write had no effect.
     /// - [`ServerError::Key`], [`ServerError::Invalid`]: the evaluation refused the write. It had no effect.
     /// - [`ServerError::TooLarge`]: the batch exceeds the largest proposal. It had no effect.
     /// - [`ServerError::Undetermined`]: the write was proposed and its outcome is unknown.
@@ -155,8 +156,8 @@ impl<H: RegionStore> Scheduler<H> {
 
 /// For each region, the newest term in which a proposal has an unknown outcome.
 ///
-/// Invariant: while a proposal of a term may still take effect without its latches, its region is fenced at that term or
-/// a later one.
+/// Invariant: while a proposal of a term may still take effect without its latches, its region is fenced at that term
+/// or a later one.
 #[derive(Clone, Debug, Default)]
 struct Fences {
     terms: Arc<Mutex<HashMap<RegionId, Term>>>,

@@ -1,8 +1,8 @@
 //! The key-value server of a store: executes requests of this process or of the network adapter.
 //!
 //! It enforces the limits of admission: the number and the bytes of requests in flight, the writes that wait for
-//! latches, the reads that wait for the pool. A request above a limit is refused with `ServerBusy`, and the client backs
-//! off.
+//! latches, the reads that wait for the pool. A request above a limit is refused with `ServerBusy`, and the client
+//! backs off.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -125,8 +125,8 @@ impl<H: RegionStore> KvServer<H> {
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped at any time. A write that is not proposed yet has no effect. A proposed write continues
-    /// in its own task, keeps its latches and counts as in flight until it is applied or lost.
+    /// The future may be dropped at any time. A write that is not proposed yet has no effect. A proposed write
+    /// continues in its own task, keeps its latches and counts as in flight until it is applied or lost.
     pub async fn handle(&self, request: Request) -> Result<Response, ServerError> {
         let kind = Kind::of(&request.body);
         let started = now();

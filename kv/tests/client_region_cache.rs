@@ -39,7 +39,8 @@ enum Command {
     Lookup(String),
     /// Looks up the last keys before a bound: lookup_before BOUND
     LookupBefore(String),
-    /// Reports a failed call along the route of a key. `sent` names the store of the call if the route has changed since.
+    /// Reports a failed call along the route of a key. `sent` names the store of the call if the route has changed
+    /// since.
     Fail {
         key: String,
         kind: String,
@@ -179,7 +180,7 @@ impl goldenscript::Runner for Runner {
             Command::Fail { .. } => output = self.fail(command)?,
             Command::Confirm(key) => {
                 let route = self.cache.lookup(key.as_bytes()).ok_or("unknown")?;
-                writeln!(output, "{}", if route.unproven { "news" } else { "no news" })?;
+                writeln!(output, "{}", if route.unproven { "was unproven" } else { "was proven" })?;
                 self.cache.confirm(route.region.id);
             }
             Command::Show => {

@@ -1,8 +1,8 @@
 //! Retry arithmetic: how long to wait before a request is sent again, and when to stop.
 //!
-//! Every failure that a retry may cure has a [`RetryClass`] with its own backoff curve: a leader that moved can be asked
-//! at once, a store that cannot be reached should not. The curve is `base * 2^n`, capped. Its upper half is random, so
-//! that clients that failed together do not retry together.
+//! Every failure that a retry may cure has a [`RetryClass`] with its own backoff curve: a leader that moved can be
+//! asked at once, a store that cannot be reached should not. The curve is `base * 2^n`, capped. Its upper half is
+//! random, so that clients that failed together do not retry together.
 //!
 //! Pure: the elapsed time and the random number are arguments.
 
@@ -120,8 +120,8 @@ impl Backoff {
         Backoff { deadline, failures: [0; RetryClass::ALL.len()] }
     }
 
-    /// Counts a failure of `class` at `elapsed` since the first failure. Returns the wait before the next attempt, which
-    /// never exceeds the remaining time; `None` if the deadline has passed or the class has no retries left.
+    /// Counts a failure of `class` at `elapsed` since the first failure. Returns the wait before the next attempt,
+    /// which never exceeds the remaining time; `None` if the deadline has passed or the class has no retries left.
     pub fn next(&mut self, class: RetryClass, elapsed: Duration, jitter: Jitter) -> Option<Duration> {
         let left = self.deadline.checked_sub(elapsed).filter(|left| !left.is_zero())?;
         let curve = class.curve();

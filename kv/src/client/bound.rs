@@ -1,13 +1,13 @@
 //! Region boundaries for scans: from a storage key back to a key, and the position just before a boundary.
 //!
-//! Scans name keys; region boundaries are storage keys. The storage form keeps the order, so for every boundary `b` there
-//! is one smallest key whose storage form is not below `b`. It separates the keys stored before `b` from the others. A
-//! boundary made by a split is itself the storage form of a key, and then it is that key.
+//! Scans name keys; region boundaries are storage keys. The storage form keeps the order, so for every boundary `b`
+//! there is one smallest key whose storage form is not below `b`. It separates the keys stored before `b` from the
+//! others. A boundary made by a split is itself the storage form of a key, and then it is that key.
 
 use crate::key::{FULL, GROUP, Key};
 
-/// The smallest key whose storage form is at or after `bound`. So `key < ceil(bound)` if and only if the storage form of
-/// `key` is below `bound`.
+/// The smallest key whose storage form is at or after `bound`. So `key < ceil(bound)` if and only if the storage form
+/// of `key` is below `bound`.
 pub(super) fn ceil(bound: &[u8]) -> Key {
     let mut key = Vec::with_capacity(bound.len());
     let mut rest = bound;

@@ -134,8 +134,8 @@ impl<T> BatchResult<T> {
 
 impl Router {
     /// Runs an operation in every region that `items` touch, in parallel. Locks are collected over all regions. Any
-    /// other error ends the operation at once; requests to other regions may then be under way. The run that begins with
-    /// the smallest key is always sent, even if others have reached `max_bytes`.
+    /// other error ends the operation at once; requests to other regions may then be under way. The run that begins
+    /// with the smallest key is always sent, even if others have reached `max_bytes`.
     pub(super) async fn fan_out<T: Keyed>(
         &self,
         mut items: Vec<T>,

@@ -100,8 +100,8 @@ impl Router {
         self.endpoint.locate(store, key.to_vec()).await
     }
 
-    /// Adds an answer to the cache and returns the cached route of the key. `None` if the answer is older than the cache
-    /// or about another range, and the cache does not know the key.
+    /// Adds an answer to the cache and returns the cached route of the key. `None` if the answer is older than the
+    /// cache or about another range, and the cache does not know the key.
     fn learn_status(&self, key: &[u8], status: RegionStatus) -> Option<Route> {
         let mut cache = self.cache.write();
         if status.region.contains(key) {

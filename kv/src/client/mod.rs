@@ -11,10 +11,11 @@
 //!    sent again.
 //!
 //! Guarantees: every operation ends in bounded time. Reads and idempotent writes are repeated after a lost response. A
-//! commit that may have been delivered and was never answered ends as [`ClientError::Undetermined`], never as a failure.
+//! commit that may have been delivered and was never answered ends as [`ClientError::Undetermined`], never as a
+//! failure.
 //!
-//! Imports: this file uses all the others; `dispatch`, `scan` and `locate` build on `router` and `retry`, which build on
-//! `region_cache`, `backoff`, `endpoint`, `config`, `metrics` and `error`.
+//! Imports: this file uses all the others; `dispatch`, `scan` and `locate` build on `router` and `retry`, which build
+//! on `region_cache`, `backoff`, `endpoint`, `config`, `metrics` and `error`.
 
 mod backoff;
 mod bound;
@@ -192,8 +193,8 @@ impl Client {
         self.router.scan(range, start_ts, limit).await
     }
 
-    /// Prewrites all mutations, regions in parallel: locks their keys and stages their values. The keys must be distinct
-    /// and should include `primary`. Only the transaction's coordinator calls it.
+    /// Prewrites all mutations, regions in parallel: locks their keys and stages their values. The keys must be
+    /// distinct and should include `primary`. Only the transaction's coordinator calls it.
     ///
     /// `ttl_ms` gives the life of the locks in milliseconds from the physical part of `start_ts`. It is called before
     /// every attempt, because a fixed ttl would shrink while attempts are retried.
@@ -323,8 +324,8 @@ impl Client {
 
     /// Extends the life of the primary lock to at least `ttl_ms` milliseconds from the physical part of `start_ts`.
     /// Returns the ttl in force, which may be longer. `ttl_ms` is called before every attempt. Retries and the attempt
-    /// under way end after `limit`, not after the configured deadline: the next heartbeat serves better than a late one.
-    /// Only the transaction's coordinator calls it.
+    /// under way end after `limit`, not after the configured deadline: the next heartbeat serves better than a late
+    /// one. Only the transaction's coordinator calls it.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! The endpoint over gRPC: one HTTP/2 connection per store, opened on first use and reopened when it breaks.
 //!
-//! Callers need to know whether a failed request may have been executed. It was not if no connection could be opened, or
-//! if the response says that the request was refused unread ([`CallError::Unreachable`]). Once bytes may have left this
-//! process, the absence of a response proves nothing ([`CallError::Lost`]).
+//! Callers need to know whether a failed request may have been executed. It was not if no connection could be opened,
+//! or if the response says that the request was refused unread ([`CallError::Unreachable`]). Once bytes may have left
+//! this process, the absence of a response proves nothing ([`CallError::Lost`]).
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -94,8 +94,8 @@ impl RemoteEndpoint {
         RemoteEndpoint { config, stores: RwLock::new(StoreTable::default()) }
     }
 
-    /// Replaces the known stores. Addresses are `host:port`, nearest store first. Connections to stores whose address did
-    /// not change are kept. Does not connect: the first request does. Must be called within a tokio runtime.
+    /// Replaces the known stores. Addresses are `host:port`, nearest store first. Connections to stores whose address
+    /// did not change are kept. Does not connect: the first request does. Must be called within a tokio runtime.
     ///
     /// # Errors
     ///

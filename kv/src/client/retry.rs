@@ -15,8 +15,8 @@ use crate::api::{Response, ServerError};
 /// What it means that the outcome of a request is unknown when its retries end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetrySemantics {
-    /// A read, or a write whose outcome the caller need not know: the caller repeats it, or other transactions clean up.
-    /// An unknown outcome is reported as a failure.
+    /// A read, or a write whose outcome the caller need not know: the caller repeats it, or other transactions clean
+    /// up. An unknown outcome is reported as a failure.
     Idempotent,
     /// A commit: an unknown outcome must be reported as unknown.
     Commit,

@@ -1,6 +1,7 @@
 //! The endpoint of a node: calls its own store directly and other stores over the network.
 //!
-//! The node passes in its store as a [`LocalStore`], so that the client and the server modules do not import each other.
+//! The node passes in its store as a [`LocalStore`], so that the client and the server modules do not import each
+//! other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,8 @@ pub struct RoutedEndpoint {
 
 impl RoutedEndpoint {
     /// `local_id` is the id of the store behind `local`. A local call that takes longer than `timeout` (it waits for a
-    /// quorum) counts as [`CallError::Lost`], so that the client asks another replica. `remote` handles all other stores.
+    /// quorum) counts as [`CallError::Lost`], so that the client asks another replica. `remote` handles all other
+    /// stores.
     pub fn new(
         local_id: StoreId,
         local: Arc<dyn LocalStore>,

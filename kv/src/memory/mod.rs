@@ -1,8 +1,8 @@
 //! A key-value cluster in one process, without Raft: the test double for everything above `kv::client`.
 //!
-//! [`MemoryCluster`] runs the server's MVCC and Percolator code on an in-memory store, behind the client's [`Endpoint`].
-//! It has stores, and regions with leaders and epochs. All stores share one data set, as if replication took no time.
-//! Messages and writes above the real limits are refused.
+//! [`MemoryCluster`] runs the server's MVCC and Percolator code on an in-memory store, behind the client's
+//! [`Endpoint`]. It has stores, and regions with leaders and epochs. All stores share one data set, as if replication
+//! took no time. Messages and writes above the real limits are refused.
 //!
 //! Faults are injected one by one ([`MemoryCluster::inject`]) or drawn from a seed ([`Faults`]): refusals, lost
 //! responses, unknown outcomes, duplicated requests, delays, leader moves and splits. Time is a counter

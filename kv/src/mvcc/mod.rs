@@ -1,10 +1,11 @@
 //! Versions of a key in the store: the records, and snapshot reads through them.
 //!
-//! Three column families hold a key. A [`lock`] record in `Cf::Lock` says that a transaction is about to change the key.
+//! Three column families hold a key. A [`lock`] record in `Cf::Lock` says that a transaction is about to change the
+//! key.
 //! [`write`](mod@write) records in `Cf::Write`, one per commit or rollback and newest first, say what each transaction
-//! did. Long values are in `Cf::Default`, under the start_ts of the transaction that wrote them. [`reader`] serves point
-//! reads and [`scanner`] range reads, on any `engine::store::Reader`. Nothing here writes. `docs/formats.md` pins the
-//! layout of keys and records.
+//! did. Long values are in `Cf::Default`, under the start_ts of the transaction that wrote them. [`reader`] serves
+//! point reads and [`scanner`] range reads, on any `engine::store::Reader`. Nothing here writes. `docs/formats.md` pins
+//! the layout of keys and records.
 
 pub mod lock;
 pub mod reader;

@@ -52,7 +52,8 @@ pub struct ScanPage {
     pub end: PageEnd,
 }
 
-/// Reads a page: at most `request.limit` pairs, about `request.max_bytes` bytes, and about `max_steps` cursor movements.
+/// Reads a page: at most `request.limit` pairs, about `request.max_bytes` bytes, and about `max_steps` cursor
+/// movements.
 ///
 /// # Errors
 ///

@@ -56,8 +56,8 @@ pub(super) struct NewerCommit {
     pub(super) commit_ts: Timestamp,
 }
 
-/// The records of a key at or above a transaction's start_ts. If the transaction has a record of its own, `newer` is not
-/// determined.
+/// The records of a key at or above a transaction's start_ts. If the transaction has a record of its own, `newer` is
+/// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct History {
     /// The transaction's own record.

@@ -57,8 +57,8 @@ pub fn commit<R: Reader + ?Sized>(
 ///
 /// # Errors
 ///
-/// [`KeyError::Committed`] if the transaction has committed one of the keys; [`ActionError::Invalid`] if `start_ts` or a
-/// key is out of range.
+/// [`KeyError::Committed`] if the transaction has committed one of the keys; [`ActionError::Invalid`] if `start_ts` or
+/// a key is out of range.
 pub fn rollback<R: Reader + ?Sized>(reader: &R, keys: &[Key], start_ts: Timestamp) -> Result<WriteBatch, ActionError> {
     check_start_ts(start_ts)?;
     let mut batch = WriteBatch::new();

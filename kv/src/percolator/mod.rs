@@ -1,8 +1,8 @@
 //! The Percolator actions on one region: pure functions from a snapshot and a request to a write batch and a response.
 //!
-//! The region's leader runs an action under the latches of its keys and replicates the batch (`scheduler.rs`). An action
-//! does not wait, read a clock or know another region. Every action is idempotent by `start_ts`: its request may arrive
-//! late, twice or out of order. It applies to all its keys or changes nothing.
+//! The region's leader runs an action under the latches of its keys and replicates the batch (`scheduler.rs`). An
+//! action does not wait, read a clock or know another region. Every action is idempotent by `start_ts`: its request may
+//! arrive late, twice or out of order. It applies to all its keys or changes nothing.
 //!
 //! - [`prewrite`]: first phase; locks keys and stages values.
 //! - [`commit`], [`rollback`], [`resolve_lock`] (`decision.rs`): replace a transaction's locks by its decision.

@@ -1,7 +1,8 @@
 //! The wire form of the key-value service: generated messages, and conversions between them and [`crate::api`].
 //!
 //! The server's gRPC adapter decodes requests and encodes responses; the client's remote endpoint does the reverse.
-//! Encoding cannot fail. Decoding checks that required fields are present and kinds are known; otherwise it fails with a
+//! Encoding cannot fail. Decoding checks that required fields are present and kinds are known; otherwise it fails with
+//! a
 //! [`MalformedMessage`] that names the message. Only the adapters use the generated types.
 
 mod message;

@@ -1,5 +1,5 @@
-//! The write path: latches are held as long as a proposal may take effect, fences follow unknown outcomes, and responses
-//! without a proposal confirm leadership.
+//! The write path: latches are held as long as a proposal may take effect, fences follow unknown outcomes, and
+//! responses without a proposal confirm leadership.
 
 use bytes::Bytes;
 use futures::poll;
