@@ -4,19 +4,16 @@
 //! paths, and the gRPC service. Client side: [`client`], which finds region leaders and retries. The two sides share
 //! only [`api`], [`mod@key`], [`size`] and the wire form [`proto`].
 //!
-//! Modules import in one direction, from the top of this list to the bottom:
+//! # Layers
 //!
-//! ```text
-//! service                      gRPC adapter
-//! server                       admission limits, dispatch to reads and writes     memory  test double of both sides
-//! scheduler  read              write path, read path                              client  routing and retries
-//! region_store                 what the server needs of raftstore                 placement
-//! percolator                   actions: snapshot + request -> batch + response
-//! mvcc  latch  read_pool  metrics
-//! error  proto  size           errors of actions, wire form, size limits
-//! api                          requests, responses, errors
-//! key                          keys and their storage form
-//! ```
+//! 1. `key`, `placement`, `read_pool`: keys and their storage form, the cluster's stores, threads for long reads
+//! 2. `api`, `latch`: requests and responses, taking turns on a key
+//! 3. `error`, `size`, `proto`, `metrics`: errors below the wire, limits, the wire form, the server's metrics
+//! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
+//! 5. `percolator`, `read`: the actions (pure), the read path
+//! 6. `scheduler`, `memory`: the write path, a test double of server and endpoint
+//! 7. `server`: admission limits, reads and writes
+//! 8. `service`: the gRPC adapter
 
 pub mod api;
 pub mod client;

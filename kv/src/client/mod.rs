@@ -14,8 +14,14 @@
 //! commit that may have been delivered and was never answered ends as [`ClientError::Undetermined`], never as a
 //! failure.
 //!
-//! Imports: this file uses all the others; `dispatch`, `scan` and `locate` build on `router` and `retry`, which build
-//! on `region_cache`, `backoff`, `endpoint`, `config`, `metrics` and `error`.
+//! # Layers
+//!
+//! 1. `config`, `error`, `endpoint`, `backoff`, `bound`: settings, errors, the interface to stores, pure arithmetic
+//! 2. `metrics`, `region_cache`, `remote`, `routed`: counters, routes, the endpoints
+//! 3. `router`: the state that clones share, one attempt of a request
+//! 4. `retry`: the retry loop's state
+//! 5. `locate`: the route of a key
+//! 6. `dispatch`, `scan`: operations on many keys, on ranges
 
 mod backoff;
 mod bound;

@@ -25,6 +25,11 @@
 //! let endpoint: Arc<dyn kv::client::Endpoint> = Arc::new(cluster.clone());
 //! let timestamps: Arc<dyn tso::TsoSource> = cluster.tso();
 //! ```
+//!
+//! # Layers
+//!
+//! 1. `timestamps`, `topology`: timestamps without a clock; regions and their leaders
+//! 2. `faults`: what goes wrong with a call
 
 mod faults;
 #[cfg(test)]

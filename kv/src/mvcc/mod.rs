@@ -6,6 +6,12 @@
 //! did. Long values are in `Cf::Default`, under the start_ts of the transaction that wrote them. [`reader`] serves
 //! point reads and [`scanner`] range reads, on any `engine::store::Reader`. Nothing here writes. `docs/formats.md` pins
 //! the layout of keys and records.
+//!
+//! # Layers
+//!
+//! 1. `lock`, `write`: the records
+//! 2. `versions`: a cursor over the versions of a key
+//! 3. `reader`, `scanner`: point reads, range reads
 
 pub mod lock;
 pub mod reader;

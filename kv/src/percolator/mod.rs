@@ -20,6 +20,11 @@
 //!
 //! Garbage collection must resolve all locks below its safe point first. Without its primary's commit record, a
 //! transaction's remaining locks would be rolled back.
+//!
+//! # Layers
+//!
+//! 1. `common`: checks, a transaction's record on a key, the end of a lock
+//! 2. `prewrite`, `decision`, `primary`: the actions
 
 mod common;
 mod decision;

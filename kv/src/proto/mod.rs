@@ -4,6 +4,11 @@
 //! Encoding cannot fail. Decoding checks that required fields are present and kinds are known; otherwise it fails with
 //! a
 //! [`MalformedMessage`] that names the message. Only the adapters use the generated types.
+//!
+//! # Layers
+//!
+//! 1. `message`: the generated messages, and the error of a malformed one
+//! 2. `region`, `request`, `response`: conversions
 
 mod message;
 mod region;
