@@ -91,11 +91,8 @@ fn the_log_goes_on_or_is_poisoned() {
             driver.live().unwrap_or_else(|what| panic!("{context}: {what}"));
             let is_poisoned = driver.engine.poisoned().is_some();
             poisoned += usize::from(is_poisoned);
-            // One of a checkpoint is the checkpoint's alone.
             let sync = driver.disk.failed_syncs() > 0;
-            let may_be_alone =
-                case.name == "checkpoint" || !matches!(failure.operation, Operation::Sync | Operation::SyncDir);
-            assert!(sync || may_be_alone, "{context}: not counted");
+            assert!(sync || !matches!(failure.operation, Operation::Sync | Operation::SyncDir), "{context}: not counted");
             assert!(is_poisoned || !sync, "invariant 10: {context}: not poisoned");
             assert!(sync || !is_poisoned, "invariant 11: {context}: {:?}", driver.engine.poisoned());
             let syncs = |driver: &Driver| [Operation::Sync, Operation::SyncDir].map(|of| driver.disk.calls(of));
