@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::ErrorKind;
 
 use engine::disk::{Left, Operation};
-use engine::log::{Durability, GroupId, LogError};
+use engine::log::{Durability, GroupId, LogError, PurgeOutcome};
 use log_model::cases::{Case, append, case, cases, does, put};
 use log_model::check::recovered;
 use log_model::{After, Driver, Violation, each_crash, open};
@@ -92,7 +92,10 @@ fn the_log_goes_on_or_is_poisoned() {
             let is_poisoned = driver.engine.poisoned().is_some();
             poisoned += usize::from(is_poisoned);
             let sync = driver.disk.failed_syncs() > 0;
-            assert!(sync || !matches!(failure.operation, Operation::Sync | Operation::SyncDir), "{context}: not counted");
+            assert!(
+                sync || !matches!(failure.operation, Operation::Sync | Operation::SyncDir),
+                "{context}: not counted"
+            );
             assert!(is_poisoned || !sync, "invariant 10: {context}: not poisoned");
             assert!(sync || !is_poisoned, "invariant 11: {context}: {:?}", driver.engine.poisoned());
             let syncs = |driver: &Driver| [Operation::Sync, Operation::SyncDir].map(|of| driver.disk.calls(of));
@@ -112,7 +115,7 @@ fn the_log_goes_on_or_is_poisoned() {
 fn purge_to_its_end(driver: &mut Driver) -> Result<(), LogError> {
     for _ in 0..60 {
         let report = driver.purge()?;
-        if !report.more && report.freed == 0 {
+        if report.outcome == PurgeOutcome::Idle && report.freed == 0 {
             return Ok(());
         }
     }

@@ -164,7 +164,7 @@ impl<S: Store> Background<S> {
         // Everything before the index to compact to is in the way.
         let last =
             |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
-        let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
+        let pinning = laggards.then(|| report.pinning.iter().map(last).collect());
         let PurgeReport { queued, progressed, more, pressed, .. } = report;
         self.done(JobDone::Purged(PurgeStep { pinning, queued, progressed, more, pressed }));
     }

@@ -1,10 +1,11 @@
 //! What can go wrong in the log, by what the caller does next.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::disk::is_full;
 
-use super::GroupId;
+use crate::log::types::GroupId;
 
 /// Why a log operation failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -46,7 +47,7 @@ pub enum LogError {
         /// The groups that it concerns, ascending; empty where that cannot be known.
         groups: Vec<GroupId>,
     },
-    /// The log ends in the middle of a write that was never acknowledged as synced, and [`super::RecoveryMode::Strict`] cuts nothing.
+    /// The log ends in the middle of a write that was never acknowledged as synced, and `RecoveryMode::Strict` cuts nothing.
     #[error("log ends in a torn tail: {bytes} bytes of {file} from {offset} on{}", concerned(.groups))]
     TornTail {
         /// The file's name.
@@ -58,7 +59,7 @@ pub enum LogError {
         /// The groups that the first commit group of the tail changes, ascending; empty where that cannot be read.
         groups: Vec<GroupId>,
     },
-    /// There is no log file at all, and the log was opened to be read only or as one that exists already ([`super::LogOptions::create`]).
+    /// There is no log file at all, and the log was opened to be read only or as one that exists already (`LogOptions::create`).
     #[error("there is no log here")]
     NoLog,
     /// A file that the log consists of is not there.
@@ -194,11 +195,54 @@ impl LogError {
     }
 }
 
+/// One thing that is wrong with a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file's name.
+    pub file: String,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+    /// The groups that it concerns, ascending; empty where that cannot be known.
+    pub groups: Vec<GroupId>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: {}{}", self.file, self.offset, self.what, concerned(&self.groups))
+    }
+}
+
+impl Finding {
+    pub(crate) fn new(file: &str, offset: u64, what: impl Into<String>, groups: Vec<GroupId>) -> Finding {
+        Finding { file: file.to_owned(), offset, what: what.into(), groups }
+    }
+
+    /// What an error says of `file`.
+    pub(crate) fn of(error: &LogError, file: &str) -> Finding {
+        let name = error.file().unwrap_or(file);
+        let (offset, what) = match error {
+            LogError::Corrupt { offset, what, .. } => (*offset, what.clone()),
+            LogError::Missing { .. } => (0, "file is missing".to_owned()),
+            LogError::Misplaced { what, .. } => (0, format!("file is not what its name says: {what}")),
+            other => (0, other.to_string()),
+        };
+        Finding::new(name, offset, what, error.groups().to_vec())
+    }
+
+    /// The same for an error that was met at `offset`, where it does not name a place itself.
+    pub(crate) fn met(error: &LogError, file: &str, offset: u64) -> Finding {
+        let finding = Finding::of(error, file);
+        if error.file().is_some() { finding } else { Finding { offset, ..finding } }
+    }
+}
+
 /// How many groups a message names.
 const NAMED: usize = 8;
 
 /// The end of a message that says which groups it concerns.
-pub(crate) fn concerned(groups: &[GroupId]) -> String {
+fn concerned(groups: &[GroupId]) -> String {
     let (named, more) = groups.split_at(groups.len().min(NAMED));
     let named: Vec<String> = named.iter().map(|group| group.0.to_string()).collect();
     match (groups.len(), more.len()) {

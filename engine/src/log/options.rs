@@ -1,8 +1,7 @@
 //! Settings of the log engine.
 
-use super::compress::Compression;
-use super::error::{LogError, Result};
-use super::format::{PAGE, UNIT};
+use crate::log::error::{LogError, Result};
+use crate::log::format::{Compression, PAGE, UNIT};
 
 /// What opening a log does about what is not as it should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,15 +129,13 @@ impl LogOptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Budget, Durability, GroupId, LogBatch, LogEngine};
+pub(crate) mod tests {
     use super::*;
-    use crate::disk::SimDisk;
 
     /// A field, how to set it, and its least and greatest value, where it has them.
-    type Bounds = (&'static str, fn(&mut LogOptions, u64), u64, Option<u64>);
+    pub(crate) type Bounds = (&'static str, fn(&mut LogOptions, u64), u64, Option<u64>);
 
-    const BOUNDS: [Bounds; 11] = [
+    pub(crate) const BOUNDS: [Bounds; 11] = [
         ("file_bytes", |options, value| options.file_bytes = value, 64 << 10, Some(1 << 30)),
         ("align_bytes", |options, value| options.align_bytes = value, 8, Some(64 << 10)),
         ("prefill_bytes", |options, value| options.prefill_bytes = value, 0, Some(1 << 30)),
@@ -152,7 +149,7 @@ mod tests {
         ("recovery_threads", |options, value| options.recovery_threads = value as usize, 1, Some(64)),
     ];
 
-    fn with(set: fn(&mut LogOptions, u64), value: u64) -> LogOptions {
+    pub(crate) fn with(set: fn(&mut LogOptions, u64), value: u64) -> LogOptions {
         // Small, because the simulated disk keeps it all in memory.
         let mut options =
             LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, spare_files: 0, ..LogOptions::default() };
@@ -179,33 +176,5 @@ mod tests {
         }
         assert!(refused("align_bytes", |options, value| options.align_bytes = value, 24), "no power of two");
         LogOptions::default().validate().unwrap();
-    }
-
-    /// A log works at each bound: writes, rotates, reads, purges, is opened again.
-    #[test]
-    fn a_log_works_at_each_bound() {
-        for (name, set, least, greatest) in BOUNDS {
-            for value in [least, greatest.unwrap_or(u64::MAX)] {
-                let options = with(set, value);
-                let disk = SimDisk::new();
-                let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options.clone()).unwrap();
-                for index in 1..=60 {
-                    let mut batch = LogBatch::new();
-                    batch.append(GroupId(1), index, vec![vec![index as u8; 3000].into()]);
-                    batch.append(GroupId(2), index, vec![index.to_le_bytes().to_vec().into()]);
-                    batch.compact(GroupId(1), index);
-                    engine
-                        .submit_with(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok())))
-                        .unwrap();
-                    assert_eq!(writer.turn(), 1, "{name} {value}");
-                    engine.purge(Budget::default()).unwrap();
-                    writer.turn();
-                }
-                writer.finish();
-                let (engine, _writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
-                let entries = engine.entries(GroupId(2), 1, 61, usize::MAX).unwrap();
-                assert!(entries.iter().zip(1u64..).all(|(entry, index)| *entry == index.to_le_bytes().as_slice()));
-            }
-        }
     }
 }

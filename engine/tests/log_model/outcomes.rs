@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use engine::disk::{Disk, SimDisk};
 
-
 /// How many sequences of choices are gone through for each crash that is to be looked at: many leave the same.
 const SEQUENCES: usize = 4;
 /// How many crashes are drawn in search of one that leaves something else, for each that is to be looked at.

@@ -1,6 +1,6 @@
 //! Numbers as they stand in a log file: of fixed width, little endian, or in groups of 7 bits. What reads them never panics on any bytes.
 
-use super::super::error::Damage;
+use crate::log::error::Damage;
 
 /// Appends a number in 7-bit groups, least significant first.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
