@@ -276,7 +276,10 @@ fn a_poisoned_log_deletes_nothing() {
     let (before, changes) = (files(&driver), driver.disk.changes());
     assert!(before.contains(&"0000000000000001.log".to_owned()), "{before:?}");
     let report = driver.engine.purge(Budget::default()).unwrap();
-    assert_eq!((report.freed, report.outcome, files(&driver), driver.disk.changes()), (0, PurgeOutcome::Idle, before, changes));
+    assert_eq!(
+        (report.freed, report.outcome, files(&driver), driver.disk.changes()),
+        (0, PurgeOutcome::Idle, before, changes)
+    );
     // Opened again it knows where it stands, and they go.
     driver.crash(1).unwrap();
     assert!(!files(&driver).contains(&"0000000000000001.log".to_owned()));

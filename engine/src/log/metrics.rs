@@ -1,7 +1,7 @@
-//! What the log measures: docs/metrics.md has the list, and what to make of it.
+//! What the log measures. docs/metrics.md lists the metrics and explains them.
 //!
-//! Two kinds. What happens is counted where it happens ([`LogMetrics`]). What *is* (files, bytes, queues) is read when somebody asks for it
-//! (a collector of the registry, in `stats.rs`), so it is never older than the question, from the first one after opening on.
+//! There are two kinds. Events are counted where they happen ([`LogMetrics`]). State (files, bytes, queues) is read
+//! when the registry is scraped, by a collector in `stats.rs`, so it is never stale.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Registry
 
 use crate::log::error::LogError;
 
-/// Metrics of one engine, built from the registry that is handed in.
+/// Metrics of one engine, built from the registry that is passed in.
 pub(crate) struct LogMetrics {
     pub(crate) groups: IntCounter,
     pub(crate) batches: IntCounter,
@@ -26,14 +26,14 @@ pub(crate) struct LogMetrics {
     pub(crate) batches_per_group: Histogram,
     pub(crate) write_seconds: Histogram,
     pub(crate) sync_seconds: Histogram,
-    /// As purge found them when it looked last.
+    /// As purge found them when it last looked.
     pub(crate) lagging_groups: IntGauge,
     pub(crate) pinned_bytes: IntGauge,
     recovery: Recovery,
     registry: Registry,
 }
 
-/// What opening the log was like; set once.
+/// What opening the log was like. Set once.
 struct Recovery {
     seconds: Gauge,
     files: IntGauge,
@@ -44,7 +44,7 @@ struct Recovery {
 }
 
 impl LogMetrics {
-    /// Registers all of them. An error is a name that is taken already: two engines need two registries.
+    /// Registers all metrics. Fails if a name is taken: two engines need two registries.
     pub(crate) fn new(registry: &Registry) -> prometheus::Result<LogMetrics> {
         let counter = |name: &str, help: &str| registered(registry, IntCounter::new(name, help)?);
         let gauge = |name: &str, help: &str| registered(registry, IntGauge::new(name, help)?);
@@ -85,7 +85,7 @@ impl LogMetrics {
         })
     }
 
-    /// What opening the log was like.
+    /// Sets what opening the log was like.
     pub(crate) fn set_recovery(&self, took: Duration, numbers: RecoveryNumbers) {
         let recovery = &self.recovery;
         recovery.seconds.set(took.as_secs_f64());
@@ -96,7 +96,7 @@ impl LogMetrics {
         recovery.truncated_bytes.set(to_gauge(numbers.truncated_bytes));
     }
 
-    /// Groups that pin old files, and the bytes that they pin, as purge found them.
+    /// Sets how many groups pin old files, and the bytes that they pin.
     pub(crate) fn set_pinning(&self, groups: u64, bytes: u64) {
         self.lagging_groups.set(to_gauge(groups));
         self.pinned_bytes.set(to_gauge(bytes));
@@ -118,7 +118,7 @@ pub(crate) struct RecoveryNumbers {
     pub(crate) truncated_bytes: u64,
 }
 
-/// The error of a name that is taken.
+/// The error for a name that is taken.
 pub(crate) fn name_taken(error: &prometheus::Error) -> LogError {
     LogError::Invalid(format!("metrics: {error}"))
 }

@@ -13,16 +13,16 @@ use crate::log::index::Group;
 use crate::log::metrics::to_gauge;
 use crate::log::types::Lsn;
 
-/// A log in numbers. Taken one after another while it is written to, so they need not agree to the last byte.
+/// A log in numbers. They are read one after another during writes, so they need not agree to the last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStats {
     /// Log files, the active one included.
     pub files: usize,
     /// Files kept for reuse.
     pub spare_files: usize,
-    /// Bytes of the log files, with what is prefilled.
+    /// Bytes of the log files, including prefilled space.
     pub disk_bytes: u64,
-    /// About how many of them are referred to.
+    /// About how many of them are referenced.
     pub live_bytes: u64,
     /// Groups.
     pub groups: usize,
@@ -36,14 +36,14 @@ pub struct LogStats {
     pub queued_bytes: usize,
     /// Whether the disk had no room for a commit group and has shown none since.
     pub is_full: bool,
-    /// The position up to which all is in the index.
+    /// The position up to which everything is in the index.
     pub written: Lsn,
-    /// The position up to which all is durable.
+    /// The position up to which everything is durable.
     pub synced: Lsn,
 }
 
 impl LogStats {
-    /// Looks at every group: not for a hot path.
+    /// Visits every group: not for a hot path.
     pub(crate) fn of(pipeline: &Pipeline) -> LogStats {
         let state = pipeline.state();
         let (groups, entries) = state.index.totals();
@@ -72,7 +72,7 @@ pub struct GroupStats {
     pub entries: u64,
     /// About how many bytes they take on disk, compressed.
     pub stored_bytes: u64,
-    /// Number of blocks and parts of blocks that they stand in.
+    /// Number of runs: blocks, and parts of blocks, with its entries.
     pub runs: usize,
     /// Number of small keys.
     pub keys: usize,
@@ -92,7 +92,7 @@ impl GroupStats {
     }
 }
 
-/// What is cheap to say of a log at any time: it looks at files, and not at groups.
+/// What is cheap to read at any time: visits files, but not groups.
 pub(crate) struct Snapshot {
     pub(crate) files: usize,
     pub(crate) spare_files: usize,
@@ -127,17 +127,18 @@ impl Snapshot {
     }
 }
 
-/// One gauge, and where its value is.
+/// A gauge, and how to read its value.
 type Shown = (IntGauge, fn(&Snapshot) -> u64);
-/// One counter that the log keeps itself, and where its value is.
+/// A counter that the log keeps itself, and how to read its value.
 type Counted = (IntCounter, fn(&Snapshot) -> u64);
 
-/// What a log is like when somebody asks. Does not keep it open: of one that is closed there is nothing to say.
+/// Collects the state of a log when the registry is scraped. Does not keep the log open, and shows nothing of a closed
+/// one.
 pub(crate) struct Gauges {
     pipeline: Weak<Pipeline>,
     gauges: Vec<Shown>,
     counters: Vec<Counted>,
-    /// One who asks brings the counters up to date at a time.
+    /// One scrape at a time updates the counters.
     asking: Mutex<()>,
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use engine::disk::SimDisk;
 use engine::log::{
-    Budget, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeOutcome, PurgeReport, RecoveryReport, Result,
+    Budget, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeOutcome, PurgeReport,
+    RecoveryReport, Result,
 };
 use parking_lot::Mutex;
 
@@ -140,7 +141,8 @@ impl Driver {
     /// A step of purge, and a turn of the writer. Errors of purge are those of the disk; what matters is what they leave behind.
     pub fn purge(&mut self) -> Result<PurgeReport> {
         let outcome = self.engine.purge(Budget::default());
-        self.history.purged |= !matches!(&outcome, Ok(report) if report.freed == 0 && report.outcome == PurgeOutcome::Idle);
+        self.history.purged |=
+            !matches!(&outcome, Ok(report) if report.freed == 0 && report.outcome == PurgeOutcome::Idle);
         self.turn();
         outcome
     }

@@ -1,9 +1,9 @@
-//! Blocks: the unit in which entries are compressed, read and cached. Pure.
+//! Blocks: the unit in which entries are compressed, read and cached. No I/O.
 //!
 //! Raw form: the length of each entry as a varint, then the entries one after another. An entry never spans blocks.
 //!
-//! A block belongs to one Raft group, so that who reads that group reads and expands nothing else; only where groups bring little each do
-//! they share one, because a block of a few hundred bytes is mostly header and hardly compresses.
+//! A block belongs to one Raft group, so a reader of that group reads and decompresses nothing else. Groups that bring
+//! little each share a block, because a block of a few hundred bytes is mostly header and hardly compresses.
 
 use bytes::Bytes;
 
@@ -16,17 +16,17 @@ use super::write_buffer::WriteBuffer;
 use crate::log::error::Damage;
 use crate::log::types::GroupId;
 
-/// A Raft group that brings so many bytes to a commit group has its blocks for itself.
+/// A Raft group that brings at least so many bytes to a commit group gets blocks of its own.
 const OWN_BYTES: usize = 2 << 10;
 
-/// A block of so many bytes, or of one entry that is as long, is not kept in the cache when it is written: who reads entries of that size
-/// soon again has them still, and a copy of each costs more than reading it now and then.
+/// A block of at least so many bytes is not cached when it is written. Whoever reads such entries soon still has them,
+/// and a copy of each costs more than an occasional read.
 const LARGE: usize = 128 << 10;
 
 /// A decoded block.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// The lengths of the entries, then these.
+    /// The lengths of the entries, then the entries.
     raw: Bytes,
     /// Where the first entry begins in `raw`.
     start: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Checks that the raw form holds so many entries.
+    /// Checks that the raw form holds exactly `entries` entries.
     pub(crate) fn parse(raw: Bytes, entries: u16) -> Result<Block, Damage> {
         let mut cursor = Cursor(&raw);
         let mut bytes = 0u64;
@@ -48,7 +48,7 @@ impl Block {
         Ok(Block { raw, start, entries })
     }
 
-    /// Reads a block: `bytes` begin with the header that stands at `offset` of `place`.
+    /// Decodes a block. `bytes` begin with the header at `offset` of `place`.
     pub(crate) fn decode(bytes: &[u8], place: Place, offset: u64) -> Result<Block, Damage> {
         let Some((head, rest)) = bytes.split_first_chunk::<BLOCK_HEADER>() else {
             return Err(Damage("block is cut off"));
@@ -64,8 +64,8 @@ impl Block {
         self.raw.len() + 128
     }
 
-    /// The entries from number `ordinal` on. An entry that is most of its block shares the block's memory; a small one is copied, so
-    /// that it does not hold on to all of it.
+    /// The entries from number `ordinal` on. An entry that is most of its block shares the block's memory. A smaller
+    /// one is copied, so that it does not keep the whole block in memory.
     pub(crate) fn entries(&self, ordinal: u32) -> impl Iterator<Item = Bytes> + '_ {
         let mut lengths = Cursor(&self.raw[..self.start as usize]);
         let mut end = self.start as usize;
@@ -89,29 +89,29 @@ impl Block {
     }
 }
 
-/// A block that is built but has no place yet.
+/// A block that is built but has no location yet.
 #[derive(Clone, Debug)]
 pub(crate) struct DraftBlock {
     codec: Codec,
     stored: Bytes,
     raw_len: usize,
     entries: u16,
-    /// As a reader wants it; not of a large one.
+    /// The decoded form, for the cache; `None` for a large block.
     block: Option<Block>,
 }
 
 impl DraftBlock {
-    /// Bytes it takes in the file.
+    /// Bytes it takes in the file, with header and padding.
     pub(crate) fn total(&self) -> u64 {
         align((BLOCK_HEADER + self.stored.len()) as u64, UNIT)
     }
 
-    /// Bytes it would take without compression, and without padding.
+    /// Bytes it would take without compression and padding.
     pub(crate) fn raw_total(&self) -> u64 {
         (BLOCK_HEADER + self.raw_len) as u64
     }
 
-    /// Appends the block to `out`, for a place at `offset` of `place`.
+    /// Appends the block to `out`, for a location at `offset` of `place`.
     pub(crate) fn write<'a>(&'a self, out: &mut WriteBuffer<'a>, place: Place, offset: u64) -> BlockRef {
         let (stored, entries) = (&self.stored, self.entries);
         let (header, checksum) = BlockHeader::encode(self.codec, self.raw_len as u32, entries, stored, place, offset);
@@ -121,7 +121,7 @@ impl DraftBlock {
         BlockRef { offset, stored: stored.len() as u32, entries, checksum }
     }
 
-    /// The block as a reader wants it, where it is not so large that keeping it would cost more than it brings.
+    /// The decoded form; `None` for a block that is too large to be cached when it is written.
     pub(crate) fn block(&self) -> Option<&Block> {
         self.block.as_ref()
     }
@@ -131,7 +131,7 @@ impl DraftBlock {
 pub(crate) struct BlockBuilder<'a> {
     target: usize,
     compressor: &'a mut Compressor,
-    /// The Raft group whose entries came last.
+    /// The Raft group of the last entries.
     group: Option<GroupId>,
     pending: Vec<Bytes>,
     pending_bytes: usize,
@@ -139,7 +139,7 @@ pub(crate) struct BlockBuilder<'a> {
 }
 
 impl<'a> BlockBuilder<'a> {
-    /// Blocks of about `target` bytes.
+    /// Cuts blocks of about `target` bytes.
     pub(crate) fn new(target: usize, compressor: &'a mut Compressor) -> BlockBuilder<'a> {
         BlockBuilder { target, compressor, group: None, pending: Vec::new(), pending_bytes: 0, blocks: Vec::new() }
     }
@@ -155,7 +155,7 @@ impl<'a> BlockBuilder<'a> {
         entries.iter().for_each(|entry| self.push(entry));
     }
 
-    /// Adds blocks that are made already, of the entries of one group.
+    /// Adds finished blocks, of the entries of one group.
     pub(crate) fn take(&mut self, blocks: Vec<DraftBlock>) {
         self.close();
         self.blocks.extend(blocks);

@@ -8,10 +8,11 @@ pub(crate) const MAX_BATCH_BYTES: usize = 256 << 20;
 /// No block and no meta is longer before compression: a batch, and the lengths of its entries.
 const MAX_RAW_BYTES: usize = 2 * MAX_BATCH_BYTES;
 
-/// How blocks and metas are compressed. What does not shrink by 5 % is stored raw. Any of them reads what any other wrote.
+/// How blocks and metas are compressed. What does not shrink by 5 % is stored raw. Any setting reads what any other
+/// wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     Off,
     /// LZ4: about 500 MB/s and more on one core.
     #[default]
@@ -21,24 +22,24 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Whether the level is one.
+    /// Whether the level is in range.
     pub(crate) fn is_valid(self) -> bool {
         !matches!(self, Compression::Zstd(level) if !(1..=19).contains(&level))
     }
 }
 
-/// Compresses, keeping what can be used again between calls.
+/// Compresses, and keeps its buffers between calls.
 pub(crate) struct Compressor {
     compression: Compression,
-    /// Bytes below which it is not tried.
+    /// Shorter inputs are stored raw.
     from: usize,
     zstd: Option<zstd::bulk::Compressor<'static>>,
-    /// Memory that is used again: to get much anew from the system each time costs as much as the compression.
+    /// Reused buffers. Allocating large ones anew costs as much as the compression.
     out: Vec<u8>,
     space: Vec<u8>,
 }
 
-/// No more memory is kept between calls.
+/// Buffers are kept up to this size.
 const KEPT_SPACE: usize = 2 << 20;
 
 impl Compressor {
@@ -51,9 +52,9 @@ impl Compressor {
         Ok(Compressor { compression, from, zstd, out: Vec::new(), space: Vec::new() })
     }
 
-    /// The compressed form of `raw` where it is at least 5 % smaller; `None` is to be stored raw.
+    /// The compressed form of `raw` if it is at least 5 % smaller; `None` means stored raw.
     pub(crate) fn shrink(&mut self, raw: &[u8]) -> Option<(Codec, Vec<u8>)> {
-        // What is not read is not compressed.
+        // A reader would refuse it: see `expand`.
         if raw.len() < self.from || raw.len() > MAX_RAW_BYTES || self.compression == Compression::Off {
             return None;
         }
@@ -71,12 +72,12 @@ impl Compressor {
         }
     }
 
-    /// Memory to build something large in, empty; to be given back.
+    /// An empty buffer to build something large in. Give it back with [`Compressor::give_space`].
     pub(crate) fn take_space(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.space)
     }
 
-    /// Takes it back.
+    /// Takes the buffer back.
     pub(crate) fn give_space(&mut self, mut space: Vec<u8>) {
         space.clear();
         space.shrink_to(KEPT_SPACE);
@@ -84,25 +85,25 @@ impl Compressor {
     }
 }
 
-/// The LZ4 form of `raw` where it is at least 5 % smaller.
+/// The LZ4 form of `raw` if it is at least 5 % smaller.
 pub(crate) fn lz4(raw: &[u8]) -> Option<Vec<u8>> {
     lz4_into(raw, &mut Vec::new()).map(<[u8]>::to_vec)
 }
 
-/// The same, in memory that may be used again.
+/// The same, in a reused buffer.
 fn lz4_into<'o>(raw: &[u8], out: &'o mut Vec<u8>) -> Option<&'o [u8]> {
-    // What is not read is not compressed.
+    // A reader would refuse it: see `expand`.
     if raw.len() > MAX_RAW_BYTES {
         return None;
     }
     let most = most(raw);
     out.resize(out.len().max(most), 0);
-    // No room: it does not pay.
+    // An output that does not fit does not pay.
     let len = lz4::block::compress_to_buffer(raw, None, false, &mut out[..most]).ok()?;
     Some(&out[..len]).filter(|packed| pays(raw, packed))
 }
 
-/// What a compressed form may take at most.
+/// The longest compressed form that pays.
 fn most(raw: &[u8]) -> usize {
     raw.len() - raw.len() / 20
 }
@@ -111,18 +112,18 @@ fn pays(raw: &[u8], packed: &[u8]) -> bool {
     packed.len() <= most(raw) && packed.len() < raw.len()
 }
 
-/// Undoes what a [`Compressor`] did; `raw_len` is what the header says.
+/// Decompresses what a [`Compressor`] compressed. `raw_len` is what the header says.
 pub(crate) fn expand(codec: Codec, stored: &[u8], raw_len: usize) -> std::result::Result<Vec<u8>, Damage> {
     let whole = |raw: Option<Vec<u8>>| raw.filter(|raw| raw.len() == raw_len).ok_or(Damage("does not decompress"));
     match codec {
         Codec::Raw if stored.len() == raw_len => Ok(stored.to_vec()),
         Codec::Raw => Err(Damage("raw length differs from the stored one")),
-        // LZ4 cannot shrink to less than 1/255: a longer claim is damage and must not be allocated for.
+        // LZ4 cannot shrink to less than 1/255. A longer claim is damage and must not be allocated for.
         Codec::Lz4 if raw_len / 255 > stored.len() => Err(Damage("impossible raw length")),
         _ if raw_len > MAX_RAW_BYTES => Err(Damage("impossible raw length")),
         Codec::Lz4 => whole(lz4::block::decompress(stored, Some(raw_len as i32)).ok()),
         Codec::Zstd => {
-            // The frame says its length, too; only where both agree is there something to allocate for.
+            // The frame says its length, too. Memory is allocated only if both agree.
             let said = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
             if said != Some(raw_len as u64) {
                 return Err(Damage("raw length differs from that of the frame"));
@@ -136,7 +137,7 @@ pub(crate) fn expand(codec: Codec, stored: &[u8], raw_len: usize) -> std::result
 mod tests {
     use super::*;
 
-    /// `noise` bytes that do not compress, and zeros up to `len`.
+    /// `noise` bytes that do not compress, then zeros up to `len`.
     fn mixed(noise: usize, len: usize) -> Vec<u8> {
         let mut state = 88_172_645_463_325_252u64;
         let mut next = || {
@@ -160,7 +161,7 @@ mod tests {
         assert!(pays(&[0; 10], &[0; 9]));
     }
 
-    /// Whatever the codec, it is the rule that decides, on either side of the boundary.
+    /// The 5 % rule decides with every codec, on either side of the boundary.
     #[test]
     fn what_does_not_pay_is_stored_raw() {
         const LEN: usize = 10_000;
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    /// `expand` takes a longer claim for damage: what is longer is stored raw, whatever it would shrink to.
+    /// `expand` refuses longer claims, so longer inputs are stored raw, however well they compress.
     #[test]
     fn what_is_too_long_to_be_read_is_not_compressed() {
         for compression in [Compression::Lz4, Compression::Zstd(1)] {

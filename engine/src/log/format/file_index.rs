@@ -1,8 +1,8 @@
-//! The dense index of a sealed file: its bytes, written and read group by group and run by run: recovery applies it without holding more of it in memory
-//! than its bytes.
+//! The index of a sealed file as bytes, written and read group by group and run by run. So recovery applies an index
+//! without expanding it in memory.
 //!
-//! [`super::summary`] says what it means; `docs/formats.md` has the layout. Every number is checked before it is
-//! used, and groups ascend, so that none is named twice.
+//! `index/file_summary.rs` says what it means; `docs/formats.md` has the layout. Every number is checked before it is
+//! used. Groups ascend, so none is named twice.
 
 use bytes::Bytes;
 
@@ -12,9 +12,9 @@ use super::place::UNIT;
 use crate::log::error::Damage;
 use crate::log::types::GroupId;
 
-/// Flag of a group: whatever was there before the file is forgotten.
+/// Flag of a group: everything from before the file is forgotten.
 pub(crate) const RESET: u8 = 1;
-/// Flag of a group: its log was appended to, and an end follows.
+/// Flag of a group: the file appends to its log, and an end follows.
 pub(crate) const HAS_END: u8 = 2;
 
 /// What the file changes of one group, besides entries and keys.
@@ -23,11 +23,11 @@ pub(crate) struct GroupHead {
     pub(crate) group: GroupId,
     pub(crate) reset: bool,
     pub(crate) end: Option<u64>,
-    /// 0 is none.
+    /// 0 means none.
     pub(crate) floor: u64,
 }
 
-/// Appends the group to an index: `count` runs, ascending, and its keys, sorted.
+/// Appends a group to an index: `count` runs, ascending, and its keys, sorted.
 pub(crate) fn encode_group(
     head: &GroupHead,
     count: usize,
@@ -55,7 +55,7 @@ pub(crate) fn encode_group(
     put_varint(out, keys.len() as u64);
     for (key, value) in keys {
         put_bytes(out, key);
-        // 0 is removed, otherwise the value's length plus one.
+        // 0 means removed; otherwise the value's length plus one.
         match value {
             None => put_varint(out, 0),
             Some(value) => {
@@ -66,7 +66,7 @@ pub(crate) fn encode_group(
     }
 }
 
-/// What the file changes of one group, as it stands in the index.
+/// What the file changes of one group, as encoded in the index.
 #[derive(Debug)]
 pub(crate) struct IndexGroup<'a> {
     pub(crate) head: GroupHead,
@@ -74,7 +74,7 @@ pub(crate) struct IndexGroup<'a> {
     keys: IndexKeys<'a>,
 }
 
-/// The runs of a group in an index, read one at a time: there may be more than should stand in memory spelled out.
+/// The encoded runs of a group, read one at a time: decoded they may not fit into memory.
 #[derive(Clone, Debug)]
 struct IndexSpans<'a> {
     cursor: Cursor<'a>,
@@ -85,7 +85,7 @@ struct IndexSpans<'a> {
     expected: u64,
 }
 
-/// Keys of a group in an index, set or removed, read one at a time.
+/// The encoded keys of a group, set or removed, read one at a time.
 #[derive(Clone, Debug)]
 struct IndexKeys<'a> {
     cursor: Cursor<'a>,
@@ -93,14 +93,15 @@ struct IndexKeys<'a> {
     left: u64,
 }
 
-/// A key, and its value or that it is removed.
+/// A key and its value; `None` for a removed key.
 pub(crate) type IndexKey<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// So many runs are applied at once.
 const RUNS_AT_ONCE: usize = 1024;
 
-/// Applies what a file changes of one group to the group's state before the file, in the order of [`super::summary`]. `spans` ascend and stand
-/// apart from each other; they are taken a piece at a time, for there may be many.
+/// Applies what a file changes of one group to the group's state before the file, in the order that
+/// `index/file_summary.rs` gives. `spans` ascend and do not overlap. They are taken in pieces, because there may be
+/// many.
 pub(crate) fn apply_group(
     head: &GroupHead,
     file: u64,
@@ -123,7 +124,7 @@ pub(crate) fn apply_group(
             if spans.peek().is_none() {
                 break;
             }
-            // What stood there before the file is cut off by now.
+            // The first piece has truncated what was there before the file.
             end = u64::MAX;
         }
     }
@@ -154,7 +155,7 @@ impl<'a> IndexReader<'a> {
         Ok(IndexReader { len: bytes.len(), cursor, file, left, last: None })
     }
 
-    /// Where the next group stands.
+    /// The offset of the next group.
     pub(crate) fn offset(&self) -> usize {
         self.len - self.cursor.0.len()
     }
@@ -197,9 +198,9 @@ impl<'a> IndexGroup<'a> {
         Ok(IndexGroup { head, spans, keys })
     }
 
-    /// Where its entries stand: ascending, and apart from each other.
+    /// Its runs: ascending, without overlaps.
     pub(crate) fn spans(&self) -> impl Iterator<Item = Span> + 'a {
-        // They were verified: there is no error any more.
+        // They were verified when the group was decoded.
         self.spans.clone().map_while(Result::ok)
     }
 
@@ -216,7 +217,7 @@ impl<'a> IndexGroup<'a> {
 }
 
 impl<'a> IndexSpans<'a> {
-    /// Reads all of them; returns what follows.
+    /// Reads all of them. Returns the cursor after them.
     fn verify(mut self) -> Result<Cursor<'a>, Damage> {
         self.by_ref().try_for_each(|span| span.map(drop))?;
         Ok(self.cursor)
@@ -234,7 +235,7 @@ impl Iterator for IndexSpans<'_> {
 }
 
 impl<'a> IndexKeys<'a> {
-    /// Reads all of them; returns what follows.
+    /// Reads all of them. Returns the cursor after them.
     fn verify(mut self) -> Result<Cursor<'a>, Damage> {
         self.by_ref().try_for_each(|key| key.map(drop))?;
         Ok(self.cursor)

@@ -1,4 +1,5 @@
-//! The beginning of a commit group. Its checksum covers the meta too, which lists those of the blocks: one number binds all of it.
+//! The headers of commit groups and of blocks. A group's checksum also covers the meta, which lists the checksums of
+//! its blocks: one number binds the whole group. A block can still be read and verified alone.
 
 use super::numbers::{u32_at, u64_at};
 use super::place::{Codec, Place};
@@ -13,7 +14,7 @@ pub(crate) const GROUP_HEADER: usize = 64;
 pub(crate) struct GroupHeader {
     /// Position of the group.
     pub(crate) lsn: u64,
-    /// The position up to which all was known to be synced when the group was encoded.
+    /// The position up to which everything was known to be synced when the group was encoded.
     pub(crate) synced: u64,
     /// The checksum of the group before.
     pub(crate) chain: u32,
@@ -51,12 +52,12 @@ impl GroupHeader {
         (out, checksum)
     }
 
-    /// Whether a group may begin with these bytes.
+    /// Whether these bytes begin like a group.
     pub(crate) fn starts(bytes: &[u8]) -> bool {
         bytes.starts_with(&GROUP_MAGIC)
     }
 
-    /// Reads the fields. Nothing is verified but the shape: that needs the meta.
+    /// Decodes the fields. Verifies only the shape; the checksum needs the meta.
     pub(crate) fn decode(bytes: &[u8; GROUP_HEADER], place: Place) -> Result<GroupHeader, Damage> {
         if bytes[..4] != GROUP_MAGIC {
             return Err(Damage("no commit group here"));
@@ -127,7 +128,7 @@ impl BlockHeader {
         (out, checksum)
     }
 
-    /// Reads the fields; [`BlockHeader::verify`] says whether they and the content are right.
+    /// Decodes the fields. [`BlockHeader::verify`] checks them and the content.
     pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER]) -> Result<BlockHeader, Damage> {
         if bytes[15] != 0 {
             return Err(Damage("block header has an unknown flag"));
@@ -141,7 +142,7 @@ impl BlockHeader {
         })
     }
 
-    /// Verifies header and stored bytes.
+    /// Verifies the checksum of header and stored bytes.
     pub(crate) fn verify(bytes: &[u8; BLOCK_HEADER], place: Place, offset: u64, stored: &[u8]) -> Result<(), Damage> {
         if place.checksum(offset, &[&bytes[4..], stored]) == u32_at(bytes, 0) {
             Ok(())

@@ -1,9 +1,8 @@
-//! The meta of a commit group: which blocks it has and what it changes. Pure encoding and decoding.
+//! The meta of a commit group: its blocks and its changes. No I/O.
 //!
-//! Entries themselves stand in the blocks, one after another in the order of the items that name them; so an item
-//! needs no locations: the first item that brings entries takes the first `count` of them, and so on.
-//! [`replay`] walks items and blocks together and tells a [`Sink`] what changes and where entries stand. The writer after
-//! a write and recovery after a read use the same walk.
+//! Entries are in the blocks, in the order of the items that name them. So an item needs no locations: the first item
+//! with entries takes the first `count` of them, and so on. [`replay`] walks items and blocks together and tells a
+//! [`Sink`] what changes and where entries are. The writer after a write and recovery after a read use the same walk.
 
 use bytes::Bytes;
 
@@ -13,22 +12,22 @@ use super::place::{UNIT, align};
 use crate::log::error::Damage;
 use crate::log::types::GroupId;
 
-/// No block holds more entries.
+/// A block has at most so many entries.
 pub(crate) const BLOCK_ENTRIES: usize = 4096;
 
-/// One change, as it stands in the log.
+/// One change, as it is recorded in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// `count` entries from `first`; what stood at or after `first` is gone.
+    /// `count` entries from index `first`. Entries at or after `first` from before are gone.
     Append { group: GroupId, first: u64, count: u64 },
-    /// The same entries at a new place, so that the old file may go. At this position the group's log is exactly what is
-    /// in `floor..=last`; nothing outside survives from before.
+    /// The same entries at a new location, so that the old file can be dropped. At this position the group's log is
+    /// exactly `floor..=last`; nothing outside survives from before.
     Rewrite { group: GroupId, floor: u64, last: u64, first: u64, count: u64 },
     /// A small key is set.
     Put { group: GroupId, key: Bytes, value: Bytes },
     /// A small key is removed.
     Delete { group: GroupId, key: Bytes },
-    /// Entries below are gone.
+    /// Entries below `first_kept` are gone.
     Compact { group: GroupId, first_kept: u64 },
     /// The group is gone.
     Remove { group: GroupId },
@@ -44,7 +43,7 @@ const COMPACT: u8 = 5;
 const REMOVE: u8 = 6;
 const DROP: u8 = 7;
 
-/// A block of a commit group, where it stands and what it holds.
+/// The location and size of a block of a commit group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockRef {
     /// Offset of its header in the file.
@@ -62,7 +61,7 @@ impl BlockRef {
     }
 }
 
-/// Encodes the block table, with which the meta begins.
+/// Encodes the block table, which is the first part of the meta.
 pub(crate) fn encode_blocks(blocks: &[BlockRef]) -> Vec<u8> {
     let mut out = Vec::with_capacity(blocks.len() * 12);
     for block in blocks {
@@ -80,7 +79,8 @@ pub(crate) fn encode_items(items: &[Item]) -> Vec<u8> {
     out
 }
 
-/// Decodes what [`encode_blocks`] and [`encode_items`] wrote. `body_offset` is where the first block stands; blocks follow each other.
+/// Decodes what [`encode_blocks`] and [`encode_items`] wrote. `body_offset` is the offset of the first block; blocks
+/// follow each other.
 pub(crate) fn decode_meta(meta: &[u8], blocks: u32, body_offset: u64) -> Result<(Vec<BlockRef>, Vec<Item>), Damage> {
     let mut cursor = Cursor(meta);
     let mut offset = body_offset;
@@ -103,7 +103,7 @@ pub(crate) fn decode_meta(meta: &[u8], blocks: u32, body_offset: u64) -> Result<
 }
 
 impl Item {
-    /// The group that it is about.
+    /// The group that it changes.
     pub(crate) fn group(&self) -> Option<GroupId> {
         match self {
             Item::Append { group, .. }
@@ -169,7 +169,7 @@ fn put_numbers(out: &mut Vec<u8>, tag: u8, numbers: &[u64]) {
     numbers.iter().for_each(|number| put_varint(out, *number));
 }
 
-/// A stretch of consecutive entries in one block, spelled out.
+/// A run of consecutive entries in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     /// Index of the first entry.
@@ -180,7 +180,7 @@ pub(crate) struct Span {
     pub(crate) file: u64,
     /// Offset of the block's header in it.
     pub(crate) offset: u64,
-    /// The first entry's place in the block.
+    /// The first entry's number in the block.
     pub(crate) ordinal: u32,
     /// About how many bytes of the file they take.
     pub(crate) bytes: u64,
@@ -192,22 +192,22 @@ impl Span {
         self.first + u64::from(self.count)
     }
 
-    /// The place in the block of the entry with this index, which is in the span.
+    /// The number in the block of the entry with this index, which is in the span.
     pub(crate) fn ordinal_of(&self, index: u64) -> u32 {
         self.ordinal + (index - self.first) as u32
     }
 }
 
-/// What items are told to: the index of the engine, or the index of one file.
+/// Receives changes: the engine's index, or the summary of one file.
 pub(crate) trait Sink {
-    /// Whatever the group had at or after `end` is gone; then `spans` are placed, ascending, replacing what stood at their
-    /// indexes.
+    /// Entries of the group at or after `end` are gone. Then `spans` are placed, ascending, and replace entries at
+    /// their indexes.
     fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage>;
-    /// A key is set, by a record in `file`.
+    /// A record in `file` sets a key.
     fn put(&mut self, group: GroupId, key: &Bytes, value: &Bytes, file: u64);
     /// A key is removed.
     fn delete(&mut self, group: GroupId, key: &[u8]);
-    /// Entries below `first_kept` are gone, by a record in `file`.
+    /// A record in `file` drops entries below `first_kept`.
     fn compact(&mut self, group: GroupId, first_kept: u64, file: u64);
     /// The group is gone.
     fn remove(&mut self, group: GroupId);
@@ -215,8 +215,8 @@ pub(crate) trait Sink {
     fn drop_file(&mut self, dropped: u64);
 }
 
-/// Tells `sink` what `items` change, with entries standing in `blocks` of `file`. An error is damage: items and blocks do
-/// not fit together.
+/// Tells `sink` what `items` change, with entries in `blocks` of `file`. An error is damage: items and blocks do not
+/// fit together.
 pub(crate) fn replay(items: &[Item], blocks: &[BlockRef], file: u64, sink: &mut dyn Sink) -> Result<(), Damage> {
     let mut walk = Walk { blocks, file, ordinal: 0, spans: Vec::new() };
     for item in items {
@@ -245,7 +245,7 @@ pub(crate) fn replay(items: &[Item], blocks: &[BlockRef], file: u64, sink: &mut 
 
 /// A position in the entries of a commit group.
 struct Walk<'a> {
-    /// The blocks not used up; `ordinal` is a place in the first.
+    /// The blocks not used up; `ordinal` is a position in the first.
     blocks: &'a [BlockRef],
     file: u64,
     ordinal: u32,
@@ -253,7 +253,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Puts the places of the next `count` entries into `spans`, numbering them from `first`.
+    /// Puts the locations of the next `count` entries into `spans`, numbered from `first`.
     fn take(&mut self, first: u64, count: u64) -> Result<(), Damage> {
         self.spans.clear();
         if first.checked_add(count).is_none() {

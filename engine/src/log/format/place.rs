@@ -2,15 +2,16 @@
 
 use crate::log::error::Damage;
 
+/// Groups and blocks start at multiples of this.
 pub(crate) const UNIT: u64 = 8;
-/// No file has a higher number: the index keeps it in 35 bits. At 64 MiB each these are 2 zebibytes.
+/// No file has a higher number: the index keeps it in 35 bits. At 64 MiB a file that is 2 zebibytes.
 pub(super) const MAX_SEQ: u64 = (1 << 35) - 1;
 
-/// Which log the bytes belong to: drawn once, when the log is created.
+/// Identifies a log. Drawn once, when the log is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(pub(crate) u128);
 
-/// Which file of which log; what every checksum is bound to, besides the offset.
+/// Identifies a file of a log. Every checksum is bound to it, and to the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) identity: Identity,
@@ -18,7 +19,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The checksum of `parts`, one after another, that stand at `offset` of this file.
+    /// The checksum of `parts`, one after another, at `offset` of this file.
     pub(crate) fn checksum(&self, offset: u64, parts: &[&[u8]]) -> u32 {
         let mut seed = [0; 32];
         seed[..16].copy_from_slice(&self.identity.0.to_le_bytes());
@@ -63,7 +64,7 @@ pub(crate) fn file_name(seq: u64) -> String {
     format!("{seq:016}.log")
 }
 
-/// The number of a log file by its name; `None` for a name that is none.
+/// The number of a log file by its name; `None` for other names.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
     let seq = name.strip_suffix(".log")?.parse().ok()?;
     ((1..=MAX_SEQ).contains(&seq) && file_name(seq) == name).then_some(seq)

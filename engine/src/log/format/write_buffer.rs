@@ -1,21 +1,21 @@
-//! The bytes of a commit group before they are written: long ones stay where they are, short ones are put together.
+//! The bytes of a commit group before they are written. Long parts are borrowed, short ones are copied together.
 
 use std::io::IoSlice;
 
-/// What is shorter is copied: a piece costs the kernel more than that.
+/// Shorter parts are copied: a separate slice costs the kernel more.
 const COPY_BELOW: usize = 4096;
 
-/// Bytes to be written one after another.
+/// Bytes to be written with one vectored write.
 #[derive(Debug, Default)]
 pub(crate) struct WriteBuffer<'a> {
     own: Vec<u8>,
-    /// Bytes of others, each with the place in `own` that they come before.
+    /// Borrowed parts, each with the position in `own` that it precedes.
     others: Vec<(usize, &'a [u8])>,
     len: usize,
 }
 
 impl<'a> WriteBuffer<'a> {
-    /// Bytes in all.
+    /// Number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -26,7 +26,7 @@ impl<'a> WriteBuffer<'a> {
         self.len += bytes.len();
     }
 
-    /// Adds bytes that stay where they are, if they are many.
+    /// Borrows bytes, or copies them if they are few.
     pub(crate) fn lend(&mut self, bytes: &'a [u8]) {
         if bytes.len() < COPY_BELOW {
             return self.copy(bytes);
@@ -41,7 +41,7 @@ impl<'a> WriteBuffer<'a> {
         self.len += count;
     }
 
-    /// Writes over the first bytes, which must have been copied or zeros.
+    /// Overwrites the first bytes, which must be copies or zeros.
     pub(crate) fn set_head(&mut self, head: &[u8]) {
         self.own[..head.len()].copy_from_slice(head);
     }
@@ -52,7 +52,7 @@ impl<'a> WriteBuffer<'a> {
         self.slices().iter().flat_map(|slice| slice.iter().copied()).collect()
     }
 
-    /// The pieces in order.
+    /// The parts in order.
     pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
         let mut out = Vec::with_capacity(2 * self.others.len() + 1);
         let mut from = 0;

@@ -1,11 +1,13 @@
-//! What the active file changes and the index does not say by itself: all that has to be remembered until the file is sealed.
+//! What the active file changes beyond what the index says: everything that must be remembered until the file is
+//! sealed.
 //!
-//! The index knows where every entry and key stands, and so also which of them stand in the active file: of those a second copy, as
-//! [`FileSummary`] has it for a file that is read, would double the memory of a group that was written to and the work of every write.
-//! Here is only what left no trace there: how far back a group was cut and compacted, that it was removed, which keys were deleted.
+//! The index knows where every entry and key is, and so also which of them are in the active file. A second copy of
+//! these, as a [`FileSummary`] has it, would double the memory of a group that was written to and the work of every
+//! write. Only what leaves no trace in the index is kept here: how far a group was truncated and compacted, that it was
+//! removed, which keys were deleted.
 //!
-//! Invariant: together with an index that has landed every group of the file it gives, at the seal, what replaying these groups into
-//! [`FileSummary`] would.
+//! Invariant: together with an index in which every group of the file is published, it encodes at the seal to what
+//! replaying these groups into a [`FileSummary`] would.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,34 +26,35 @@ pub(crate) struct ActiveChanges {
     groups: BTreeMap<GroupId, GroupChanges>,
     /// Keys removed and not set again.
     deleted: BTreeSet<(GroupId, Bytes)>,
-    /// No fewer bytes than the index of the file takes when it is sealed.
+    /// An upper bound of the length of the file's index if it is sealed now.
     room: usize,
-    /// The same, when it was last measured.
+    /// The length when it was last measured.
     measured: usize,
 }
 
-/// What a group takes besides its number, end, floor, keys and spans: its flags, a floor of none, and two counts.
+/// What a group takes besides its number, end, floor, keys and spans: its flags, an empty floor, and two counts.
 const MAX_GROUP_LEN: usize = 4;
 /// What a key takes at most, besides its bytes and those of its value.
 const MAX_KEY_LEN: usize = 12;
 /// What the number of groups takes at most.
 const MAX_COUNT_LEN: usize = 10;
 
-/// What a span takes in the index at most, also when it was cut at either end.
+/// What a span takes in the index at most, also if it is truncated at either end.
 fn max_span_len(span: &Span) -> usize {
     let of_numbers = varint_len(span.end()) + varint_len(span.offset / UNIT) + varint_len(span.bytes);
     // One more for the number of spans, which may grow by a byte.
     of_numbers + 2 * varint_len(BLOCK_ENTRIES as u64) + 1
 }
 
-/// Of one group.
+/// What the file changes of one group. See `file_summary.rs`.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupChanges {
-    /// See [`super::summary`].
+    /// Everything from before the file is forgotten.
     reset: bool,
     end: Option<u64>,
     floor: u64,
-    /// The lowest index of an entry in the file: the runs of older files before it, which may be many, need not be looked at.
+    /// The lowest index of an entry in the file. Runs of older files before it, of which there may be many, need no
+    /// visit.
     from: Option<u64>,
 }
 
@@ -99,7 +102,7 @@ impl Sink for ActiveChanges {
 }
 
 impl ActiveChanges {
-    /// Of a file that was read.
+    /// For a file that was read.
     pub(crate) fn of(summary: &FileSummary) -> ActiveChanges {
         let mut changes = ActiveChanges::default();
         for (group, summary) in summary.groups() {
@@ -114,7 +117,7 @@ impl ActiveChanges {
         changes
     }
 
-    /// What is remembered of a group.
+    /// The changes of a group.
     fn group_mut(&mut self, group: GroupId) -> &mut GroupChanges {
         self.groups.entry(group).or_insert_with(|| {
             self.room += MAX_GROUP_LEN + varint_len(group.0);
@@ -133,24 +136,24 @@ impl ActiveChanges {
         from.take_while(move |(of, _)| *of == group).map(|(_, key)| key)
     }
 
-    /// No fewer bytes than the file's index takes if it is sealed after what is written now.
+    /// An upper bound of the length of the file's index if it is sealed after the groups written so far.
     pub(crate) fn room(&self) -> usize {
         self.room + MAX_COUNT_LEN
     }
 
-    /// Whether the room may be far more than is needed, for a file of `written` bytes: what replaces itself within the file takes its room
-    /// twice. Counting goes through all that the file changed, and so is worth it only where much can be spared.
+    /// Whether the bound may be far too high, for a file of `written` bytes: records that replace each other within the
+    /// file are counted twice. Measuring visits everything that the file changed, and pays only if much can be saved.
     pub(crate) fn is_rough(&self, written: u64) -> bool {
         self.room > 2 * self.measured + (64 << 10) + written as usize / 8
     }
 
-    /// Counts the room anew. The index must have landed all of the file.
+    /// Measures the bound anew. All of the file must be published to the index.
     pub(crate) fn measure(&mut self, file: u64, index: &Index) {
         self.measured = self.encode(file, index).len();
         self.room = self.measured;
     }
 
-    /// The index of `file` as it stands when it is sealed, before compression. All of the file must have landed in `index`.
+    /// The index of `file` if it is sealed now, before compression. All of the file must be published to `index`.
     pub(crate) fn encode(&self, file: u64, index: &Index) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.measured);
         put_varint(&mut out, self.groups.len() as u64);
@@ -185,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// A change such as the writer lets through: nothing below the floor, nothing behind a gap.
+    /// A change that passes validation: nothing below the floor, nothing behind a gap.
     fn change(rng: &mut StdRng, index: &Index, file: u64, offset: u64, sinks: &mut [&mut dyn Sink]) {
         let group = GroupId([1, 2, 300, u64::MAX][rng.random_range(0..4)]);
         let key = Bytes::from(vec![b'a' + rng.random_range(0..4u8)]);
@@ -216,7 +219,7 @@ mod tests {
         }
     }
 
-    /// See the invariant above. Each file is also given up half way and taken over from its groups, as after a crash.
+    /// See the invariant above. Each file is also abandoned half way and taken over from its groups, as after a crash.
     #[test]
     fn at_the_seal_it_gives_what_reading_the_file_would() {
         for seed in 0..2000 {
@@ -234,7 +237,7 @@ mod tests {
                     }
                     drop(editor);
                     let needed = changes.encode(file, &index).len();
-                    // Without the slack that it has for the number of groups.
+                    // Without the slack for the number of groups.
                     assert!(changes.room + 1 >= needed, "seed {seed}, file {file}: {} for {needed}", changes.room);
                     if rng.random_range(0..8) == 0 {
                         changes.measure(file, &index);

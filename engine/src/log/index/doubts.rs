@@ -1,9 +1,9 @@
 //! What a log with losses can still vouch for.
 //!
-//! A part of the log that is lost may have said anything: that entries are replaced, compacted, a key set anew, a group removed. So of
-//! a group that it may concern, only what stands after it is believed. What stood before is *doubtful*: it was written, and may not
-//! hold any more. A group is *whole* if no loss concerns it, or if it was removed after the last one that does: then
-//! everything about it is known again.
+//! A lost part of the log may have said anything: entries replaced, a group compacted or removed, a key set anew. So of
+//! a group that it may concern, only records after it are believed. Records before it are *doubtful*: they were
+//! written, and may not hold any more. A group is *whole* if no loss concerns it, or if it was removed after the last
+//! one that does: then everything about it is known again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,16 @@ use crate::log::types::GroupId;
 
 /// What is lost of one group. A group that is not named is whole.
 ///
-/// A group may be named without anything below: then nothing is known of it from before a lost part of the log that may concern it, and there
-/// may have been entries before those that are left, and keys.
+/// If nothing is listed below, nothing is known of the group from before a lost part of the log that may concern it.
+/// There may have been keys, and entries before those that are left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLoss {
     /// The group.
     pub group: GroupId,
-    /// Entries that there were and that nothing readable says.
+    /// Entries that existed, and of which no readable record is left.
     pub missing: Vec<EntryRange>,
-    /// Entries that can be read but stand before a loss, which may have replaced or compacted them, or removed the group. They are
-    /// shown only with `LogOptions::keep_doubtful`.
+    /// Entries that can be read but were recorded before a loss, which may have replaced or compacted them, or removed
+    /// the group. Shown only with `LogOptions::keep_doubtful`.
     pub doubtful: Vec<EntryRange>,
     /// Entries whose blocks are damaged. Looked for only with `LogOptions::verify`.
     pub unreadable: Vec<EntryRange>,
@@ -35,16 +35,16 @@ pub struct GroupLoss {
     pub keys: Vec<Bytes>,
 }
 
-/// Which groups are not whole, and what was known of them before.
+/// The groups that are not whole, and what was known of them before.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// Whether some loss may concern any group.
     blind: bool,
-    /// Groups with something known from before a loss that may concern them, or that is known to.
+    /// Groups that a loss concerns, or may concern, and what was recorded of them before it.
     groups: BTreeMap<GroupId, Before>,
-    /// After a blind loss: groups that are whole all the same.
+    /// Groups that are whole after a loss that may concern any group.
     whole: BTreeSet<GroupId>,
-    /// The index after the last entry, where something after the last loss says it.
+    /// The index after the last entry, if a record after the last loss says it.
     ends: BTreeMap<GroupId, u64>,
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct Doubts {
 #[derive(Debug, Default)]
 struct Before {
     entries: Vec<EntryRange>,
-    /// Keys that nothing after the loss has set or removed.
+    /// Keys that no record after the loss sets or removes.
     keys: BTreeSet<Bytes>,
 }
 
 impl Doubts {
-    /// A part of the log is lost that concerns these groups, or, with `None`, any. `index` holds what is known up to there.
+    /// Notes a loss that concerns these groups, or any group if `None`. `index` holds what is known up to there.
     pub(crate) fn lose(&mut self, index: &Index, concerns: Option<&[GroupId]>) {
         let known = match concerns {
             Some(groups) => groups.to_vec(),
@@ -106,7 +106,7 @@ impl Doubts {
         }
     }
 
-    /// What is lost of each group, given the index of what is believed; ascending.
+    /// The losses of each group, ascending. `index` holds what is believed.
     pub(crate) fn losses(&self, index: &Index) -> Vec<GroupLoss> {
         let mut groups: BTreeSet<GroupId> = self.groups.keys().copied().collect();
         if self.blind {
@@ -132,7 +132,7 @@ impl Doubts {
         GroupLoss { group, missing: subtract(&all, &readable), doubtful, unreadable: Vec::new(), keys }
     }
 
-    /// The log of a group ends before `end`, as something readable says.
+    /// A readable record says that the log of a group ends before `end`.
     fn ends_at(&mut self, group: GroupId, end: u64) {
         if self.is_doubted(group) {
             self.ends.insert(group, end);
@@ -161,7 +161,7 @@ pub(crate) fn ranges(group: &Group) -> Vec<EntryRange> {
     normalize(spans.collect())
 }
 
-/// Changes the index, and notes what is certain again.
+/// Applies changes to the index, and notes what is certain again.
 pub(crate) struct Watch<'a> {
     pub(crate) editor: Editor<'a>,
     pub(crate) doubts: &'a mut Doubts,

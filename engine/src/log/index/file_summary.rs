@@ -1,16 +1,16 @@
-//! What one file changes, in sum: the dense index that a sealed file ends with.
+//! What one file changes, in sum. A sealed file ends with it, encoded as the file's index (`format/file_index.rs`).
 //!
-//! A file's many commit groups add up to little: a group's entries that were not replaced within the file, the lowest
-//! index it appended at, how far it compacted, the final value of each key it changes. Applied to the state before the file,
-//! that gives the state after it, as replaying every commit group would. The writer draws it from the index and what `changes.rs`
-//! remembers, at the seal; recovery decodes it and never reads the groups. Here it is built from groups that are read, or from the
-//! index of a sealed file.
+//! Many commit groups add up to little: a group's entries that were not replaced within the file, the lowest index it
+//! appended at, how far it compacted, the final value of each key it changed. Applied to the state before the file,
+//! that gives the state after it, as replaying every commit group would. The writer encodes it at the seal from the
+//! index and `active_changes.rs`. Recovery decodes it and never reads the groups. This type is built from groups that
+//! are read, or from the index of a sealed file.
 //!
-//! For one group the state before is changed in this order:
+//! The changes of one group apply in this order:
 //! 1. `reset`: everything is forgotten (the group was removed in this file).
 //! 2. Entries below `floor` are dropped.
 //! 3. Entries at or after `end` are dropped.
-//! 4. The runs are placed; those below `end` are rewritten entries, which take the place of the same indexes.
+//! 4. The runs are placed. Those below `end` are rewritten entries, which replace the same indexes.
 //! 5. Keys are set and removed.
 
 use std::collections::BTreeMap;
@@ -23,23 +23,23 @@ use crate::log::error::Damage;
 use crate::log::format::{GroupHead, IndexKey, IndexReader, Sink, Span, apply_group, encode_group, put_varint};
 use crate::log::types::GroupId;
 
-/// What a file changes, by group.
+/// The changes of a file, by group.
 #[derive(Debug, Default)]
 pub(crate) struct FileSummary {
     groups: BTreeMap<GroupId, GroupSummary>,
-    /// Files it says are not needed any more. Not part of the index: the next file's header lists what is.
+    /// Files that it drops. Not part of the encoded index: the next file's header lists the files that are left.
     pub(crate) dropped: Vec<u64>,
     delta: UsageDelta,
 }
 
-/// What a file changes of one group.
+/// The changes of one group.
 #[derive(Debug, Default)]
 pub(crate) struct GroupSummary {
-    /// Whatever was there before is forgotten.
+    /// Everything from before the file is forgotten.
     pub(crate) reset: bool,
-    /// Entries of before at or after this index are gone.
+    /// Entries from before the file at or after this index are gone.
     pub(crate) end: Option<u64>,
-    /// 0 is none.
+    /// 0 means none.
     pub(crate) floor: u64,
     runs: Runs,
     /// Keys set, and keys removed.
@@ -83,12 +83,12 @@ impl Sink for FileSummary {
 }
 
 impl FileSummary {
-    /// The groups that it changes, by number.
+    /// The changed groups, ascending.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &GroupSummary)> {
         self.groups.iter().map(|(group, summary)| (*group, summary))
     }
 
-    /// Applies them to the state before the file.
+    /// Applies the changes to the state before the file.
     pub(crate) fn apply(&self, file: u64, sink: &mut dyn Sink) -> Result<(), Damage> {
         for (group, summary) in &self.groups {
             let keys = summary.keys.iter().map(|(key, value)| (key.clone(), value.clone()));
@@ -97,13 +97,13 @@ impl FileSummary {
         Ok(())
     }
 
-    /// The groups with entries that stand in `from` to before `to` of the file.
+    /// The groups with entries in blocks from offset `from` to before `to`.
     pub(crate) fn groups_in(&self, from: u64, to: u64) -> Vec<GroupId> {
         let stands = |summary: &GroupSummary| summary.runs.iter().any(|span| (from..to).contains(&span.offset));
         self.groups.iter().filter(|(_, summary)| stands(summary)).map(|(group, _)| *group).collect()
     }
 
-    /// The groups of which the two say something else.
+    /// The groups on which the two differ.
     pub(crate) fn differences(&self, other: &FileSummary) -> Vec<GroupId> {
         let form = |summary: &FileSummary, group: GroupId| {
             let mut out = Vec::new();
@@ -117,7 +117,7 @@ impl FileSummary {
         groups
     }
 
-    /// The index as it stands in a sealed file, before compression.
+    /// The index of a sealed file, before compression.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.groups.len() as u64);
@@ -146,7 +146,7 @@ impl FileSummary {
 }
 
 impl GroupSummary {
-    /// Where the entries of this file stand that it does not replace itself.
+    /// The runs of entries in this file that the file does not replace itself.
     pub(crate) fn spans(&self) -> impl Iterator<Item = Span> + '_ {
         self.runs.iter()
     }

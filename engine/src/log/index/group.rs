@@ -1,4 +1,4 @@
-//! What the engine knows of one group: its bounds, where its entries stand, and its small keys.
+//! What the index knows of one group: its bounds, its runs of entries, and its small keys.
 
 use super::runs::Runs;
 use super::usage::UsageDelta;
@@ -10,9 +10,9 @@ use crate::log::types::GroupBounds;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) runs: Runs,
-    /// Entries below were compacted; 0 where none ever was.
+    /// Entries below were compacted; 0 if none ever was.
     pub(crate) floor: u64,
-    /// The file whose record says so.
+    /// The file with the record of the floor.
     pub(crate) floor_file: u64,
     /// The keys, sorted. A vector: groups have few.
     pub(crate) keys: Vec<KeyValue>,
@@ -21,16 +21,16 @@ pub(crate) struct Group {
 /// A small key.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyValue {
-    /// The key and the value, in one piece of memory: there may be a million groups.
+    /// Key and value in one allocation: there may be a million groups.
     bytes: Box<[u8]>,
     key_len: u32,
-    /// The file whose record set it.
+    /// The file with the record that set it.
     pub(crate) file: u64,
 }
 
-/// What a key or a floor counts for in the bytes of its file, besides key and value.
+/// Bytes that a key or a floor counts for in its file, besides key and value.
 pub(crate) const RECORD_BYTES: u64 = 16;
-/// The same, as a change.
+/// The same, as a delta.
 const RECORD: i64 = RECORD_BYTES as i64;
 
 impl Group {
@@ -47,13 +47,13 @@ impl Group {
         self.runs.is_empty() && self.floor == 0 && self.keys.is_empty()
     }
 
-    /// See [`super::items::Sink::place`].
+    /// See `Sink::place`.
     pub(crate) fn place(&mut self, end: u64, spans: &[Span], delta: &mut UsageDelta) -> Result<(), Damage> {
         self.runs.cut_from(end, delta);
         spans.iter().try_for_each(|span| self.runs.place(span, delta))
     }
 
-    /// Drops entries below `first_kept`, as a record in `file` says.
+    /// Drops entries below `first_kept`, by a record in `file`.
     pub(crate) fn compact(&mut self, first_kept: u64, file: u64, delta: &mut UsageDelta) {
         if first_kept < self.floor || first_kept == 0 {
             return;
@@ -101,7 +101,7 @@ impl Group {
         }
     }
 
-    /// Takes back everything it counts for, before it is forgotten.
+    /// Removes all its references, before it is forgotten.
     pub(crate) fn forget(&mut self, delta: &mut UsageDelta) {
         self.runs.cut_from(0, delta);
         if self.floor > 0 {
@@ -113,7 +113,7 @@ impl Group {
         self.floor = 0;
     }
 
-    /// Adds everything it counts for.
+    /// Adds all its references.
     #[cfg(test)]
     pub(crate) fn count(&self, delta: &mut UsageDelta) {
         self.runs.iter().for_each(|span| delta.change(span.file, 1, span.bytes as i64));
@@ -150,7 +150,7 @@ impl KeyValue {
         }
     }
 
-    /// What it counts for in the bytes of its file.
+    /// Bytes that it counts for in its file.
     fn weight(&self) -> i64 {
         RECORD + self.bytes.len() as i64
     }

@@ -1,4 +1,4 @@
-//! What a salvaged log lost, in words that an operator can act on.
+//! Ranges of entries as sets: normalize, subtract, clip.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ impl fmt::Display for EntryRange {
     }
 }
 
-/// Whether no range is there twice, and none is empty: what the functions below take and give.
+/// Whether the ranges ascend without overlap and none is empty. The functions below take and return such ranges.
 fn is_normalized(ranges: &[EntryRange]) -> bool {
     ranges.iter().all(|range| range.first <= range.last)
         && ranges.windows(2).all(|pair| matches!(pair, [a, b] if a.last < b.first))
 }
 
-/// Sorted, and without overlaps.
+/// Sorts and merges ranges, and drops empty ones.
 pub(crate) fn normalize(mut ranges: Vec<EntryRange>) -> Vec<EntryRange> {
     ranges.retain(|range| range.first <= range.last);
     ranges.sort_unstable_by_key(|range| range.first);

@@ -1,7 +1,7 @@
-//! The index of all groups, and how much of each file it refers to.
+//! The index of all groups, and how much of each file it references.
 //!
-//! One thread changes it: the writer. (Recovery, before there is one, gives each shard to one thread at a time.) Any number
-//! read. A change locks the group's shard for one item at a time and never while doing I/O.
+//! One thread changes it: the writer. (During recovery, each shard is given to one thread at a time.) Any number of
+//! threads read. A change locks the group's shard for one item at a time and never during I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,26 +14,26 @@ use crate::log::error::Damage;
 use crate::log::format::{Sink, Span};
 use crate::log::types::{GroupBounds, GroupId};
 
-/// Groups are spread over so many parts, each with a lock of its own.
+/// Number of shards, each with a lock of its own.
 pub(crate) const SHARDS: usize = 64;
 
-/// The part that a group stands in.
+/// The shard of a group.
 pub(crate) fn shard_of(group: GroupId) -> usize {
     (group.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % SHARDS
 }
 
-/// What one part of the index holds.
+/// What one shard holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShardSurvey {
     pub(crate) groups: usize,
     pub(crate) entries: u64,
-    /// The lowest group whose entries are not consecutive, with the index that is missing.
+    /// The lowest group whose entries are not consecutive, with the missing index.
     pub(crate) gap: Option<(GroupId, u64)>,
 }
 
 /// The index.
 pub(crate) struct Index {
-    /// Groups in boxes: half of a map may be empty places.
+    /// Groups are boxed: half of a map's slots may be empty.
     shards: Vec<RwLock<HashMap<GroupId, Box<Group>>>>,
     usage: Mutex<BTreeMap<u64, Usage>>,
 }
@@ -47,7 +47,7 @@ impl Index {
         &self.shards[shard_of(group)]
     }
 
-    /// What `read` makes of a group; `None` if it does not exist.
+    /// Calls `read` with a group; `None` if it does not exist.
     pub(crate) fn with<T>(&self, group: GroupId, read: impl FnOnce(&Group) -> T) -> Option<T> {
         self.shard(group).read().get(&group).map(|group| read(group))
     }
@@ -65,7 +65,7 @@ impl Index {
         groups
     }
 
-    /// The groups with entries in the block at `offset` of `file`, sorted. Looks at everything: for errors.
+    /// The groups with entries in the block at `offset` of `file`, sorted. Visits everything: for errors.
     pub(crate) fn groups_at(&self, file: u64, offset: u64) -> Vec<GroupId> {
         let mut groups = self.groups();
         let stands_there = |group: &Group| group.runs.iter().any(|span| (span.file, span.offset) == (file, offset));
@@ -73,7 +73,7 @@ impl Index {
         groups
     }
 
-    /// The groups of which an entry, a key or the floor is recorded in `file`, sorted. Looks at everything: for errors.
+    /// The groups with an entry, a key or the floor recorded in `file`, sorted. Visits everything: for errors.
     pub(crate) fn groups_in(&self, file: u64) -> Vec<GroupId> {
         let mut groups = self.groups();
         let stands_there = |group: &Group| {
@@ -85,7 +85,7 @@ impl Index {
         groups
     }
 
-    /// How much of `file` is referred to.
+    /// How much of `file` is referenced.
     pub(crate) fn usage(&self, file: u64) -> Usage {
         self.usage.lock().get(&file).copied().unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl Index {
         parts.fold((0, 0), |(groups, entries), part| (groups + part.groups, entries + part.entries))
     }
 
-    /// What one part holds.
+    /// What one shard holds.
     pub(crate) fn survey(&self, shard: usize) -> ShardSurvey {
         let Some(shard) = self.shards.get(shard) else { return ShardSurvey::default() };
         let shard = shard.read();
@@ -112,7 +112,7 @@ impl Index {
         survey
     }
 
-    /// How much of each file is referred to, counted anew: what `usage` must say.
+    /// How much of each file is referenced, counted anew. Must agree with `usage`.
     #[cfg(test)]
     pub(crate) fn audit(&self) -> BTreeMap<u64, Usage> {
         let mut delta = UsageDelta::default();
@@ -123,12 +123,12 @@ impl Index {
         counted.collect()
     }
 
-    /// A handle to change the index: for the one thread that does, or during recovery for the one that has the shard.
+    /// A handle to change the index. For the writer, or during recovery for the thread that has the shard.
     pub(crate) fn editor(&self) -> Editor<'_> {
         Editor { index: self, delta: UsageDelta::default() }
     }
 
-    /// Changes a group, creating it first, or leaving it out where it is void afterwards.
+    /// Changes a group. Creates it first if needed, and removes it if it is void afterwards.
     fn edit<T>(&self, group: GroupId, change: impl FnOnce(&mut Group) -> T) -> T {
         let mut shard = self.shard(group).write();
         let entry = shard.entry(group).or_default();

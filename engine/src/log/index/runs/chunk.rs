@@ -1,13 +1,13 @@
-//! Chunks: packed runs in a row, closed ones that stay as they are and the open one that grows.
+//! Chunks of packed runs: closed ones, which never change, and the open one, which grows.
 
 use super::pack::{Before, Unpack};
 use crate::log::format::Span;
 
-/// No chunk has more runs: a lookup unpacks half as many on average, and the memory that a chunk takes besides its runs is shared by
-/// half as many at least.
+/// A chunk has at most so many runs. A lookup unpacks half as many on average, and at least half as many share the
+/// memory that a chunk takes besides its runs.
 pub(super) const CHUNK: usize = 48;
 
-/// Runs that take exactly the memory they need.
+/// Runs in exactly the memory they need.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
     /// Index of the first entry.
@@ -37,18 +37,18 @@ impl Chunk {
     }
 }
 
-/// The last chunk, which takes the runs that come.
+/// The last chunk, to which runs are appended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Open {
     /// Index of the first entry.
     pub(super) first: u64,
     bytes: Vec<u8>,
-    /// What its last run said.
+    /// The last run, which the next one is encoded against.
     before: Before,
 }
 
 impl Open {
-    /// The runs of a closed chunk, to go on from there.
+    /// Reopens a closed chunk.
     pub(super) fn reopen(chunk: Chunk) -> Open {
         let mut runs = chunk.runs();
         runs.by_ref().for_each(drop);
@@ -63,12 +63,12 @@ impl Open {
         usize::from(self.before.runs) >= CHUNK
     }
 
-    /// Index after the last entry; `None` where there is none.
+    /// Index after the last entry; `None` without entries.
     pub(super) fn end(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.before.end)
     }
 
-    /// Takes a run that begins at or after the end.
+    /// Appends a run that begins at or after the end.
     pub(super) fn push(&mut self, run: &Span) {
         if self.is_empty() {
             self.first = run.first;
@@ -94,7 +94,7 @@ impl Open {
     }
 }
 
-/// What an allocation of `bytes` takes of a common allocator: a header, and whole steps of 16.
+/// What an allocation of `bytes` takes with a common allocator: a header, rounded up to 16.
 #[cfg(test)]
 pub(crate) fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }

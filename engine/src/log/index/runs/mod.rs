@@ -1,16 +1,16 @@
-//! Where the entries of one group stand: a few bytes for each stretch of entries that share a block.
+//! Where the entries of one group are: a few bytes for each run of entries that share a block.
 //!
-//! Runs are kept packed (`pack.rs`), in chunks of up to 48 (`chunk.rs`): closed ones, found by the index they begin at, and an
-//! open one at the end that takes what is appended. A lookup unpacks one chunk; a change in the middle unpacks the chunks it
-//! touches and packs them again. An entry that has a block to itself takes about 6 bytes, all allocations counted, and never
-//! more than 16 (`engine/tests/log_memory.rs`).
+//! Runs are packed (`pack.rs`) in chunks of up to 48 (`chunk.rs`): closed chunks, found by the index they begin at, and
+//! an open one at the end for appends. A lookup unpacks one chunk. A change in the middle unpacks the chunks it touches
+//! and packs them again. An entry in a block of its own takes about 6 bytes, all allocations counted, and never more
+//! than 16 (`engine/tests/log_memory.rs`).
 //!
 //! Invariants of [`Runs`]:
 //! 1. Runs are sorted by index and do not overlap.
 //! 2. A run's entries are consecutive, in one block of one file.
-//! 3. While a log is in use there is no gap between runs; during recovery there may be one, until the rewritten copy
-//!    of a deleted file's entries is met.
-//! 4. Closed chunks are not empty, and where there is one, the open chunk is not empty either.
+//! 3. There is no gap between runs, except during recovery, until the rewritten copy of a dropped file's entries is
+//!    applied.
+//! 4. Closed chunks are not empty. If there is one, the open chunk is not empty either.
 
 mod chunk;
 mod pack;
@@ -25,7 +25,7 @@ pub(crate) use super::usage::UsageDelta;
 use crate::log::error::Damage;
 use crate::log::format::{Span, UNIT};
 
-/// The places of a group's entries.
+/// The runs of a group's entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     closed: VecDeque<Chunk>,
@@ -37,7 +37,7 @@ impl Runs {
         self.open.is_empty()
     }
 
-    /// Number of runs, counted one by one.
+    /// Number of runs. Counts them one by one.
     pub(crate) fn len(&self) -> usize {
         self.iter().count()
     }
@@ -75,7 +75,7 @@ impl Runs {
         runs.find(|span| span.end() > index).filter(|span| span.first <= index)
     }
 
-    /// The first gap, as the index that is missing; `None` where entries are consecutive.
+    /// The first missing index; `None` if entries are consecutive.
     pub(crate) fn gap(&self) -> Option<u64> {
         let mut expected = self.first()?;
         for span in self.iter() {
@@ -93,7 +93,7 @@ impl Runs {
         closed.flat_map(Chunk::runs).chain(self.open.runs())
     }
 
-    /// The chunk, by number, in which a run that holds `index` would be: the last one that does not begin after it.
+    /// The number of the chunk that would hold `index`: the last one that does not begin after it.
     fn chunk_of(&self, index: u64) -> usize {
         let after = self.closed.partition_point(|chunk| chunk.first <= index);
         let is_open = after == self.closed.len() && (after == 0 || self.open.first <= index);
@@ -126,7 +126,7 @@ impl Runs {
         self.release();
     }
 
-    /// Places `span`, replacing what stood at its indexes. An error means a block that lies further into its file than any does.
+    /// Places `span`, replacing entries at its indexes. Fails for a block offset beyond the size of any file.
     pub(crate) fn place(&mut self, span: &Span, delta: &mut UsageDelta) -> Result<(), Damage> {
         if span.offset / UNIT >= UNITS {
             return Err(Damage("block lies too far into its file"));
@@ -141,7 +141,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Takes a run that begins at or after the end.
+    /// Appends a run that begins at or after the end.
     fn push(&mut self, run: &Span) {
         if self.open.is_full() {
             let full = std::mem::take(&mut self.open);
@@ -151,7 +151,7 @@ impl Runs {
         self.open.push(run);
     }
 
-    /// Puts a run among those there are: the chunks that it touches are packed again.
+    /// Inserts a run in the middle, and packs the chunks that it touches again.
     fn insert(&mut self, run: &Span, delta: &mut UsageDelta) {
         let from = self.chunk_of(run.first);
         let mut to = self.chunk_of(run.end() - 1) + 1;
@@ -165,7 +165,7 @@ impl Runs {
             self.release();
             return;
         }
-        // What is written again in larger blocks leaves small chunks: they join.
+        // Entries rewritten in larger blocks leave small chunks: merge them.
         if runs.len() <= CHUNK / 4
             && let Some(next) = self.closed.get(to)
         {
@@ -189,14 +189,14 @@ impl Runs {
         }
     }
 
-    /// Grows by an eighth instead of doubling: an index is most of the engine's memory.
+    /// Grows by an eighth instead of doubling: the index is most of the engine's memory.
     fn grow(&mut self) {
         if self.closed.len() == self.closed.capacity() {
             self.closed.reserve_exact((self.closed.len() / 8).max(2));
         }
     }
 
-    /// Gives memory back after a burst.
+    /// Shrinks after a burst.
     fn release(&mut self) {
         if self.closed.capacity() > 4 && self.closed.capacity() / 4 >= self.closed.len() {
             self.closed.shrink_to(self.closed.len() * 2);
@@ -211,14 +211,14 @@ impl Runs {
     }
 }
 
-/// The part of `span` from `from` to before `to`, both within it, as the index keeps it.
+/// The part of `span` from `from` to before `to`, both within it, with its size rounded as the index keeps it.
 fn part(span: &Span, from: u64, to: u64) -> Span {
     let count = (to - from) as u32;
     let bytes = rounded(span.bytes * u64::from(count) / u64::from(span.count));
     Span { first: from, count, ordinal: span.ordinal_of(from), bytes, ..*span }
 }
 
-/// What of `runs` lies from `first` to before `end`.
+/// The parts of `runs` from `first` to before `end`.
 fn cut_runs(runs: impl Iterator<Item = Span>, first: u64, end: u64, delta: &mut UsageDelta) -> Vec<Span> {
     let mut kept = Vec::new();
     for run in runs {
@@ -237,7 +237,7 @@ fn cut_runs(runs: impl Iterator<Item = Span>, first: u64, end: u64, delta: &mut 
     kept
 }
 
-/// `runs` with `new` among them, in place of what they have at its indexes.
+/// `runs` with `new` in place of the entries at its indexes.
 fn replace(runs: impl Iterator<Item = Span>, new: &Span, delta: &mut UsageDelta) -> Vec<Span> {
     let mut out = Vec::with_capacity(CHUNK + 2);
     let mut rest = Vec::new();

@@ -1,12 +1,13 @@
-//! Runs as bytes: each says only what the run before it does not.
+//! Packed runs: each is encoded as the difference to the run before it.
 //!
-//! A byte of flags, then the step to its block's offset, in one to four bytes, then what the flags announce: its size class, the
-//! indexes left out before it, its entries less one where the run before it has others, its place in the block, the step to its file. So an entry
-//! in a block of its own, in the file of the one before, takes three to six bytes, and 15 at most. Pure; never on disk.
+//! A byte of flags; the step to the block's offset, in one to four bytes; then what the flags announce: the size class,
+//! the gap of indexes before the run, its number of entries less one if it differs, its position in the block, the step
+//! to its file. So an entry in a block of its own, in the file of the one before, takes three to six bytes, and 15 at
+//! most. No I/O; never on disk.
 
 use crate::log::format::{Cursor, Span, UNIT, put_varint};
 
-/// What a run is told relative to: what the run before it said.
+/// The state of the run before, which a run is encoded against.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     /// Index after its last entry.
@@ -15,13 +16,13 @@ pub(super) struct Before {
     /// Its block's offset, in units of 8 bytes.
     unit: u32,
     class: u8,
-    /// How many runs there are up to and with it: no more than a chunk takes.
+    /// Number of runs so far: no more than a chunk has.
     pub(super) runs: u8,
     /// Its entries less one.
     others: u16,
 }
 
-/// Offsets reach up to this, in units of 8 bytes: with their sign, steps between them fit into four bytes.
+/// Block offsets are below this, in units of 8 bytes: signed steps between them fit into four bytes.
 pub(super) const UNITS: u64 = 1 << 29;
 
 const CLASS: u8 = 1;
@@ -29,19 +30,18 @@ const GAP: u8 = 2;
 const COUNT: u8 = 4;
 const ORDINAL: u8 = 8;
 const FILE: u8 = 16;
-/// Any of these but the first, which is the most frequent.
+/// All flags but the first, which is the most frequent.
 const DIFFERENCES: u8 = GAP | COUNT | ORDINAL | FILE;
-/// Two bits: how many bytes the step to the offset takes, less one.
+/// Two bits: the bytes of the offset step, less one.
 const STEP_BYTES: u8 = 5;
 
 impl Before {
-    /// What the first run of some is told relative to: the index at which it begins.
+    /// The state before the first run, which begins at index `first`.
     pub(super) fn first(first: u64) -> Before {
         Before { end: first, ..Before::default() }
     }
 
-    /// Appends `span` to `out`; the next one is told relative to it. Its first index is not below `end`, and its size is one
-    /// that [`rounded`] gives.
+    /// Appends `span` to `out`. Its first index is not below `end`, and its size is one that [`rounded`] returns.
     pub(super) fn put(&mut self, span: &Span, out: &mut Vec<u8>) {
         let unit = (span.offset / UNIT) as u32;
         let class = size_class(span.bytes);
@@ -76,7 +76,7 @@ impl Before {
     }
 }
 
-/// Reads runs back.
+/// Decodes runs.
 pub(super) struct Unpack<'a> {
     bytes: &'a [u8],
     pub(super) before: Before,
@@ -88,7 +88,7 @@ impl<'a> Unpack<'a> {
         Unpack { bytes, before: Before::first(first) }
     }
 
-    /// Reads what the flags announce: the gap before the run and its ordinal. Its count and its file are known afterwards.
+    /// Decodes what the flags announce: returns the gap before the run and its ordinal, and updates count and file.
     fn differences(&mut self, flags: u8) -> Option<(u64, u32)> {
         let mut cursor = Cursor(self.bytes);
         let (mut gap, mut ordinal) = (0, 0);
@@ -116,7 +116,7 @@ impl Iterator for Unpack<'_> {
     fn next(&mut self) -> Option<Span> {
         let (flags, rest) = self.bytes.split_first()?;
         let bytes = usize::from(flags >> STEP_BYTES) + 1;
-        // Four bytes at once, where there are as many; those of the step are the first of them.
+        // Loads four bytes at once if there are as many. The step is in the first of them.
         let four = rest.first_chunk().copied().unwrap_or_else(|| {
             let mut four = [0; 4];
             four[..rest.len()].copy_from_slice(rest);
@@ -147,7 +147,7 @@ impl Iterator for Unpack<'_> {
     }
 }
 
-/// A signed number as an unsigned one that is small where the other is near 0.
+/// Maps a signed number near 0 to a small unsigned one.
 fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
@@ -156,12 +156,12 @@ fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// `bytes` as exactly as a run keeps it.
+/// `bytes` rounded down as a run keeps it.
 pub(super) fn rounded(bytes: u64) -> u64 {
     class_size(size_class(bytes))
 }
 
-/// A size as 5 bits of exponent and 3 of mantissa, rounded down.
+/// A size as 5 bits of exponent and 3 bits of mantissa, rounded down.
 fn size_class(bytes: u64) -> u8 {
     if bytes < 8 {
         return bytes as u8;

@@ -1,4 +1,4 @@
-//! Runs against a map from index to place, and what they take of memory.
+//! Runs checked against a map from index to location, and their memory.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ type Model = BTreeMap<u64, (u64, u64, u32)>;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many runs of so many entries, one after another.
+    /// Several runs of `count` entries, one after another.
     Place {
         first: u64,
         runs: u64,
@@ -22,7 +22,7 @@ enum Step {
     CutBelow(u64),
 }
 
-/// Indexes that steps are about; what was there before them begins below.
+/// Indexes that steps change. What was there before them begins below.
 const INDEXES: std::ops::Range<u64> = 1000..1900;
 
 fn step() -> impl Strategy<Value = Step> {
@@ -60,7 +60,7 @@ struct Pair {
     runs: Runs,
     model: Model,
     delta: UsageDelta,
-    /// References and bytes of each file, as the delta tells them.
+    /// References and bytes of each file, by the deltas.
     refs: BTreeMap<u64, (i64, i64)>,
     /// How many runs were placed.
     placed: u64,
@@ -120,7 +120,7 @@ impl Pair {
         self.check_chunks();
     }
 
-    /// Invariant 4, and that chunks stay within their bound.
+    /// Checks invariant 4 and the size of chunks.
     fn check_chunks(&self) {
         let runs = &self.runs;
         let sizes: Vec<usize> = runs.closed.iter().map(|chunk| chunk.runs().count()).collect();
@@ -169,7 +169,7 @@ fn a_block_beyond_the_largest_file_is_damage() {
     assert_eq!(runs.locate(1).unwrap().offset, (UNITS - 1) * UNIT);
 }
 
-/// Entries that have a block each, in the order and at the places that `at` says.
+/// Memory per entry, for entries in blocks of their own at the locations that `at` returns.
 fn bytes_per_entry(entries: u64, at: impl Fn(u64) -> Span) -> f64 {
     let (mut runs, mut delta) = (Runs::default(), UsageDelta::default());
     for index in 0..entries {
@@ -179,7 +179,7 @@ fn bytes_per_entry(entries: u64, at: impl Fn(u64) -> Span) -> f64 {
     runs.memory() as f64 / entries as f64
 }
 
-/// A number that looks random.
+/// A pseudo-random number.
 fn mixed(number: u64) -> u64 {
     let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 7
@@ -192,7 +192,7 @@ fn interleaved(index: u64) -> Span {
     Span { first: index, count: 1, file, offset: at % (64 << 20), ordinal: 0, bytes: 400 + mixed(index) % 50 }
 }
 
-/// No two of a group's entries in the same file, nothing alike.
+/// All entries of a group in different files, with nothing in common.
 fn scattered(index: u64) -> Span {
     let number = mixed(index);
     Span {
@@ -211,7 +211,7 @@ fn an_entry_of_its_own_block_takes_eight_bytes_and_never_more_than_sixteen() {
     assert!(usual < 8.0, "{usual}");
     let worst = bytes_per_entry(100_000, scattered);
     assert!(worst < 16.0, "{worst}");
-    // Filled backwards, and from the middle on: chunks are split, and half full at worst.
+    // Filled backwards, and outwards from the middle: chunks are split, and half full at worst.
     let backwards = bytes_per_entry(100_000, |index| Span { first: 100_000 - index, ..scattered(index) });
     assert!(backwards < 16.0, "{backwards}");
     let outwards = |index: u64| if index.is_multiple_of(2) { 50_000 + index / 2 } else { 49_999 - index / 2 };
@@ -232,7 +232,7 @@ fn memory_is_given_back() {
     fill(&mut runs, &mut delta);
     runs.cut_from(10, &mut delta);
     assert!(runs.memory() < 512, "{}", runs.memory());
-    // One run in place of many: the chunks join, also where each of the new runs has one to itself.
+    // One run in place of many: the chunks merge, also if each new run fills one.
     for count in [1000, CHUNK as u32] {
         runs.cut_from(0, &mut delta);
         fill(&mut runs, &mut delta);
@@ -244,7 +244,7 @@ fn memory_is_given_back() {
     }
 }
 
-/// Five blocks, as an idle group has them.
+/// Five blocks, as in an idle group.
 #[test]
 fn a_few_runs_take_less_than_a_hundred_bytes() {
     let mut runs = Runs::default();
