@@ -20,7 +20,7 @@ use crate::log::scrub::{ScrubReport, Scrubber};
 use crate::log::stats::{Gauges, GroupStats, LogStats};
 use crate::log::types::{Durability, GroupBounds, GroupId, Lsn};
 
-/// Threads of a log: while one syncs a commit group the other one encodes the next.
+/// Threads of a log: one encodes the next commit group while the other syncs.
 const THREADS: usize = 2;
 
 /// A handle to the log engine; clones share it. When the last one is dropped the log is closed.
@@ -36,14 +36,14 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The writing half of a log that is driven from outside, by a simulator: exactly one. Dropping it completes what is still
-/// queued with an error.
+/// The writing half of a log that is driven from outside, by a simulator: exactly one. Dropping it completes what is
+/// still queued with an error.
 pub struct LogWriter {
     pub(super) pipeline: Arc<Pipeline>,
 }
 
 impl LogEngine {
-    /// Opens the log on `disk`, recovering what it holds, with threads of its own. [`LogOptions::recovery`] says what becomes of
+    /// Opens and recovers the log on `disk`, with threads of its own. [`LogOptions::recovery`] says what happens about
     /// damage.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, RecoveryReport)> {
         let (pipeline, report) = open(disk, options)?;
@@ -71,9 +71,9 @@ impl LogEngine {
         Ok((LogEngine { handle }, writer, report))
     }
 
-    /// Queues a batch and returns a ticket for its outcome. Batches are written, become readable and are acknowledged in
-    /// the order of the calls. `Err` means not queued. An empty batch that asks for [`Durability::Synced`] makes everything
-    /// before it durable.
+    /// Queues a batch and returns a ticket for its outcome. Batches are written, become readable and are acknowledged
+    /// in the order of the calls. `Err` means not queued. An empty batch that asks for [`Durability::Synced`] makes
+    /// everything before it durable.
     pub fn submit(&self, batch: LogBatch, durability: Durability) -> Result<Ticket> {
         self.submit_linked(batch, durability, None)
     }
@@ -110,8 +110,8 @@ impl LogEngine {
         pipeline.submit(pipeline.pack(batch)?, durability, done, link)
     }
 
-    /// Refuses batches from now on and waits until what is queued is written. Does not wait inside a callback. A log that
-    /// is driven from outside is only closed: see [`LogWriter::finish`].
+    /// Refuses batches from now on and waits until what is queued is written. Does not wait inside a callback. A log
+    /// that is driven from outside is only closed: see [`LogWriter::finish`].
     pub fn close(&self) {
         self.handle.close();
     }
@@ -131,8 +131,8 @@ impl LogEngine {
         self.lookup().entry(group, index)
     }
 
-    /// Entries from `first` to before `end`: at least one, stopping before `max_bytes` would be exceeded. Empty if `first`
-    /// is not before `end`; `NotFound` if the log ends before `end`.
+    /// Entries from `first` to before `end`: at least one, stopping before `max_bytes` would be exceeded. Empty if
+    /// `first` is not before `end`; `NotFound` if the log ends before `end`.
     pub fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
         self.lookup().entries(group, first, end, max_bytes)
     }
@@ -157,24 +157,24 @@ impl LogEngine {
         self.state().index.with(group, GroupStats::of).unwrap_or_default()
     }
 
-    /// Gives space back, one step per call: deletes files that are recorded as dropped, and queues the next step towards
-    /// more of them (a record that drops dead files, or a rewrite of a part of a mostly dead file, at most `budget` of
-    /// it). Never waits for the writer. A file is deleted by a later call than the one that queued its drop record, so call
-    /// it regularly, and again as [`PurgeReport::outcome`] says.
+    /// Gives space back, one step per call: deletes files that are recorded as dropped, and queues the next step
+    /// towards more of them (a record that drops dead files, or a rewrite of a part of a mostly dead file, at most
+    /// `budget` of it). Never waits for the writer. A file is deleted by a later call than the one that queued its drop
+    /// record, so call it regularly, and again as [`PurgeReport::outcome`] says.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
         self.purge_then(budget, |_| ())
     }
 
-    /// The same with a callback. `done` is called exactly once, when the step is over: with `false` if the log could not
-    /// write it, with `true` if it was written or nothing was queued. It is called on the caller's thread or as the
+    /// The same with a callback. `done` is called exactly once, when the step is over: with `false` if the log could
+    /// not write it, with `true` if it was written or nothing was queued. It is called on the caller's thread or as the
     /// callback of a batch is, also if this returns an error.
     pub fn purge_then(&self, budget: Budget, done: impl FnOnce(bool) + Send + 'static) -> Result<PurgeReport> {
         self.handle.purger.purge(budget, done)
     }
 
-    /// Reads and verifies about `max_bytes` of what a read or a restart would need, from where the last call ended. Reads
-    /// the disk on the caller's thread; nobody waits for it. To be called now and then, from one thread. Does nothing for a
-    /// salvaged or poisoned log.
+    /// Reads and verifies about `max_bytes` of what a read or a restart would need, from where the last call ended.
+    /// Reads the disk on the caller's thread; nobody waits for it. To be called now and then, from one thread. Does
+    /// nothing for a salvaged or poisoned log.
     pub fn scrub(&self, max_bytes: u64) -> ScrubReport {
         self.handle.scrubber.scrub(max_bytes)
     }
@@ -245,14 +245,14 @@ fn trace_recovery(report: &RecoveryReport) {
     }
 }
 
-/// The clock, for what is only shown.
+/// The clock, for metrics only.
 #[expect(clippy::disallowed_methods, reason = "how long recovery takes is measured, and decides nothing")]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// A thread of the log. It survives panics, so that every batch is completed. The last one commits what is queued when the
-/// log is closed.
+/// A thread of the log. It survives panics, so that every batch is completed. The last one commits what is queued when
+/// the log is closed.
 fn run_thread(pipeline: &Pipeline) {
     let last = loop {
         match std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.run_thread())) {
@@ -271,8 +271,8 @@ impl Handle {
         Handle { pipeline, scrubber: Scrubber::new(purger.clone()), purger, threads: Mutex::default() }
     }
 
-    /// Waits for the threads, the last of which commits what is queued; a second caller waits as well. A callback must not
-    /// wait: the threads may wait for it.
+    /// Waits for the threads, the last of which commits what is queued; a second caller waits as well. A callback must
+    /// not wait: the threads may wait for it.
     fn close(&self) {
         self.pipeline.close();
         if is_in_callback() {
@@ -306,8 +306,8 @@ impl LogWriter {
         self.pipeline.begin(limit)
     }
 
-    /// A clean stop: commits everything queued, makes it durable, and marks that. Later damage to the end of the log can
-    /// then be told from a torn tail. A simulator may leave it out.
+    /// A clean stop: commits everything queued, makes it durable, and marks that. Later damage to the end of the log
+    /// can then be told from a torn tail. A simulator may leave it out.
     pub fn finish(&mut self) {
         self.pipeline.finish_all();
     }
@@ -321,8 +321,8 @@ impl Drop for LogWriter {
     }
 }
 
-/// A stream of batches of one caller. If a batch is not written, no batch behind it is, until [`Sequence::resume`]. So what
-/// is written is always a prefix of what was submitted, however many batches are in flight.
+/// A stream of batches of one caller. If a batch is not written, no batch behind it is, until [`Sequence::resume`]. So
+/// what is written is always a prefix of what was submitted, however many batches are in flight.
 #[derive(Clone)]
 pub struct Sequence {
     log: LogEngine,
@@ -330,8 +330,8 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// As [`LogEngine::submit`], but the batch fails with the same error if an earlier one of this sequence is not written.
-    /// Batches of a sequence are submitted by one thread at a time.
+    /// As [`LogEngine::submit`], but the batch fails with the same error if an earlier one of this sequence is not
+    /// written. Batches of a sequence are submitted by one thread at a time.
     pub fn submit(&self, batch: LogBatch, durability: Durability) -> Result<Ticket> {
         self.log.submit_linked(batch, durability, Some(Link::new(&self.state)))
     }

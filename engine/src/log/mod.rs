@@ -1,14 +1,14 @@
 //! The multi-Raft log engine: the only write-ahead log of a node.
 //!
-//! [`LogEngine::submit`] queues batches for many Raft groups. A worker compresses all queued batches into one commit group,
-//! writes it with one write and makes it durable with one fdatasync, while the next group may be encoded already. An
-//! in-memory index per Raft group finds entries.
+//! [`LogEngine::submit`] queues batches for many Raft groups. A worker compresses all queued batches into one commit
+//! group, writes it with one write and makes it durable with one fdatasync, while the next group may be encoded
+//! already. An in-memory index per Raft group finds entries.
 //!
 //! # The life of a batch
 //!
 //! 1. [`LogEngine::submit`] puts it into a bounded queue (`engine.rs`, `commit/queue.rs`).
-//! 2. A worker, which is a thread of the log or a caller that waits anyway (`commit/workers.rs`), takes about a megabyte of
-//!    queued batches (`commit/pipeline.rs`) and validates each against the index and the batches before it
+//! 2. A worker, which is a thread of the log or a caller that waits anyway (`commit/workers.rs`), takes about a
+//!    megabyte of queued batches (`commit/pipeline.rs`) and validates each against the index and the batches before it
 //!    (`commit/validate.rs`).
 //! 3. The entries are cut into blocks and compressed (`format/block.rs`); the changes become the group's meta
 //!    (`format/items.rs`).
@@ -25,8 +25,8 @@
 //! (`index/file_summary.rs`, `format/file_index.rs`), which is all that recovery reads of it. Only the newest file is
 //! scanned (`read/scan.rs`, `recovery/`). Purge rewrites the live records of mostly dead files and drops the files
 //! (`purge/`); their space is reused (`commit/spares.rs`). Scrub reads for damage what a read or a restart would need
-//! (`scrub.rs`). `docs/formats.md` describes the bytes. `salvage/` reads what is left of a damaged log, and `tools/` check,
-//! dump, count and repair a log that nobody has open.
+//! (`scrub.rs`). `docs/formats.md` describes the bytes. `salvage/` reads what is left of a damaged log, and `tools/`
+//! check, dump, count and repair a log that nobody has open.
 //!
 //! # Layers
 //!
@@ -57,8 +57,8 @@
 //! 4. What was durably compacted, overwritten or removed does not come back.
 //! 5. A returned entry is the entry that was written; otherwise an error names file and offset.
 //! 6. The entries of a group are consecutive.
-//! 7. A failed write, on a full disk or otherwise, leaves no trace, and later ones may succeed. After a failed sync, or a
-//!    write that could not be wiped out, nothing is acknowledged until the log is opened again.
+//! 7. A failed write, on a full disk or otherwise, leaves no trace, and later ones may succeed. After a failed sync, or
+//!    a write that could not be wiped out, nothing is acknowledged until the log is opened again.
 
 mod commit;
 mod engine;

@@ -34,8 +34,8 @@ pub struct LogOptions {
     pub prefill_bytes: u64,
     /// A commit group takes batches until it has about this many bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
-    /// Entries are compressed, cached and read in blocks of about this many bytes. Default 32 KiB, minimum 1 KiB, maximum
-    /// 1 MiB.
+    /// Entries are compressed, cached and read in blocks of about this many bytes. Default 32 KiB, minimum 1 KiB,
+    /// maximum 1 MiB.
     pub block_bytes: usize,
     /// How entries are compressed. Default LZ4.
     pub compression: Compression,

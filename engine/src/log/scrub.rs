@@ -1,24 +1,26 @@
 //! Scrub: reads and verifies what a read or a restart would need, a little at a time, round after round.
 //!
-//! Damage in data that nobody reads is otherwise found only when it is needed: by a follower that lags, or by a restart,
-//! when other replicas may be damaged as well. A round goes through everything that would be needed then, file by file:
+//! Damage in data that nobody reads is otherwise found only when it is needed: by a follower that lags, or by a
+//! restart, when other replicas may be damaged as well. A round goes through everything that would be needed then, file
+//! by file:
 //!
-//! - of the active file, every commit group that is in the index and synced when the round begins: a restart reads all of
-//!   them;
-//! - of each sealed file its header, under the file's name, its footer and the checksum of its index; then, in order, the
-//!   blocks with a live entry, each once, however many groups share it. Dead blocks are skipped: no group references them.
+//! - of the active file, every commit group that is in the index and synced when the round begins: a restart reads all
+//!   of them;
+//! - of each sealed file its header, under the file's name, its footer and the checksum of its index; then, in order,
+//!   the blocks with a live entry, each once, however many groups share it. Dead blocks are skipped: no group
+//!   references them.
 //!
 //! # What is read
 //!
-//! The disk. The block cache is neither asked nor filled. The system is told to forget its pages of a sealed file first:
-//! they were cached when they were written, and say nothing about the disk. They are clean, so nothing is lost but a
-//! reader's time, and what a reader brings back comes from the disk. Pages of the active file are left alone: some are not
-//! written out, and the file will be sealed.
+//! The disk. The block cache is neither asked nor filled. The system is told to forget its pages of a sealed file
+//! first: they were cached when they were written, and say nothing about the disk. They are clean, so nothing is lost
+//! but a reader's time, and what a reader brings back comes from the disk. Pages of the active file are left alone:
+//! some are not written out, and the file will be sealed.
 //!
 //! # Memory
 //!
-//! The locations of [`MAX_PLACES`] blocks, the numbers of all Raft groups while these are looked up, and the block, commit
-//! group, stored index or header that is being read.
+//! The locations of [`MAX_PLACES`] blocks, the numbers of all Raft groups while these are looked up, and the block,
+//! commit group, stored index or header that is being read.
 //!
 //! Each damaged location is reported once while the log is open ([`LogState::report_once`]).
 
@@ -45,8 +47,8 @@ pub struct ScrubReport {
     pub done: bool,
 }
 
-/// So many blocks are looked up in one pass through the index, which takes a few MB: as many as dozens of files hold, or
-/// half a dozen files with the smallest blocks.
+/// So many blocks are looked up in one pass through the index, which takes a few MB: as many as dozens of files hold,
+/// or half a dozen files with the smallest blocks.
 const MAX_PLACES: usize = 256 << 10;
 /// So many runs of a group are looked up at once: appends to the group wait meanwhile.
 const MAX_RUNS: usize = 1024;
@@ -56,17 +58,17 @@ type BlockPlace = (u64, u64);
 
 /// How far a round is.
 struct Round {
-    /// The active file, until it is done.
+    /// The active file, until it is finished.
     tail: Option<Tail>,
-    /// Sealed files that are left, the next one last, and the newest of them all.
+    /// Sealed files that are left, the next one last; and the newest of all.
     files: Vec<u64>,
     newest: u64,
-    /// The number of the one whose blocks are being read.
+    /// The file whose blocks are being read.
     current: Option<u64>,
-    /// Blocks to be read, and the place before which all are looked up.
+    /// Blocks to read, and the place before which all were looked up.
     places: BTreeSet<BlockPlace>,
     looked_up: BlockPlace,
-    /// Memory to read blocks into.
+    /// A buffer for blocks.
     space: Vec<u8>,
 }
 
@@ -74,14 +76,14 @@ struct Round {
 struct Tail {
     seq: u64,
     upto: u64,
-    /// Once the header is read.
+    /// Set once the header is read.
     at: Option<Position>,
 }
 
 /// Between two commit groups.
 struct Position {
     offset: u64,
-    /// Of the group before.
+    /// The position of the group before.
     lsn: u64,
     chain: u32,
 }
@@ -98,8 +100,8 @@ impl Scrubber {
         Scrubber { purger, round: Mutex::default() }
     }
 
-    /// Goes on with the round, or begins one, until about `max_bytes` are read: at most a block, a commit group or an index
-    /// more. One caller at a time; others wait.
+    /// Goes on with the round, or begins one, until about `max_bytes` are read: at most a block, a commit group or an
+    /// index more. One caller at a time; others wait.
     ///
     /// Does nothing for a salvaged log, which is damaged and whose report says where, and for a poisoned one, of which
     /// nobody knows what is on disk.
@@ -133,10 +135,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The header of `file`, under its name, as a restart would read it, and the file as it is found so; `None` if it is damaged or purge
-    /// deleted it.
+    /// Reads the header of `file` under its name, as a restart would. Returns the file as found by name; `None` if it
+    /// is damaged or purge deleted it.
     fn reload(&self, file: &Arc<LogFile>, report: &mut ScrubReport) -> Option<(LogFile, FileHeader)> {
-        // While somebody holds it no other file takes its space, so what has the name is this one.
+        // While the handle is held no other file takes its space, so the file with the name is this one.
         let loaded = LogFile::load(self.state.disk.as_ref(), file.place.seq, Some(file.place.identity));
         report.bytes += loaded.as_ref().map_or(PAGE, |(_, header)| u64::from(header.data_offset));
         loaded.map_err(|error| self.report_file(file, 0, &error, report)).ok()
@@ -150,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads header and seal of a sealed file; `false` where there is none any more.
+    /// Reads header and seal of a sealed file; `false` if the file is gone.
     fn scrub_file(&self, seq: u64, report: &mut ScrubReport) -> bool {
         let Some(file) = self.state.files.get(seq) else { return false };
         file.file.forget(0, u64::MAX);
@@ -168,7 +170,7 @@ impl Reader<'_> {
 
     /// Reads a block of a sealed file.
     fn scrub_block(&self, seq: u64, offset: u64, space: &mut Vec<u8>, report: &mut ScrubReport) {
-        // Purge may have given it up.
+        // Purge may have deleted it.
         let Some(file) = self.state.files.get(seq) else { return };
         let error = match file.verify_block(offset, space) {
             Ok(bytes) => {
@@ -178,14 +180,14 @@ impl Reader<'_> {
             Err(error) => error,
         };
         report.bytes += PAGE;
-        // What died or was moved since it was looked up needs it no more.
+        // Blocks that died or were moved since they were looked up are not needed any more.
         let groups = self.state.index.groups_at(seq, offset);
         if !groups.is_empty() {
             self.state.report_once(seq, offset, &error, || groups, &mut report.damage);
         }
     }
 
-    /// The blocks in use from `from` on, in files up to `newest`: the first [`MAX_PLACES`] of them.
+    /// The first [`MAX_PLACES`] blocks in use from `from` on, in files up to `newest`.
     fn blocks_from(&self, from: BlockPlace, newest: u64) -> BTreeSet<BlockPlace> {
         let mut places = BTreeSet::new();
         for group in self.state.index.groups() {
@@ -198,7 +200,7 @@ impl Reader<'_> {
                 let runs = runs.unwrap_or_default();
                 for span in &runs {
                     let place = (span.file, span.offset);
-                    // Most are too far on: what is not kept is not inserted first.
+                    // Most are too far on: they are skipped instead of inserted and removed again.
                     let is_past = places.len() == MAX_PLACES && places.last().is_some_and(|last| place > *last);
                     if place < from || span.file > newest || is_past {
                         continue;
@@ -216,7 +218,7 @@ impl Reader<'_> {
 
 impl Round {
     fn begin(state: &LogState) -> Round {
-        // Before the files are looked at: what is in the index by now stands in these.
+        // Before the files are listed: what is published by now is in these.
         let upto = state.published.load(Ordering::Acquire).min(state.synced.load(Ordering::Acquire));
         let mut files: Vec<u64> = state.files.lengths().into_iter().map(|(seq, _)| seq).collect();
         let active = files.pop();
@@ -233,7 +235,7 @@ impl Round {
         }
     }
 
-    /// Reads on, a piece; `false` at the end of the round.
+    /// Reads the next piece; `false` at the end of the round.
     fn step(&mut self, reader: Reader<'_>, max_bytes: u64, report: &mut ScrubReport) -> bool {
         if let Some(mut tail) = self.tail.take() {
             self.tail = tail.read(reader, max_bytes, report).then_some(tail);
@@ -252,7 +254,7 @@ impl Round {
 
     /// The next block in use of file `seq`.
     fn next_block(&mut self, reader: Reader<'_>, seq: u64) -> Option<u64> {
-        // Of files that are gone since.
+        // Forgets blocks of files that are gone.
         self.places = self.places.split_off(&(seq, 0));
         if self.places.is_empty() && self.looked_up.0 <= seq {
             self.places = reader.blocks_from(self.looked_up.max((seq, 0)), self.newest);
@@ -265,7 +267,7 @@ impl Round {
     }
 }
 
-/// Reads footer and index of a sealed file; returns their bytes.
+/// Reads footer and index of a sealed file. Returns their bytes.
 fn read_seal(file: &LogFile) -> Result<u64> {
     let footer = file.seal()?;
     file.sound_index(&footer)?;
@@ -273,9 +275,9 @@ fn read_seal(file: &LogFile) -> Result<u64> {
 }
 
 impl Tail {
-    /// Reads commit groups until `most` bytes are read; `false` at the end, or where there is no going on.
+    /// Reads commit groups until `max_bytes` are read; `false` at the end, or if it cannot go on.
     fn read(&mut self, reader: Reader<'_>, max_bytes: u64, report: &mut ScrubReport) -> bool {
-        // Purge may have given it up. Where the reserve took its place, there is no group in either.
+        // Purge may have deleted it. If the reserve replaced it, neither has a group.
         let Some(file) = reader.state.files.get(self.seq) else { return false };
         if self.at.is_none() {
             let Some((_, header)) = reader.reload(&file, report) else { return false };
@@ -303,7 +305,7 @@ impl Tail {
     }
 }
 
-/// The group at the position, which is known to be there.
+/// The group at the position, which must exist.
 fn next_group(reader: &mut GroupReader<'_>, at: &Position) -> Result<CommitGroup> {
     let continues = |head: Head| {
         let damage = Damage("commit group does not continue the chain");

@@ -1,4 +1,4 @@
-//! Tests that look inside: what the index counts, and that no bytes make a decoder panic.
+//! Unit tests across layers: the index's reference counts, bounds, and that no bytes make a decoder panic.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn audit(state: &LogState) {
     assert!(counted.keys().all(|file| known.contains(file)), "an entry stands in a file that is gone");
 }
 
-/// What purge goes by is right: after each turn, and after reopening, whatever was rewritten and dropped.
+/// The usage that purge relies on is right: after each turn and after reopening, whatever was rewritten and dropped.
 #[test]
 fn files_are_referred_to_as_the_index_counts() {
     for seed in 0..20 {
@@ -153,7 +153,7 @@ fn what_is_written_is_measured() {
     );
 }
 
-/// A log written with one setting is read with any other: the codec stands at each block.
+/// A log written with one setting is read with any other: each block names its codec.
 #[test]
 fn what_one_codec_wrote_is_read_whatever_the_setting() {
     let disk = SimDisk::new();
@@ -176,7 +176,7 @@ fn what_one_codec_wrote_is_read_whatever_the_setting() {
     assert!(matches!(LogEngine::open_driven(SimDisk::new(), wrong), Err(LogError::Invalid(_))));
 }
 
-/// In a sequence nothing is written behind what was not, until the caller begins anew.
+/// In a sequence nothing is written behind a failed batch, until the caller resumes it.
 #[test]
 fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
     let disk = SimDisk::new();
@@ -214,7 +214,7 @@ fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
     assert!(matches!((gap.wait(), last.wait()), (Err(LogError::Gap { .. }), Err(LogError::Gap { .. }))));
 }
 
-/// A header has room for the groups of the file before it up to a bound; beyond, it goes without.
+/// A header lists the groups of the file before it up to a bound; beyond, it omits them.
 #[test]
 fn a_file_header_that_would_be_too_long_lists_no_groups() {
     for (count, listed) in [(1_000_000, true), (1_100_000, false)] {
@@ -249,7 +249,7 @@ fn header_of_ranges(count: u64) -> FileHeader {
     }
 }
 
-/// As many files as may be listed are read back, also where no two of them follow each other.
+/// The largest list of files is read back, also if no two of them are consecutive.
 #[test]
 fn a_file_header_that_fits_is_read_back() {
     for (count, fits) in [(100_000, true), (1 << 20, true), ((1 << 20) + 1, false)] {
@@ -260,7 +260,7 @@ fn a_file_header_that_fits_is_read_back() {
     }
 }
 
-/// A log of more files than a header can list is not given another one: nothing is written, and the error says why.
+/// A log with more files than a header can list gets no next file: nothing is written, and the error says why.
 #[test]
 fn a_log_of_too_many_files_is_refused_the_next() {
     let disk = SimDisk::new();
@@ -279,7 +279,7 @@ fn a_log_of_too_many_files_is_refused_the_next() {
     assert!(made <= 1, "{made} changes: space for the seal, no more");
 }
 
-/// A log works at each bound: writes, rotates, reads, purges, is opened again.
+/// A log works at each bound: it writes, rotates, reads, purges, and opens again.
 #[test]
 fn a_log_works_at_each_bound() {
     for (name, set, least, greatest) in options::tests::BOUNDS {

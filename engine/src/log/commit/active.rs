@@ -1,9 +1,9 @@
 //! The active file: the file that commit groups are appended to.
 //!
-//! A group is one write. Space for the group and for the seal of the file is taken first. A write that fails is wiped out
-//! again with zeros, which are synced, so that no later process finds a whole group in what reached the file. Its batches
-//! then fail and the log goes on. If the bytes cannot be wiped out, or after a failed sync, what is on disk is unknown and
-//! the log is poisoned. `rotation.rs` changes to the next file.
+//! A group is one write. Space for the group and for the seal of the file is taken first. A write that fails is wiped
+//! out again with zeros, which are synced, so that no later process finds a whole group in what reached the file. Its
+//! batches then fail and the log goes on. If the bytes cannot be wiped out, or after a failed sync, what is on disk is
+//! unknown and the log is poisoned. `rotation.rs` changes to the next file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -92,8 +92,8 @@ impl ActiveFile {
         self.vouched >= self.lsn
     }
 
-    /// Whether `file` holds nothing live, and nothing older needs what it undoes: it is `superseded`, or all older files
-    /// are dead, too.
+    /// Whether `file` holds nothing live, and nothing older needs what it undoes: it is `superseded`, or all older
+    /// files are dead, too.
     pub(crate) fn is_droppable(&self, index: &Index, file: u64, superseded: bool) -> bool {
         let is_dead = |file: u64| index.usage(file).refs == 0;
         let is_not_needed = || superseded || self.older.range(..file).all(|older| is_dead(*older));
@@ -155,8 +155,8 @@ impl ActiveFile {
         self.vouched = if draft.items.is_empty() { self.lsn } else { synced };
     }
 
-    /// Unsynced data is flushed in the background, 1 MiB at a time. So neither the seal nor a later synced batch waits for
-    /// the whole file.
+    /// Unsynced data is flushed in the background, 1 MiB at a time. So neither the seal nor a later synced batch waits
+    /// for the whole file.
     fn flush_in_background(&mut self, synced: bool) {
         let unsynced = self.offset - self.flushed_to;
         if synced {
@@ -195,8 +195,8 @@ impl ActiveFile {
         Ok(())
     }
 
-    /// Wipes out, durably, what a failed write of `len` bytes left at the offset: a later process must not find a group in
-    /// it.
+    /// Wipes out, durably, what a failed write of `len` bytes left at the offset: a later process must not find a group
+    /// in it.
     fn wipe(&self, state: &LogState, len: u64) -> Result<(), WriteError> {
         self.file.refresh_len().map_err(WriteError::fatal("length after a failed write"))?;
         let left = self.file.len().saturating_sub(self.offset).min(len);

@@ -39,7 +39,7 @@ impl Op {
 #[derive(Clone, Debug)]
 pub(crate) enum Entries {
     Loose(Vec<Bytes>),
-    /// As blocks already: see [`LogBatch::pack`].
+    /// Cut into blocks already: see [`LogBatch::pack`].
     Packed {
         count: u64,
         blocks: Vec<DraftBlock>,
@@ -56,10 +56,10 @@ impl Entries {
     }
 }
 
-/// An append of so many bytes is cut and compressed by the thread that brings it.
+/// An append of at least so many bytes is cut and compressed on the caller's thread.
 const PACKED_FROM: usize = 16 << 10;
 
-/// What a change costs in a queue besides its payload.
+/// Bytes that a change counts for in the queue besides its payload.
 const OP_OVERHEAD: usize = 32;
 
 impl LogBatch {
@@ -68,8 +68,8 @@ impl LogBatch {
         LogBatch::default()
     }
 
-    /// Appends `entries` to `group` from index `first`, replacing whatever stood at or after `first`. Without entries it
-    /// does nothing.
+    /// Appends `entries` to `group` from index `first`, replacing entries at or after `first`. Does nothing without
+    /// entries.
     pub fn append(&mut self, group: GroupId, first: u64, entries: Vec<Bytes>) {
         if entries.is_empty() {
             return;
@@ -90,26 +90,27 @@ impl LogBatch {
         self.ops.push(Op::Delete { group, key: Bytes::copy_from_slice(key) });
     }
 
-    /// Drops entries of `group` below `first_kept`. Beyond the last entry it empties the log, and the next append
-    /// may start anywhere at or after `first_kept`.
+    /// Drops entries of `group` below `first_kept`. Beyond the last entry it empties the log, and the next append may
+    /// start anywhere at or after `first_kept`.
     pub fn compact(&mut self, group: GroupId, first_kept: u64) {
         self.bytes += OP_OVERHEAD;
         self.ops.push(Op::Compact { group, first_kept });
     }
 
-    /// Forgets `group`: entries and keys.
+    /// Removes `group`: entries and keys.
     pub fn remove(&mut self, group: GroupId) {
         self.bytes += OP_OVERHEAD;
         self.ops.push(Op::Remove { group });
     }
 
-    /// Moves all changes of `other` behind those of this batch.
+    /// Appends all changes of `other` to this batch.
     pub fn merge(&mut self, other: LogBatch) {
         self.bytes += other.bytes;
         self.ops.extend(other.ops);
     }
 
-    /// Makes blocks of large appends. The writer does that for all others: but it is one, and callers with much to write are often many.
+    /// Cuts large appends into blocks. The writer does that for all others, but there is one writer, and often many
+    /// callers with much to write.
     pub(crate) fn pack(&mut self, block_bytes: usize, compressor: &mut Compressor) {
         for op in &mut self.ops {
             let Op::Append { group, entries, .. } = op else { continue };
@@ -127,7 +128,7 @@ impl LogBatch {
         self.bytes >= PACKED_FROM
     }
 
-    /// Whether nothing would change.
+    /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Completion of batches: each learns its outcome once, through its ticket or its callback.
 //!
-//! A batch that is not written breaks its sequence. If the whole group failed, the sequences are broken while the writer
-//! is still held, so that no later batch of a sequence is validated before.
+//! A batch that is not written breaks its sequence. If the whole group failed, the sequences are broken while the
+//! writer is still held, so that no later batch of a sequence is validated before.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,9 +13,9 @@ use crate::log::error::{LogError, Result};
 use crate::log::read::LogState;
 use crate::log::types::Lsn;
 
-/// Called once with the outcome of a submitted batch, on a thread of the log or on the thread of a caller that waits for
-/// a batch of its own and does the log's work meanwhile. It must not block, nor wait for another batch. A panic does not
-/// propagate; it poisons the log.
+/// Called once with the outcome of a submitted batch, on a thread of the log or on the thread of a caller that waits
+/// for a batch of its own and does the log's work meanwhile. It must not block, nor wait for another batch. A panic
+/// does not propagate; it poisons the log.
 pub type OnDone = Box<dyn FnOnce(Result<Lsn>) + Send>;
 
 /// The right to complete one job. Used once. If it is dropped unused, because the thread that had the job panicked, it
@@ -139,8 +139,8 @@ impl Drop for Completion {
 }
 
 /// Poisons the log if a stage of the pipeline panics: what is on disk is unknown then. Jobs that the panic drops are
-/// completed before, by [`Completion`]; their waiters are woken here. Created inside the stage, so that the stage's lock
-/// is still held when the log is poisoned.
+/// completed before, by [`Completion`]; their waiters are woken here. Created inside the stage, so that the stage's
+/// lock is still held when the log is poisoned.
 pub(crate) struct PoisonOnPanic<'a> {
     state: &'a LogState,
     shards: &'a WaitShards,

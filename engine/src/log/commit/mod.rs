@@ -1,8 +1,8 @@
 //! The way of a batch from the queue to its acknowledgement.
 //!
 //! [`Pipeline`] takes jobs from a bounded queue. The [`writer`] validates them, builds a commit group and appends it to
-//! the [`active`] file, rotating to the next file when it is full ([`rotation`], [`spares`]). The [`publish`]er then syncs
-//! the group, applies it to the index and completes its batches ([`completion`], [`ticket`]).
+//! the [`active`] file, rotating to the next file when it is full ([`rotation`], [`spares`]). The [`publish`]er then
+//! syncs the group, applies it to the index and completes its batches ([`completion`], [`ticket`]).
 
 mod active;
 mod batch;

@@ -1,11 +1,13 @@
 //! The stages that a commit group passes from the queue to its acknowledgement.
 //!
-//! A commit group passes two stages: the [`Writer`] encodes and writes it, then the publisher syncs it, applies it to the
-//! index and completes its batches (`publish.rs`). Each stage is one lock, taken hand over hand: groups pass both in
-//! order, and the next group may be encoded while one syncs. A worker (`workers.rs`) takes a group through both stages.
+//! A commit group passes two stages: the [`Writer`] encodes and writes it, then the publisher syncs it, applies it to
+//! the index and completes its batches (`publish.rs`). Each stage is one lock, taken hand over hand: groups pass both
+//! in order, and the next group may be encoded while one syncs. A worker (`workers.rs`) takes a group through both
+//! stages.
 //!
-//! While a sync runs, queued batches accumulate, because a sync costs the same for one batch as for many. Only when so much
-//! is queued that encoding takes as long as a sync does encoding begin before the sync ends. Nothing waits for a timer.
+//! While a sync runs, queued batches accumulate, because a sync costs the same for one batch as for many. Only when so
+//! much is queued that encoding takes as long as a sync does encoding begin before the sync ends. Nothing waits for a
+//! timer.
 
 use std::sync::Arc;
 
@@ -193,8 +195,8 @@ impl Pipeline {
         Some(written)
     }
 
-    /// Lets callers that were just completed run, so that their next batches share one sync. Skipped for a single caller
-    /// that writes without sync, which has nothing to share.
+    /// Lets callers that were just completed run, so that their next batches share one sync. Skipped for a single
+    /// caller that writes without sync, which has nothing to share.
     fn yield_for_batches(&self, last: LastGroup) {
         let mut queued = self.queue.len();
         let nothing_to_share = last.batches.max(queued) < 2 && !last.synced;
@@ -227,8 +229,8 @@ impl Pipeline {
         handled
     }
 
-    /// Writes one commit group, of at most `limit` batches, and leaves it in flight. The group before it is published once
-    /// this one is written. Returns how many batches it has.
+    /// Writes one commit group, of at most `limit` batches, and leaves it in flight. The group before it is published
+    /// once this one is written. Returns how many batches it has.
     pub(crate) fn begin(&self, limit: usize) -> usize {
         let mut writer = self.writer.lock();
         let Some((count, written)) = self.write_group(&mut writer, limit) else { return 0 };

@@ -4,8 +4,9 @@
 //! meanwhile, so at most two are. Rotation and purge must see everything written in the index and wait for publication
 //! first.
 //!
-//! In a log with threads the worker that wrote a group publishes it. A log that is driven from outside may leave a group
-//! in flight and write the next one before it is published. So a simulator meets every order that two threads can.
+//! In a log with threads the worker that wrote a group publishes it. A log that is driven from outside may leave a
+//! group in flight and write the next one before it is published. So a simulator meets every order that two threads
+//! can.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -115,8 +116,8 @@ impl Publisher {
         Ok(Lsn(lsn))
     }
 
-    /// Completes the group in flight with [`LogError::Closed`]: the log ends before it is published. The caller wakes the
-    /// waiters.
+    /// Completes the group in flight with [`LogError::Closed`]: the log ends before it is published. The caller wakes
+    /// the waiters.
     pub(crate) fn abandon_in_flight(&self, wakes: &mut WakeSet) {
         let written = self.in_flight.lock().take();
         let answers = written.into_iter().flat_map(|written| written.answers);

@@ -4,15 +4,15 @@
 //! exists, that must be said again, or the older file's records would come back. A rewrite says the present state again
 //! (the group is absent, the key is absent, the log ends here), so writing it changes nothing by itself:
 //!
-//! - A truncation: a live entry at or after it is in this file or a newer one and is placed after the older file's entry.
-//!   What is beyond the group's last entry is truncated again.
+//! - A truncation: a live entry at or after it is in this file or a newer one and is placed after the older file's
+//!   entry. What is beyond the group's last entry is truncated again.
 //! - A floor, a live entry, a live key: counted as references to the file, and rewritten.
 //! - A deleted key, a removed group: said again if it is still absent. If it exists again, a newer record says so.
 //! - A removed group that exists again: its old keys would have to be known. Such a file waits until it is the oldest,
 //!   also if the group came back after the file was chosen.
 //!
-//! What is said again stays said, because later changes are in newer files. So a file may be rewritten in parts. When all
-//! parts are written the file is *superseded*: nothing of it is needed any more.
+//! What is said again stays said, because later changes are in newer files. So a file may be rewritten in parts. When
+//! all parts are written the file is *superseded*: nothing of it is needed any more.
 
 use std::sync::{Arc, OnceLock};
 
@@ -213,8 +213,8 @@ impl Rewrite {
         self.last.as_ref().is_some_and(|removed| are_absent(removed, index))
     }
 
-    /// Adds what is still live, and still in that file, to a commit group. Returns the bytes of its entries. Records that
-    /// were overwritten, compacted or removed since purge looked are left out.
+    /// Adds what is still live, and still in that file, to a commit group. Returns the bytes of its entries. Records
+    /// that were overwritten, compacted or removed since purge looked are left out.
     fn add(self, index: &Index, items: &mut Vec<Item>, builder: &mut BlockBuilder<'_>) -> u64 {
         let mut bytes = 0;
         for (id, first, entries) in &self.entries {

@@ -1,12 +1,13 @@
 //! Writing a group, and the change from the active file to the next one.
 //!
-//! The order leaves a whole log at every step. First the old file's groups are synced; then the next file becomes durable
-//! under its name; then the old file's index and footer are written and synced; only then is the next file written to. So
-//! a sealed file always has a successor, and an unsealed file before an empty one is still the active one.
+//! The order leaves a whole log at every step. First the old file's groups are synced; then the next file becomes
+//! durable under its name; then the old file's index and footer are written and synced; only then is the next file
+//! written to. So a sealed file always has a successor, and an unsealed file before an empty one is still the active
+//! one.
 //!
-//! Each step may fail and leaves what a crash there would: a header under a temporary name or in a spare, or, if the seal
-//! fails, an empty next file. That one is kept, and the seal is written again before anything else is. The old file takes
-//! no group meanwhile, because the next one says which is its last.
+//! Each step may fail and leaves what a crash there would: a header under a temporary name or in a spare, or, if the
+//! seal fails, an empty next file. That one is kept, and the seal is written again before anything else is. The old
+//! file takes no group meanwhile, because the next one says which is its last.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Sequences: streams of batches in which each batch depends on those before it.
 //!
-//! The log survives a full disk: a batch is not written, and later ones may be. For a caller whose batches depend on one
-//! another that must not happen. In a sequence a batch that is not written fails all batches submitted behind it, until
-//! the caller resumes the sequence and submits them again. So many batches may be in flight, and what is written is
-//! always a prefix of them.
+//! The log survives a full disk: a batch is not written, and later ones may be. For a caller whose batches depend on
+//! one another that must not happen. In a sequence a batch that is not written fails all batches submitted behind it,
+//! until the caller resumes the sequence and submits them again. So many batches may be in flight, and what is written
+//! is always a prefix of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,12 +1,14 @@
 //! Spare files: disk space that is kept for the next log files.
 //!
 //! A file that purge drops is renamed instead of deleted, until there are enough spares. The next log file takes one,
-//! writes its header over the beginning and renames it. Writes into space that held real bytes before change no metadata,
-//! so a sync of them commits none. Old content is never believed, because every checksum is bound to the file's number.
+//! writes its header over the beginning and renames it. Writes into space that held real bytes before change no
+//! metadata, so a sync of them commits none. Old content is never believed, because every checksum is bound to the
+//! file's number.
 //!
 //! The last spare is a reserve for a full disk. Only work that gives space back takes it (purge, and batches that only
-//! truncate), and only when the disk has no room for a new file. If there is no spare, purge makes one of zeros, a step at
-//! each call ([`SpareFiles::keep_reserve`]), under a name that marks it as unfinished. Recovery deletes an unfinished one.
+//! truncate), and only when the disk has no room for a new file. If there is no spare, purge makes one of zeros, a step
+//! at each call ([`SpareFiles::keep_reserve`]), under a name that marks it as unfinished. Recovery deletes an
+//! unfinished one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -95,8 +97,8 @@ impl SpareFiles {
         if spares.len() <= left { None } else { spares.pop_first() }
     }
 
-    /// Makes the next log file, of a spare or new. If the disk has no room for a new file and `may_use_reserve` is set, of
-    /// the reserve.
+    /// Makes the next log file, of a spare or new. If the disk has no room for a new file and `may_use_reserve` is set,
+    /// of the reserve.
     pub(crate) fn next_file(
         &self,
         header: &mut FileHeader,
@@ -113,8 +115,9 @@ impl SpareFiles {
         }
     }
 
-    /// Replaces `unused`, the newest file, which holds no group and cannot grow, by the reserve. `Ok(None)` if there is no
-    /// reserve, or the disk had no room for this either. After [`CreateError::Unknown`] either file may have the name.
+    /// Replaces `unused`, the newest file, which holds no group and cannot grow, by the reserve. `Ok(None)` if there is
+    /// no reserve, or the disk had no room for this either. After [`CreateError::Unknown`] either file may have the
+    /// name.
     pub(crate) fn replace_empty_file(&self, unused: &LogFile) -> std::result::Result<Option<LogFile>, CreateError> {
         let header = read_header(unused.file.as_ref(), unused.len(), &unused.name);
         let mut header = header.map_err(|error| CreateError::NotCreated(io::Error::other(error.to_string())))?;
@@ -144,9 +147,9 @@ impl SpareFiles {
         Ok(None)
     }
 
-    /// Recycles files that are recorded as dropped: keeps them as spares or deletes them. `done` is called for each file
-    /// that is gone from the log. Returns their bytes, and the first failure: a file that the disk did not let go of keeps
-    /// no other; it stays until a later call, or until recovery deletes it.
+    /// Recycles files that are recorded as dropped: keeps them as spares or deletes them. `done` is called for each
+    /// file that is gone from the log. Returns their bytes, and the first failure: a file that the disk did not let go
+    /// of keeps no other; it stays until a later call, or until recovery deletes it.
     pub(crate) fn recycle(&self, dropped: &[u64], done: impl Fn(u64)) -> Result<(u64, Option<String>)> {
         // One caller at a time.
         let mut reserve = self.reserve.lock();
@@ -172,9 +175,9 @@ impl SpareFiles {
         Ok((freed, failed))
     }
 
-    /// Keeps a file as a spare, or deletes it. It is deleted if a reader still holds it or it has a second name (a backup
-    /// by hard links): neither may see other bytes, and both can read a deleted file. Also if the disk has no room for
-    /// another name: then the space is needed more than a spare.
+    /// Keeps a file as a spare, or deletes it. It is deleted if a reader still holds it or it has a second name (a
+    /// backup by hard links): neither may see other bytes, and both can read a deleted file. Also if the disk has no
+    /// room for another name: then the space is needed more than a spare.
     fn keep_or_delete(&self, file: &Arc<LogFile>) -> io::Result<()> {
         let (disk, options) = (self.state.disk.as_ref(), &self.state.options);
         let wanted = is_reusable(file.len(), options.file_bytes) && self.len() < options.spare_files;
@@ -201,9 +204,9 @@ impl SpareFiles {
         file.spare.get().map_or(Ok(()), |spare| disk.remove_if_there(&spare_name(*spare)))
     }
 
-    /// Makes a reserve if there is no spare and spares are wanted, by a step of at most `max_bytes`. Returns the bytes of
-    /// the step: 0 while the disk does not have room for twice as much, which others need more. A disk that fails to sync
-    /// the reserve is not trusted with anything else: the log is poisoned.
+    /// Makes a reserve if there is no spare and spares are wanted, by a step of at most `max_bytes`. Returns the bytes
+    /// of the step: 0 while the disk does not have room for twice as much, which others need more. A disk that fails to
+    /// sync the reserve is not trusted with anything else: the log is poisoned.
     pub(crate) fn keep_reserve(&self, max_bytes: u64) -> Result<u64> {
         let mut reserve = self.reserve.lock();
         if matches!(*reserve, Reserve::OutOfSpace | Reserve::Failed) {

@@ -20,8 +20,8 @@ pub(crate) type WakeMask = u8;
 /// Holds the outcome of one batch.
 pub(crate) type Slot = Arc<OnceLock<Result<Lsn>>>;
 
-/// The outcome of a submitted batch, to be polled or waited for. Dropping it changes nothing: the batch is written all the
-/// same.
+/// The outcome of a submitted batch, to be polled or waited for. Dropping it changes nothing: the batch is written all
+/// the same.
 #[derive(Debug)]
 pub struct Ticket {
     slot: Slot,

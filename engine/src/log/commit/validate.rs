@@ -1,8 +1,8 @@
-//! Refuses a batch that would break a group's log, before anything of it is written.
+//! Rejects a batch that would break a group's log, before anything of it is written.
 //!
-//! Batches that share a commit group are checked one after another, each against what those before it will have changed. One may replace
-//! entries that are not acknowledged yet only where they are its caller's own: two callers who append to one group at once would otherwise
-//! both be told that their entries stand.
+//! Batches of a commit group are checked in order, each against the outcome of those before it. A batch may replace
+//! entries that are not acknowledged yet only if they are its owner's. Otherwise two callers that append to one group
+//! at once would both be told that their entries are in the log.
 
 use std::collections::HashMap;
 
@@ -13,44 +13,45 @@ use crate::log::format::MAX_BATCH_BYTES;
 use crate::log::index::Index;
 use crate::log::types::GroupId;
 
-/// No key may be longer.
+/// The longest key.
 const MAX_KEY_BYTES: usize = 64 << 10;
 
-/// The bounds of a group as they will be: entries from `first` to before `end`, none where these are equal.
+/// The bounds of a group after the batches so far: entries from `first` to before `end`, none if these are equal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupView {
     first: u64,
     end: u64,
-    /// Whether the last entries are not acknowledged yet.
+    /// Set if the last entries are not acknowledged yet.
     pending: Option<PendingTail>,
 }
 
-/// Entries at the end of a group that are under way.
+/// Unacknowledged entries at the end of a group.
 #[derive(Clone, Copy, Debug)]
 struct PendingTail {
-    /// Whose they are; `None` where they are of several.
+    /// Their owner; `None` if there are several.
     owner: Option<Owner>,
-    /// The commit group that the last of them is in, once it is written.
+    /// The commit group of the last of them, once it is written.
     lsn: Option<u64>,
 }
 
 /// The index as it will be after the batches checked so far.
 pub(crate) struct Overlay<'a> {
     index: &'a Index,
-    /// Groups that what is written, but not in the index yet, has changed.
+    /// Groups changed by what is written and not in the index yet.
     unpublished: &'a HashMap<GroupId, GroupView>,
-    /// The position up to which all is acknowledged, or about to be.
+    /// The position up to which everything is acknowledged, or about to be.
     published: u64,
     views: HashMap<GroupId, GroupView>,
 }
 
 impl<'a> Overlay<'a> {
-    /// Nothing checked yet.
+    /// Without batches.
     pub(crate) fn new(index: &'a Index, unpublished: &'a HashMap<GroupId, GroupView>, published: u64) -> Overlay<'a> {
         Overlay { index, unpublished, published, views: HashMap::new() }
     }
 
-    /// Checks `batch` of `owner`. On success the next one is checked against its outcome; on error it leaves no trace.
+    /// Checks `batch` of `owner`. On success the next one is checked against its outcome; a rejected batch leaves no
+    /// trace.
     pub(crate) fn check(&mut self, batch: &LogBatch, owner: Owner) -> Result<()> {
         if batch.bytes() > MAX_BATCH_BYTES {
             return Err(LogError::Invalid(format!("batch of {} bytes, at most {MAX_BATCH_BYTES}", batch.bytes())));
@@ -83,7 +84,7 @@ impl<'a> Overlay<'a> {
         Ok(())
     }
 
-    /// How the groups that were changed will be.
+    /// The changed groups.
     pub(crate) fn into_views(self) -> HashMap<GroupId, GroupView> {
         self.views
     }
@@ -104,10 +105,10 @@ impl<'a> Overlay<'a> {
 }
 
 impl GroupView {
-    /// Of a group that does not exist.
+    /// A group that does not exist.
     const EMPTY: GroupView = GroupView { first: 0, end: 0, pending: None };
 
-    /// What is under way of it is written, in that commit group.
+    /// The pending entries are written, in the commit group at `lsn`.
     pub(crate) fn written(self, lsn: u64) -> GroupView {
         let pending = self.pending.map(|pending| PendingTail { lsn: pending.lsn.or(Some(lsn)), ..pending });
         GroupView { pending, ..self }
@@ -118,7 +119,7 @@ impl GroupView {
         GroupView { pending: self.pending.filter(|pending| pending.lsn.is_none_or(|lsn| lsn > published)), ..self }
     }
 
-    /// Whether entries of someone else are under way.
+    /// Whether entries of another owner are pending.
     fn is_pending_of_other(self, owner: Owner) -> bool {
         self.pending.is_some_and(|pending| pending.owner != Some(owner))
     }

@@ -1,12 +1,12 @@
 //! Who works for a log: threads of its own, and callers that wait anyway.
 //!
-//! At most two workers are active (see `pipeline.rs`): one encodes and writes while the other syncs. A batch that finds no
-//! active worker wakes a thread. A second one is woken only when so much is queued that encoding it is worth doing during
-//! a sync. A caller that waits for its batch and finds no active worker does the work itself. That spares two context
-//! switches, which with a single writer are much of the time that a fast disk needs.
+//! At most two workers are active (see `pipeline.rs`): one encodes and writes while the other syncs. A batch that finds
+//! no active worker wakes a thread. A second one is woken only when so much is queued that encoding it is worth doing
+//! during a sync. A caller that waits for its batch and finds no active worker does the work itself. That spares two
+//! context switches, which with a single writer are much of the time that a fast disk needs.
 //!
-//! Invariant: whoever queues a batch either finds an active worker, which checks the queue once more after it is released,
-//! or wakes one. So no queued batch is stranded.
+//! Invariant: whoever queues a batch either finds an active worker, which checks the queue once more after it is
+//! released, or wakes one. So no queued batch is stranded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,8 +57,8 @@ impl Workers {
         self.active.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes a thread that [`Workers::try_acquire`] counted. False if there are no threads or they are exiting: the caller
-    /// must work itself or release.
+    /// Wakes a thread that [`Workers::try_acquire`] counted. False if there are no threads or they are exiting: the
+    /// caller must work itself or release.
     pub(crate) fn wake_thread(&self) -> bool {
         let mut threads = self.threads.lock();
         if threads.count == 0 || threads.closing {

@@ -1,8 +1,8 @@
 //! The first stage of a commit group: validate the queued batches, cut them into blocks, compress and write them.
 //!
-//! One group at a time, under the lock of the [`Writer`]. The second stage (sync, index, completion) is `publish.rs`; it
-//! runs while the writer encodes the next group. A batch that breaks a rule is completed with its error and leaves no
-//! trace in the group.
+//! One group at a time, under the lock of the [`Writer`]. The second stage (sync, index, completion) is `publish.rs`;
+//! it runs while the writer encodes the next group. A batch that breaks a rule is completed with its error and leaves
+//! no trace in the group.
 //!
 //! A write that fails, on a full disk or otherwise, fails the batches of the group. Its bytes are wiped out, and later
 //! groups may succeed. A failed sync poisons the log, and so does a group that cannot be wiped out: what is on disk is
@@ -156,8 +156,8 @@ impl Writer {
             }
             answers.push(job.into_answer(rejected));
         }
-        // A commit group is recovered whole or not at all, and Raft groups are independent: only the order within a Raft
-        // group counts.
+        // A commit group is recovered whole or not at all, and Raft groups are independent: only the order within a
+        // Raft group counts.
         ops.sort_by_key(Op::group);
         ops.into_iter().for_each(|op| draft.add(op, &mut builder));
         draft.blocks = builder.finish();

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Every checksum is a CRC-32 seeded with the log's identity, the file's number and the offset of the covered bytes
-//! ([`Place`]). Bytes of another log, another file or another offset therefore never pass. A group's checksum covers its
-//! header and its meta, and the meta lists the checksums of the blocks. So one number binds the whole group, and a single
-//! block can still be read and verified alone. The next group's header repeats that number: groups form a chain.
+//! ([`Place`]). Bytes of another log, another file or another offset therefore never pass. A group's checksum covers
+//! its header and its meta, and the meta lists the checksums of the blocks. So one number binds the whole group, and a
+//! single block can still be read and verified alone. The next group's header repeats that number: groups form a chain.
 
 mod block;
 mod compress;

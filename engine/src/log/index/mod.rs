@@ -1,8 +1,8 @@
 //! The in-memory index: where each group's entries and keys are, and how much of each file is still referenced.
 //!
-//! [`Index`] maps groups to [`Group`]s; a group's entry locations are packed in [`runs`]. [`FileSummary`] is what one file
-//! changes in sum, [`ActiveChanges`] what the active file changes beyond what the index itself knows, and [`Doubts`] what
-//! a salvaged log cannot vouch for.
+//! [`Index`] maps groups to [`Group`]s; a group's entry locations are packed in [`runs`]. [`FileSummary`] is what one
+//! file changes in sum, [`ActiveChanges`] what the active file changes beyond what the index itself knows, and
+//! [`Doubts`] what a salvaged log cannot vouch for.
 
 mod active_changes;
 mod doubts;

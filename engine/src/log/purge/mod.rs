@@ -9,14 +9,14 @@
 //! other. [`Purger::purge`] queues one at a time and never waits for the writer, so a single thread may drive both. One
 //! call writes at most its budget: other batches wait for at most that much.
 //!
-//! Purge rewrites the file with the best ratio of benefit to cost, and prefers old files: what has lived long in them will
-//! live on ([`victim`], after Rosenblum and Ousterhout 1991). It skips a file whose rewrite would be about as large as the
-//! file ([`rewrite_cost`]), so purge comes to an end. Groups with many live entries in old files are reported instead, so
-//! that their owner compacts them ([`sealed_files`]).
+//! Purge rewrites the file with the best ratio of benefit to cost, and prefers old files: what has lived long in them
+//! will live on ([`victim`], after Rosenblum and Ousterhout 1991). It skips a file whose rewrite would be about as
+//! large as the file ([`rewrite_cost`]), so purge comes to an end. Groups with many live entries in old files are
+//! reported instead, so that their owner compacts them ([`sealed_files`]).
 //!
-//! A file that the disk does not let go of stays until a later call and keeps neither other files nor the next step. A file
-//! that cannot be read is reported and not chosen again. On a poisoned log nothing is deleted: what the log says of itself
-//! is not trusted any more, and an old file may hold the only good copy.
+//! A file that the disk does not let go of stays until a later call and keeps neither other files nor the next step. A
+//! file that cannot be read is reported and not chosen again. On a poisoned log nothing is deleted: what the log says
+//! of itself is not trusted any more, and an old file may hold the only good copy.
 
 mod report;
 mod rewrite_cost;
@@ -121,8 +121,8 @@ impl Purger {
         self.progress.lock().dropped.contains(&seq)
     }
 
-    /// Deletes dropped files and queues the next step, if any. `done` is called once when the step is over: with `false` if
-    /// it could not be written, with `true` if it was or nothing was queued.
+    /// Deletes dropped files and queues the next step, if any. `done` is called once when the step is over: with
+    /// `false` if it could not be written, with `true` if it was or nothing was queued.
     pub(crate) fn purge(
         self: &Arc<Self>,
         budget: Budget,
@@ -260,8 +260,8 @@ impl Purger {
     }
 
     /// A log whose disk was full and that writes nothing now does not learn from its writes that there is space again.
-    /// Asked only if there is nothing to do: on a disk that reports space and takes nothing all the same, purge goes on as
-    /// on a full one.
+    /// Asked only if there is nothing to do: on a disk that reports space and takes nothing all the same, purge goes on
+    /// as on a full one.
     fn look_for_space(&self) {
         let state = &self.state;
         let has_space = || state.disk.free_bytes().is_ok_and(|free| free >= state.options.file_bytes);

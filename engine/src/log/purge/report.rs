@@ -9,9 +9,9 @@ pub(super) const MAX_STEP_BYTES: usize = 256 << 10;
 /// How much one call of purge may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// About how many bytes this call writes: rewritten entries, keys and values, and the step of a reserve. Exceeded by at
-    /// most one block or key. Capped at 256 KiB, because other batches wait for one commit group of purge at most. To do
-    /// more, call more often.
+    /// About how many bytes this call writes: rewritten entries, keys and values, and the step of a reserve. Exceeded
+    /// by at most one block or key. Capped at 256 KiB, because other batches wait for one commit group of purge at
+    /// most. To do more, call more often.
     pub bytes: usize,
     /// Whether to look for the groups that pin old files, which visits every group.
     pub find_pinning: bool,
@@ -49,11 +49,12 @@ pub struct PurgeReport {
     /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold
     /// and finds space, and if the budget does not ask for them.
     pub pinning: Vec<PinningGroup>,
-    /// The first thing that could not be done: a file that the disk did not let go of, or a reserve that it did not take.
-    /// Everything else was done. A later call tries again if that may help.
+    /// The first thing that could not be done: a file that the disk did not let go of, or a reserve that it did not
+    /// take. Everything else was done. A later call tries again if that may help.
     pub failed: Option<String>,
-    /// Damage in a file that was to be rewritten. Such a file stays and is not tried again until the log is opened anew,
-    /// so each is reported once, and not here if scrub reported the same location. A read of the same bytes would fail.
+    /// Damage in a file that was to be rewritten. Such a file stays and is not tried again until the log is opened
+    /// anew, so each is reported once, and not here if scrub reported the same location. A read of the same bytes would
+    /// fail.
     pub damage: Vec<Finding>,
 }
 

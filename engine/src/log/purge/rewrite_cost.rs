@@ -1,9 +1,9 @@
 //! What rewriting a sealed file costs and brings. No I/O.
 //!
-//! The index counts what is live in a file by what it takes once. But a key, and the location of an entry, are in the file
-//! twice: in the meta of a commit group and in the file's index. A file of nothing but live keys looks half dead by the
-//! index, and so would the file that it is rewritten to, for ever. So the cost is what the records would take after the
-//! rewrite. It is computed from the file's index, which also tells how well all this compresses.
+//! The index counts what is live in a file by what it takes once. But a key, and the location of an entry, are in the
+//! file twice: in the meta of a commit group and in the file's index. A file of nothing but live keys looks half dead
+//! by the index, and so would the file that it is rewritten to, for ever. So the cost is what the records would take
+//! after the rewrite. It is computed from the file's index, which also tells how well all this compresses.
 
 use super::report::MAX_STEP_BYTES;
 use crate::log::format::{Compression, FOOTER, Footer};
@@ -13,8 +13,8 @@ use crate::log::options::LogOptions;
 /// What rewriting a sealed file takes. Never changes for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RewriteCost {
-    /// The bytes that could be given back: the file without an end that was too short for the next commit group, which the
-    /// file that it is rewritten to may have as well.
+    /// The bytes that could be given back: the file without an end that was too short for the next commit group, which
+    /// the file that it is rewritten to may have as well.
     len: u64,
     /// Bytes by which the index counted everything live in the file when it was sealed.
     indexed: u64,
@@ -58,7 +58,8 @@ impl RewriteCost {
         }
     }
 
-    /// Whether at most `max_percent` of the file would be rewritten, if the index counts its live records as `live` bytes.
+    /// Whether at most `max_percent` of the file would be rewritten, if the index counts its live records as `live`
+    /// bytes.
     pub(super) fn pays(&self, live: u64, is_oldest: bool, max_percent: u64) -> bool {
         let live = u128::from(self.rewritten) * u128::from(live.min(self.indexed)) / u128::from(self.indexed.max(1));
         let undone = if is_oldest { 0 } else { self.undone };

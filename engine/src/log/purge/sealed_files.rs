@@ -1,8 +1,8 @@
 //! The sealed files, which are those that purge can drop, and the groups that pin the old ones. Decides nothing.
 //!
-//! Old files are the oldest fifth of the log. A group that pins little of them is cheaper to rewrite than to report. It is
-//! reported only while the log takes half as much again as its threshold: many such groups may hold more together than
-//! the log may take, and only their owner can compact them.
+//! Old files are the oldest fifth of the log. A group that pins little of them is cheaper to rewrite than to report. It
+//! is reported only while the log takes half as much again as its threshold: many such groups may hold more together
+//! than the log may take, and only their owner can compact them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -28,8 +28,8 @@ pub(super) struct SealedFiles {
 }
 
 impl SealedFiles {
-    /// The sealed files without the `dropped` ones, which are not part of the log any more but take space until the disk
-    /// lets go of them.
+    /// The sealed files without the `dropped` ones, which are not part of the log any more but take space until the
+    /// disk lets go of them.
     pub(super) fn of(state: &LogState, dropped: &BTreeSet<u64>) -> SealedFiles {
         let mut files = state.files.lengths();
         let total: u64 = files.iter().map(|(_, len)| len).sum();

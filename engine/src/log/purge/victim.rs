@@ -1,7 +1,7 @@
 //! The file that purge rewrites: which one, and how far that is.
 //!
-//! A file whose index or a live block cannot be read is reported, unless scrub reported it, and given up: another file is
-//! tried. It goes like any other once nothing in it is live and no older file is left.
+//! A file whose index or a live block cannot be read is reported, unless scrub reported it, and given up: another file
+//! is tried. It goes like any other once nothing in it is live and no older file is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,8 +72,8 @@ impl Victims {
         self.current = None;
     }
 
-    /// The next part of the file that is being rewritten; selects a file if there is none. Adds what cannot be read on the
-    /// way to the report.
+    /// The next part of the file that is being rewritten; selects a file if there is none. Adds what cannot be read on
+    /// the way to the report.
     pub(super) fn next_rewrite(
         &mut self,
         selection: &Selection<'_>,
@@ -158,8 +158,8 @@ impl Victims {
         for (seq, len) in sealed.files.iter().filter(|(seq, _)| !is_passed_over(seq)) {
             let live = state.index.usage(*seq).bytes.min(*len);
             let pays = |cost: &RewriteCost| cost.pays(state.index.usage(*seq).bytes, *seq == oldest, max_percent);
-            // By the index a file never looks fuller than it is. So most files are not read, and none that does not pay is
-            // read twice.
+            // By the index a file never looks fuller than it is. So most files are not read, and none that does not pay
+            // is read twice.
             if live * 100 <= len * max_percent && self.costs.get(seq).is_none_or(pays) {
                 worth.push((benefit(*len, live, newest - seq + 1), *seq));
             }
@@ -227,8 +227,8 @@ impl LiveRecords {
     }
 }
 
-/// The benefit of rewriting a file of `len` bytes with `live` live bytes against its cost, for the `age`-th newest file:
-/// `(1 - u) * age / (1 + u)` with `u = live / len`, in whole numbers.
+/// The benefit of rewriting a file of `len` bytes with `live` live bytes against its cost, for the `age`-th newest
+/// file: `(1 - u) * age / (1 + u)` with `u = live / len`, in whole numbers.
 fn benefit(len: u64, live: u64, age: u64) -> u64 {
     (len - live) * 1024 / (len + live).max(1) * age
 }

@@ -1,8 +1,8 @@
 //! Decompressed blocks, shared by all readers.
 //!
-//! The key names a file by its number, which is never used twice in the life of a log, and the cache belongs to one engine: a hit
-//! is always the right block. A block that is not here is read once, however many ask for it at the same time: one reads, the others wait
-//! for what it finds, also where the block is not kept.
+//! The key names a file by its number, which is never reused in the life of a log, and the cache belongs to one engine:
+//! a hit is always the right block. A missing block is read once, however many readers ask for it at the same time: one
+//! reads, the others wait for its result, also if the block is not kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,18 +13,18 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use crate::log::error::Result;
 use crate::log::format::Block;
 
-/// More shards than there are processors would only make each too small.
+/// More shards than processors would only make each too small.
 const SHARDS: usize = 16;
-/// What a block weighs, about: for the size of tables.
+/// About the size of a block: for the size of tables.
 const USUAL_BLOCK: usize = 4 << 10;
-/// The share that blocks which were used again may take. A log is mostly read where it was written just now: so the other half is for
-/// what came last, which a cache of things that are used over and over would hardly keep.
+/// The share of the capacity for blocks that were used again. A log is mostly read where it was just written, so the
+/// other half is for new blocks, which a cache for hot items would hardly keep.
 const KEPT_FOR_USED: f64 = 0.5;
 
 /// File and offset of a block.
 pub(crate) type BlockKey = (u64, u64);
 
-/// The cache, and how often a block was here when it was asked for, and how often not.
+/// The cache, with its hits and misses.
 pub(crate) struct BlockCache {
     blocks: Cache<BlockKey, Arc<Block>, Weights>,
     hits: AtomicU64,
@@ -49,7 +49,7 @@ impl BlockCache {
             .estimated_items_capacity(bytes / USUAL_BLOCK)
             .shards(SHARDS)
             .hot_allocation(KEPT_FOR_USED)
-            // What was forgotten once has no claim to the place of what is new.
+            // An evicted key has no claim to the place of a new block.
             .ghost_allocation(0.0)
             .build()
             .expect("all that is asked for is set");
@@ -57,7 +57,7 @@ impl BlockCache {
         BlockCache { blocks, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
-    /// A block: from here, or what `read` finds. `Ok(None)` where there is none.
+    /// A block from the cache, or what `read` returns. `Ok(None)` if there is none.
     pub(crate) fn get_or_read(
         &self,
         key: BlockKey,
@@ -80,7 +80,7 @@ impl BlockCache {
         }
     }
 
-    /// A block, if it is here.
+    /// A block, if it is cached.
     pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<Block>> {
         let found = self.blocks.get(&key);
         self.count(found.is_some());
@@ -92,17 +92,17 @@ impl BlockCache {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often a block was here when it was asked for, and how often not.
+    /// Hits and misses.
     pub(crate) fn used(&self) -> (u64, u64) {
         (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
-    /// Keeps a block, and forgets others. One that is larger than a shard's part is not kept.
+    /// Caches a block, and evicts others. A block larger than a shard is not kept.
     pub(crate) fn insert(&self, key: BlockKey, block: Arc<Block>) {
         self.blocks.insert(key, block);
     }
 
-    /// Bytes of the blocks that are kept.
+    /// Bytes of the cached blocks.
     pub(crate) fn bytes(&self) -> usize {
         self.blocks.weight() as usize
     }
@@ -127,7 +127,7 @@ mod tests {
         cache.get_or_read(key, || Ok(Some(block(len)))).unwrap()
     }
 
-    /// Whatever becomes of a read, the next one is not kept waiting for it.
+    /// Whatever becomes of a read, it does not block the next one.
     #[test]
     fn a_read_that_ends_badly_is_done_again() {
         let cache = BlockCache::new(1 << 20);
@@ -141,7 +141,7 @@ mod tests {
         assert!(cache.get_or_read((1, 8), || panic!("it is there")).unwrap().is_some());
     }
 
-    /// Those who ask while it is read are given what was read. Who asks later may have to read a block that is not kept again.
+    /// Readers that ask during a read share its result. Later ones may read a block that is not kept again.
     #[test]
     fn a_block_is_read_once_for_all_who_ask_meanwhile() {
         const WAITING: usize = 7;
@@ -178,14 +178,14 @@ mod tests {
         let cache = BlockCache::new(BYTES);
         for number in 0..10_000u64 {
             assert!(read_whole(&cache, (number % 7, number * 8), 900).is_some());
-            // What is too large is handed on, and not kept.
+            // A block that is too large is returned, and not kept.
             assert!(read_whole(&cache, (8, number * 8), BYTES).is_some());
             assert!(cache.bytes() <= BYTES);
         }
         assert!(cache.bytes() > BYTES / 2, "{}", cache.bytes());
     }
 
-    /// The last blocks of a log are there, also where the cache is full of others that were used more often.
+    /// The newest blocks are cached, also if the cache is full of others that were used more often.
     #[test]
     fn what_came_last_is_kept() {
         const OLD: u64 = 8000;

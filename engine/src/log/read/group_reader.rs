@@ -1,5 +1,5 @@
-//! Reads commit groups out of a file and verifies them, one at a time and wherever asked. What follows from damage is up to the
-//! caller: [`super::scan`] stops there.
+//! Reads and verifies commit groups of a file, one at a time and at any offset. The caller decides what follows from
+//! damage: `scan.rs` stops there.
 
 use super::log_file::LogFile;
 use crate::log::error::{Damage, LogError, Result};
@@ -11,30 +11,30 @@ use crate::log::types::GroupId;
 
 /// How much is read at once.
 pub(crate) const CHUNK: u64 = 256 << 10;
-/// How much at once where reading fails: what a disk loses at least.
+/// How much is read at once after a failure: the least that a disk loses.
 const SECTOR: usize = 512;
 
-/// What is read, or what is wrong with the bytes.
+/// What was read, or what is wrong with the bytes.
 pub(crate) type Verified<T> = std::result::Result<T, Damage>;
 
-/// A part of a file in memory, moved along as needed.
+/// A window of a file in memory, moved along as needed.
 pub(crate) struct GroupReader<'a> {
     pub(crate) file: &'a LogFile,
     /// The length of the file.
     pub(crate) len: u64,
-    /// How much is read at once, where no more is asked for.
+    /// How much is read at once if no more is asked for.
     chunk: u64,
     start: u64,
     bytes: Vec<u8>,
     /// Bytes read from the file so far.
     pub(crate) bytes_read: u64,
-    /// Whether parts that the disk does not give are read as zeros.
+    /// Whether unreadable parts are read as zeros.
     tolerant: bool,
     /// Where the disk first failed, and how.
     pub(crate) failed: Option<(u64, LogError)>,
 }
 
-/// A group's header and meta, which pass their checksum.
+/// A group's header and meta, which passed their checksum.
 pub(crate) struct Head {
     pub(crate) offset: u64,
     pub(crate) header: GroupHeader,
@@ -51,16 +51,16 @@ pub(crate) struct CommitGroup {
     pub(crate) items: Vec<Item>,
 }
 
-/// What stands after the last group that could be read.
+/// What is in a file after the last readable group.
 pub(crate) struct Rest {
-    /// Where what cannot be read as groups ends; the beginning of the rest where only zeros follow, or, in a reused file, nothing
-    /// that could be taken for a group of this file.
+    /// Where garbage ends; the beginning of the rest if only zeros follow, or, in a reused file, nothing that could be
+    /// taken for a group of this file.
     pub(crate) garbage_end: u64,
-    /// Groups in it whose header and meta pass their checksum.
+    /// Groups whose header and meta pass their checksum.
     pub(crate) heads: Vec<HeadRef>,
 }
 
-/// Where a group stands and what its header says.
+/// The offset of a group and what its header says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadRef {
     pub(crate) offset: u64,
@@ -70,7 +70,7 @@ pub(crate) struct HeadRef {
 }
 
 impl<'a> GroupReader<'a> {
-    /// Reads `file` as long as it is now.
+    /// Reads `file` up to its present length.
     pub(crate) fn new(file: &'a LogFile) -> GroupReader<'a> {
         let len = file.len();
         GroupReader {
@@ -85,12 +85,12 @@ impl<'a> GroupReader<'a> {
         }
     }
 
-    /// The same, with zeros in place of what the disk does not give: no checksum fits them.
+    /// The same, with zeros in place of unreadable parts: they match no checksum.
     pub(crate) fn tolerant(file: &'a LogFile) -> GroupReader<'a> {
         GroupReader { tolerant: true, ..GroupReader::new(file) }
     }
 
-    /// The same, that reads what is asked for and nothing around it.
+    /// The same, without reading ahead.
     pub(crate) fn exact(file: &'a LogFile) -> GroupReader<'a> {
         GroupReader { chunk: 0, ..GroupReader::new(file) }
     }
@@ -112,7 +112,8 @@ impl<'a> GroupReader<'a> {
         Ok(Some(&self.bytes[at..at + count as usize]))
     }
 
-    /// Reads from the file; where parts that cannot be read are zeros, what can be read of it in pieces after all of it at once failed.
+    /// Reads from the file. If the reader is tolerant and the read fails, reads sector by sector, with zeros for those
+    /// that fail.
     fn read(&mut self, bytes: &mut [u8], offset: u64) -> Result<()> {
         self.bytes_read += bytes.len() as u64;
         match self.file.read(bytes, offset) {
@@ -144,7 +145,7 @@ impl<'a> GroupReader<'a> {
         Ok(verified.map(|checksum| Head { offset, header, checksum, meta: meta.to_vec() }))
     }
 
-    /// Verifies every block of a group; the first that is damaged, if any.
+    /// Verifies the blocks of a group. Returns the first damaged one, if any.
     pub(crate) fn damaged_block<'g>(&mut self, group: &'g CommitGroup) -> Result<Option<(&'g BlockRef, Damage)>> {
         for block in &group.blocks {
             if let Err(damage) = self.verify_block(block)? {
@@ -181,17 +182,17 @@ impl<'a> GroupReader<'a> {
         Ok(Block::decode(bytes, place, block.offset).map(drop))
     }
 
-    /// Looks at everything from `from` on, where no group can be read. `after` is the position of the group before, where only groups
-    /// that may follow it there are of interest.
+    /// Reads everything from `from` on, where no group can be read. `after` is the position of the group before, if
+    /// only groups that may follow it are of interest.
     ///
-    /// In a reused file most of it is the content of an earlier file, which is never taken for a group of this one. What could be
-    /// is a group of this file that was written before a crash and not reached by the scan: it must not be there any more
-    /// when the log has grown up to it.
+    /// In a reused file most of the rest is content of an earlier file, which is never taken for a group of this one.
+    /// It may contain a group of this file that was written before a crash and not reached by the scan. That group must
+    /// be gone when the log has grown up to it.
     ///
-    /// Content is what clients wrote, and may look like the header of a group on purpose. So nothing is read for a header that cannot
-    /// be one ([`is_plausible`]), and all that is read to verify headers is [`WORK`] times the file: the groups of a file do not
-    /// overlap, so it is enough for all there can be. The shortest metas come first, so that long ones, of which a few use it up, keep
-    /// no group from being found that is not as long.
+    /// Content is written by clients and may imitate a group header on purpose. So nothing is read for an impossible
+    /// header ([`is_plausible`]), and all reads to verify headers together are limited to [`WORK`] times the file. That
+    /// suffices for all real groups, because groups of a file do not overlap. The shortest metas are verified first: a
+    /// few long ones that use up the limit cannot hide a shorter group.
     pub(crate) fn rest(&mut self, from: u64, reused: bool, after: Option<u64>) -> Result<Rest> {
         let mut rest = Rest { garbage_end: from, heads: Vec::new() };
         let mut candidates: Vec<(u32, u64)> = Vec::new();
@@ -232,7 +233,7 @@ impl<'a> GroupReader<'a> {
         Ok(rest)
     }
 
-    /// What the header at `offset` says, if header and meta pass their checksum. Reads these and nothing around them.
+    /// What the header at `offset` says, if header and meta pass their checksum. Reads nothing around them.
     fn head_ref(&mut self, offset: u64) -> Result<Option<HeadRef>> {
         let place = self.file.place;
         let mut head = [0; GROUP_HEADER];
@@ -244,8 +245,8 @@ impl<'a> GroupReader<'a> {
         Ok(GroupHeader::verify(&head, place, offset, &meta).ok().map(|_| HeadRef { offset, lsn, synced, chain }))
     }
 
-    /// Whether the group that follows the one with this position and checksum seems to begin at `offset`. Nothing of it is verified; but
-    /// nobody who writes content knows the checksum.
+    /// Whether the group after the one with this position and checksum seems to begin at `offset`. Nothing is verified,
+    /// but nobody who writes content knows the checksum.
     pub(crate) fn seems_to_continue(&mut self, offset: u64, lsn: u64, chain: u32) -> Result<bool> {
         let (place, len) = (self.file.place, self.len);
         let head = self.get(offset, GROUP_HEADER as u64)?.and_then(|bytes| bytes.first_chunk::<GROUP_HEADER>());
@@ -254,10 +255,10 @@ impl<'a> GroupReader<'a> {
     }
 }
 
-/// So many times the bytes that it looks at [`GroupReader::rest`] reads at most to verify what looks like a header.
+/// [`GroupReader::rest`] reads at most so many times the bytes of the rest to verify plausible headers.
 const WORK: u64 = 4;
 
-/// Whether a group of a file of `len` bytes may begin at `offset` with this header, as far as it tells by itself.
+/// Whether a group with this header is possible at `offset` of a file of `len` bytes.
 fn is_plausible(header: &GroupHeader, offset: u64, len: u64) -> bool {
     let content = GROUP_HEADER as u64 + u64::from(header.body) + u64::from(header.meta_stored);
     // The padding of the last group may be missing.
@@ -266,7 +267,8 @@ fn is_plausible(header: &GroupHeader, offset: u64, len: u64) -> bool {
     fits && blocks && header.synced < header.lsn && header.total().is_multiple_of(UNIT)
 }
 
-/// Whether a group at this position may stand `bytes` behind the one at position `after`: what is between has a header each.
+/// Whether a group at position `lsn` may be `bytes` behind the one at `after`: every group between takes at least a
+/// header.
 fn may_follow(lsn: u64, after: u64, bytes: u64) -> bool {
     let between = lsn.checked_sub(after).and_then(|steps| steps.checked_sub(1));
     between.is_some_and(|between| between <= bytes / GROUP_HEADER as u64)
@@ -315,9 +317,9 @@ impl CommitGroup {
 
     /// The groups with entries in one of its blocks, ascending.
     pub(crate) fn groups_in(&self, block: &BlockRef) -> Vec<GroupId> {
-        // Places are compared within this file alone: its number does not matter.
+        // Only offsets within this file are compared, so its number does not matter.
         let mut summary = FileSummary::default();
-        // Where items and blocks do not fit together, that is told by who replays them.
+        // Callers that replay the group report items and blocks that do not fit together.
         let _ = replay(&self.items, &self.blocks, 0, &mut summary);
         summary.groups_in(block.offset, block.offset + 1)
     }

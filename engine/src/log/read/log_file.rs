@@ -1,4 +1,4 @@
-//! The files of a log: handles, creation, sealing, and the table of what there is.
+//! The files of a log: handles, creation, sealing, and the table of open files.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,20 +23,21 @@ pub(crate) struct LogFile {
     pub(crate) place: Place,
     pub(crate) name: String,
     pub(crate) file: Arc<dyn DiskFile>,
-    /// The length, kept here to spare a system call per read.
+    /// The length, cached to spare a system call per read.
     len: AtomicU64,
-    /// The number of the spare that it is, perhaps, already: purge was told neither that it is nor that it is not.
+    /// The number of the spare that it may have become, after a rename with unknown outcome.
     pub(crate) spare: OnceLock<u64>,
 }
 
-/// Who takes less of a block likely shares it with others: then so much is read before its length is known.
+/// A reader of less than this likely shares the block with others: then [`FIRST_READ`] bytes are read before the
+/// block's length is known.
 const SHARED_BELOW: u64 = 1 << 10;
 const FIRST_READ: u64 = 4 << 10;
-/// Blocks up to this length are read into memory that a thread keeps.
+/// Blocks up to this length are read into a thread-local buffer.
 const SCRATCH: usize = 128 << 10;
 
 impl LogFile {
-    /// Opens file `seq` and reads its header. `identity` is the log's, where it is known already.
+    /// Opens file `seq` and reads its header. `identity` is the log's, if it is known already.
     pub(crate) fn load(disk: &dyn Disk, seq: u64, identity: Option<Identity>) -> Result<(LogFile, FileHeader)> {
         let name = file_name(seq);
         let file = disk.open(&name).map_err(|error| match error.kind() {
@@ -54,12 +55,12 @@ impl LogFile {
         Ok((LogFile::new(header.place, name, file, len), header))
     }
 
-    /// The file at `place` that is named `name` and has `len` bytes, whatever it holds: for who brings in what its header does not say.
+    /// The file at `place`, named `name`, of `len` bytes. For callers that know what the header does not say.
     pub(crate) fn new(place: Place, name: String, file: Arc<dyn DiskFile>, len: u64) -> LogFile {
         LogFile { place, name, file, len: AtomicU64::new(len), spare: OnceLock::new() }
     }
 
-    /// Makes the file of `header` of a spare that is named `spare`: its header is durable before it has the name of a log file.
+    /// Makes the file of `header` of a spare. Its header is durable before it gets the name of a log file.
     pub(crate) fn reuse(
         disk: &dyn Disk,
         spare: &str,
@@ -69,12 +70,13 @@ impl LogFile {
         LogFile::publish(disk, disk.open(spare).map_err(CreateError::NotCreated)?, spare, header)
     }
 
-    /// Creates the file of `header`: complete and durable under another name first, so that no crash leaves half a header.
+    /// Creates the file of `header`. It is complete and durable under a temporary name first, so that no crash leaves
+    /// half a header.
     pub(crate) fn create(disk: &dyn Disk, header: &mut FileHeader) -> std::result::Result<LogFile, CreateError> {
         header.flags &= !REUSED;
         let temporary = temporary_name(header.place.seq);
         let created = match disk.create(&temporary) {
-            // An attempt before this one failed half way.
+            // An earlier attempt failed half way.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 disk.remove(&temporary).and_then(|()| disk.create(&temporary))
             }
@@ -85,13 +87,13 @@ impl LogFile {
         if let Err(CreateError::NotCreated(_)) = &made
             && let Err(error) = disk.remove_if_there(&temporary)
         {
-            // The next attempt, or recovery, removes it; until then it takes space that others need.
+            // The next attempt, or recovery, removes it. Until then it takes space.
             tracing::warn!(file = temporary, %error, "a file that was not finished is not removed");
         }
         made
     }
 
-    /// Writes the header into `file`, which has the name `from`, and gives it its name once that is durable.
+    /// Writes the header into `file`, which is named `from`, and renames it once the header is durable.
     fn publish(
         disk: &dyn Disk,
         file: Arc<dyn DiskFile>,
@@ -112,14 +114,14 @@ impl LogFile {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Writes, and keeps count of the length. What fails may have made the file longer all the same.
+    /// Writes, and updates the length. A failed write may have extended the file all the same.
     pub(crate) fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_at(data, offset)?;
         self.len.fetch_max(offset + data.len() as u64, Ordering::AcqRel);
         Ok(())
     }
 
-    /// The same for several pieces, one after another.
+    /// The same for several slices, one after another.
     pub(crate) fn write_vectored_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
         self.file.write_vectored_at(parts, offset)?;
@@ -127,17 +129,17 @@ impl LogFile {
         Ok(())
     }
 
-    /// Takes space up to `len`, and keeps count of it.
+    /// Takes space up to `len`, and updates the length.
     pub(crate) fn reserve(&self, len: u64) -> io::Result<()> {
         self.grow(len, |file| file.reserve(len))
     }
 
-    /// Takes space up to `len` that is filled with zeros, and keeps count of it.
+    /// Takes space up to `len` filled with zeros, and updates the length.
     pub(crate) fn prefill(&self, len: u64) -> io::Result<()> {
         self.grow(len, |file| file.prefill(len))
     }
 
-    /// Takes space, all of it or none: what is taken before there is no more would be missed by others.
+    /// Takes space, all of it or none: a partial extension would waste space that others need.
     fn grow(&self, len: u64, take: impl FnOnce(&dyn DiskFile) -> io::Result<()>) -> io::Result<()> {
         let before = self.len();
         if before >= len {
@@ -147,23 +149,23 @@ impl LogFile {
         if taken.is_err()
             && let Err(error) = self.file.set_len(before)
         {
-            // It is longer than need be, no more than that.
+            // The file is longer than needed, no more than that.
             tracing::warn!(file = self.name, %error, "space that was taken in vain is not given back");
         }
-        // Only now: readers that know a length may count on it.
+        // After the extension: readers rely on the length.
         self.refresh_len()?;
         taken
     }
 
-    /// Learns the length after a call that failed: it may have made the file longer all the same.
+    /// Reads the length anew after a failed call, which may have extended the file all the same.
     pub(crate) fn refresh_len(&self) -> io::Result<()> {
         self.len.store(self.file.len()?, Ordering::Release);
         Ok(())
     }
 
-    /// Reads and verifies the block at `offset`. `about` is what it is known to take, rounded down by an eighth at most: with that
-    /// much it is read at once, with less in two steps.
-    /// `waits` is called before it waits for the disk, where the system tells.
+    /// Reads and verifies the block at `offset`. `about` is its known length, rounded down by at most an eighth: if it
+    /// is right, one read suffices, otherwise two. `waits` is called before the read waits for the disk, if the system
+    /// tells.
     pub(crate) fn read_block(&self, offset: u64, about: u64, waits: impl FnOnce()) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
         let first = if about < SHARED_BELOW { FIRST_READ } else { align(about + about / 7, UNIT) };
@@ -175,14 +177,14 @@ impl LogFile {
         SPACE.with_borrow_mut(|space| {
             space.resize(space.len().max(first), 0);
             let block = self.read_block_into(space, first, offset, room, waits);
-            // Also where a damaged length made it long.
+            // Also if a damaged length made the buffer long.
             space.truncate(SCRATCH);
             space.shrink_to(SCRATCH);
             block
         })
     }
 
-    /// The same with space to read it into, of which `first` bytes are filled at once. The file has `room` bytes from there on.
+    /// The same with a buffer, of which `first` bytes are read at once. The file has `room` bytes from the offset on.
     fn read_block_into(
         &self,
         space: &mut Vec<u8>,
@@ -212,7 +214,7 @@ impl LogFile {
         Block::decode(&space[..total], self.place, offset).map_err(|damage| damage.at(&self.name, offset))
     }
 
-    /// Reads the block at `offset` into `space`, and no more than it; verifies and expands it. Returns its bytes.
+    /// Reads exactly the block at `offset` into `space`, verifies and decodes it. Returns its length.
     pub(crate) fn verify_block(&self, offset: u64, space: &mut Vec<u8>) -> Result<u64> {
         let damage = |damage: Damage| damage.at(&self.name, offset);
         let room = self.len().saturating_sub(offset);
@@ -232,7 +234,7 @@ impl LogFile {
         Ok(total)
     }
 
-    /// Reads where the file is known to have bytes: an early end is damage.
+    /// Reads where the file must have bytes: an early end is damage.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.file.read_at(buf, offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => Damage("file is cut off").at(&self.name, offset),
@@ -254,7 +256,7 @@ impl LogFile {
         Ok(footer.filter(fits))
     }
 
-    /// The stored index of a sealed file; `None` where it fails its checksum.
+    /// The stored index of a sealed file; `None` if it fails its checksum.
     pub(crate) fn stored_index(&self, footer: &Footer) -> Result<Option<Vec<u8>>> {
         let mut stored = vec![0; footer.index_stored as usize];
         self.read(&mut stored, footer.index_offset)?;
@@ -274,7 +276,7 @@ impl LogFile {
         self.stored_index(footer)?.ok_or_else(damage)
     }
 
-    /// The seal and the index of a sealed file.
+    /// Footer and index of a sealed file.
     pub(crate) fn sealed(&self) -> Result<(Footer, FileSummary)> {
         let footer = self.seal()?;
         let raw = self.raw_index(&footer)?;
@@ -282,7 +284,7 @@ impl LogFile {
         Ok((footer, decoded.map_err(|damage| damage.at(&self.name, footer.index_offset))?))
     }
 
-    /// The index of a sealed file, verified and expanded.
+    /// The index of a sealed file, verified and decompressed.
     pub(crate) fn raw_index(&self, footer: &Footer) -> Result<Vec<u8>> {
         let damage = |damage: Damage| damage.at(&self.name, footer.index_offset);
         let stored = self.sound_index(footer)?;
@@ -294,13 +296,13 @@ impl LogFile {
     }
 }
 
-/// The groups that file `seq` changes, as the file after it says.
+/// The groups that file `seq` changes, as the next file's header lists them.
 pub(crate) fn changed_in(disk: &dyn Disk, seq: u64) -> Option<Vec<GroupId>> {
     let (_, after) = LogFile::load(disk, seq.checked_add(1)?, None).ok()?;
     after.changed.filter(|_| after.prev_seq == seq)
 }
 
-/// The header of the file `name`, which has `len` bytes.
+/// Reads the header of the file `name`, which has `len` bytes.
 pub(crate) fn read_header(file: &dyn DiskFile, len: u64, name: &str) -> Result<FileHeader> {
     let mut want = PAGE;
     let header = loop {
@@ -319,12 +321,12 @@ pub(crate) fn read_header(file: &dyn DiskFile, len: u64, name: &str) -> Result<F
     if len < u64::from(header.data_offset) { Err(Damage("file header is cut off").at(name, 0)) } else { Ok(header) }
 }
 
-/// Why a file was not made.
+/// Why a file was not created.
 #[derive(Debug)]
 pub(crate) enum CreateError {
-    /// It has not got its name: it may be tried again.
+    /// It did not get its name: the caller may try again.
     NotCreated(io::Error),
-    /// A sync failed, or it cannot be told whether the file has its name.
+    /// A sync failed, or it is unknown whether the file has its name.
     Unknown(io::Error),
 }
 
@@ -336,12 +338,13 @@ impl From<CreateError> for LogError {
     }
 }
 
-/// A failed sync is never survived, also one that says the disk is full: what it left behind is unknown.
+/// A failed sync is always fatal, also if it says the disk is full: what it left behind is unknown.
 fn sync_failed(error: io::Error) -> CreateError {
     CreateError::Unknown(io::Error::new(error.kind(), format!("sync: {error}")))
 }
 
-/// Renames a file, over what has the name, if anything. An error may come after the deed: then what is there tells.
+/// Renames a file, replacing `to`. An error may be reported after the rename took effect: then the names on disk
+/// decide.
 pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> std::result::Result<(), CreateError> {
     let Err(error) = disk.rename(from, to) else { return Ok(()) };
     let is_there = |name| match disk.open(name) {
@@ -358,12 +361,12 @@ pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> std::result::Resu
     }
 }
 
-/// The name under which a file is prepared.
+/// The name under which a file is created.
 pub(crate) fn temporary_name(seq: u64) -> String {
     format!("{seq:016}.tmp")
 }
 
-/// The number of the file that was being prepared under a name; `None` for a name that is none of these.
+/// The number of a file by its temporary name; `None` for other names.
 pub(crate) fn temporary_number(name: &str) -> Option<u64> {
     let seq = name.strip_suffix(".tmp")?.parse().ok()?;
     (temporary_name(seq) == name).then_some(seq)
@@ -378,7 +381,7 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// The seal of `file`, whose groups end at `end`, and whose index in its raw form is `raw`.
+    /// The seal of `file`, whose groups end at `end`, with the raw index `raw`.
     pub(crate) fn new(file: &LogFile, end: u64, raw: Vec<u8>, last_lsn: u64, chain: u32) -> Seal {
         let raw_len = raw.len();
         let (index, codec) = match lz4(&raw) {
@@ -400,25 +403,25 @@ impl Seal {
         Seal { index, index_offset: end, footer, footer_offset }
     }
 
-    /// The index as it is stored.
+    /// The index as stored.
     pub(crate) fn index(&self) -> &[u8] {
         &self.index
     }
 
-    /// The length of the file when it is sealed.
+    /// The length of the sealed file.
     pub(crate) fn file_len(&self) -> u64 {
         self.footer_offset + FOOTER as u64
     }
 
-    /// Writes it; it is to be synced then. All groups must be synced before: from now on they are believed without being read. Where this
-    /// fails it may be done again.
+    /// Writes the seal; the caller syncs it. All groups must be synced before: from now on recovery believes the index
+    /// without reading them. A failed write may be tried again.
     pub(crate) fn write(&self, file: &LogFile) -> io::Result<()> {
         file.write_at(&self.index, self.index_offset)?;
         file.write_at(&self.footer, self.footer_offset)
     }
 }
 
-/// All files that the log consists of.
+/// The open files of a log, by number.
 #[derive(Default)]
 pub(crate) struct FileTable(RwLock<BTreeMap<u64, Arc<LogFile>>>);
 
@@ -428,17 +431,17 @@ impl FileTable {
         self.0.write().insert(file.place.seq, file);
     }
 
-    /// A file. It stays readable while the handle is held, also when it is deleted.
+    /// A file. It stays readable while the handle is held, also after it is deleted.
     pub(crate) fn get(&self, seq: u64) -> Option<Arc<LogFile>> {
         self.0.read().get(&seq).cloned()
     }
 
-    /// Takes a file out.
+    /// Removes a file.
     pub(crate) fn remove(&self, seq: u64) -> Option<Arc<LogFile>> {
         self.0.write().remove(&seq)
     }
 
-    /// Whether `file` is still the one of its number.
+    /// Whether `file` is still the one with its number.
     pub(crate) fn has(&self, file: &Arc<LogFile>) -> bool {
         self.get(file.place.seq).is_some_and(|known| Arc::ptr_eq(&known, file))
     }

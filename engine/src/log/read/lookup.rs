@@ -1,8 +1,8 @@
 //! Lookup of entries and keys.
 //!
-//! A reader looks a location up under the group's lock, then reads without any lock. Purge may move the entry in between
-//! and delete its old file. The reader then finds no such file and looks the location up again. A file that a reader
-//! holds stays readable after it is deleted.
+//! A reader looks a location up under the group's lock, then reads without any lock. Purge may move the entry in
+//! between and delete its old file. The reader then finds no such file and looks the location up again. A file that a
+//! reader holds stays readable after it is deleted.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use crate::log::format::{Block, Span, file_name};
 use crate::log::index::Group;
 use crate::log::types::GroupId;
 
-/// A range of more blocks is not kept in the cache: it would push out what is used again, and the system keeps the file's pages as well.
+/// Blocks of a longer range are not cached: they would evict hot blocks, and the system caches the file's pages as
+/// well.
 const KEPT_BLOCKS: usize = 16;
 
-/// How often a reader looks again for an entry that purge moved: each time needs another purge in between.
+/// How often a reader looks up an entry again that purge moved. Each retry needs another purge in between.
 const ATTEMPTS: usize = 8;
 
 /// Reads entries and keys of a log.
@@ -26,20 +27,20 @@ const ATTEMPTS: usize = 8;
 pub(crate) struct Lookup<'a>(pub(crate) &'a LogState);
 
 impl Lookup<'_> {
-    /// In a log that was salvaged: why an entry that the index does not have is not there, if the group is not whole.
+    /// In a salvaged log: why an entry is not in the index, if the group is not whole.
     fn absent(&self, group: GroupId, index: u64) -> Option<LogError> {
         let doubts = self.0.doubts.as_ref()?;
         let floor = self.0.index.with(group, |group| group.floor).unwrap_or(0);
         doubts.absent(group, floor, index)
     }
 
-    /// In a log that was salvaged: that `what` cannot be told of the group, if it is not whole.
+    /// In a salvaged log: the error that `what` is uncertain, if the group is not whole.
     fn lost(&self, group: GroupId, what: impl FnOnce() -> String) -> Option<LogError> {
         let doubted = self.0.doubts.as_ref()?.is_doubted(group);
         doubted.then(|| LogError::Lost { group, what: what() })
     }
 
-    /// The value of a small key. In a log that was salvaged an absent one may be lost.
+    /// The value of a small key. In a salvaged log an absent key may be lost.
     pub(crate) fn key(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
         let find = |group: &Group| group.get(key).map(|found| Bytes::copy_from_slice(found.value()));
         let value = self.0.index.with(group, find).flatten();
@@ -47,8 +48,8 @@ impl Lookup<'_> {
         if value.is_none() { lost().map_or(Ok(None), Err) } else { Ok(value) }
     }
 
-    /// The small keys from `from` to before `to`, sorted. In a log that was salvaged: an error where keys of the group may be lost, unless
-    /// those that are left are wanted all the same.
+    /// The small keys from `from` to before `to`, sorted. In a salvaged log: an error if keys of the group may be lost,
+    /// unless `keep_doubtful` asks for those that are left.
     pub(crate) fn keys(&self, group: GroupId, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
         let lost = self.lost(group, || "list of keys".to_owned());
         if let Some(error) = lost.filter(|_| !self.0.options.keep_doubtful) {
@@ -81,9 +82,9 @@ impl Lookup<'_> {
         let mut out = Vec::new();
         let mut bytes = 0usize;
         let mut next = first;
-        // How often in a row, without any progress, the file of an entry was gone.
+        // How often in a row the file of an entry was gone.
         let mut moved = 0;
-        // Runs that follow each other may share a block, and the cache need not have kept it.
+        // Consecutive runs may share a block, which the cache need not have kept.
         let mut held: Option<(BlockKey, Arc<Block>)> = None;
         while next < end {
             let spans = self.0.index.with(group, |group| {
@@ -100,7 +101,7 @@ impl Lookup<'_> {
             let mut told = false;
             for (at, span) in spans.iter().enumerate() {
                 if span.first > next {
-                    // Only a salvaged log has gaps: asked again from here, it says so.
+                    // Only a salvaged log has gaps. The next lookup from here returns the error.
                     break;
                 }
                 let key = (span.file, span.offset);
@@ -139,12 +140,12 @@ impl Lookup<'_> {
         Ok(out)
     }
 
-    /// The block of a span, from the cache or the file; `None` where the file is gone.
+    /// The block of a span, from the cache or the file; `None` if the file is gone.
     fn block(&self, span: &Span) -> Result<Option<Arc<Block>>> {
         self.0.cache.get_or_read((span.file, span.offset), || self.read_block(span, || {}))
     }
 
-    /// The same for who passes over much of the log: that leaves the cache to those who come back. `waits` is called before it waits
+    /// The same without caching, for callers that pass over much of the log. `waits` is called before the read waits
     /// for the disk.
     pub(crate) fn block_uncached(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Arc<Block>>> {
         match self.0.cache.get((span.file, span.offset)) {
@@ -159,7 +160,8 @@ impl Lookup<'_> {
         file.read_block(span.offset, span.bytes, waits).map(Some).map_err(damaged)
     }
 
-    /// Lets the disk begin with the blocks that will be read next, about `bytes` of them at most: so it has many to do at once.
+    /// Starts reading the next blocks in the background, about `bytes` of them at most, so that the disk has many
+    /// requests at once.
     fn will_read(&self, spans: &[Span], bytes: usize) {
         let mut left = bytes as u64;
         for span in spans {
@@ -170,7 +172,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The place of an entry, or why there is none.
+/// The location of an entry, or why there is none.
 fn locate(group: &Group, index: u64) -> Result<Span> {
     let bounds = group.bounds();
     if index < bounds.first {
@@ -179,12 +181,12 @@ fn locate(group: &Group, index: u64) -> Result<Span> {
     group.runs.locate(index).ok_or(LogError::NotFound { last: bounds.last })
 }
 
-/// The index names a file that is not there, however often it is asked.
+/// The index names a file that is missing, however often it is looked up.
 fn lost_file(span: Option<Span>) -> LogError {
     LogError::missing(file_name(span.map_or(0, |span| span.file)))
 }
 
-/// The entries of a run from `index` on, out of its block, which was verified: too few of them mean that the index on disk is damaged.
+/// The entries of a run from `index` on, from its verified block. If there are too few, the index on disk is damaged.
 pub(crate) fn entries_of(block: &Block, span: &Span, index: u64) -> impl Iterator<Item = Result<Bytes>> {
     let count = span.end() - index;
     let entries = block.entries(span.ordinal_of(index)).map(Ok);

@@ -1,12 +1,12 @@
-//! Reads a file group by group: the active file at open, any file when everything is to be verified.
+//! Reads a file group by group: the active file at open, any file when everything is verified.
 //!
-//! A file may be long, so one group is in memory at a time (or a chunk of the file, where that is more). What is kept is what the file
-//! changes in sum, in the form of the index that it would be sealed with, and 16 bytes for each group not known to be synced.
+//! One group is in memory at a time (or a chunk of the file, if that is more), because a file may be long. The scan
+//! keeps the file's summary, and 16 bytes for each group that is not known to be synced.
 //!
-//! The scan ends where no valid group stands. Whether that is a torn tail or damage is decided by what else the file says: a
-//! group further on that passes its checksum and knows this position to be synced proves damage; otherwise what is left
-//! was never acknowledged as synced, as far as anyone can tell, and may be cut. (Of the very last group nobody
-//! can tell: no later one vouches for it. The report names what was cut, and calls it uncertain.)
+//! The scan ends at the first invalid group. The rest of the file decides whether that is a torn tail or damage. A
+//! later group that passes its checksum and says that this position is synced proves damage. Otherwise the rest was
+//! never acknowledged as synced, as far as anyone can tell, and may be truncated. (The very last group is undecidable:
+//! no later one vouches for it. The report names what was truncated and calls it uncertain.)
 
 use std::collections::VecDeque;
 
@@ -22,20 +22,20 @@ pub(crate) struct Scan {
     pub(crate) summary: FileSummary,
     /// Where the last group ends.
     pub(crate) end: u64,
-    /// Position and checksum of the last group; of the one before the file where it has none.
+    /// Position and checksum of the last group; of the group before the file if it has none.
     pub(crate) last_lsn: u64,
     pub(crate) chain: u32,
-    /// The position up to which groups of this file prove that all was synced.
+    /// The position up to which groups of this file prove that everything was synced.
     pub(crate) vouched: u64,
-    /// Where the first group begins that is not proven to be synced.
+    /// The offset of the first group that is not proven to be synced.
     pub(crate) unvouched_from: u64,
-    /// Number of groups, and whether the last one is the mark of a clean stop.
+    /// Number of groups.
     pub(crate) groups: u64,
     pub(crate) stopped_cleanly: bool,
-    /// Where what cannot be read as groups ends; equal to `end` where only zeros follow, or, in a reused file, nothing that
-    /// could be taken for a group of this file.
+    /// Where garbage ends; equal to `end` if only zeros follow, or, in a reused file, nothing that could be taken for a
+    /// group of this file.
     pub(crate) garbage_end: u64,
-    /// Groups that what cannot be read changes, as far as it tells.
+    /// Groups that the garbage changes, as far as it tells.
     pub(crate) torn_groups: Vec<GroupId>,
     /// Whether anything shows that the file was written to. (Content of an earlier file in reused space does not.)
     pub(crate) in_use: bool,
@@ -46,9 +46,9 @@ pub(crate) struct Scan {
 /// Why a scan ends.
 struct Stop {
     damage: Damage,
-    /// The groups that the damage concerns, where the group that cannot be read tells.
+    /// The groups that the damage concerns, if the unreadable group tells.
     concerned: Vec<GroupId>,
-    /// The groups that this one changes, where it tells.
+    /// The groups that the unreadable group changes, if it tells.
     changed: Vec<GroupId>,
 }
 
@@ -58,7 +58,7 @@ impl From<Damage> for Stop {
     }
 }
 
-/// Scans `file`. `Corrupt` where damage is proven.
+/// Scans `file`. Fails with `Corrupt` if damage is proven.
 pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     let start = u64::from(header.data_offset);
     let last_lsn = header.first_lsn.saturating_sub(1);
@@ -77,7 +77,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         bytes_read: 0,
     };
     let mut reader = GroupReader::new(file);
-    // Where each group starts that is not vouched for yet, ascending: of a log that is synced now and then, a few.
+    // Offsets of groups that are not vouched for yet, ascending. There are few in a log that is synced now and then.
     let mut starts: VecDeque<(u64, u64)> = VecDeque::new();
     let stopped_by = loop {
         let group = match next_group(&mut reader, &scan)? {
@@ -117,7 +117,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     Ok(scan)
 }
 
-/// The group that continues the chain, with everything in it verified.
+/// The next group of the chain, with all blocks verified.
 fn next_group(reader: &mut GroupReader<'_>, scan: &Scan) -> Result<std::result::Result<CommitGroup, Stop>> {
     let head = match reader.head(scan.end)? {
         Ok(head) if head.continues(scan.last_lsn, scan.chain) => head,

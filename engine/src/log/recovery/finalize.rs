@@ -1,6 +1,7 @@
-//! Makes the disk what was recovered: cuts the torn tail, makes what is kept durable, deletes what is not needed.
+//! Applies the outcome of recovery to the disk: truncates the torn tail, makes what is kept durable, deletes what is
+//! not needed.
 //!
-//! Runs after everything was read and believed, needs no space, and may be cut off by a crash anywhere.
+//! Runs after everything was read and believed, needs no space, and may be interrupted by a crash anywhere.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::log::options::LogOptions;
 use crate::log::read::{LogFile, Scan, temporary_number};
 use crate::log::types::Lsn;
 
-/// Makes the disk what was recovered, and reports what was cut.
+/// Applies the outcome to the disk, and reports what was truncated.
 pub(super) fn finalize(
     disk: &dyn Disk,
     names: &[String],
@@ -33,8 +34,8 @@ pub(super) fn finalize(
             Ok(())
         })?;
     }
-    // A sync that failed before may have left pages that look clean and are not on disk: they are written again.
-    // (The padding of the last group may be missing: it ends with the file then.)
+    // An earlier failed sync may have left pages that look clean and are not on disk: they are written again. (The
+    // padding of the last group may be missing: then it ends with the file.)
     overwrite(file, scan.unvouched_from, scan.end.min(file.len()), |bytes, offset| file.read(bytes, offset))?;
     file.file.sync()?;
     if let Some((sealed, footer)) = &newest.fresh_seal {
@@ -51,11 +52,11 @@ pub(super) fn finalize(
     for name in names.iter().filter(surplus) {
         disk.remove_if_there(name)?;
     }
-    // Names that were found here may not be durable either: a process that ended left them so.
+    // Names that were found may not be durable either: an earlier process may have left them so.
     Ok(disk.sync_dir()?)
 }
 
-/// The spare files, without those that are too many, that a crash left half made, or that have a second name: these are deleted.
+/// The spare files. Deletes those that are too many, unfinished, of the wrong size, or have a second name.
 pub(super) fn find_spares(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<BTreeSet<u64>> {
     let mut spares = BTreeSet::new();
     for (number, name) in names.iter().filter_map(|name| Some((parse_spare_name(name)?, name))) {
@@ -70,7 +71,7 @@ pub(super) fn find_spares(disk: &dyn Disk, names: &[String], options: &LogOption
     Ok(spares)
 }
 
-/// Writes `from..to` of a file piece by piece, each filled by `fill`.
+/// Writes `from..to` of a file chunk by chunk, each filled by `fill`.
 fn overwrite(file: &LogFile, from: u64, to: u64, fill: impl Fn(&mut [u8], u64) -> Result<()>) -> Result<()> {
     for_each_chunk(from, to, |piece, at| {
         fill(piece, at)?;
@@ -86,8 +87,8 @@ fn uncertain(scan: &Scan) -> Uncertain {
 /// So many bytes are copied at once.
 const CHUNK: u64 = 256 << 10;
 
-/// Calls `each` for every chunk of `from` to before `to` with a part of one buffer and the chunk's offset. Ends with the
-/// first error.
+/// Calls `each` for every chunk of `from` to before `to` with a part of one buffer and the chunk's offset. Ends with
+/// the first error.
 fn for_each_chunk<E>(
     from: u64,
     to: u64,

@@ -1,12 +1,16 @@
-//! Opens a log: finds its files, reads their indexes, scans the last one, and cuts a torn tail.
+//! Opens a log: finds its files, reads their indexes, scans the newest, and truncates a torn tail.
 //!
-//! Which files there must be is in the log itself: the newest file's header lists the older ones, and records in the newest
-//! file drop some of them ([`newest`]). A file that is not there is an error, a file that is there too many was dropped and is
-//! deleted. Sealed files are believed by their index, which several threads read ([`sealed`]); of the newest, every byte is
-//! verified.
+//! The log itself says which files it consists of: the newest file's header lists the older ones, and records in the
+//! newest file drop some of them ([`newest`]). A missing file is an error. A file that is not listed was dropped and is
+//! deleted. Sealed files are believed by their index, which several threads read ([`sealed`]). Every byte of the newest
+//! file is verified.
 //!
-//! Recovery changes nothing before it has read and believed everything ([`mod@settle`]), needs no space, and when it is cut off by a
-//! crash the next one comes to the same end.
+//! Recovery changes nothing before it has read and believed everything ([`mod@finalize`]), and needs no space. If a
+//! crash interrupts it, the next recovery has the same outcome.
+//!
+//! A log is created here, too, if there is none. What is created in place of a lost log has forgotten everything that
+//! was promised. So creation is refused if anything in the directory shows that there was a log ([`is_remains`]), or if
+//! the caller knows that there was ([`LogOptions::create`]).
 
 mod finalize;
 mod newest;
@@ -35,7 +39,7 @@ use crate::log::index::{ActiveChanges, Index};
 use crate::log::options::{LogOptions, RecoveryMode};
 use crate::log::read::{FileTable, LogFile, changed_in, temporary_number};
 
-/// Opens the log on `disk` as the options say, and names the groups that damage concerns where something tells.
+/// Opens the log on `disk` as the options say. Errors name the groups that the damage concerns, if known.
 pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     open(disk, options).map_err(|error| {
         let seq = error.file().and_then(parse_file_name);
@@ -43,7 +47,8 @@ pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     })
 }
 
-/// Opens the log on `disk` as the options say; where there is none it is created, unless it is to be salvaged or must be there.
+/// Opens the log on `disk` as the options say. Creates it if there is none, unless it is opened for salvage or must
+/// exist.
 fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     if options.recovery == RecoveryMode::Salvage {
         return salvage(disk, options);
@@ -109,10 +114,10 @@ fn activate(newest: Newest, older: BTreeSet<u64>) -> ActiveFile {
 /// The number of the first file of a log.
 const FIRST: u64 = 1;
 
-/// A log of one empty file, in a directory with these names and no log file among them.
+/// Creates a log of one empty file, in a directory with these names and no log file among them.
 fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<Recovered> {
-    if names.iter().any(|name| remains(name)) {
-        // Which files there were is lost with them.
+    if names.iter().any(|name| is_remains(name)) {
+        // Which files there were is unknown.
         return Err(LogError::missing("*.log"));
     }
     if !options.create {
@@ -140,9 +145,10 @@ fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<Rec
     Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
 }
 
-/// Whether a name shows that there was a log: a spare, also one that was being made, or a file after the first that was being prepared. All
-/// of them come only once the first file is durable. (The first one being prepared is what a crash leaves of a log that was never there.)
-fn remains(name: &str) -> bool {
+/// Whether a name shows that there was a log: a spare, also an unfinished one, or a temporary file after the first. All
+/// of them are created only once the first file is durable. (The first temporary file is left by a crash during
+/// creation.)
+fn is_remains(name: &str) -> bool {
     let is_spare = parse_spare_name(name).is_some() || is_unfinished(name);
     is_spare || temporary_number(name).is_some_and(|seq| seq > FIRST)
 }

@@ -1,11 +1,11 @@
-//! Work on many items by a few threads. What comes out depends on the items alone, never on which thread was faster.
+//! A parallel map with few threads. The result depends on the items alone, never on the timing of threads.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-/// What `work` makes of each item, in the order of the items. One thread is the caller's own: `threads` of 1 starts none. Where the
-/// system refuses a thread there are fewer.
+/// `work` of each item, in the order of the items. One of the `threads` is the caller's: 1 starts none. If the system
+/// refuses a thread there are fewer.
 pub(crate) fn parallel_map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let helpers = threads.min(items.len()).saturating_sub(1);
     if helpers == 0 {
@@ -27,7 +27,7 @@ pub(crate) fn parallel_map<T: Sync, R: Send>(threads: usize, items: &[T], work: 
         for helper in helpers {
             match helper.join() {
                 Ok(more) => done.extend(more),
-                // Nothing here panics; if it did, it would be as if this thread had.
+                // Nothing here panics. If it did, this thread would, too.
                 Err(panic) => resume_unwind(panic),
             }
         }
@@ -65,7 +65,7 @@ mod tests {
         let all_there = Barrier::new(3);
         parallel_map(3, &[0; 3], |_| {
             note();
-            // Passed only if three threads are in here together.
+            // Passes only if three threads are in here together.
             all_there.wait();
         });
         assert_eq!(ids.lock().len(), 3);

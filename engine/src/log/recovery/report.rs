@@ -9,42 +9,43 @@ use crate::log::read::FileTable;
 use crate::log::salvage::Loss;
 use crate::log::types::{GroupId, Lsn};
 
-/// What open found. The same log gives the same report, however many threads read it.
+/// What open found. The report does not depend on the number of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Bytes of an unsynced, torn tail that were cut off; 0 after a clean stop. (A log that is salvaged keeps them and does not read them.)
+    /// Bytes of an unsynced, torn tail that were truncated; 0 after a clean stop. (Salvage leaves them on disk and does
+    /// not read them.)
     pub truncated_bytes: u64,
-    /// The file and offset where they were cut off.
+    /// File and offset of the truncation.
     pub truncated_at: Option<(String, u64)>,
-    /// The commit group that was cut off first, where any was. Nothing vouches for it: whether it was never synced or was, acknowledged, and
-    /// damaged since, nobody can tell.
+    /// The first truncated commit group, if any. Nothing vouches for it: it may never have been synced, or it was
+    /// synced, acknowledged and damaged since.
     pub uncertain: Option<Uncertain>,
-    /// Files read: those that the log consists of.
+    /// Files of the log.
     pub files: usize,
-    /// Those of which the index was read.
+    /// Files of which only the index was read.
     pub files_by_index: usize,
-    /// Those of which every commit group was read; the newest always is.
+    /// Files of which every commit group was read, including the newest.
     pub files_scanned: usize,
-    /// Bytes read for all this: headers, footers, indexes, and the files that were scanned.
+    /// Bytes read: headers, footers, indexes, and the scanned files.
     pub bytes_read: u64,
     /// Groups found.
     pub groups: usize,
     /// Live entries found.
     pub entries: u64,
-    /// When salvaging: files, other than the newest, without an index that can be read, and whose commit groups were read instead.
+    /// In salvage mode: files, other than the newest, with an unreadable index, whose commit groups were read instead.
     pub salvaged: Vec<String>,
-    /// When salvaging: parts of the log that cannot be read.
+    /// In salvage mode: parts of the log that cannot be read.
     pub losses: Vec<Loss>,
-    /// When salvaging: groups that may lack something, ascending. A group that is not named here is whole.
+    /// In salvage mode: groups that may lack something, ascending. A group that is not named is whole.
     pub lost: Vec<GroupLoss>,
 }
 
-/// A commit group at the end of the log that cannot be read, and of which no header after it says whether it was synced.
+/// An unreadable commit group at the end of the log. No later header says whether it was synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncertain {
-    /// Its position; what stood after it is gone with it.
+    /// Its position. Everything after it is gone with it.
     pub lsn: Lsn,
-    /// The groups that it changes, ascending; empty where that cannot be read.
+    /// The groups that it changes, ascending; empty if unreadable.
     pub groups: Vec<GroupId>,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Recovered {
     pub(crate) report: RecoveryReport,
     /// Spare files, by number.
     pub(crate) spares: BTreeSet<u64>,
-    /// What is not certain of a log that was salvaged; `None` of any other.
+    /// What is uncertain of a salvaged log; `None` otherwise.
     pub(crate) doubts: Option<Doubts>,
 }
 

@@ -29,7 +29,7 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     }
     let newest = found().next_back().ok_or(LogError::NoLog)?.file.clone();
     let held = survey_index(&index, options.recovery_threads);
-    // Nothing of the tail is read, so nothing tells which groups it concerns.
+    // The tail is not read, so the groups that it concerns are unknown.
     let uncertain = |lsn| Uncertain { lsn: Lsn(lsn), groups: Vec::new() };
     let next = certain.at.map(|at| at.lsn.saturating_add(1)).filter(|_| certain.tail.is_some());
     let report = RecoveryReport {
@@ -46,13 +46,13 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
         losses: certain.losses,
         lost,
     };
-    // Nothing is ever appended to it, and all of it counts as vouched for.
+    // Nothing is ever appended, and everything counts as vouched for.
     let end = newest.len();
     let active = ActiveFile::new(newest, end, certain.at.map_or(0, |at| at.lsn), 0);
     Ok(Recovered { index, files, active, report, spares: BTreeSet::new(), doubts: Some(certain.doubts) })
 }
 
-/// Entries in blocks that are damaged, by group. Reads every block that is in use.
+/// Entries in damaged blocks, by group. Reads every block in use.
 fn unreadable(index: &Index, files: &FileTable) -> BTreeMap<GroupId, Vec<EntryRange>> {
     let mut blocks: BTreeMap<(u64, u64), bool> = BTreeMap::new();
     let mut out: BTreeMap<GroupId, Vec<EntryRange>> = BTreeMap::new();
@@ -72,7 +72,7 @@ fn unreadable(index: &Index, files: &FileTable) -> BTreeMap<GroupId, Vec<EntryRa
     out
 }
 
-/// Names what is unreadable beside what is lost.
+/// Adds unreadable entries to the losses.
 fn add_unreadable(lost: &mut Vec<GroupLoss>, unreadable: BTreeMap<GroupId, Vec<EntryRange>>) {
     for (group, ranges) in unreadable {
         let ranges = normalize(ranges);

@@ -1,4 +1,5 @@
-//! Recovery by several threads is recovery by one: the same index to the last reference, the same report, the same error.
+//! Recovery by several threads is recovery by one: the same index to the last reference, the same report, the same
+//! error.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ fn options() -> LogOptions {
     }
 }
 
-/// A log of several files: appends, overwrites of what stands in older files, compactions, keys, removals, and purges.
+/// A log of several files: appends, overwrites of entries in older files, compactions, keys, removals, and purges.
 fn random_log(seed: u64) -> Arc<SimDisk> {
     let mut rng = StdRng::seed_from_u64(seed);
     let disk = SimDisk::new();
@@ -110,7 +111,7 @@ fn any_window_finds_the_same() {
     }
     assert!(!seen[0].0.0.is_empty());
     assert!(seen.iter().all(|other| *other == seen[0]));
-    // The order of the files is what it depends on: were it another, this would show.
+    // The order of the files matters: another order would show.
     let mut reversed = opened.files;
     reversed.reverse();
     let index = Index::new();
@@ -118,8 +119,8 @@ fn any_window_finds_the_same() {
     assert_ne!(all_of(&index), seen[0].0);
 }
 
-/// An index is applied piece by piece, and comes to the same as all of it at once: what the group had before from the file's end on is
-/// cut off once, and what stands below it is replaced.
+/// An index applied in pieces has the same outcome as all of it at once: the group's entries from before the file are
+/// truncated once, and entries below are replaced.
 #[test]
 fn a_group_with_many_runs_is_applied_in_pieces() {
     let runs = |file: u64, range: std::ops::Range<u64>| -> Vec<Span> {
@@ -149,7 +150,8 @@ fn a_group_with_many_runs_is_applied_in_pieces() {
     assert_eq!(FileSummary::decode(&raw, 2).unwrap().encode(), raw);
 }
 
-/// Whatever is damaged, the error names the first file that is. (The newest file and the one before it are looked at before others.)
+/// Whatever is damaged, the error names the first damaged file. (The newest file and the one before it are read before
+/// others.)
 #[test]
 fn the_error_is_that_of_the_first_damaged_file() {
     let disk = random_log(5);
@@ -168,7 +170,7 @@ fn the_error_is_that_of_the_first_damaged_file() {
             let footer = content.len() - 64;
             let number = |at: usize| u32::from_le_bytes(content[at..at + 4].try_into().unwrap()) as usize;
             let (index, stored) = (number(footer + 16), number(footer + 24));
-            // The header, the index or the footer; or the file is empty or gone.
+            // Damages the header, the index or the footer; or empties or removes the file.
             match rng.random_range(0..5) {
                 0 => content[rng.random_range(0..76)] ^= 4,
                 1 => content[rng.random_range(index..index + stored)] ^= 4,
@@ -190,7 +192,7 @@ fn the_error_is_that_of_the_first_damaged_file() {
     }
 }
 
-/// A window takes what the footers say, and one file at least.
+/// A window is bounded by what the footers say, and has at least one file.
 #[test]
 fn a_window_is_bounded_by_what_the_footers_say() {
     let disk = random_log(5);

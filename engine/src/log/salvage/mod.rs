@@ -1,10 +1,10 @@
 //! Reads a damaged log as far as it can be read, and changes nothing on the disk.
 //!
 //! 1. [`survey`]: which files the log consists of, as far as they tell.
-//! 2. [`replay`]: each file is believed by its index. If that is damaged the file's commit groups are read ([`walk`]), and
-//!    the walk goes on behind damage. What is missing is a [`Loss`].
-//! 3. `Doubts` (in `index/`): what a loss leaves of each group. Entries whose location is known and whose block is damaged
-//!    are no loss: reading them names the damage, as it does in any log.
+//! 2. [`replay`]: each file is believed by its index. If that is damaged the file's commit groups are read ([`walk`]),
+//!    and the walk goes on behind damage. What is missing is a [`Loss`].
+//! 3. `Doubts` (in `index/`): what a loss leaves of each group. Entries whose location is known and whose block is
+//!    damaged are no loss: reading them names the damage, as it does in any log.
 //!
 //! # What holds
 //!

@@ -1,4 +1,4 @@
-//! Applies what can be read of a surveyed log, in its order, and notes where something is missing.
+//! Applies what can be read of a surveyed log, in order, and notes what is missing.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ use crate::log::types::{GroupId, Lsn};
 pub struct Loss {
     /// The file's name.
     pub file: String,
-    /// Where in it the part begins and ends, in bytes; both 0 for all of a file.
+    /// The offsets where the part begins and ends; both 0 for a whole file.
     pub from: u64,
     /// See `from`.
     pub to: u64,
-    /// The first position in the log's history that is missing, where known.
+    /// The first missing position in the log's history, if known.
     pub first_lsn: Option<Lsn>,
-    /// The last one, where known.
+    /// The last one, if known.
     pub last_lsn: Option<Lsn>,
     /// What is wrong.
     pub what: String,
-    /// The only groups that it can concern, ascending; `None` where that cannot be known: then it may be any.
+    /// The only groups that it can concern, ascending; `None` if unknown: then it may concern any.
     pub concerns: Option<Vec<GroupId>>,
 }
 
@@ -51,22 +51,22 @@ pub(crate) struct Replay {
     pub(crate) index: Index,
     pub(crate) doubts: Doubts,
     pub(crate) losses: Vec<Loss>,
-    /// Files whose index is damaged, and whose groups were read instead.
+    /// Files whose index is damaged and whose groups were read instead.
     pub(crate) salvaged: Vec<String>,
-    /// Where a torn tail begins, and its bytes.
+    /// File and offset of a torn tail, and its bytes.
     pub(crate) tail: Option<(String, u64, u64)>,
     pub(crate) files_by_index: usize,
     pub(crate) files_scanned: usize,
     pub(crate) bytes_read: u64,
-    /// Whether what stands before a loss stays in the index.
+    /// Whether records before a loss stay in the index.
     keep: bool,
-    /// The group read last, where it is known.
+    /// The last group read, if known.
     pub(crate) at: Option<Position>,
 }
 
 impl Replay {
-    /// Applies all of `survey`. With `keep` the index also holds what stands before a loss that may concern it. `done` hears the
-    /// bytes of each file when it is done with it.
+    /// Applies all of `survey`. With `keep` the index also holds records before a loss that may concern them. `done` is
+    /// called with the bytes of each finished file.
     pub(crate) fn run(survey: &Survey, keep: bool, done: &mut dyn FnMut(u64)) -> Result<Replay> {
         let mut replay = Replay {
             index: Index::new(),
@@ -78,7 +78,7 @@ impl Replay {
             files_scanned: 0,
             bytes_read: 0,
             keep,
-            // Before file 1 there was nothing.
+            // There is nothing before file 1.
             at: survey.files.first().filter(|file| file.seq == 1).map(|_| Position { lsn: 0, chain: 0 }),
         };
         for (at, file) in survey.files.iter().enumerate() {
@@ -119,7 +119,7 @@ impl Replay {
         self.walk(survey, at, found)
     }
 
-    /// Believes the index of a sealed file.
+    /// Applies the index of a sealed file.
     fn apply(&mut self, survey: &Survey, at: usize, footer: &Footer, summary: &FileSummary) {
         let Some(seq) = survey.files.get(at).map(|file| file.seq) else { return };
         let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
@@ -138,7 +138,7 @@ impl Replay {
         let mut walk = Walk::new(&found.file, known);
         let mut said_nothing = true;
         let is_last = at + 1 == survey.files.len();
-        // Where neither its footer nor the file after it says which is its last group.
+        // Set if neither the footer nor the next file says which group is the last.
         let mut said = (!is_last && known.last.is_none()).then(FileSummary::default);
         while let Some(step) = walk.step()? {
             said_nothing = false;
@@ -146,7 +146,7 @@ impl Replay {
                 Step::Gap(gap) => gap,
                 Step::Group(group) => {
                     if let Some(said) = &mut said {
-                        // What does not fit together is a gap below.
+                        // Items and blocks that do not fit together become a gap below.
                         let _ = replay(&group.items, &group.blocks, seq, said);
                     }
                     let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
@@ -166,7 +166,7 @@ impl Replay {
         let ended = walk.at;
         let expected = known.last.filter(|_| ended.is_some());
         if said_nothing && found.header.is_none() && (ended.is_none() || known.last != ended) {
-            // Nothing tells whether there was anything.
+            // Nothing tells whether the file had groups.
             self.lose_file(survey, at, "nothing in the file can be read");
         } else if let (Some(last), Some(ended)) = (expected, ended)
             && ended.lsn >= last.lsn
@@ -189,7 +189,7 @@ impl Replay {
         Ok(())
     }
 
-    /// All of a file is lost.
+    /// A whole file is lost.
     fn lose_file(&mut self, survey: &Survey, at: usize, what: &str) {
         let first = self.at.map(|at| at.lsn.saturating_add(1));
         let name = survey.files.get(at).map_or_else(String::new, |file| file_name(file.seq));
@@ -229,9 +229,10 @@ impl Replay {
     }
 }
 
-/// Whether the groups that were read are followed by the index that a seal writes behind them, and no others: then none is missing.
+/// Whether the groups that were read are followed by exactly the index that a seal writes behind them. Then none is
+/// missing.
 fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, said: &FileSummary) -> Result<bool> {
-    // The index of no group at all is a zero, and zeros say nothing.
+    // The index of a file without groups is a zero, and zeros prove nothing.
     let Some(last) = walk.at.filter(|_| said.groups().next().is_some()) else { return Ok(false) };
     let seal = Seal::new(&found.file, walk.offset, said.encode(), last.lsn, last.chain);
     let there = walk.reader.get(walk.offset, seal.index().len() as u64)?;

@@ -5,7 +5,7 @@ use crate::log::format::parse_file_name;
 use crate::log::read::{CommitGroup, GroupReader, scan};
 use crate::log::salvage::{Found, Gap, Survey, Walk};
 
-/// What is wrong with the blocks of a commit group: all of them are read, verified and expanded.
+/// Findings in the blocks of a commit group, which are all read, verified and decoded.
 pub(super) fn damaged_blocks(reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for block in &group.blocks {
@@ -16,12 +16,12 @@ pub(super) fn damaged_blocks(reader: &mut GroupReader<'_>, group: &CommitGroup) 
     Ok(findings)
 }
 
-/// What a gap between the commit groups of the file at this place of the list is.
+/// The finding of a gap between the commit groups of file `at` in the list.
 pub(super) fn gap_finding(survey: &Survey, at: usize, found: &Found, gap: &Gap) -> Finding {
     Finding::new(&found.file.name, gap.from, gap.damage.0, survey.changed_in(at).unwrap_or_default())
 }
 
-/// What is wrong with the seal of the file at this place of the list, which must have one unless it is the newest that is in use.
+/// The finding of a damaged seal of file `at` in the list. The newest file in use has none.
 pub(super) fn seal_finding(survey: &Survey, at: usize, found: &Found) -> Option<Finding> {
     if may_be_unsealed(survey, at) {
         return None;
@@ -29,12 +29,12 @@ pub(super) fn seal_finding(survey: &Survey, at: usize, found: &Found) -> Option<
     found.file.sealed().err().map(|error| file_finding(survey, &error))
 }
 
-/// Whether the file at this place of the list is the newest one, or the one before a newest that was never written to.
+/// Whether file `at` in the list is the newest, or the one before a newest that was never written to.
 pub(super) fn may_be_unsealed(survey: &Survey, at: usize) -> bool {
     at + 1 == survey.files.len() || is_unused(survey, at + 1)
 }
 
-/// Whether the file at this place of the list is the newest, and was never written to, by the rule by which a start tells.
+/// Whether file `at` in the list is the newest and was never written to, by the same rule as recovery.
 pub(super) fn is_unused(survey: &Survey, at: usize) -> bool {
     if at + 1 != survey.files.len() {
         return false;
@@ -47,7 +47,7 @@ pub(super) fn is_unused(survey: &Survey, at: usize) -> bool {
     header.is_some_and(|header| scan(&found.file, header).is_ok_and(|scan| !scan.in_use))
 }
 
-/// What is wrong with a file as a whole, with the groups that it changes where the file after it tells.
+/// The finding of a problem with a whole file, with the groups that it changes if the next file's header lists them.
 pub(super) fn file_finding(survey: &Survey, problem: &LogError) -> Finding {
     let mut finding = Finding::of(problem, "");
     // There may be many files, and all of them missing.

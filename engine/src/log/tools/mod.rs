@@ -1,9 +1,9 @@
-//! Tools for a log that nobody has open: [`check()`] it, [`dump()`] it, count what it holds ([`stats()`]), and make of a damaged one a new
-//! one that opens ([`repair()`]).
+//! Tools for a log that nobody has open: [`check()`] it, [`dump()`] it, count what it holds ([`stats()`]), and
+//! [`repair()`] a damaged one into a new one.
 //!
-//! Functions over a [`Disk`](crate::disk::Disk) that read everything they need, tell how far they are, and change nothing on the disk they
-//! read. They see a log through the same survey, walk and replay as [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so that
-//! what they say of damage is what opening it so shows.
+//! They are functions over a [`Disk`](crate::disk::Disk). They read everything they need, report progress, and change
+//! nothing on the disk they read. They use the same survey, walk and replay as
+//! [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so their findings agree with what opening the log shows.
 
 mod check;
 mod dump;

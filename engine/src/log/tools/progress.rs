@@ -1,6 +1,6 @@
-//! How far a tool is.
+//! Progress of a tool.
 
-/// How far a tool is.
+/// Progress of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes done.
@@ -9,14 +9,14 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Tells how far a tool is, not more often than something has changed that is worth it.
+/// Reports progress, not more often than worthwhile.
 pub(super) struct Meter<'a> {
     tell: &'a mut dyn FnMut(Progress),
     progress: Progress,
     told: u64,
 }
 
-/// So many bytes are worth telling.
+/// Progress is reported once per so many bytes.
 const STEP: u64 = 256 << 10;
 
 impl<'a> Meter<'a> {
@@ -26,7 +26,7 @@ impl<'a> Meter<'a> {
         Meter { tell, progress, told: 0 }
     }
 
-    /// So many bytes are done, of all.
+    /// So many bytes are done in total.
     pub(super) fn at(&mut self, done: u64) {
         self.progress.done = done.clamp(self.progress.done, self.progress.total.max(self.progress.done));
         if self.progress.done - self.told >= STEP {
@@ -34,17 +34,17 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// So many more are done.
+    /// So many more bytes are done.
     pub(super) fn add(&mut self, bytes: u64) {
         self.at(self.progress.done.saturating_add(bytes));
     }
 
-    /// There are so many more to do than was known.
+    /// The total grows by so many bytes.
     pub(super) fn more(&mut self, bytes: u64) {
         self.progress.total = self.progress.total.saturating_add(bytes);
     }
 
-    /// All is done.
+    /// Everything is done.
     pub(super) fn end(&mut self) {
         self.progress.done = self.progress.total;
         self.tell();
