@@ -10,14 +10,15 @@ use engine::log::LogEngine;
 use engine::store::Store;
 use prometheus::Registry;
 
-use crate::apply::{ApplyLoop, ApplyParts, ApplyShared};
-use crate::background::{Background, MAX_JOBS};
+use crate::apply::{ApplyLoop, ApplyParts};
+use crate::background::Background;
 use crate::config::StoreConfig;
 use crate::delegate::Delegate;
 use crate::error::OpenError;
-use crate::handle::{Shared, StoreHandle};
+use crate::handle::{StoreContext, StoreHandle};
 use crate::health::Health;
-use crate::mailbox::{Inbox, Mailbox};
+use crate::mailbox::Mailbox;
+use crate::messages::{ApplyQueue, CompletionInbox, Job, MAX_JOBS, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerStart};
 use crate::ports::{RoleListener, Transport};
@@ -59,28 +60,28 @@ pub struct StoreCore<S: Store> {
     pub(crate) store_loop: StoreLoop,
     pub(crate) apply: ApplyLoop<S>,
     pub(crate) background: Background<S>,
-    pub(crate) apply_shared: Arc<ApplyShared>,
+    pub(crate) apply_queue: Arc<ApplyQueue>,
     pub(crate) handle: StoreHandle<S>,
 }
 
 /// What all parts of a store share.
-struct Common {
+struct SharedParts {
     config: Arc<StoreConfig>,
-    mailbox: Arc<Mailbox<crate::store::StoreMsg>>,
-    inbox: Arc<Inbox>,
-    apply: Arc<ApplyShared>,
-    jobs: Arc<Mailbox<crate::background::Job>>,
+    mailbox: Arc<Mailbox<StoreMsg>>,
+    inbox: Arc<CompletionInbox>,
+    apply: Arc<ApplyQueue>,
+    jobs: Arc<Mailbox<Job>>,
     health: Arc<Health>,
     router: Arc<Router>,
     metrics: Metrics,
 }
 
-impl Common {
-    fn new(config: StoreConfig, registry: &Registry) -> Result<Common, OpenError> {
+impl SharedParts {
+    fn new(config: StoreConfig, registry: &Registry) -> Result<SharedParts, OpenError> {
         config.validate()?;
         let capacity = config.mailbox_capacity;
-        let apply = ApplyShared { mailbox: Mailbox::new(capacity), backlog: AtomicUsize::new(0) };
-        Ok(Common {
+        let apply = ApplyQueue { mailbox: Mailbox::new(capacity), backlog: AtomicUsize::new(0) };
+        Ok(SharedParts {
             config: Arc::new(config),
             mailbox: Arc::new(Mailbox::new(capacity)),
             inbox: Arc::default(),
@@ -103,56 +104,56 @@ impl<S: Store> StoreCore<S> {
     /// and wait.
     pub fn open(parts: StoreParts<S>, now: MonoTime) -> Result<StoreCore<S>, OpenError> {
         let StoreParts { store_id, config, store, log, snapshots, transport, listener, clock, seed, registry } = parts;
-        let common = Common::new(config, &registry)?;
+        let shared_parts = SharedParts::new(config, &registry)?;
         let regions = recovery::recover_all(&store, &log, &snapshots)?;
-        let shared = Shared {
+        let context = StoreContext {
             id: store_id,
-            config: Arc::clone(&common.config),
+            config: Arc::clone(&shared_parts.config),
             store: store.clone(),
             clock,
-            router: Arc::clone(&common.router),
-            mailbox: Arc::clone(&common.mailbox),
-            health: Arc::clone(&common.health),
-            metrics: common.metrics.clone(),
+            router: Arc::clone(&shared_parts.router),
+            mailbox: Arc::clone(&shared_parts.mailbox),
+            health: Arc::clone(&shared_parts.health),
+            metrics: shared_parts.metrics.clone(),
         };
         let mut core = StoreCore {
             apply: ApplyLoop::new(ApplyParts {
                 store: store.clone(),
                 snapshots: snapshots.clone(),
-                shared: Arc::clone(&common.apply),
-                inbox: Arc::clone(&common.inbox),
-                wake: common.waker(),
-                health: Arc::clone(&common.health),
-                metrics: common.metrics.clone(),
-                batch_bytes: common.config.apply_batch_bytes,
+                queue: Arc::clone(&shared_parts.apply),
+                inbox: Arc::clone(&shared_parts.inbox),
+                wake: shared_parts.waker(),
+                health: Arc::clone(&shared_parts.health),
+                metrics: shared_parts.metrics.clone(),
+                batch_bytes: shared_parts.config.apply_batch_bytes,
             }),
             background: Background {
                 store,
                 log: log.clone(),
                 snapshots: snapshots.clone(),
-                mailbox: Arc::clone(&common.jobs),
-                inbox: Arc::clone(&common.inbox),
-                wake: Arc::from(common.waker()),
-                health: Arc::clone(&common.health),
-                metrics: common.metrics.clone(),
+                mailbox: Arc::clone(&shared_parts.jobs),
+                inbox: Arc::clone(&shared_parts.inbox),
+                wake: Arc::from(shared_parts.waker()),
+                health: Arc::clone(&shared_parts.health),
+                metrics: shared_parts.metrics.clone(),
             },
-            apply_shared: Arc::clone(&common.apply),
-            handle: StoreHandle { shared: Arc::new(shared) },
+            apply_queue: Arc::clone(&shared_parts.apply),
+            handle: StoreHandle { context: Arc::new(context) },
             store_loop: StoreLoop::new(
                 LoopParts {
                     id: store_id,
-                    config: common.config,
+                    config: shared_parts.config,
                     log: log.clone(),
                     snapshots,
                     transport,
                     listener,
-                    router: common.router,
-                    mailbox: common.mailbox,
-                    inbox: common.inbox,
-                    apply: common.apply,
-                    background: common.jobs,
-                    health: common.health,
-                    metrics: common.metrics,
+                    router: shared_parts.router,
+                    mailbox: shared_parts.mailbox,
+                    inbox: shared_parts.inbox,
+                    apply: shared_parts.apply,
+                    background: shared_parts.jobs,
+                    health: shared_parts.health,
+                    metrics: shared_parts.metrics,
                 },
                 now,
             ),
@@ -178,11 +179,11 @@ impl<S: Store> StoreCore<S> {
         self.apply.add_region(Arc::clone(&region), Arc::clone(&delegate), applied);
         let start = PeerStart {
             me,
-            config: Arc::clone(&self.handle.shared.config),
+            config: Arc::clone(&self.handle.context.config),
             log: log.clone(),
             recovered: raft,
             applied,
-            seed: mix(seed, region.id),
+            seed: region_seed(seed, region.id),
             region: Arc::clone(&region),
         };
         let damaged = |e: crate::peer::PeerFault| OpenError::Damaged { region: region.id, what: e.to_string() };
@@ -221,13 +222,13 @@ impl<S: Store> StoreCore<S> {
     /// Starts a graceful stop: refuses new requests and offers leadership to others. Goes on with turns until [`StoreCore::is_drained`] or patience
     /// ends, then comes [`StoreCore::finish_stop`].
     pub fn begin_stop(&mut self, now: MonoTime) {
-        self.handle.shared.health.stop();
+        self.handle.context.health.stop();
         self.store_loop.begin_stop(now);
     }
 
     /// Whether a graceful stop has nothing left to wait for.
     pub fn is_drained(&self, now: MonoTime) -> bool {
-        self.store_loop.is_drained(now) && self.apply_shared.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
+        self.store_loop.is_drained(now) && self.apply_queue.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
     }
 
     /// Ends a graceful stop: answers what still waits, applies what is committed, flushes the key-value store.
@@ -247,6 +248,6 @@ impl<S: Store> StoreCore<S> {
 }
 
 /// A seed of its own for each region.
-fn mix(seed: u64, region: RegionId) -> u64 {
+fn region_seed(seed: u64, region: RegionId) -> u64 {
     seed ^ region.get().wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -6,10 +6,10 @@
 //! A command names the term and the epoch of its evaluation. Apply refuses one whose term is not its entry's, or whose epoch is not the region's any
 //! more; every replica comes to the same verdict.
 
-use engine::WriteBatch;
+use engine::{Cf, Op, WriteBatch};
 
 use crate::codec::{Fields, Malformed};
-use crate::region::{Epoch, Term};
+use crate::region::{Epoch, Region, Term};
 
 const VERSION: u8 = 1;
 const KIND_WRITE: u8 = 1;
@@ -57,6 +57,16 @@ impl Command {
         let batch = WriteBatch::from_bytes(fields.rest())
             .map_err(|e| Malformed { what: "command", offset: WRITE_HEADER_BYTES + e.offset })?;
         Ok(Command::Write { term, epoch, batch })
+    }
+}
+
+/// Whether an operation touches nothing but the region's own data.
+pub(crate) fn is_within(region: &Region, op: &Op<'_>) -> bool {
+    match op {
+        Op::Put { cf, key, .. } | Op::Delete { cf, key } => *cf != Cf::Meta && region.contains(key),
+        Op::DeleteRange { cf, start, end } => {
+            *cf != Cf::Meta && !end.is_empty() && (start >= end || region.contains_range(start, end))
+        }
     }
 }
 

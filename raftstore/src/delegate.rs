@@ -60,20 +60,20 @@ impl Delegate {
     /// Publishes what the peer became. On the store's thread only. Returns whether the descriptor changed.
     pub(crate) fn publish(&self, region: &Arc<Region>, view: &PeerView) -> bool {
         let leader = view.leader.map_or(0, |p| p.id.get());
-        let moved = !Arc::ptr_eq(&self.region.load(), region);
-        let same = !moved
+        let region_changed = !Arc::ptr_eq(&self.region.load(), region);
+        let unchanged = !region_changed
             && self.term.load(SeqCst) == view.term.get()
             && self.leader.load(SeqCst) == leader
             && self.is_leader.load(SeqCst) == view.is_leader
             && self.serving.load(SeqCst) == view.serving;
-        if !same {
+        if !unchanged {
             self.lease.store(0, SeqCst);
             self.generation.fetch_add(1, SeqCst);
             self.term.store(view.term.get(), SeqCst);
             self.leader.store(leader, SeqCst);
             self.is_leader.store(view.is_leader, SeqCst);
             self.serving.store(view.serving, SeqCst);
-            if moved {
+            if region_changed {
                 self.region.store(Arc::clone(region));
             }
             self.generation.fetch_add(1, SeqCst);
@@ -82,7 +82,7 @@ impl Delegate {
         if self.lease.load(SeqCst) != bound {
             self.lease.store(bound, SeqCst);
         }
-        moved
+        region_changed
     }
 
     /// Nobody reads here any more.
@@ -183,8 +183,7 @@ impl Delegate {
         let region = self.region.load_full();
         let term = self.term();
         if !self.is_leader() {
-            let me = self.leader();
-            return Err(RegionError::NotLeader { region: region.id, leader: me });
+            return Err(RegionError::NotLeader { region: region.id, leader: self.leader() });
         }
         check_epoch(&region, epoch)?;
         if !self.serving.load(SeqCst) || generation % 2 == 1 {

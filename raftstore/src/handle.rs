@@ -5,20 +5,19 @@ use std::sync::Arc;
 use engine::store::{Cursor, Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 
-use crate::apply::within;
 use crate::command;
 use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Permit};
 use crate::error::{ProposeError, RegionError};
 use crate::health::Health;
 use crate::mailbox::Mailbox;
+use crate::messages::StoreMsg;
 use crate::metrics::Metrics;
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::{Epoch, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
 use crate::reply::Reply;
 use crate::router::Router;
-use crate::store::StoreMsg;
 use crate::time::Clock;
 
 /// Which region a request is for, and which version of it the sender knows.
@@ -48,11 +47,11 @@ pub struct RegionStatus {
 /// A handle to the store; clones share it.
 #[derive(Clone)]
 pub struct StoreHandle<S: Store> {
-    pub(crate) shared: Arc<Shared<S>>,
+    pub(crate) context: Arc<StoreContext<S>>,
 }
 
 /// What handles share with the loops.
-pub(crate) struct Shared<S: Store> {
+pub(crate) struct StoreContext<S: Store> {
     pub(crate) id: StoreId,
     pub(crate) config: Arc<StoreConfig>,
     pub(crate) store: S,
@@ -101,7 +100,7 @@ impl<S: Store> Reader for RegionSnapshot<S> {
 }
 
 /// One in so many places of the mailbox is for messages between stores alone.
-const MESSAGE_SHARE: usize = 4;
+const RAFT_RESERVE_DIVISOR: usize = 4;
 
 /// Attempts to take a snapshot after a read index, while the replica changes under it.
 const SNAPSHOT_ATTEMPTS: usize = 3;
@@ -109,31 +108,31 @@ const SNAPSHOT_ATTEMPTS: usize = 3;
 impl<S: Store> StoreHandle<S> {
     /// This store.
     pub fn store_id(&self) -> StoreId {
-        self.shared.id
+        self.context.id
     }
 
     /// The regions with a replica here, by range.
     pub fn regions(&self) -> Vec<RegionStatus> {
-        self.shared.router.all().iter().map(|d| status(d)).collect()
+        self.context.router.all().iter().map(|d| status(d)).collect()
     }
 
     /// The region with a replica here whose range holds `key`.
     pub fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
-        self.shared.router.locate(key).map(|d| status(&d))
+        self.context.router.locate(key).map(|d| status(&d))
     }
 
     /// One region with a replica here.
     pub fn region(&self, id: RegionId) -> Option<RegionStatus> {
-        self.shared.router.get(id).map(|d| status(&d))
+        self.context.router.get(id).map(|d| status(&d))
     }
 
     /// A snapshot for a linearizable read at the leader: inline and without a hop while the lease holds (`Ok(Some)`); `Ok(None)`
     /// says that the lease does not cover and `read` must be used.
     pub fn try_read(&self, ctx: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let read = delegate.lease_read(ctx.epoch, &*self.shared.clock, || self.shared.store.snapshot())?;
+        let read = delegate.lease_read(ctx.epoch, &*self.context.clock, || self.context.store.snapshot())?;
         let Some((snapshot, permit)) = read else { return Ok(None) };
-        self.shared.metrics.lease_reads.inc();
+        self.context.metrics.lease_reads.inc();
         Ok(Some(RegionSnapshot::new(snapshot, permit)))
     }
 
@@ -146,11 +145,11 @@ impl<S: Store> StoreHandle<S> {
         self.push(StoreMsg::Read(ctx.region, ctx.epoch, reply))?;
         let lost = || self.not_ready(ctx.region, "the store went away");
         let ready = receiver.await.map_err(|_| lost())??;
-        self.shared.metrics.index_reads.inc();
+        self.context.metrics.index_reads.inc();
         let mut outcome = Err(lost());
         for _ in 0..SNAPSHOT_ATTEMPTS {
             let delegate = self.delegate(ctx.region)?;
-            outcome = delegate.confirmed_read(ctx.epoch, || self.shared.store.snapshot());
+            outcome = delegate.confirmed_read(ctx.epoch, || self.context.store.snapshot());
             match &outcome {
                 Err(RegionError::NotReady { .. }) => {}
                 _ => break,
@@ -163,13 +162,13 @@ impl<S: Store> StoreHandle<S> {
     /// `snapshot.term` and `snapshot.region.epoch`, and refused if either changed.
     pub fn evaluate(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let (snapshot, permit) = delegate.evaluate(ctx.epoch, || self.shared.store.snapshot())?;
+        let (snapshot, permit) = delegate.evaluate(ctx.epoch, || self.context.store.snapshot())?;
         Ok(RegionSnapshot::new(snapshot, permit))
     }
 
     /// Replicates `batch`, evaluated on `basis`, and waits until it is applied here.
     pub async fn propose(&self, basis: &RegionSnapshot<S>, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
-        if let Some(why) = self.shared.health.poisoned() {
+        if let Some(why) = self.context.health.poisoned() {
             return Err(ProposeError::Poisoned(why.to_string()));
         }
         let region = basis.region.id;
@@ -186,14 +185,14 @@ impl<S: Store> StoreHandle<S> {
     /// kept outside of the region's data and goes with its leadership.
     pub fn lease_holds(&self, region: RegionId, term: Term) -> bool {
         let Ok(delegate) = self.delegate(region) else { return false };
-        let lease = delegate.lease_read(delegate.region().epoch, &*self.shared.clock, || ());
+        let lease = delegate.lease_read(delegate.region().epoch, &*self.context.clock, || ());
         matches!(lease, Ok(Some(((), permit))) if permit.term == term)
     }
 
     /// Hands in a message from another store; never blocks. The file that a `MsgSnapshot` names must be complete and durable in this store's
     /// `SnapshotFiles` before. `Err` means dropped, as a network may.
     pub fn deliver(&self, message: RaftMessage) -> Result<(), RegionError> {
-        self.push_sparing(StoreMsg::Raft(Box::new(message)), 0)
+        self.push_reserving(StoreMsg::Raft(Box::new(message)), 0)
     }
 
     /// Asks `to` to take over leadership of `region`; does not wait.
@@ -207,44 +206,44 @@ impl<S: Store> StoreHandle<S> {
 
     /// Ends the store's service for good: whoever reads its data found it damaged. What waits is refused, nothing is acknowledged any more.
     pub fn poison(&self, why: &str) {
-        self.shared.health.poison(why);
-        self.shared.mailbox.wake();
+        self.context.health.poison(why);
+        self.context.mailbox.wake();
     }
 
     /// Why the store does not serve any more, if a failure stopped it.
     pub fn poisoned(&self) -> Option<String> {
-        self.shared.health.poisoned().map(str::to_string)
+        self.context.health.poisoned().map(str::to_string)
     }
 
     fn check_batch(&self, region: &Region, batch: &WriteBatch) -> Result<(), ProposeError> {
-        let (bytes, limit) = (batch.size(), self.shared.config.max_proposal_bytes);
+        let (bytes, limit) = (batch.size(), self.context.config.max_proposal_bytes);
         if bytes > limit {
             return Err(ProposeError::TooLarge { bytes, limit });
         }
-        if !batch.iter().all(|op| within(region, &op)) {
+        if !batch.iter().all(|op| command::is_within(region, &op)) {
             return Err(RegionError::KeyNotInRegion { region: region.id }.into());
         }
         Ok(())
     }
 
     fn delegate(&self, region: RegionId) -> Result<Arc<Delegate>, RegionError> {
-        if let Some(why) = self.shared.health.refusal() {
+        if let Some(why) = self.context.health.refusal() {
             return Err(self.not_ready(region, &why));
         }
-        let missing = || RegionError::RegionNotFound { region, store: self.shared.id };
-        self.shared.router.get(region).ok_or_else(missing)
+        let missing = || RegionError::RegionNotFound { region, store: self.context.id };
+        self.context.router.get(region).ok_or_else(missing)
     }
 
     /// Queues a request. A part of the mailbox is kept for messages between stores: a flood of requests must not drop the heartbeats by which
     /// this store keeps its leaders, and with them the answers to those very requests.
     fn push(&self, message: StoreMsg) -> Result<(), RegionError> {
-        self.push_sparing(message, self.shared.config.mailbox_capacity / MESSAGE_SHARE)
+        self.push_reserving(message, self.context.config.mailbox_capacity / RAFT_RESERVE_DIVISOR)
     }
 
-    fn push_sparing(&self, message: StoreMsg, spare: usize) -> Result<(), RegionError> {
-        self.shared.mailbox.push_sparing(message, spare).map_err(|_| {
-            self.shared.metrics.busy.with_label_values(&["mailbox"]).inc();
-            RegionError::ServerBusy { store: self.shared.id, what: "mailbox".to_string() }
+    fn push_reserving(&self, message: StoreMsg, spare: usize) -> Result<(), RegionError> {
+        self.context.mailbox.push_reserving(message, spare).map_err(|_| {
+            self.context.metrics.busy.with_label_values(&["mailbox"]).inc();
+            RegionError::ServerBusy { store: self.context.id, what: "mailbox".to_string() }
         })
     }
 

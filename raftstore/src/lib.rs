@@ -9,11 +9,11 @@ mod codec;
 pub mod command;
 pub mod config;
 mod delegate;
-
 pub mod error;
 pub mod handle;
 mod health;
 mod mailbox;
+mod messages;
 mod metrics;
 mod peer;
 #[cfg(feature = "planted-bugs")]

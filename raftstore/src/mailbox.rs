@@ -4,16 +4,10 @@
 //! whatever the load. Completions (a log batch became durable, entries were applied) must never be refused: the [`Inbox`] keeps them
 //! merged, one slot for each thing that can be in flight, so it is bounded by that.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-
-use crate::background::JobDone;
-use crate::records::LogPosition;
-use crate::region::{PeerId, RegionId};
-use crate::snapshot::SnapshotKey;
 
 /// A bounded queue with one owner.
 pub(crate) struct Mailbox<T> {
@@ -41,13 +35,13 @@ impl<T> Mailbox<T> {
 
     /// Queues a message and wakes the owner.
     pub(crate) fn push(&self, message: T) -> Result<(), Refused<T>> {
-        self.push_sparing(message, 0)
+        self.push_reserving(message, 0)
     }
 
-    /// The same for a message that must leave `spare` places to more urgent ones.
-    pub(crate) fn push_sparing(&self, message: T, spare: usize) -> Result<(), Refused<T>> {
+    /// The same for a message that must leave `reserved` places to more urgent ones.
+    pub(crate) fn push_reserving(&self, message: T, reserved: usize) -> Result<(), Refused<T>> {
         let mut state = self.state.lock();
-        if state.closed || state.queue.len() + spare >= self.capacity {
+        if state.closed || state.queue.len() + reserved >= self.capacity {
             return Err(Refused(message));
         }
         state.queue.push_back(message);
@@ -78,10 +72,10 @@ impl<T> Mailbox<T> {
     }
 
     /// Waits until something happened since the last wait ended, or the time is over. What happens during a turn ends the next wait at once.
-    pub(crate) fn wait(&self, at_most: Duration) {
+    pub(crate) fn wait(&self, timeout: Duration) {
         let mut state = self.state.lock();
         if !state.woken && !state.closed && state.queue.is_empty() {
-            self.changed.wait_for(&mut state, at_most);
+            self.changed.wait_for(&mut state, timeout);
         }
         state.woken = false;
     }
@@ -93,51 +87,6 @@ impl<T> Mailbox<T> {
         let left = state.queue.drain(..).collect();
         self.notify(state);
         left
-    }
-}
-
-/// What was completed for the store loop since it looked last.
-#[derive(Debug, Default)]
-pub(crate) struct Completions {
-    /// Highest number of a log batch that is durable.
-    pub(crate) durable: u64,
-    pub(crate) log_failure: Option<String>,
-    pub(crate) applied: BTreeMap<RegionId, LogPosition>,
-    pub(crate) installed: Vec<SnapshotKey>,
-    pub(crate) jobs: Vec<JobDone>,
-    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId), bool>,
-}
-
-/// Completions for the store loop.
-#[derive(Default)]
-pub(crate) struct Inbox {
-    state: Mutex<Completions>,
-    /// Whether the store loop wants to be woken when entries were applied; otherwise it learns of it at its next turn.
-    wants_applied: AtomicBool,
-}
-
-impl Inbox {
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Completions)) {
-        change(&mut self.state.lock());
-    }
-
-    pub(crate) fn take(&self) -> Completions {
-        let mut state = self.state.lock();
-        let durable = state.durable;
-        std::mem::replace(&mut *state, Completions { durable, ..Completions::default() })
-    }
-
-    /// Whether entries were applied since the last `take`.
-    pub(crate) fn has_applied(&self) -> bool {
-        !self.state.lock().applied.is_empty()
-    }
-
-    pub(crate) fn want_applied(&self, wanted: bool) {
-        self.wants_applied.store(wanted, Ordering::SeqCst);
-    }
-
-    pub(crate) fn wants_applied(&self) -> bool {
-        self.wants_applied.load(Ordering::SeqCst)
     }
 }
 
@@ -161,9 +110,9 @@ mod tests {
     #[test]
     fn urgent_messages_find_room_when_others_do_not() {
         let mailbox = Mailbox::new(3);
-        mailbox.push_sparing(1, 1).unwrap();
-        mailbox.push_sparing(2, 1).unwrap();
-        assert_eq!(mailbox.push_sparing(3, 1).unwrap_err().0, 3);
+        mailbox.push_reserving(1, 1).unwrap();
+        mailbox.push_reserving(2, 1).unwrap();
+        assert_eq!(mailbox.push_reserving(3, 1).unwrap_err().0, 3);
         mailbox.push(4).unwrap();
         assert!(mailbox.push(5).is_err());
     }

@@ -70,7 +70,7 @@ pub(crate) fn recover_all<S: Store>(
     log: &LogEngine,
     snapshots: &SnapshotFiles,
 ) -> Result<Vec<RecoveredRegion>, OpenError> {
-    redo_installs(store, log, snapshots)?;
+    finish_installs(store, log, snapshots)?;
     let snapshot = store.snapshot();
     let (lower, upper) = records::descriptor_range();
     let mut descriptors = Vec::new();
@@ -93,21 +93,21 @@ pub(crate) fn recover_all<S: Store>(
         let applied = applied.ok_or_else(|| damaged("it has no applied position"))?;
         let applied = records::decode_position(&applied).map_err(|e| damaged(&e.to_string()))?;
         let mut raft = storage::recover(log, region.id)?.ok_or_else(|| damaged("it has no log"))?;
-        raft.fit(region.id, applied)?;
+        raft.reconcile(region.id, applied)?;
         regions.push(RecoveredRegion { region, applied, raft });
     }
     Ok(regions)
 }
 
 /// Carries out every snapshot whose intent is in the log: replacing the data again does no harm, starting half-replaced would.
-fn redo_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles) -> Result<(), OpenError> {
+fn finish_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles) -> Result<(), OpenError> {
     for group in log.groups() {
         let region = RegionId::new(group.0);
         let Some(Recovered { intent: Some(intent), mut hard_state, .. }) = storage::recover(log, region)? else {
             continue;
         };
         let start =
-            install_snapshot(store, snapshots, &intent).map_err(|error| unfinished(snapshots, &intent, error))?;
+            install_snapshot(store, snapshots, &intent).map_err(|error| install_error(snapshots, &intent, error))?;
         hard_state.commit = start.index.get();
         let mut batch = LogBatch::new();
         storage::restart(group, start, &hard_state, &mut batch);
@@ -118,7 +118,7 @@ fn redo_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles
 }
 
 /// Why a snapshot could not be installed to the end: the fault of its file is named, for that is what somebody can do something about.
-fn unfinished(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreError) -> OpenError {
+fn install_error(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreError) -> OpenError {
     let (region, snapshot) = (intent.region.id, intent.key);
     match snapshots.verify(snapshot) {
         Err(StoreError::Io(error)) if error.kind() == ErrorKind::NotFound => {

@@ -36,7 +36,7 @@ pub(crate) mod testing {
 
     impl<T: Clone> Probe<T> {
         /// The answer, if it has come.
-        pub(crate) fn look(&self) -> Option<T> {
+        pub(crate) fn try_get(&self) -> Option<T> {
             if let Ok(answer) = self.receiver.borrow_mut().try_recv() {
                 *self.seen.borrow_mut() = Some(answer);
             }

@@ -12,12 +12,13 @@ use std::time::Duration;
 use engine::log::LogEngine;
 use engine::store::Store;
 
-use crate::apply::{ApplyLoop, ApplyShared};
+use crate::apply::ApplyLoop;
 use crate::assembly::{StoreCore, StoreParts};
-use crate::background::{Background, Job};
+use crate::background::Background;
 use crate::error::{OpenError, StopError};
 use crate::handle::StoreHandle;
 use crate::mailbox::Mailbox;
+use crate::messages::{ApplyQueue, Job};
 use crate::store::StoreLoop;
 use crate::time::{Clock, MonoTime};
 
@@ -40,7 +41,7 @@ pub struct StoreRuntime<S: Store> {
     store: S,
     log: LogEngine,
     phase: Arc<AtomicU8>,
-    apply: Arc<ApplyShared>,
+    apply: Arc<ApplyQueue>,
     jobs: Arc<Mailbox<Job>>,
     store_thread: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
@@ -53,23 +54,23 @@ impl<S: Store> StoreRuntime<S> {
         let clock = Arc::clone(&parts.clock);
         let (store, log) = (parts.store.clone(), parts.log.clone());
         let tick = parts.config.tick_interval;
-        let patience = parts.config.stop_timeout;
+        let stop_timeout = parts.config.stop_timeout;
         let core = StoreCore::open(parts, clock.now())?;
-        let StoreCore { store_loop, apply, background, apply_shared, handle } = core;
+        let StoreCore { store_loop, apply, background, apply_queue, handle } = core;
         let jobs = Arc::clone(&background.mailbox);
         let mut runtime = StoreRuntime {
             handle,
             store,
             log,
             phase: Arc::new(AtomicU8::new(RUNNING)),
-            apply: apply_shared,
+            apply: apply_queue,
             jobs,
             store_thread: None,
             workers: Vec::new(),
         };
         runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
         runtime.workers.push(runtime.spawn("cortado-background", runtime.run_background(background))?);
-        let run = runtime.run_store(store_loop, clock, tick, patience);
+        let run = runtime.run_store(store_loop, clock, tick, stop_timeout);
         runtime.store_thread = Some(runtime.spawn(STORE_THREAD, run)?);
         Ok(runtime)
     }
@@ -86,9 +87,9 @@ impl<S: Store> StoreRuntime<S> {
     }
 
     fn shut_down(&mut self) -> Result<(), StopError> {
-        self.handle.shared.health.stop();
+        self.handle.context.health.stop();
         self.phase.fetch_max(DRAINING, Ordering::SeqCst);
-        self.handle.shared.mailbox.wake();
+        self.handle.context.mailbox.wake();
         let mut clean = self.store_thread.take().is_none_or(|t| t.join().is_ok());
         self.phase.fetch_max(ENDING, Ordering::SeqCst);
         self.apply.mailbox.wake();
@@ -108,17 +109,17 @@ impl<S: Store> StoreRuntime<S> {
 
     /// Starts a thread whose panic poisons the store. Its mailbox is closed then: dropping the requests tells whoever waits for them.
     fn spawn(&self, name: &'static str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-        let (shared, apply) = (Arc::clone(&self.handle.shared), Arc::clone(&self.apply));
+        let (context, apply) = (Arc::clone(&self.handle.context), Arc::clone(&self.apply));
         std::thread::Builder::new().name(name.to_string()).spawn(move || {
             // What the body owns is dropped with it, so nobody sees it half-changed.
             if std::panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
-                shared.health.poison(&format!("thread {name} panicked"));
+                context.health.poison(&format!("thread {name} panicked"));
                 match name {
-                    STORE_THREAD => drop(shared.mailbox.close()),
+                    STORE_THREAD => drop(context.mailbox.close()),
                     APPLY_THREAD => drop(apply.mailbox.close()),
                     _ => {}
                 }
-                shared.mailbox.wake();
+                context.mailbox.wake();
                 apply.mailbox.wake();
             }
         })
@@ -129,21 +130,21 @@ impl<S: Store> StoreRuntime<S> {
         mut store: StoreLoop,
         clock: Arc<dyn Clock>,
         tick: Duration,
-        patience: Duration,
+        stop_timeout: Duration,
     ) -> impl FnOnce() + Send + 'static + use<S> {
         let phase = Arc::clone(&self.phase);
-        let mailbox = Arc::clone(&self.handle.shared.mailbox);
-        let health = Arc::clone(&self.handle.shared.health);
+        let mailbox = Arc::clone(&self.handle.context.mailbox);
+        let health = Arc::clone(&self.handle.context.health);
         move || {
-            let mut give_up: Option<MonoTime> = None;
+            let mut stop_deadline: Option<MonoTime> = None;
             loop {
                 let now = clock.now();
-                if phase.load(Ordering::SeqCst) >= DRAINING && give_up.is_none() {
-                    give_up = Some(now.plus(patience));
+                if phase.load(Ordering::SeqCst) >= DRAINING && stop_deadline.is_none() {
+                    stop_deadline = Some(now.plus(stop_timeout));
                     store.begin_stop(now);
                 }
                 let busy = store.turn(&*clock);
-                if let Some(deadline) = give_up
+                if let Some(deadline) = stop_deadline
                     && (store.is_drained(now) || now >= deadline || health.poisoned().is_some())
                 {
                     return store.finish_stop();
@@ -157,7 +158,7 @@ impl<S: Store> StoreRuntime<S> {
 
     fn run_apply(&self, mut apply: ApplyLoop<S>) -> impl FnOnce() + Send + 'static + use<S> {
         let phase = Arc::clone(&self.phase);
-        let shared = Arc::clone(&self.apply);
+        let queue = Arc::clone(&self.apply);
         move || {
             loop {
                 let ending = phase.load(Ordering::SeqCst) >= ENDING;
@@ -165,7 +166,7 @@ impl<S: Store> StoreRuntime<S> {
                     if ending {
                         return;
                     }
-                    shared.mailbox.wait(IDLE);
+                    queue.mailbox.wait(IDLE);
                 }
             }
         }

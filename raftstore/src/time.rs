@@ -10,8 +10,8 @@
 //! - *Slewing.* A time daemon that corrects the wall clock also bends `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME`, by up to 10 % if it is told to hurry
 //!   (chrony's default is 8 %), and may bend two nodes' clocks in opposite directions. `CLOCK_MONOTONIC_RAW` is the bare oscillator, which errs by far
 //!   less than a thousandth.
-//! - *Suspension.* While a machine sleeps the raw clock stands still. A leader that slept would wake up with its lease running, long after others have
-//!   elected another. `CLOCK_BOOTTIME` goes on. The two clocks that are bent are bent alike, so their difference is the time slept, and exact.
+//! - *Suspension.* While a machine sleeps the raw clock stands still. A leader that suspended would wake up with its lease running, long after others have
+//!   elected another. `CLOCK_BOOTTIME` goes on. The two clocks that are bent are bent alike, so their difference is the time suspended, and exact.
 //!   [`RealClock`] adds it to the raw clock.
 //! - *A hypervisor that stops a guest* without telling it. Most keep the guest's oscillator running, which is all that is needed; a guest whose
 //!   clocks all stood still (a snapshot of its memory brought back) cannot know, and must not be used for a running cluster.
@@ -68,10 +68,10 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> MonoTime;
 }
 
-/// How long this machine has slept since it was started, as far as any clock has seen: only ever raised.
-static SLEPT: AtomicU64 = AtomicU64::new(0);
+/// How long this machine has suspended since it was started, as far as any clock has seen: only ever raised.
+static SUSPENDED_NANOS: AtomicU64 = AtomicU64::new(0);
 
-/// The operating system's raw monotonic clock and the time slept (see the module documentation).
+/// The operating system's raw monotonic clock and the time suspended (see the module documentation).
 #[derive(Clone, Copy, Debug)]
 pub struct RealClock {
     /// The first reading.
@@ -81,7 +81,7 @@ pub struct RealClock {
 impl RealClock {
     /// A clock whose first moment is now.
     pub fn new() -> RealClock {
-        RealClock { origin: awake_and_asleep() }
+        RealClock { origin: nanos_since_boot() }
     }
 }
 
@@ -94,26 +94,26 @@ impl Default for RealClock {
 impl Clock for RealClock {
     fn now(&self) -> MonoTime {
         // A second of head start keeps zero for "never".
-        MonoTime::from_millis(1_000).plus(Duration::from_nanos(awake_and_asleep().saturating_sub(self.origin)))
+        MonoTime::from_millis(1_000).plus(Duration::from_nanos(nanos_since_boot().saturating_sub(self.origin)))
     }
 }
 
 /// Nanoseconds since this machine was started.
-fn awake_and_asleep() -> u64 {
-    let slept = slept();
-    nanos(ClockId::MonotonicRaw) + slept
+fn nanos_since_boot() -> u64 {
+    let suspended = suspended_nanos();
+    nanos(ClockId::MonotonicRaw) + suspended
 }
 
 /// Never too much: what passes between the two readings, however long the thread is held up there, makes the difference smaller. What is seen
 /// to be larger once was so.
-fn slept() -> u64 {
+fn suspended_nanos() -> u64 {
     let since_start = nanos(ClockId::Boottime);
     let seen = since_start.saturating_sub(nanos(ClockId::Monotonic));
-    let known = SLEPT.load(Ordering::SeqCst);
+    let known = SUSPENDED_NANOS.load(Ordering::SeqCst);
     if seen <= known {
         return known;
     }
-    SLEPT.fetch_max(seen, Ordering::SeqCst).max(seen)
+    SUSPENDED_NANOS.fetch_max(seen, Ordering::SeqCst).max(seen)
 }
 
 fn nanos(clock: ClockId) -> u64 {
@@ -151,9 +151,9 @@ mod tests {
         let since_start = nanos(ClockId::Boottime);
         let before = since_start.saturating_sub(nanos(ClockId::Monotonic));
         let raw = nanos(ClockId::MonotonicRaw);
-        let now = awake_and_asleep();
+        let now = nanos_since_boot();
         assert!(now >= raw + before, "{now} is before {raw} and {before}");
         // Not more than the difference and the time between the readings.
-        assert!(now - raw - slept() <= nanos(ClockId::MonotonicRaw) - raw);
+        assert!(now - raw - suspended_nanos() <= nanos(ClockId::MonotonicRaw) - raw);
     }
 }

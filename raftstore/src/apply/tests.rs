@@ -4,8 +4,11 @@ use engine::disk::SimDisk;
 use engine::store::Reader;
 use engine::store::memory::MemoryStore;
 
+use std::sync::atomic::AtomicUsize;
+
 use super::*;
 use crate::command::encode_write;
+use crate::mailbox::Mailbox;
 use crate::peer::effects::position;
 use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, StoreId};
 use crate::reply::testing::probe;
@@ -17,7 +20,7 @@ struct Fixture {
     store: MemoryStore,
     apply: ApplyLoop<MemoryStore>,
     delegate: Arc<Delegate>,
-    inbox: Arc<Inbox>,
+    inbox: Arc<CompletionInbox>,
     health: Arc<Health>,
 }
 
@@ -26,12 +29,12 @@ fn fixture() -> Fixture {
     let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
     let region = Region { id: ID, start: b"a".to_vec(), end: b"m".to_vec(), epoch: EPOCH, peers: vec![peer] };
     let region = Arc::new(region);
-    let (store, inbox, health) = (MemoryStore::new(), Arc::<Inbox>::default(), Arc::<Health>::default());
+    let (store, inbox, health) = (MemoryStore::new(), Arc::<CompletionInbox>::default(), Arc::<Health>::default());
     let delegate = Arc::new(Delegate::new(Arc::clone(&region), position(5, 2)));
     let mut apply = ApplyLoop::new(ApplyParts {
         store: store.clone(),
         snapshots: SnapshotFiles::open(SimDisk::new()).unwrap(),
-        shared: Arc::new(ApplyShared { mailbox: Mailbox::new(16), backlog: AtomicUsize::new(0) }),
+        queue: Arc::new(ApplyQueue { mailbox: Mailbox::new(16), backlog: AtomicUsize::new(0) }),
         inbox: Arc::clone(&inbox),
         wake: Box::new(|| {}),
         health: Arc::clone(&health),
@@ -60,11 +63,11 @@ impl Fixture {
         }
         let committed = Committed { entries, replies, commit: LogIndex::new(commit) };
         let task = ApplyTask::Entries(ID, committed);
-        self.apply.shared.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
-        self.apply.shared.mailbox.push(task).unwrap();
+        self.apply.queue.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
+        self.apply.queue.mailbox.push(task).unwrap();
         assert!(self.apply.turn());
-        assert_eq!(self.apply.shared.backlog.load(Ordering::SeqCst), 0);
-        outcomes.iter().map(|o| o.look()).collect()
+        assert_eq!(self.apply.queue.backlog.load(Ordering::SeqCst), 0);
+        outcomes.iter().map(|o| o.try_get()).collect()
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {

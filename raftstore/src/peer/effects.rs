@@ -28,7 +28,7 @@ pub(crate) struct Effects {
     /// Ask the apply side to install this snapshot, whose intent is durable.
     pub(crate) install: Option<SnapshotIntent>,
     /// An installed snapshot whose file is not needed any more.
-    pub(crate) installed: Option<SnapshotIntent>,
+    pub(crate) obsolete_snapshot: Option<SnapshotIntent>,
     /// Build a snapshot for a follower.
     pub(crate) build_snapshot: bool,
     /// Leadership changes to announce.

@@ -44,19 +44,19 @@ pub(crate) enum Refusal {
 }
 
 /// What the gate needs to know of the peer.
-pub(crate) struct Situation<'a> {
+pub(crate) struct GateContext<'a> {
     pub(crate) region: &'a Region,
     pub(crate) me: PeerMeta,
     pub(crate) installing: bool,
     /// Index and term of the last entry.
     pub(crate) last: (u64, u64),
     /// Votes are given from this moment on, unless a leader asked for them.
-    pub(crate) votes_from: MonoTime,
+    pub(crate) promised_until: MonoTime,
     pub(crate) now: MonoTime,
 }
 
 /// Whether the peer listens to `message`.
-pub(crate) fn admit(message: &RaftMessage, at: &Situation<'_>) -> Result<(), Refusal> {
+pub(crate) fn admit(message: &RaftMessage, at: &GateContext<'_>) -> Result<(), Refusal> {
     let raft = &message.message;
     let sender = at.region.peer(message.from.id).filter(|p| p.store == message.from.store && p.id != at.me.id);
     let addressed = message.region == at.region.id
@@ -82,7 +82,7 @@ pub(crate) fn admit(message: &RaftMessage, at: &Situation<'_>) -> Result<(), Ref
         }
         MessageType::MsgRequestVote | MessageType::MsgRequestPreVote => {
             let transfer = raft.context == CAMPAIGN_TRANSFER;
-            refuse_if(at.now < at.votes_from && !transfer, Refusal::Promised)
+            refuse_if(at.now < at.promised_until && !transfer, Refusal::Promised)
         }
         // Nobody can have what this replica never had, nor hint at what lies behind what it refused.
         MessageType::MsgAppendResponse => {
@@ -153,9 +153,9 @@ mod tests {
     }
 
     fn verdict(message: &RaftMessage, now: u64, installing: bool) -> Result<(), Refusal> {
-        let votes_from = MonoTime::from_millis(1000);
+        let promised_until = MonoTime::from_millis(1000);
         let now = MonoTime::from_millis(now);
-        admit(message, &Situation { region: &region(), me: peer(1), installing, last: (7, 4), votes_from, now })
+        admit(message, &GateContext { region: &region(), me: peer(1), installing, last: (7, 4), promised_until, now })
     }
 
     /// tikv#15035: a voter must not forget the promise behind the lease.

@@ -7,10 +7,10 @@
 //! appends to the network; [`Peer::on_durable`] counts this replica's own vote for it; a quorum's answers come in through
 //! [`Peer::step`]; the committed entry leaves in the next effects with its reply; [`Peer::on_applied`] ends it.
 
+mod coalesce;
 pub(crate) mod effects;
 mod gate;
 mod lease;
-mod pack;
 pub(crate) mod proposal;
 mod propose;
 pub(crate) mod read;
@@ -35,12 +35,12 @@ use crate::snapshot::SnapshotKey;
 use crate::storage::{PeerStorage, Recovered};
 use crate::time::MonoTime;
 use effects::{Effects, PeerView, RoleEvent, WriteNumber, position};
-use gate::{Refusal, Situation};
+use gate::{GateContext, Refusal};
 use lease::{Evidence, Lease};
 use proposal::Proposals;
-use propose::Gathered;
+use propose::Unappended;
 use read::{ReadQueue, ReadReply};
-use ready::{Installing, Record};
+use ready::{Installing, PendingReady};
 
 /// Why a peer cannot go on; the store stops serving.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,7 @@ pub(crate) enum PeerFault {
 /// Invariants:
 /// 1. `applied <= commit`, and never above what the log has acknowledged.
 /// 2. `inflight` holds, in order, every ready that raft-rs does not know to be persisted.
-/// 3. While the lease is valid, `was_leader` is the present term.
+/// 3. While the lease is valid, `leader_term` is the present term.
 /// 4. A message that depends on a durable write leaves only after `on_durable` of that write.
 pub(crate) struct Peer {
     node: RawNode<PeerStorage>,
@@ -69,30 +69,30 @@ pub(crate) struct Peer {
     me: PeerMeta,
     config: Arc<StoreConfig>,
     rng: StdRng,
-    /// The randomized election timeout in force, in ticks.
-    timeout: usize,
+    /// The randomized election randomized_timeout in force, in ticks.
+    randomized_timeout: usize,
     /// Role and term after the last call into raft-rs.
-    known: (StateRole, u64),
+    observed: (StateRole, u64),
     /// The term this replica leads in.
-    was_leader: Option<u64>,
+    leader_term: Option<u64>,
     /// The term announced to the listener.
     announced: Option<Term>,
     lease: Lease,
-    /// Own-term entries not known to be committed: (last index, time of proposing), ascending.
+    /// Own-term entries not observed to be committed: (last index, time of proposing), ascending.
     proposed: VecDeque<(u64, MonoTime)>,
-    gathered: Gathered,
+    unappended: Unappended,
     proposals: Proposals,
     reads: ReadQueue,
     applied: LogPosition,
     /// When the newest promise to a leader ends (see `gate`).
-    votes_from: MonoTime,
-    /// When each other replica was heard last.
-    heard: BTreeMap<u64, MonoTime>,
-    inflight: VecDeque<Record>,
+    promised_until: MonoTime,
+    /// When each other replica was last_heard last.
+    last_heard: BTreeMap<u64, MonoTime>,
+    inflight: VecDeque<PendingReady>,
     next_write: WriteNumber,
     durable: WriteNumber,
     /// The hard state as it was last written to the log.
-    written: raft::eraftpb::HardState,
+    written_hard_state: raft::eraftpb::HardState,
     installing: Option<Installing>,
     /// Highest index that the `ApplyAboveCommit` bug has handed out.
     #[cfg(feature = "planted-bugs")]
@@ -116,33 +116,33 @@ impl Peer {
     /// A replica as its disk has it. A replica that is its region's only voter campaigns at once: nobody else could hold a lease.
     pub(crate) fn new(mut start: PeerStart, now: MonoTime) -> Result<Peer, PeerFault> {
         let promised = now.plus(start.config.election_timeout());
-        let votes_from = if forget(&mut start) { now } else { promised };
+        let promised_until = if planted_amnesia(&mut start) { now } else { promised };
         let PeerStart { region, me, config, log, recovered, applied, seed } = start;
         let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes);
         let fault = |error: raft::Error| PeerFault::Start(region.id, error.to_string());
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let node = RawNode::new(&raft_config(&config, me, applied), storage, &logger).map_err(fault)?;
-        let known = (node.raft.state, node.raft.term);
+        let observed = (node.raft.state, node.raft.term);
         let mut peer = Peer {
-            gathered: Gathered::default(),
+            unappended: Unappended::default(),
             proposals: Proposals::new(region.id, config.pending_proposals),
             reads: ReadQueue::new(config.pending_reads),
             node,
             me,
             rng: StdRng::seed_from_u64(seed),
-            timeout: 0,
-            known,
-            was_leader: None,
+            randomized_timeout: 0,
+            observed,
+            leader_term: None,
             announced: None,
             lease: Lease::Expired,
             proposed: VecDeque::new(),
             applied,
-            votes_from,
-            heard: BTreeMap::new(),
+            promised_until,
+            last_heard: BTreeMap::new(),
             inflight: VecDeque::new(),
             next_write: 1,
             durable: 0,
-            written: recovered.hard_state,
+            written_hard_state: recovered.hard_state,
             installing: None,
             #[cfg(feature = "planted-bugs")]
             leaked: 0,
@@ -175,12 +175,12 @@ impl Peer {
     }
 
     pub(crate) fn pending_proposals(&self) -> usize {
-        self.gathered.proposals.len() + self.proposals.len()
+        self.unappended.proposals.len() + self.proposals.len()
     }
 
     /// Bytes of entries that were taken in and not handed to the log yet.
     pub(crate) fn unwritten_bytes(&self) -> usize {
-        self.gathered.bytes + self.node.raft.raft_log.unstable().entries_size
+        self.unappended.bytes + self.node.raft.raft_log.unstable().entries_size
     }
 
     /// Why this replica cannot go on.
@@ -209,22 +209,22 @@ impl Peer {
     /// A message from another replica. A refused one is dropped, as a network may.
     pub(crate) fn step(&mut self, message: RaftMessage, now: MonoTime) -> Result<(), Refusal> {
         let last = self.node.raft.raft_log.last_index();
-        let situation = Situation {
+        let gate_context = GateContext {
             region: &self.region,
             me: self.me,
             installing: self.is_installing(),
             last: (last, self.node.raft.raft_log.last_term()),
-            votes_from: self.votes_from,
+            promised_until: self.promised_until,
             now,
         };
-        gate::admit(&message, &situation)?;
+        gate::admit(&message, &gate_context)?;
         let raft = message.message;
-        self.heard.insert(raft.from, now);
+        self.last_heard.insert(raft.from, now);
         let kind = raft.get_msg_type();
         let leads = matches!(kind, MessageType::MsgAppend | MessageType::MsgHeartbeat | MessageType::MsgSnapshot);
         if leads && raft.term >= self.node.raft.term {
-            // The promise behind the leader's lease. It outlives whatever makes raft-rs forget the leader.
-            self.votes_from = self.votes_from.max(now.plus(self.config.election_timeout()));
+            // The promise behind the leader's lease. It outlives whatever makes raft-rs planted_amnesia the leader.
+            self.promised_until = self.promised_until.max(now.plus(self.config.election_timeout()));
         }
         if kind == MessageType::MsgHeartbeat && raft.term >= self.node.raft.term && raft.commit > last {
             let what = format!("last is {last}, the leader saw {}", raft.commit);
@@ -241,8 +241,8 @@ impl Peer {
     pub(crate) fn tick(&mut self, now: MonoTime) {
         self.reads.expire(now, self.region.id);
         let patience = now.since(MonoTime::ZERO).saturating_sub(self.config.read_timeout);
-        self.proposals.give_up_orphans(MonoTime::ZERO.plus(patience));
-        // A log that is being replaced must not campaign. But time passes: it may vote for others once it has not heard its leader for long.
+        self.proposals.expire_orphans(MonoTime::ZERO.plus(patience));
+        // A log that is being replaced must not campaign. But time passes: it may vote for others once it has not last_heard its leader for long.
         if self.is_installing() {
             let elapsed = &mut self.node.raft.election_elapsed;
             *elapsed = (*elapsed + 1).min(self.config.election_ticks as usize);
@@ -255,7 +255,7 @@ impl Peer {
         }
         self.node.tick();
         self.after_raft(now);
-        self.keep_lease(now);
+        self.extend_lease(now);
     }
 
     /// Asks for a read index: answered after a round of heartbeats, and not before it is applied. Never under the lease: who asks has found that it
@@ -270,9 +270,9 @@ impl Peer {
             && self.lease.bound().is_some_and(|bound| now < bound)
         {
             self.reads.confirm_now(reply, deadline, LogIndex::new(self.node.raft.raft_log.committed));
-            return self.reads.applied(self.applied.index, self.term());
+            return self.reads.on_applied(self.applied.index, self.term());
         }
-        self.reads.arrive(reply, deadline);
+        self.reads.enqueue(reply, deadline);
     }
 
     fn check_read(&self, epoch: Epoch) -> Result<(), RegionError> {
@@ -314,7 +314,7 @@ impl Peer {
                 self.after_raft(now);
             }
         }
-        self.reads.applied(applied.index, Term::new(self.node.raft.term));
+        self.reads.on_applied(applied.index, Term::new(self.node.raft.term));
         self.announce();
     }
 
@@ -333,7 +333,7 @@ impl Peer {
 
     /// A snapshot asked for by `Effects::build_snapshot` is there, or failed.
     pub(crate) fn on_snapshot_built(&mut self, built: Option<(SnapshotKey, Region)>) {
-        self.node.store().snapshot_built(built);
+        self.node.store().on_snapshot_built(built);
     }
 
     /// The snapshot files that must stay: the one kept for followers, forgotten if none is being sent one; and the one being installed, which a
@@ -347,7 +347,7 @@ impl Peer {
             self.node.store().drop_snapshot();
         }
         let installing = self.installing.as_ref().map(|installing| installing.intent.key);
-        self.node.store().snapshot_kept().into_iter().chain(installing).collect()
+        self.node.store().kept_snapshot().into_iter().chain(installing).collect()
     }
 
     /// Drops what nobody needs of the log, given that a crash would not lose effects up to `flushed`, and that entries up to `pinning` keep the
@@ -365,15 +365,21 @@ impl Peer {
             let others = self.node.raft.prs().iter().filter(|(id, _)| self.is_live(**id, now));
             // One that is being sent a snapshot goes on from there. So does one that has it and installs it: raft-rs takes the snapshot for done
             // with once it is delivered, and what follows it must still be there when the follower asks for it.
-            let kept = storage.snapshot_kept().map_or(0, |key| key.index.get());
+            let kept = storage.kept_snapshot().map_or(0, |key| key.index.get());
             let start = storage.start().index.get();
             let installs = |pr: &raft::Progress| if pr.matched < start { kept } else { 0 };
             let goes_on = |pr: &raft::Progress| pr.matched.max(pr.pending_snapshot).max(installs(pr));
             followers.extend(others.map(|(_, pr)| LogIndex::new(goes_on(pr))));
         }
         let flushed = flushed.min(self.applied.index);
-        let log = truncate::LogUse { start: storage.start().index, last: storage.last(), flushed, pinning, followers };
-        let keep = truncate::KeepBounds { tail: self.config.log_tail_entries, lag };
+        let log = truncate::TruncationInput {
+            start: storage.start().index,
+            last: storage.last(),
+            flushed,
+            pinning,
+            followers,
+        };
+        let keep = truncate::Retention { tail: self.config.log_tail_entries, lag };
         let bound = truncate::truncation_bound(&log, keep)?;
         match raft::Storage::term(storage, bound.get()) {
             Ok(term) => {
@@ -393,7 +399,7 @@ impl Peer {
     /// Fails everything that waits: the store stopped serving.
     pub(crate) fn poison(&mut self, why: &str) {
         self.lease.expire();
-        for proposal in std::mem::take(&mut self.gathered).proposals {
+        for proposal in std::mem::take(&mut self.unappended).proposals {
             proposal.reply.send(Err(crate::ProposeError::Poisoned(why.to_string())));
         }
         self.proposals.poison(why);
@@ -404,7 +410,7 @@ impl Peer {
     pub(crate) fn stop(&mut self) {
         self.lease.expire();
         let stops = self.not_ready("the store stops");
-        for proposal in std::mem::take(&mut self.gathered).proposals {
+        for proposal in std::mem::take(&mut self.unappended).proposals {
             proposal.reply.send(Err(stops.clone().into()));
         }
         self.proposals.abandon();
@@ -412,13 +418,13 @@ impl Peer {
     }
 
     /// The store ends: the term that was announced to the listener, if this replica leads.
-    pub(crate) fn end_leadership(&mut self) -> Option<Term> {
+    pub(crate) fn take_announced_term(&mut self) -> Option<Term> {
         self.announced.take()
     }
 
-    /// Whether another replica was heard lately. raft-rs' own mark is reset with each check of the quorum, so it says nothing right after one.
+    /// Whether another replica was last_heard lately. raft-rs' own mark is reset with each check of the quorum, so it says nothing right after one.
     fn is_live(&self, peer: u64, now: MonoTime) -> bool {
-        self.heard.get(&peer).is_some_and(|at| now.since(*at) < self.config.election_timeout() * 2)
+        self.last_heard.get(&peer).is_some_and(|at| now.since(*at) < self.config.election_timeout() * 2)
     }
 
     fn is_installing(&self) -> bool {
@@ -439,39 +445,39 @@ impl Peer {
     /// Brings everything that hangs on raft-rs' state up to date. After every call that may change it.
     fn after_raft(&mut self, now: MonoTime) {
         let present = (self.node.raft.state, self.node.raft.term);
-        if present != self.known {
-            self.known = present;
+        if present != self.observed {
+            self.observed = present;
             self.draw_timeout();
             self.role_changed(now);
         } else {
             // raft-rs draws a new one from the thread's generator whenever it resets.
-            self.node.raft.set_randomized_election_timeout(self.timeout);
+            self.node.raft.set_randomized_election_timeout(self.randomized_timeout);
         }
-        self.offer_leadership(now);
+        self.prepare_transfer(now);
         self.renew_by_commit();
     }
 
     fn draw_timeout(&mut self) {
         let ticks = self.config.election_ticks as usize;
-        self.timeout = self.rng.random_range(ticks..2 * ticks);
-        self.node.raft.set_randomized_election_timeout(self.timeout);
+        self.randomized_timeout = self.rng.random_range(ticks..2 * ticks);
+        self.node.raft.set_randomized_election_timeout(self.randomized_timeout);
     }
 
     fn role_changed(&mut self, now: MonoTime) {
         let leads = self.is_leader().then_some(self.node.raft.term);
-        if leads == self.was_leader {
+        if leads == self.leader_term {
             return;
         }
         self.lease.expire();
         self.proposed.clear();
-        if self.was_leader.is_some() {
+        if self.leader_term.is_some() {
             self.proposals.stepped_down(now);
             self.reads.fail_all(&self.not_leader());
             if let Some(term) = self.announced.take() {
                 self.out.events.push(RoleEvent::SteppedDown(term));
             }
         }
-        self.was_leader = leads;
+        self.leader_term = leads;
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.
             self.note_proposed(now);
@@ -487,7 +493,7 @@ impl Peer {
     }
 
     /// Before a request to campaign leaves: the lease is suspect from now on, and the request names the log it was meant for.
-    fn offer_leadership(&mut self, now: MonoTime) {
+    fn prepare_transfer(&mut self, now: MonoTime) {
         let log = &self.node.raft.raft_log;
         let last = (log.last_index(), log.last_term());
         let unstamped =
@@ -519,7 +525,7 @@ impl Peer {
     }
 
     /// Starts what renews a lease that runs out: a heartbeat round, or an empty entry while it is suspect.
-    fn keep_lease(&mut self, now: MonoTime) {
+    fn extend_lease(&mut self, now: MonoTime) {
         if !self.is_leader() || !self.node.raft.commit_to_current_term() {
             return;
         }
@@ -580,8 +586,8 @@ impl Peer {
     }
 }
 
-/// Lets a planted bug forget what it is to forget; returns whether that includes the promise.
-fn forget(_start: &mut PeerStart) -> bool {
+/// Lets a planted bug planted_amnesia what it is to planted_amnesia; returns whether that includes the promise.
+fn planted_amnesia(_start: &mut PeerStart) -> bool {
     #[cfg(feature = "planted-bugs")]
     {
         use crate::planted::PlantedBug::{PromiseForgottenOnRestart, VoteForgottenOnRestart};

@@ -43,7 +43,7 @@ pub(crate) type CommittedReplies = VecDeque<(u64, ProposeReply)>;
 ///
 /// Invariants:
 /// 1. `queue` is of one term, the one this replica leads in; its indexes ascend strictly.
-/// 2. `orphans` are of earlier terms; `orphaned` says since when there are any.
+/// 2. `orphans` are of earlier terms; `orphaned_at` says since when there are any.
 #[derive(Debug)]
 pub(crate) struct Proposals {
     region: RegionId,
@@ -51,12 +51,12 @@ pub(crate) struct Proposals {
     queue: VecDeque<Pending>,
     orphans: Vec<Pending>,
     /// When this replica first stopped leading, while proposals from before are open.
-    orphaned: Option<MonoTime>,
+    orphaned_at: Option<MonoTime>,
 }
 
 impl Proposals {
     pub(crate) fn new(region: RegionId, capacity: usize) -> Proposals {
-        Proposals { region, capacity, queue: VecDeque::new(), orphans: Vec::new(), orphaned: None }
+        Proposals { region, capacity, queue: VecDeque::new(), orphans: Vec::new(), orphaned_at: None }
     }
 
     /// Whether no more than `more` proposals beside these are within the bound.
@@ -76,7 +76,7 @@ impl Proposals {
     }
 
     /// Takes the replies that go with committed entries; answers those that the entries prove lost.
-    pub(crate) fn committed(&mut self, entries: &[Entry]) -> CommittedReplies {
+    pub(crate) fn take_committed(&mut self, entries: &[Entry]) -> CommittedReplies {
         let mut replies = VecDeque::new();
         for entry in entries {
             let mut decided: Vec<Pending> = self.orphans.extract_if(.., |p| p.index <= entry.index).collect();
@@ -94,7 +94,7 @@ impl Proposals {
             }
         }
         if self.orphans.is_empty() {
-            self.orphaned = None;
+            self.orphaned_at = None;
         }
         replies
     }
@@ -103,16 +103,16 @@ impl Proposals {
     pub(crate) fn stepped_down(&mut self, now: MonoTime) {
         self.orphans.extend(self.queue.drain(..));
         if !self.orphans.is_empty() {
-            self.orphaned.get_or_insert(now);
+            self.orphaned_at.get_or_insert(now);
         }
     }
 
     /// Gives up on those of an earlier leadership, if that ended before `since`.
-    pub(crate) fn give_up_orphans(&mut self, since: MonoTime) {
-        if self.orphaned.is_none_or(|at| at > since) {
+    pub(crate) fn expire_orphans(&mut self, since: MonoTime) {
+        if self.orphaned_at.is_none_or(|at| at > since) {
             return;
         }
-        self.orphaned = None;
+        self.orphaned_at = None;
         for pending in std::mem::take(&mut self.orphans) {
             self.undetermined(pending.reply);
         }
@@ -133,7 +133,7 @@ impl Proposals {
     }
 
     fn take_all(&mut self) -> Vec<Pending> {
-        self.orphaned = None;
+        self.orphaned_at = None;
         let mut all = std::mem::take(&mut self.orphans);
         all.extend(self.queue.drain(..));
         all
@@ -168,9 +168,9 @@ mod tests {
         let mut proposals = Proposals::new(REGION, 8);
         let (first, outcome) = reply();
         proposals.push(5, 2, first);
-        let replies = proposals.committed(&[entry(4, 2), entry(5, 2), entry(6, 2)]);
+        let replies = proposals.take_committed(&[entry(4, 2), entry(5, 2), entry(6, 2)]);
         assert_eq!(replies.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [5]);
-        assert_eq!(outcome.look(), None);
+        assert_eq!(outcome.try_get(), None);
     }
 
     #[test]
@@ -178,8 +178,8 @@ mod tests {
         let mut proposals = Proposals::new(REGION, 8);
         let (first, outcome) = reply();
         proposals.push(5, 2, first);
-        assert!(proposals.committed(&[entry(5, 3)]).is_empty());
-        assert_eq!(outcome.look(), stale());
+        assert!(proposals.take_committed(&[entry(5, 3)]).is_empty());
+        assert_eq!(outcome.try_get(), stale());
     }
 
     #[test]
@@ -188,8 +188,8 @@ mod tests {
         let (first, outcome) = reply();
         proposals.push(5, 2, first);
         proposals.stepped_down(MonoTime::from_millis(1));
-        assert_eq!(outcome.look(), None);
-        assert_eq!(proposals.committed(&[entry(5, 2)]).len(), 1);
+        assert_eq!(outcome.try_get(), None);
+        assert_eq!(proposals.take_committed(&[entry(5, 2)]).len(), 1);
     }
 
     /// A leader that was elected again wrote over its older proposal and said that it had no effect; a later leader committed it (figure 8 of the
@@ -202,12 +202,12 @@ mod tests {
             proposals.push(5, 2, a);
             proposals.stepped_down(MonoTime::from_millis(1));
             proposals.push(5, 4, b);
-            assert_eq!((old.look(), new.look()), (None, None));
+            assert_eq!((old.try_get(), new.try_get()), (None, None));
             proposals.stepped_down(MonoTime::from_millis(2));
-            let replies = proposals.committed(std::slice::from_ref(&committed));
+            let replies = proposals.take_committed(std::slice::from_ref(&committed));
             assert_eq!(replies.len(), 1);
             let (lost, kept) = if committed.term == 4 { (old, new) } else { (new, old) };
-            assert_eq!((lost.look(), kept.look()), (stale(), None));
+            assert_eq!((lost.try_get(), kept.try_get()), (stale(), None));
         }
     }
 
@@ -218,12 +218,12 @@ mod tests {
         proposals.push(5, 2, a);
         proposals.stepped_down(MonoTime::from_millis(10));
         proposals.push(7, 4, b);
-        proposals.give_up_orphans(MonoTime::from_millis(9));
-        assert_eq!(old.look(), None);
-        proposals.give_up_orphans(MonoTime::from_millis(10));
-        assert_eq!(old.look(), unknown());
-        assert_eq!(new.look(), None);
+        proposals.expire_orphans(MonoTime::from_millis(9));
+        assert_eq!(old.try_get(), None);
+        proposals.expire_orphans(MonoTime::from_millis(10));
+        assert_eq!(old.try_get(), unknown());
+        assert_eq!(new.try_get(), None);
         proposals.abandon();
-        assert_eq!(new.look(), unknown());
+        assert_eq!(new.try_get(), unknown());
     }
 }

@@ -15,7 +15,7 @@ use crate::time::MonoTime;
 
 /// Checked and not appended yet. Invariant: `bytes` is the length of the data of all of them.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct Unappended {
     pub(super) proposals: Vec<Proposal>,
     pub(super) bytes: usize,
 }
@@ -24,12 +24,12 @@ impl Peer {
     /// Takes a write, if this replica leads in the term and at the epoch it was evaluated in. The answer comes through the reply.
     pub(crate) fn propose(&mut self, proposal: Proposal) {
         let refused = self.check_proposal(proposal.term, proposal.epoch).err();
-        let full = || self.proposals.is_full(self.gathered.proposals.len()).then(|| self.busy("pending proposals"));
+        let full = || self.proposals.is_full(self.unappended.proposals.len()).then(|| self.busy("pending proposals"));
         if let Some(refused) = refused.or_else(full) {
             return proposal.reply.send(Err(refused.into()));
         }
-        self.gathered.bytes += proposal.data.len();
-        self.gathered.proposals.push(proposal);
+        self.unappended.bytes += proposal.data.len();
+        self.unappended.proposals.push(proposal);
     }
 
     fn check_proposal(&self, term: Term, epoch: Epoch) -> Result<(), RegionError> {
@@ -46,11 +46,11 @@ impl Peer {
         Ok(())
     }
 
-    /// Appends what was gathered. It is checked again: a message that came in between may have ended the leadership.
+    /// Appends what was unappended. It is checked again: a message that came in between may have ended the leadership.
     pub(super) fn append_proposals(&mut self, now: MonoTime) {
         let limit = usize::try_from(self.config.max_append_bytes).unwrap_or(usize::MAX);
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        for proposal in std::mem::take(&mut self.gathered).proposals {
+        for proposal in std::mem::take(&mut self.unappended).proposals {
             if let Err(refused) = self.check_proposal(proposal.term, proposal.epoch) {
                 proposal.reply.send(Err(refused.into()));
                 continue;

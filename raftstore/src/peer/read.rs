@@ -2,7 +2,7 @@
 //!
 //! A read is linearizable if it sees everything committed before it arrived. The leader takes its commit index *after* the request arrived, proves by a
 //! quorum's answers to heartbeats sent after that that it still led then, and lets the read go once it has applied the index.
-//! Requests that arrive together share a round; one that arrives later never joins a round already sent, because that round's
+//! Requests that enqueue together share a round; one that arrives later never joins a round already sent, because that round's
 //! index was taken before it (tikv#7971). Heartbeats repeat the newest open round, so a lost one is asked again; a request that
 //! waits too long fails, and all fail when leadership ends (tikv#10347).
 
@@ -76,7 +76,7 @@ impl ReadQueue {
     }
 
     /// Takes a request that needs a round.
-    pub(crate) fn arrive(&mut self, reply: ReadReply, deadline: MonoTime) {
+    pub(crate) fn enqueue(&mut self, reply: ReadReply, deadline: MonoTime) {
         self.len += 1;
         self.arrived.push(Request { reply, deadline });
     }
@@ -122,7 +122,7 @@ impl ReadQueue {
     }
 
     /// Answers what is applied.
-    pub(crate) fn applied(&mut self, applied: LogIndex, term: Term) {
+    pub(crate) fn on_applied(&mut self, applied: LogIndex, term: Term) {
         while self.waiting.front().is_some_and(|(index, _)| *index <= applied) {
             if let Some((index, request)) = self.waiting.pop_front() {
                 self.len -= 1;

@@ -36,7 +36,7 @@ const COMMIT_STEP: u64 = 256;
 
 /// A ready that raft-rs does not know to be persisted.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct PendingReady {
     /// The write it waits for.
     write: WriteNumber,
     /// raft-rs' number of it.
@@ -75,7 +75,7 @@ impl Peer {
             }
             self.handle_ready(now);
         }
-        if self.node.store().take_snapshot_wish() {
+        if self.node.store().take_snapshot_request() {
             self.out.build_snapshot = true;
         }
         std::mem::take(&mut self.out)
@@ -88,15 +88,15 @@ impl Peer {
             || !self.out.messages.is_empty()
             || !self.out.events.is_empty()
             || self.out.install.is_some()
-            || self.out.installed.is_some()
+            || self.out.obsolete_snapshot.is_some()
     }
 
     /// All writes up to and including `write` are durable.
     pub(crate) fn on_durable(&mut self, write: WriteNumber, now: MonoTime) {
         assert!(write < self.next_write, "only what was written becomes durable");
         self.durable = self.durable.max(write);
-        self.node.mut_store().acknowledged(write);
-        self.settle(now);
+        self.node.mut_store().on_durable(write);
+        self.release_durable(now);
     }
 
     /// Apply has replaced the data by the snapshot's and flushed it.
@@ -109,9 +109,9 @@ impl Peer {
         self.applied = start;
         self.region = std::sync::Arc::new(region);
         let hard_state = self.node.store().hard_state().clone();
-        self.written = hard_state.clone();
+        self.written_hard_state = hard_state.clone();
         self.write(LogOp::Restart { start, hard_state });
-        self.settle(now);
+        self.release_durable(now);
     }
 
     /// Adds a change to the next write, and says that it has to be durable.
@@ -145,12 +145,12 @@ impl Peer {
         self.node.advance_append_async(ready);
         let messages = messages.drain(..).filter_map(|m| self.envelope(m)).collect();
         let write = self.out.write.unwrap_or(self.next_write - 1);
-        self.inflight.push_back(Record { write, number, messages, snapshot });
-        self.hand_over(committed);
+        self.inflight.push_back(PendingReady { write, number, messages, snapshot });
+        self.emit_committed(committed);
         #[cfg(feature = "planted-bugs")]
-        self.plant();
-        self.settle(now);
-        self.reads.applied(self.applied.index, Term::new(self.node.raft.term));
+        self.leak_uncommitted();
+        self.release_durable(now);
+        self.reads.on_applied(self.applied.index, Term::new(self.node.raft.term));
     }
 
     fn write_ready(&mut self, ready: &Ready, entries: Vec<Entry>, snapshot: bool) {
@@ -158,11 +158,11 @@ impl Peer {
             self.node.mut_store().set_hard_state(state.clone());
         }
         let state = self.node.store().hard_state();
-        let voted = (state.term, state.vote) != (self.written.term, self.written.vote);
-        let far = !entries.is_empty() && state.commit >= self.written.commit + COMMIT_STEP;
+        let voted = (state.term, state.vote) != (self.written_hard_state.term, self.written_hard_state.vote);
+        let far = !entries.is_empty() && state.commit >= self.written_hard_state.commit + COMMIT_STEP;
         if voted || far || snapshot {
             let state = state.clone();
-            self.written = state.clone();
+            self.written_hard_state = state.clone();
             self.write(LogOp::HardState(state));
         }
         if !entries.is_empty() {
@@ -173,7 +173,7 @@ impl Peer {
     }
 
     /// Hands committed entries to apply. They are durable here: raft-rs gives out nothing above its persisted index.
-    fn hand_over(&mut self, entries: Vec<Entry>) {
+    fn emit_committed(&mut self, entries: Vec<Entry>) {
         #[cfg(feature = "planted-bugs")]
         let entries: Vec<Entry> = entries.into_iter().filter(|e| e.index > self.leaked).collect();
         if entries.is_empty() {
@@ -181,12 +181,12 @@ impl Peer {
         }
         let commit = self.node.raft.raft_log.committed;
         assert!(entries.last().is_some_and(|e| e.index <= commit), "nothing above the commit index is applied");
-        let replies = self.proposals.committed(&entries);
+        let replies = self.proposals.take_committed(&entries);
         self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(commit) });
     }
 
     /// Lets go what waited for writes that are durable by now, and moves the snapshot on.
-    fn settle(&mut self, now: MonoTime) {
+    fn release_durable(&mut self, now: MonoTime) {
         #[cfg(feature = "planted-bugs")]
         if self.config.planted(crate::planted::PlantedBug::AckBeforeFsync) {
             self.durable = self.next_write - 1;
@@ -254,11 +254,11 @@ impl Peer {
     fn finish_install(&mut self) {
         let Some(Installing { intent, .. }) = self.installing.take() else { return };
         self.node.advance_apply_to(intent.key.index.get());
-        self.out.installed = Some(intent);
+        self.out.obsolete_snapshot = Some(intent);
     }
 
     fn send(&mut self, messages: Vec<Message>) {
-        for message in super::pack::pack(messages) {
+        for message in super::coalesce::coalesce(messages) {
             if let Some(message) = self.envelope(message) {
                 self.out.messages.push(message);
             }
@@ -278,7 +278,7 @@ impl Peer {
 
     /// `ApplyAboveCommit`: a leader hands out its entries as soon as it has them.
     #[cfg(feature = "planted-bugs")]
-    fn plant(&mut self) {
+    fn leak_uncommitted(&mut self) {
         if !self.config.planted(crate::planted::PlantedBug::ApplyAboveCommit) || !self.is_leader() {
             return;
         }
@@ -289,7 +289,7 @@ impl Peer {
         let Ok(entries) = self.node.store().entries(self.leaked + 1, last + 1, None, context) else { return };
         let Some(entries) = Some(entries).filter(|e| !e.is_empty()) else { return };
         self.leaked = last;
-        let replies = self.proposals.committed(&entries);
+        let replies = self.proposals.take_committed(&entries);
         self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(last) });
     }
 }

@@ -176,9 +176,9 @@ impl Script {
         self.waiting.retain(|(label, waiting)| {
             let answer = match waiting {
                 Waiting::Write(probe) => probe
-                    .look()
+                    .try_get()
                     .map(|fate| fate.map_or_else(|e| e.to_string(), |index| format!("committed at {index}"))),
-                Waiting::Read(probe) => probe.look().map(|answer| {
+                Waiting::Read(probe) => probe.try_get().map(|answer| {
                     answer.map_or_else(|e| e.to_string(), |ready| format!("may read at {}", ready.index))
                 }),
             };

@@ -9,7 +9,7 @@ use crate::region::LogIndex;
 
 /// What a replica knows when it decides.
 #[derive(Clone, Debug)]
-pub(crate) struct LogUse {
+pub(crate) struct TruncationInput {
     /// The entry before the first one kept now.
     pub(crate) start: LogIndex,
     pub(crate) last: LogIndex,
@@ -23,7 +23,7 @@ pub(crate) struct LogUse {
 
 /// Bounds of what is kept for others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KeepBounds {
+pub(crate) struct Retention {
     /// Entries always kept at the end.
     pub(crate) tail: u64,
     /// Most entries kept for a follower that lags.
@@ -31,7 +31,7 @@ pub(crate) struct KeepBounds {
 }
 
 /// The last entry that may be dropped; `None` if nothing is to be.
-pub(crate) fn truncation_bound(log: &LogUse, keep: KeepBounds) -> Option<LogIndex> {
+pub(crate) fn truncation_bound(log: &TruncationInput, keep: Retention) -> Option<LogIndex> {
     let last = log.last.get();
     let needed =
         log.followers.iter().map(|f| f.get()).filter(|matched| last.saturating_sub(*matched) <= keep.lag).min();
@@ -44,17 +44,17 @@ pub(crate) fn truncation_bound(log: &LogUse, keep: KeepBounds) -> Option<LogInde
 mod tests {
     use super::*;
 
-    const KEEP: KeepBounds = KeepBounds { tail: 10, lag: 50 };
+    const KEEP: Retention = Retention { tail: 10, lag: 50 };
 
     fn bound(flushed: u64, followers: &[u64]) -> Option<u64> {
-        pressed(flushed, followers, 0)
+        bound_with_pinning(flushed, followers, 0)
     }
 
-    fn pressed(flushed: u64, followers: &[u64], pinning: u64) -> Option<u64> {
+    fn bound_with_pinning(flushed: u64, followers: &[u64], pinning: u64) -> Option<u64> {
         let followers = followers.iter().map(|f| LogIndex::new(*f)).collect();
         let index = LogIndex::new;
         let (pinning, flushed) = (index(pinning), index(flushed));
-        let log = LogUse { start: index(5), last: index(100), flushed, pinning, followers };
+        let log = TruncationInput { start: index(5), last: index(100), flushed, pinning, followers };
         truncation_bound(&log, KEEP).map(LogIndex::get)
     }
 
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn what_pins_old_files_goes_whoever_would_like_to_keep_it() {
-        assert_eq!(pressed(100, &[60], 80), Some(80), "the follower gets a snapshot");
-        assert_eq!(pressed(100, &[], 100), Some(100), "no tail");
-        assert_eq!(pressed(70, &[60], 80), Some(70), "a restart needs what is not flushed");
-        assert_eq!(pressed(100, &[70], 30), Some(70), "pinned or not, nobody needs them");
+        assert_eq!(bound_with_pinning(100, &[60], 80), Some(80), "the follower gets a snapshot");
+        assert_eq!(bound_with_pinning(100, &[], 100), Some(100), "no tail");
+        assert_eq!(bound_with_pinning(70, &[60], 80), Some(70), "a restart needs what is not flushed");
+        assert_eq!(bound_with_pinning(100, &[70], 30), Some(70), "pinned or not, nobody needs them");
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl BlockHeader {
         Ok(BlockHeader { codec, stored, raw, crc })
     }
 
-    fn encode_unsummed(self) -> [u8; BLOCK_HEADER - 4] {
+    fn encode_without_checksum(self) -> [u8; BLOCK_HEADER - 4] {
         let mut out = [0; BLOCK_HEADER - 4];
         out[0] = self.codec as u8;
         out[1..5].copy_from_slice(&(self.stored as u32).to_le_bytes());
@@ -155,16 +155,16 @@ impl BlockHeader {
         out
     }
 
-    fn sum(self, stored: &[u8]) -> u32 {
+    fn checksum(self, stored: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&self.encode_unsummed());
+        hasher.update(&self.encode_without_checksum());
         hasher.update(stored);
         hasher.finalize()
     }
 
     /// The raw rows of the block whose stored bytes these are.
-    pub(super) fn open(self, stored: Vec<u8>) -> Result<Vec<u8>> {
-        if self.sum(&stored) != self.crc {
+    pub(super) fn unpack(self, stored: Vec<u8>) -> Result<Vec<u8>> {
+        if self.checksum(&stored) != self.crc {
             return damage("block checksum does not match");
         }
         match self.codec {
@@ -189,8 +189,8 @@ pub(super) fn encode_block(raw: &[u8], out: &mut Vec<u8>) {
         Err(_) => (Codec::Raw, raw),
     };
     let mut header = BlockHeader { codec, stored: stored.len(), raw: raw.len(), crc: 0 };
-    header.crc = header.sum(stored);
-    out.extend_from_slice(&header.encode_unsummed());
+    header.crc = header.checksum(stored);
+    out.extend_from_slice(&header.encode_without_checksum());
     out.extend_from_slice(&header.crc.to_le_bytes());
     out.extend_from_slice(stored);
 }

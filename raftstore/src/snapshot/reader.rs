@@ -28,9 +28,9 @@ pub(super) struct FileReader {
     total: crc32fast::Hasher,
     rows: u64,
     blocks: u64,
-    /// Raw rows of the present block, and how far they were given.
+    /// Raw rows of the present block, and how far they were consumed.
     block: Vec<u8>,
-    given: usize,
+    consumed: usize,
     last: Option<(Cf, Vec<u8>)>,
     finished: bool,
 }
@@ -68,7 +68,7 @@ impl FileReader {
             rows: 0,
             blocks: 0,
             block: Vec::new(),
-            given: 0,
+            consumed: 0,
             last: None,
             finished: false,
         })
@@ -81,16 +81,16 @@ impl FileReader {
     }
 
     fn next_row(&mut self) -> Result<Option<Row>, StoreError> {
-        if self.given == self.block.len() && !self.next_block()? {
+        if self.consumed == self.block.len() && !self.next_block()? {
             return Ok(None);
         }
         let (row, len) =
-            format::decode_row(&self.block[self.given..]).map_err(|damage| damaged(&self.name, self.at, damage))?;
+            format::decode_row(&self.block[self.consumed..]).map_err(|damage| damaged(&self.name, self.at, damage))?;
         let follows = self.last.as_ref().is_none_or(|(cf, key)| (cf.code(), key.as_slice()) < (row.cf.code(), row.key));
         if !follows || !self.header.contains(row.key) {
             return Err(corrupt(&self.name, self.at, "a row is out of order or outside the region"));
         }
-        self.given += len;
+        self.consumed += len;
         self.rows += 1;
         self.last = Some((row.cf, row.key.to_vec()));
         Ok(Some((row.cf, row.key.to_vec(), row.value.to_vec())))
@@ -120,8 +120,8 @@ impl FileReader {
         self.total.update(&bytes);
         self.total.update(&stored);
         let next = self.at + (BLOCK_HEADER + stored.len()) as u64;
-        self.block = header.open(stored).map_err(|damage| damaged(&self.name, self.at, damage))?;
-        self.given = 0;
+        self.block = header.unpack(stored).map_err(|damage| damaged(&self.name, self.at, damage))?;
+        self.consumed = 0;
         self.at = next;
         self.blocks += 1;
         Ok(true)

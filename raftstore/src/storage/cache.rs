@@ -9,7 +9,7 @@ use raft::eraftpb::Entry;
 
 /// Invariants:
 /// 1. `entries` have consecutive indexes; the first is `first`.
-/// 2. No entry that belongs to a write in `open` is evicted.
+/// 2. No entry that belongs to a write in `unacknowledged` is evicted.
 #[derive(Debug)]
 pub(crate) struct EntryCache {
     entries: VecDeque<Entry>,
@@ -18,7 +18,7 @@ pub(crate) struct EntryCache {
     bytes: u64,
     limit: u64,
     /// Writes not acknowledged: number, and the first index each wrote.
-    open: VecDeque<(u64, u64)>,
+    unacknowledged: VecDeque<(u64, u64)>,
 }
 
 /// What an entry counts.
@@ -29,7 +29,13 @@ pub(crate) fn size(entry: &Entry) -> u64 {
 impl EntryCache {
     /// An empty cache behind `last`, the last entry of the log.
     pub(crate) fn new(last: u64, limit: usize) -> EntryCache {
-        EntryCache { entries: VecDeque::new(), first: last + 1, bytes: 0, limit: limit as u64, open: VecDeque::new() }
+        EntryCache {
+            entries: VecDeque::new(),
+            first: last + 1,
+            bytes: 0,
+            limit: limit as u64,
+            unacknowledged: VecDeque::new(),
+        }
     }
 
     pub(crate) fn first(&self) -> u64 {
@@ -38,7 +44,7 @@ impl EntryCache {
 
     pub(crate) fn append(&mut self, entries: &[Entry], write: u64) {
         let Some(head) = entries.first() else { return };
-        self.open.push_back((write, head.index));
+        self.unacknowledged.push_back((write, head.index));
         let end = self.first + self.entries.len() as u64;
         assert!(head.index <= end, "entries leave no gap: {} after {end}", head.index);
         if head.index <= self.first {
@@ -57,9 +63,9 @@ impl EntryCache {
         self.evict();
     }
 
-    pub(crate) fn acknowledged(&mut self, write: u64) {
-        while self.open.front().is_some_and(|(number, _)| *number <= write) {
-            self.open.pop_front();
+    pub(crate) fn on_durable(&mut self, write: u64) {
+        while self.unacknowledged.front().is_some_and(|(number, _)| *number <= write) {
+            self.unacknowledged.pop_front();
         }
         self.evict();
     }
@@ -69,7 +75,7 @@ impl EntryCache {
         self.entries.clear();
         self.bytes = 0;
         self.first = last + 1;
-        self.open.clear();
+        self.unacknowledged.clear();
     }
 
     /// Entries up to and including `index` are not wanted any more.
@@ -100,7 +106,7 @@ impl EntryCache {
     }
 
     fn evict(&mut self) {
-        let pinned = self.open.iter().map(|(_, first)| *first).min().unwrap_or(u64::MAX);
+        let pinned = self.unacknowledged.iter().map(|(_, first)| *first).min().unwrap_or(u64::MAX);
         while self.bytes > self.limit && self.first < pinned && self.pop_front() {}
     }
 
@@ -125,7 +131,7 @@ mod tests {
         let mut cache = EntryCache::new(4, 200);
         cache.append(&entries(5..10, 1), 1);
         assert_eq!(cache.first(), 5);
-        cache.acknowledged(1);
+        cache.on_durable(1);
         assert_eq!(cache.first(), 8);
         assert_eq!(cache.term(9), Some(1));
         assert_eq!(cache.term(7), None);
@@ -136,9 +142,9 @@ mod tests {
         let mut cache = EntryCache::new(4, 0);
         cache.append(&entries(5..10, 1), 1);
         cache.append(&entries(7..9, 2), 2);
-        cache.acknowledged(1);
+        cache.on_durable(1);
         assert_eq!((cache.first(), cache.term(7), cache.term(9)), (7, Some(2), None));
-        cache.acknowledged(2);
+        cache.on_durable(2);
         assert_eq!(cache.first(), 9);
     }
 

@@ -126,7 +126,7 @@ enum SnapshotSlot {
     #[default]
     None,
     /// raft-rs asked for one; nobody is building it.
-    Wanted,
+    Requested,
     Building,
     Ready(Box<Snapshot>),
 }
@@ -149,12 +149,12 @@ pub(crate) struct PeerStorage {
     slot: RefCell<SnapshotSlot>,
     /// The first failure of the log met while reading; the peer stops at the next occasion.
     failure: RefCell<Option<String>>,
-    appended: Mean,
+    appended: AppendedSizes,
 }
 
-/// Mean size of what was appended since start.
+/// AppendedSizes size of what was appended since start.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mean {
+struct AppendedSizes {
     bytes: u64,
     entries: u64,
 }
@@ -171,7 +171,7 @@ impl PeerStorage {
             cache: EntryCache::new(recovered.last.get(), cache_bytes),
             slot: RefCell::default(),
             failure: RefCell::default(),
-            appended: Mean::default(),
+            appended: AppendedSizes::default(),
         }
     }
 
@@ -201,8 +201,8 @@ impl PeerStorage {
     }
 
     /// The log has acknowledged all writes up to and including `write`.
-    pub(crate) fn acknowledged(&mut self, write: u64) {
-        self.cache.acknowledged(write);
+    pub(crate) fn on_durable(&mut self, write: u64) {
+        self.cache.on_durable(write);
     }
 
     /// The log starts anew after a snapshot.
@@ -228,17 +228,17 @@ impl PeerStorage {
     }
 
     /// Whether raft-rs waits for a snapshot that nobody builds; marks it as being built.
-    pub(crate) fn take_snapshot_wish(&self) -> bool {
+    pub(crate) fn take_snapshot_request(&self) -> bool {
         let mut slot = self.slot.borrow_mut();
-        let wanted = matches!(*slot, SnapshotSlot::Wanted);
-        if wanted {
+        let requested = matches!(*slot, SnapshotSlot::Requested);
+        if requested {
             *slot = SnapshotSlot::Building;
         }
-        wanted
+        requested
     }
 
     /// A snapshot is there, or building it failed.
-    pub(crate) fn snapshot_built(&self, built: Option<(SnapshotKey, Region)>) {
+    pub(crate) fn on_snapshot_built(&self, built: Option<(SnapshotKey, Region)>) {
         *self.slot.borrow_mut() = match built {
             None => SnapshotSlot::None,
             Some((key, region)) => SnapshotSlot::Ready(Box::new(snapshot_message(key, &region))),
@@ -246,7 +246,7 @@ impl PeerStorage {
     }
 
     /// The snapshot kept for followers.
-    pub(crate) fn snapshot_kept(&self) -> Option<SnapshotKey> {
+    pub(crate) fn kept_snapshot(&self) -> Option<SnapshotKey> {
         match &*self.slot.borrow() {
             SnapshotSlot::Ready(snapshot) => {
                 let meta = snapshot.get_metadata();
@@ -270,7 +270,7 @@ impl PeerStorage {
         self.failure.borrow().clone()
     }
 
-    fn fail<T>(&self, what: String, can_wait: bool) -> raft::Result<T> {
+    fn record_failure<T>(&self, what: String, can_wait: bool) -> raft::Result<T> {
         self.failure.borrow_mut().get_or_insert_with(|| what.clone());
         if can_wait {
             return Err(StorageError::LogTemporarilyUnavailable.into());
@@ -284,13 +284,15 @@ impl PeerStorage {
         let raw = match self.log.entries(group(self.region), low, high, max) {
             Ok(raw) => raw,
             Err(LogError::Compacted { .. }) => return Err(StorageError::Compacted.into()),
-            Err(error) => return self.fail(format!("cannot read entries {low} to {high}: {error}"), can_wait),
+            Err(error) => {
+                return self.record_failure(format!("cannot read entries {low} to {high}: {error}"), can_wait);
+            }
         };
         let mut entries = Vec::with_capacity(raw.len());
         for (index, bytes) in (low..).zip(&raw) {
             match decode_entry(index, bytes) {
                 Ok(entry) => entries.push(entry),
-                Err(error) => return self.fail(format!("entry {index}: {error}"), can_wait),
+                Err(error) => return self.record_failure(format!("entry {index}: {error}"), can_wait),
             }
         }
         Ok(entries)
@@ -377,10 +379,10 @@ impl Storage for PeerStorage {
                 if index >= request_index && index >= self.start.index.get() {
                     return Ok((**snapshot).clone());
                 }
-                *slot = SnapshotSlot::Wanted;
+                *slot = SnapshotSlot::Requested;
             }
-            SnapshotSlot::None => *slot = SnapshotSlot::Wanted,
-            SnapshotSlot::Wanted | SnapshotSlot::Building => {}
+            SnapshotSlot::None => *slot = SnapshotSlot::Requested,
+            SnapshotSlot::Requested | SnapshotSlot::Building => {}
         }
         Err(StorageError::SnapshotTemporarilyUnavailable.into())
     }

@@ -43,7 +43,7 @@ pub(crate) fn recover(log: &LogEngine, region: RegionId) -> Result<Option<Recove
 impl Recovered {
     /// Fits the state to what the key-value store has applied. The applied position may be ahead of the durable commit index, which is written
     /// only along with something else: what was applied had been committed. It may never be ahead of the log, nor behind its start.
-    pub(crate) fn fit(&mut self, region: RegionId, applied: LogPosition) -> Result<(), OpenError> {
+    pub(crate) fn reconcile(&mut self, region: RegionId, applied: LogPosition) -> Result<(), OpenError> {
         let damaged = |what: String| Err(OpenError::Damaged { region, what });
         let last = self.last.get();
         if applied.index < self.start.index {
@@ -83,22 +83,22 @@ mod tests {
         }
     }
 
-    fn fit(mut state: Recovered, applied: u64) -> Result<u64, OpenError> {
-        state.fit(RegionId::new(1), LogPosition { index: LogIndex::new(applied), term: Term::new(3) })?;
+    fn reconciled(mut state: Recovered, applied: u64) -> Result<u64, OpenError> {
+        state.reconcile(RegionId::new(1), LogPosition { index: LogIndex::new(applied), term: Term::new(3) })?;
         Ok(state.hard_state.commit)
     }
 
     /// tikv#4560, #11885: the applied index survived a crash that the newest commit index did not.
     #[test]
     fn applied_ahead_of_durable_commit_raises_the_commit_index() {
-        assert_eq!(fit(state(1, 5, 10), 8).unwrap(), 8);
-        assert_eq!(fit(state(1, 9, 10), 8).unwrap(), 9);
+        assert_eq!(reconciled(state(1, 5, 10), 8).unwrap(), 8);
+        assert_eq!(reconciled(state(1, 9, 10), 8).unwrap(), 9);
     }
 
     #[test]
     fn state_that_contradicts_itself_is_refused() {
-        assert!(fit(state(5, 6, 10), 4).is_err());
-        assert!(fit(state(5, 6, 10), 11).is_err());
-        assert!(fit(state(5, 11, 10), 6).is_err());
+        assert!(reconciled(state(5, 6, 10), 4).is_err());
+        assert!(reconciled(state(5, 6, 10), 11).is_err());
+        assert!(reconciled(state(5, 11, 10), 6).is_err());
     }
 }

@@ -51,7 +51,7 @@ impl Fixture {
         self.submit(LogOp::Append(entries));
         if acknowledge {
             self.writer.turn();
-            self.storage.acknowledged(self.writes);
+            self.storage.on_durable(self.writes);
         }
     }
 
@@ -135,7 +135,7 @@ fn a_log_that_starts_anew_has_nothing_of_the_old_one() {
 fn a_log_that_cannot_be_read_is_remembered() {
     let mut fixture = fixture();
     fixture.append(entries(6..=9, 2), true);
-    fixture.storage.acknowledged(1);
+    fixture.storage.on_durable(1);
     let garbage = vec![Bytes::from_static(b"?")];
     let mut batch = LogBatch::new();
     batch.append(group(ID), 6, garbage);
@@ -151,13 +151,13 @@ fn a_snapshot_from_before_the_log_start_is_built_anew() {
     let mut fixture = fixture();
     fixture.append(entries(6..=20, 2), true);
     assert!(fixture.storage.snapshot(0, 2).is_err());
-    assert!(fixture.storage.take_snapshot_wish() && !fixture.storage.take_snapshot_wish());
+    assert!(fixture.storage.take_snapshot_request() && !fixture.storage.take_snapshot_request());
     let key = SnapshotKey { region: ID, term: Term::new(2), index: LogIndex::new(10) };
-    fixture.storage.snapshot_built(Some((key, region())));
+    fixture.storage.on_snapshot_built(Some((key, region())));
     assert_eq!(fixture.storage.snapshot(0, 2).unwrap().get_metadata().index, 10);
     fixture.storage.truncate(position(11, 2));
     assert!(fixture.storage.snapshot(0, 2).is_err());
-    assert!(fixture.storage.take_snapshot_wish());
+    assert!(fixture.storage.take_snapshot_request());
 }
 
 #[test]

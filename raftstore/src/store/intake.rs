@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 
 use raft::eraftpb::MessageType;
 
-use super::{StoreLoop, StoreMsg, snapshot_key};
+use super::{StoreLoop, snapshot_key};
 use crate::error::RegionError;
+use crate::messages::StoreMsg;
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::RegionId;
@@ -23,16 +24,16 @@ enum Overload {
     /// Entries wait for the log.
     Log,
     /// The log's disk is full.
-    Full,
+    DiskFull,
 }
 
 impl Overload {
     /// As a label and in an error.
-    fn words(self) -> (&'static str, &'static str) {
+    fn label_and_reason(self) -> (&'static str, &'static str) {
         match self {
             Overload::Apply => ("apply", "apply backlog"),
             Overload::Log => ("log", "log backlog"),
-            Overload::Full => ("disk", "disk full"),
+            Overload::DiskFull => ("disk", "disk full"),
         }
     }
 }
@@ -72,7 +73,7 @@ impl StoreLoop {
         if kind == MessageType::MsgAppend
             && let Some(overload) = self.overload()
         {
-            return dropped(overload.words().1);
+            return dropped(overload.label_and_reason().1);
         }
         if kind == MessageType::MsgSnapshot && !self.has_file(&message) {
             return dropped("no snapshot file");
@@ -92,7 +93,7 @@ impl StoreLoop {
 
     fn propose(&mut self, region: RegionId, proposal: Proposal) {
         if let Some(overload) = self.overload() {
-            let (label, what) = overload.words();
+            let (label, what) = overload.label_and_reason();
             self.parts.metrics.busy.with_label_values(&[label]).inc();
             let busy = RegionError::ServerBusy { store: self.parts.id, what: what.to_string() };
             return proposal.reply.send(Err(busy.into()));
@@ -113,19 +114,19 @@ impl StoreLoop {
     pub(super) fn note_unwritten(&mut self, region: RegionId) {
         let Some(slot) = self.peers.get_mut(&region) else { return };
         let bytes = slot.peer.unwritten_bytes();
-        self.unwritten = self.unwritten - slot.unwritten + bytes;
-        slot.unwritten = bytes;
+        self.unwritten_bytes = self.unwritten_bytes - slot.unwritten_bytes + bytes;
+        slot.unwritten_bytes = bytes;
     }
 
     /// Bytes of log that are not durable yet.
     pub(super) fn log_backlog(&self) -> usize {
-        self.inflight + self.unwritten
+        self.inflight_bytes + self.unwritten_bytes
     }
 
     fn overload(&self) -> Option<Overload> {
         let config = &self.parts.config;
         if self.log.is_full() {
-            Some(Overload::Full)
+            Some(Overload::DiskFull)
         } else if self.is_apply_backlogged() {
             Some(Overload::Apply)
         } else {

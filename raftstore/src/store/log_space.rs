@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::messages::PurgeStep;
 use crate::region::{LogIndex, RegionId};
 
 /// See the module documentation.
@@ -32,21 +33,6 @@ pub(super) struct LogSpace {
     stuck: bool,
     more: bool,
     pressed: bool,
-}
-
-/// What a step of purge came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PurgeStep {
-    /// The last entry of each region that is in the way, where it was looked for.
-    pub(crate) pinning: Option<Vec<(RegionId, LogIndex)>>,
-    /// Whether the log is to write something for it, and tells when it has.
-    pub(crate) queued: bool,
-    /// Whether it did anything.
-    pub(crate) progressed: bool,
-    /// Whether there is more to do.
-    pub(crate) more: bool,
-    /// Whether the log takes far more than it should.
-    pub(crate) pressed: bool,
 }
 
 impl LogSpace {

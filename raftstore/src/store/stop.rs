@@ -1,8 +1,8 @@
 //! How a store ends: gracefully, or because it failed.
 
-use super::{Slot, StoreLoop, StoreMsg};
-use crate::apply::ApplyTask;
+use super::{PeerSlot, StoreLoop};
 use crate::error::{ProposeError, RegionError};
+use crate::messages::{ApplyTask, StoreMsg};
 use crate::peer::Peer;
 use crate::peer::effects::RoleEvent;
 use crate::region::RegionId;
@@ -40,24 +40,24 @@ impl StoreLoop {
 
     /// Closes the delegates, ends what waits at the peers, and tells the listener.
     fn close_peers(&mut self, end: impl Fn(&mut Peer)) {
-        let mut told = Vec::new();
+        let mut stepped_down = Vec::new();
         for (region, slot) in &mut self.peers {
             slot.delegate.close();
             end(&mut slot.peer);
-            told.extend(slot.peer.end_leadership().map(|term| (*region, term)));
+            stepped_down.extend(slot.peer.take_announced_term().map(|term| (*region, term)));
         }
-        for (region, term) in told {
-            self.tell(region, RoleEvent::SteppedDown(term));
+        for (region, term) in stepped_down {
+            self.announce(region, RoleEvent::SteppedDown(term));
         }
     }
 
     /// Starts a graceful stop: lets others lead.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
-        self.give_leadership_away(now);
+        self.transfer_leaderships(now);
     }
 
     /// Offers leadership of every region to its best follower.
-    pub(super) fn give_leadership_away(&mut self, now: MonoTime) {
+    pub(super) fn transfer_leaderships(&mut self, now: MonoTime) {
         let regions: Vec<RegionId> = self.peers.keys().copied().collect();
         for region in regions {
             self.with_peer(region, |peer| {
@@ -70,13 +70,13 @@ impl StoreLoop {
 
     /// Whether nothing is left that a graceful stop waits for.
     pub(crate) fn is_drained(&self, now: MonoTime) -> bool {
-        let waits = |slot: &Slot| {
+        let waits = |slot: &PeerSlot| {
             slot.peer.pending_proposals() > 0 || (slot.peer.is_leader() && slot.peer.best_successor(now).is_some())
         };
         self.pending_apply.is_empty() && self.batches.is_empty() && !self.peers.values().any(waits)
     }
 
-    /// Ends a graceful stop: what still waits is told that its fate is unknown.
+    /// Ends a graceful stop: what still waits is stepped_down that its fate is unknown.
     pub(crate) fn finish_stop(&mut self) {
         self.halted = true;
         self.close_peers(Peer::stop);

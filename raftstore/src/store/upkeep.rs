@@ -5,33 +5,33 @@
 //! do not wait behind what found no space (`log_queue`).
 
 use super::StoreLoop;
-use crate::background::Job;
+use crate::messages::Job;
 use crate::region::{LogIndex, RegionId};
 use crate::time::MonoTime;
 
 impl StoreLoop {
     /// Tries again what met a full disk. A store that can write nothing lets others lead, once: they may have space.
-    pub(super) fn look_after_log(&mut self, now: MonoTime) {
+    pub(super) fn retry_full_log(&mut self, now: MonoTime) {
         let full = self.log.is_full();
         if full && !self.was_full {
-            self.give_leadership_away(now);
+            self.transfer_leaderships(now);
         }
         self.was_full = full;
         self.log.retry();
     }
 
-    pub(super) fn start_checkpoint(&mut self, now: MonoTime) {
-        if self.checkpoint.is_some() {
+    pub(super) fn start_log_gc(&mut self, now: MonoTime) {
+        if self.reading_flushed.is_some() {
             return;
         }
         // What pins old log files cannot be let go before its effects are flushed.
-        let flush = self.unflushed >= self.parts.config.flush_log_bytes || self.log_space.is_pinned();
+        let flush = self.unflushed_bytes >= self.parts.config.flush_log_bytes || self.log_space.is_pinned();
         let regions = self.peers.keys().copied().collect();
-        if self.parts.background.push(Job::Checkpoint { regions, flush }).is_ok() {
-            self.checkpoint = Some(self.unflushed);
+        if self.parts.background.push(Job::ReadFlushed { regions, flush }).is_ok() {
+            self.reading_flushed = Some(self.unflushed_bytes);
         }
         // A file that is being built is not among those kept yet, so it must not be swept.
-        if self.building.is_empty() {
+        if self.building_snapshots.is_empty() {
             let keep = self.peers.values_mut().flat_map(|slot| slot.peer.snapshots_in_use(now)).collect();
             let applied = self.peers.iter().map(|(id, slot)| (*id, slot.peer.applied().index)).collect();
             self.queue_job(Job::Sweep { keep, applied });
@@ -40,9 +40,9 @@ impl StoreLoop {
 
     /// Shortens the logs. Where that was done before and the disk is full still, nothing is kept but what a restart needs: who needs what is gone gets a
     /// snapshot.
-    pub(super) fn let_go(&mut self, flushed: &[(RegionId, LogIndex)], now: MonoTime) {
+    pub(super) fn truncate_logs(&mut self, flushed: &[(RegionId, LogIndex)], now: MonoTime) {
         let full = self.log.is_full();
-        let pressed = std::mem::replace(&mut self.was_full_at_checkpoint, full) && full;
+        let pressed = std::mem::replace(&mut self.was_full_at_truncation, full) && full;
         for (region, index) in flushed {
             let pinning = if pressed { *index } else { self.log_space.pinning(*region) };
             let Some(slot) = self.peers.get_mut(region) else { continue };
@@ -52,7 +52,7 @@ impl StoreLoop {
     }
 
     /// Apart from what the peers want: there may be no room for that until this is done.
-    pub(super) fn truncate(&mut self) {
+    pub(super) fn submit_truncations(&mut self) {
         let truncations = std::mem::take(&mut self.truncations);
         if truncations.is_empty() || self.parts.health.poisoned().is_some() {
             return;
@@ -72,7 +72,7 @@ impl StoreLoop {
     }
 
     /// Goes on giving up log files, where that must not wait for the next tick.
-    pub(super) fn purge_on(&mut self) {
+    pub(super) fn continue_purge(&mut self) {
         if self.log_space.is_urgent() {
             self.purge();
         }

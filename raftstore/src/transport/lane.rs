@@ -95,13 +95,13 @@ async fn pump(context: &Context, queue: &Queue, store: StoreId, frames: mpsc::Se
     let limit = context.options.frame_bytes.min(context.options.max_message_bytes());
     loop {
         queue.wait().await;
-        // A place first, the messages after: while the stream is blocked they stay in the bounded queue.
-        let Ok(place) = frames.reserve().await else { return };
+        // A permit first, the messages after: while the stream is blocked they stay in the bounded queue.
+        let Ok(permit) = frames.reserve().await else { return };
         let messages: Vec<wire::RaftMessage> = queue.take(limit).iter().map(encode_message).collect();
         if !messages.is_empty() {
             context.metrics.sent_frames.inc();
             context.metrics.sent_messages.inc_by(messages.len() as u64);
-            place.send(wire::MessageFrame { hello: None, messages });
+            permit.send(wire::MessageFrame { hello: None, messages });
         }
     }
 }

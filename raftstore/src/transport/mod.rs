@@ -39,7 +39,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 pub use self::metrics::{DropReason, TransportMetrics};
-use self::queue::{Queue, Refused};
+use self::queue::{PushError, Queue};
 use self::rate::RateLimiter;
 pub use self::server::{TransportServer, TransportService};
 use crate::handle::StoreHandle;
@@ -206,13 +206,13 @@ struct Context {
     waiting: Arc<Semaphore>,
     rate: Mutex<RateLimiter>,
     /// Time zero of `rate`.
-    started: tokio::time::Instant,
+    rate_epoch: tokio::time::Instant,
 }
 
 impl Context {
     /// How long to wait before `bytes` of a snapshot may be sent.
     fn throttle(&self, bytes: usize) -> Duration {
-        self.rate.lock().take(bytes, lane::now().duration_since(self.started))
+        self.rate.lock().take(bytes, lane::now().duration_since(self.rate_epoch))
     }
 
     /// An endpoint for the store's present address.
@@ -253,7 +253,7 @@ impl GrpcTransport {
             sending: Arc::new(Semaphore::new(options.snapshots_sending.max(1))),
             waiting: Arc::new(Semaphore::new(options.snapshots_sending.max(1) + options.snapshots_waiting)),
             rate: Mutex::new(RateLimiter::new(options.snapshot_bytes_per_second, Duration::ZERO)),
-            started: lane::now(),
+            rate_epoch: lane::now(),
             options,
         };
         GrpcTransport {
@@ -296,8 +296,8 @@ impl Transport for GrpcTransport {
         let refused = self.lane(message.to.store)?.push(message);
         refused.map_err(|refused| {
             let reason = match refused {
-                Refused::Full => DropReason::QueueFull,
-                Refused::Closed => DropReason::Disconnected,
+                PushError::Full => DropReason::QueueFull,
+                PushError::Closed => DropReason::Disconnected,
             };
             self.context.metrics.drop_messages(reason, 1);
             SendError::Unreachable
@@ -306,6 +306,12 @@ impl Transport for GrpcTransport {
 
     fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
         let context = Arc::clone(&self.context);
-        self.runtime.spawn(outgoing::run(context, message, snapshot, outgoing::Done::new(done), self.stop.subscribe()));
+        self.runtime.spawn(outgoing::run(
+            context,
+            message,
+            snapshot,
+            outgoing::DeliveryReport::new(done),
+            self.stop.subscribe(),
+        ));
     }
 }

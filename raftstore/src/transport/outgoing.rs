@@ -15,12 +15,12 @@ use crate::snapshot::SnapshotKey;
 const CHUNK: usize = 256 << 10;
 
 /// Reports once whether a snapshot was delivered: `false` unless told otherwise, also when its task is dropped.
-pub(super) struct Done(Option<Box<dyn FnOnce(bool) + Send>>);
+pub(super) struct DeliveryReport(Option<Box<dyn FnOnce(bool) + Send>>);
 
-impl Done {
+impl DeliveryReport {
     /// Around the caller's function.
-    pub(super) fn new(done: Box<dyn FnOnce(bool) + Send>) -> Done {
-        Done(Some(done))
+    pub(super) fn new(done: Box<dyn FnOnce(bool) + Send>) -> DeliveryReport {
+        DeliveryReport(Some(done))
     }
 
     fn report(mut self, delivered: bool) {
@@ -30,7 +30,7 @@ impl Done {
     }
 }
 
-impl Drop for Done {
+impl Drop for DeliveryReport {
     fn drop(&mut self) {
         if let Some(done) = self.0.take() {
             done(false);
@@ -43,7 +43,7 @@ pub(super) async fn run(
     context: Arc<Context>,
     message: RaftMessage,
     key: SnapshotKey,
-    done: Done,
+    done: DeliveryReport,
     mut stop: watch::Receiver<()>,
 ) {
     let store = message.to.store;

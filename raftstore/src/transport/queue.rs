@@ -29,7 +29,7 @@ pub(super) fn cost(message: &RaftMessage) -> usize {
 
 /// Why a message was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum PushError {
     /// A bound is reached.
     Full,
     /// The connection is down.
@@ -61,16 +61,16 @@ impl Queue {
 
     /// Takes a message in, unless that would break a bound or the queue is closed. A message above the bound in bytes
     /// is let into an empty queue: the frame limit is what decides about it.
-    pub(super) fn push(&self, message: RaftMessage) -> Result<(), Refused> {
+    pub(super) fn push(&self, message: RaftMessage) -> Result<(), PushError> {
         let cost = cost(&message);
         let mut inner = self.inner.lock();
         let full = inner.messages.len() >= self.max_messages
             || (!inner.messages.is_empty() && inner.bytes + cost > self.max_bytes);
         if inner.closed {
-            return Err(Refused::Closed);
+            return Err(PushError::Closed);
         }
         if full {
-            return Err(Refused::Full);
+            return Err(PushError::Full);
         }
         inner.messages.push_back(message);
         inner.bytes += cost;

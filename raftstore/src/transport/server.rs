@@ -118,7 +118,7 @@ impl TransportServer {
     }
 
     async fn serve_messages(&self, mut stream: Streaming<wire::MessageFrame>) -> Result<wire::MessagesDone, Status> {
-        let first = within(self.options.connect_timeout, stream.message()).await?;
+        let first = with_timeout(self.options.connect_timeout, stream.message()).await?;
         let Some(mut frame) = first else { return Ok(wire::MessagesDone {}) };
         let from = self.check_hello(frame.hello.take())?;
         loop {
@@ -142,7 +142,7 @@ impl TransportServer {
     }
 
     async fn serve_snapshot(&self, mut stream: Streaming<wire::SnapshotChunk>) -> Result<wire::SnapshotDone, Status> {
-        let first = within(self.options.connect_timeout, stream.message()).await?;
+        let first = with_timeout(self.options.connect_timeout, stream.message()).await?;
         let start = first.and_then(|chunk| chunk.start);
         let Some(mut start) = start else { return Err(Status::invalid_argument("no snapshot announced")) };
         let from = self.check_hello(start.hello.take())?;
@@ -157,7 +157,7 @@ impl TransportServer {
         let files = self.files.clone();
         let mut writer = blocking(move || files.receive(start.key)).await?;
         let mut received = 0;
-        while let Some(chunk) = within(self.options.snapshot_stall, stream.message()).await? {
+        while let Some(chunk) = with_timeout(self.options.snapshot_stall, stream.message()).await? {
             received += chunk.data.len() as u64;
             if chunk.start.is_some() || received > start.size {
                 return Err(Status::invalid_argument("the snapshot is not what was announced"));
@@ -201,7 +201,7 @@ impl From<Malformed> for Status {
 }
 
 /// What a stream gives next, if it does so in time.
-async fn within<T>(limit: Duration, next: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+async fn with_timeout<T>(limit: Duration, next: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     match tokio::time::timeout(limit, next).await {
         Ok(result) => result,
         Err(_) => Err(Status::deadline_exceeded("the stream made no progress in time")),

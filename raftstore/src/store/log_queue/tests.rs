@@ -13,7 +13,7 @@ struct Fixture {
     disk: Arc<SimDisk>,
     log: LogEngine,
     writer: LogWriter,
-    inbox: Arc<Inbox>,
+    inbox: Arc<CompletionInbox>,
     queue: Arc<LogQueue>,
 }
 
@@ -26,7 +26,7 @@ impl Fixture {
         let disk = SimDisk::new();
         let options = LogOptions { identity: Some(1), compress_from: usize::MAX, ..options };
         let (log, writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
-        let (inbox, mailbox) = (Arc::<Inbox>::default(), Arc::new(Mailbox::new(16)));
+        let (inbox, mailbox) = (Arc::<CompletionInbox>::default(), Arc::new(Mailbox::new(16)));
         let metrics = Metrics::new(&prometheus::Registry::new()).unwrap();
         let queue = LogQueue::new(log.clone(), Arc::clone(&inbox), mailbox, metrics);
         Fixture { disk, log, writer, inbox, queue }
@@ -40,7 +40,7 @@ impl Fixture {
     }
 
     /// Lets entries up to `index` go.
-    fn let_go(&self, index: u64) {
+    fn truncate(&self, index: u64) {
         let start = LogPosition { index: LogIndex::new(index), term: Term::new(1) };
         self.queue.truncate(Truncations::from([(RegionId::new(GROUP.0), start)]));
     }
@@ -93,7 +93,7 @@ fn a_full_disk_keeps_everything_in_order_until_there_is_space() {
     assert_eq!(f.log.bounds(GROUP).map(|b| b.last), Some(4));
 }
 
-/// A log of small files that has filled its disk: its batches 1 to 12 are written, and 13 to 15 wait for space. It has a reserve.
+/// A log of small files that has filled its disk: its batches 1 to 12 are on_written, and 13 to 15 wait for space. It has a reserve.
 fn full() -> Fixture {
     let options = LogOptions {
         file_bytes: 64 << 10,
@@ -117,8 +117,8 @@ fn full() -> Fixture {
 #[test]
 fn what_a_full_log_lets_go_is_written_before_what_waits_and_makes_room_for_it() {
     let mut f = full();
-    f.let_go(11);
-    f.let_go(12);
+    f.truncate(11);
+    f.truncate(12);
     f.queue.retry();
     assert_eq!(f.run(), (12, None));
     assert_eq!(f.start(), (12, 13, 12), "written, the last of them");
@@ -135,7 +135,7 @@ fn what_a_full_log_lets_go_is_written_before_what_waits_and_makes_room_for_it() 
     assert_eq!(f.start(), (12, 13, 15));
 }
 
-/// Truncations that were on their way when the disk was found full must not be written after newer ones: the log would say that it starts
+/// Truncations that were on their way when the disk was found full must not be on_written after newer ones: the log would say that it starts
 /// before its first entry.
 #[test]
 fn the_start_of_a_log_never_goes_back() {
@@ -145,11 +145,11 @@ fn the_start_of_a_log_never_goes_back() {
     assert_eq!(f.run(), (15, None));
     f.disk.set_capacity(Some(f.disk.used()));
     f.append(16, 60_000);
-    f.let_go(3);
+    f.truncate(3);
     f.append(17, 60_000);
     assert_eq!(f.run(), (15, None));
     assert_eq!(f.start(), (0, 1, 15), "it stands behind one that is not written");
-    f.let_go(5);
+    f.truncate(5);
     f.queue.retry();
     assert_eq!(f.run(), (15, None));
     assert_eq!(f.start(), (5, 6, 15));
@@ -166,7 +166,7 @@ fn a_truncation_that_waited_alone_says_that_there_is_space_again() {
     (1..=3).for_each(|number| f.append(number, 100));
     assert_eq!(f.run(), (3, None));
     f.disk.set_capacity(Some(f.disk.used()));
-    f.let_go(2);
+    f.truncate(2);
     assert_eq!(f.run(), (3, None));
     assert!(f.queue.is_full());
     f.disk.set_capacity(None);
@@ -183,17 +183,17 @@ fn a_batch_refused_behind_one_that_fell_is_tried_again() {
     f.append(1, 100);
     assert_eq!(f.run(), (1, None));
     (2..=3).for_each(|number| f.append(number, 100));
-    let third = f.queue.state.lock().flights;
+    let third = f.queue.state.lock().submitted;
     // The log's answers, as they would come where the third got ahead of the second one's failure.
-    f.queue.done(third - 1, Err(LogError::NoSpace("the test says so".into())));
-    f.queue.done(third, Err(LogError::Gap { expected: 2 }));
+    f.queue.on_outcome(third - 1, Err(LogError::NoSpace("the test says so".into())));
+    f.queue.on_outcome(third, Err(LogError::Gap { expected: 2 }));
     assert!(f.queue.is_full());
     assert_eq!(f.inbox.take().log_failure, None);
     assert_eq!(f.queue.state.lock().waiting.iter().map(|batch| batch.number).collect::<Vec<_>>(), [2, 3]);
     // In its own right it is a defect.
     let mut f = Fixture::new();
     f.append(5, 100);
-    f.queue.done(1, Err(LogError::Gap { expected: 1 }));
+    f.queue.on_outcome(1, Err(LogError::Gap { expected: 1 }));
     assert!(f.run().1.is_some());
 }
 

@@ -7,29 +7,29 @@
 use raft::eraftpb::{Message, MessageType};
 
 /// Leaves out appends that say nothing which another one to the same follower does not.
-pub(super) fn pack(messages: Vec<Message>) -> Vec<Message> {
-    let mut packed: Vec<Message> = Vec::with_capacity(messages.len());
+pub(super) fn coalesce(messages: Vec<Message>) -> Vec<Message> {
+    let mut coalesced: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
-        match packed.iter_mut().rev().find(|earlier| goes_with(earlier, &message)) {
+        match coalesced.iter_mut().rev().find(|earlier| same_stream(earlier, &message)) {
             // The later one starts where the earlier, empty one stands, and its commit index is no lower.
             Some(earlier) if earlier.entries.is_empty() && earlier.index == message.index => *earlier = message,
-            Some(earlier) if message.entries.is_empty() && message.index == end(earlier) => {
+            Some(earlier) if message.entries.is_empty() && message.index == last_index(earlier) => {
                 earlier.commit = earlier.commit.max(message.commit);
             }
-            _ => packed.push(message),
+            _ => coalesced.push(message),
         }
     }
-    packed
+    coalesced
 }
 
 /// Whether both are appends of one leader to one follower.
-fn goes_with(earlier: &Message, message: &Message) -> bool {
+fn same_stream(earlier: &Message, message: &Message) -> bool {
     let append = MessageType::MsgAppend as i32;
     (earlier.msg_type, message.msg_type) == (append, append) && (earlier.to, earlier.term) == (message.to, message.term)
 }
 
 /// The index of the last entry of an append, or of the one before it if it is empty.
-fn end(append: &Message) -> u64 {
+fn last_index(append: &Message) -> u64 {
     append.index + append.entries.len() as u64
 }
 
@@ -47,7 +47,7 @@ mod tests {
     }
 
     fn shown(messages: Vec<Message>) -> Vec<(u64, u64, usize, u64)> {
-        pack(messages).into_iter().map(|m| (m.to, m.index, m.entries.len(), m.commit)).collect()
+        coalesce(messages).into_iter().map(|m| (m.to, m.index, m.entries.len(), m.commit)).collect()
     }
 
     #[test]
