@@ -1,9 +1,9 @@
-//! Apply: committed entries of many regions become one write to the key-value store per pending.
+//! Apply: writes committed entries of many regions to the key-value store, one write batch per turn.
 //!
-//! The write holds the regions' new applied positions, so data and position can never disagree after a crash. Once it is done the
-//! positions are published to the read delegates, and only then proposals are answered. What an entry does depends on the entry and the
-//! region alone, so every replica comes to the same state; an entry that makes no sense stops the store, because skipping it would
-//! make this replica differ from the others.
+//! The batch also holds the new applied positions of the regions, so data and position agree after a crash. After the
+//! write, apply publishes the positions to the read delegates and only then answers the proposals. The effect of an
+//! entry depends only on the entry and the region, so every replica reaches the same state. An invalid entry stops the
+//! store: skipping it would make this replica differ from the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ use crate::records::{self, LogPosition, SnapshotIntent};
 use crate::region::{LogIndex, Region, RegionId, Term};
 use crate::snapshot::SnapshotFiles;
 
-/// A committed entry that cannot be applied. The store stops: going on would let this replica differ from the others.
+/// A committed entry that cannot be applied. The store stops, because going on would make this replica differ from the
+/// others.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyFault {
     #[error("region {0} is not here")]
@@ -45,7 +46,7 @@ pub(crate) enum ApplyFault {
     Store(#[from] StoreError),
 }
 
-/// What apply knows of a region.
+/// The apply state of a region.
 struct RegionState {
     region: Arc<Region>,
     delegate: Arc<Delegate>,
@@ -79,7 +80,7 @@ pub(crate) struct ApplyParts<S: Store> {
     pub(crate) batch_bytes: usize,
 }
 
-/// A write in the making.
+/// A write batch being built, and the replies it releases.
 #[derive(Default)]
 struct PendingWrite {
     batch: WriteBatch,
@@ -96,12 +97,12 @@ impl<S: Store> ApplyLoop<S> {
         ApplyLoop { store, snapshots, queue, inbox, wake, health, metrics, regions, batch_bytes, tasks }
     }
 
-    /// Adds a region as it was recovered.
+    /// Adds a recovered region.
     pub(crate) fn add_region(&mut self, region: Arc<Region>, delegate: Arc<Delegate>, position: LogPosition) {
         self.regions.insert(region.id, RegionState { region, delegate, position });
     }
 
-    /// Takes what was handed over and carries it out. Returns whether there was anything.
+    /// Runs all queued tasks. Returns whether there were any.
     pub(crate) fn turn(&mut self) -> bool {
         let mut tasks = std::mem::take(&mut self.tasks);
         if !self.queue.mailbox.take(usize::MAX, &mut tasks) {
@@ -109,7 +110,7 @@ impl<S: Store> ApplyLoop<S> {
             return false;
         }
         let taken: usize = tasks.iter().map(ApplyTask::bytes).sum();
-        // The oldest at the end, to be popped.
+        // Oldest last, for `pop`.
         tasks.reverse();
         let mut pending = PendingWrite::default();
         if self.health.poisoned().is_none()
@@ -186,7 +187,7 @@ impl<S: Store> ApplyLoop<S> {
         Ok(())
     }
 
-    /// Writes what was gathered, publishes it, outcomes.
+    /// Writes the batch, publishes the applied positions, and answers the proposals.
     fn commit(&mut self, pending: &mut PendingWrite) -> Result<(), ApplyFault> {
         let PendingWrite { mut batch, entries, positions, outcomes, .. } = std::mem::take(pending);
         if positions.is_empty() {
@@ -212,7 +213,7 @@ impl<S: Store> ApplyLoop<S> {
         Ok(())
     }
 
-    /// Stage 2 of a snapshot: the region's data, descriptor and applied position, flushed.
+    /// Stage 2 of a snapshot install: replaces the region's data, descriptor and applied position, and flushes.
     fn install(&mut self, intent: &SnapshotIntent) -> Result<(), ApplyFault> {
         let position = install_snapshot(&self.store, &self.snapshots, intent)?;
         let id = intent.region.id;
@@ -222,7 +223,7 @@ impl<S: Store> ApplyLoop<S> {
         applied.delegate.publish_applied(position);
         self.metrics.snapshots.with_label_values(&["installed"]).inc();
         self.inbox.update(|c| {
-            // What was applied before it is part of it.
+            // The snapshot includes everything applied before it.
             c.applied.remove(&id);
             c.installed.push(intent.key);
         });
@@ -231,7 +232,7 @@ impl<S: Store> ApplyLoop<S> {
     }
 }
 
-/// Replaces a region's data by a snapshot file's, with its descriptor and position; flushed on return.
+/// Replaces a region's data, descriptor and applied position by those of a snapshot file. Flushed on return.
 pub(crate) fn install_snapshot<S: Store>(
     store: &S,
     files: &SnapshotFiles,
@@ -247,7 +248,7 @@ pub(crate) fn install_snapshot<S: Store>(
     Ok(position)
 }
 
-/// Adds what an entry writes; `Err` inside says that it has no effect, on any replica.
+/// Adds the writes of an entry to the batch. The inner `Err` means that the entry has no effect on any replica.
 fn apply_entry(
     region: &Region,
     entry: &Entry,
@@ -278,7 +279,7 @@ fn apply_entry(
     }
 }
 
-/// The store stopped: nothing that is left is acknowledged.
+/// The store is poisoned: refuses all tasks that are left.
 fn refuse_tasks(tasks: &mut Vec<ApplyTask>, pending: PendingWrite, why: &str) {
     refuse_replies(pending.outcomes.into_iter().map(|(reply, _)| reply), why);
     for task in tasks.drain(..) {

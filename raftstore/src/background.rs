@@ -1,4 +1,5 @@
-//! Background work: building snapshot files, flushing the key-value store, purging the log. Nothing here is on a request's way.
+//! The background worker: builds snapshot files, flushes the key-value store, purges and scrubs the log. No request
+//! waits for it.
 
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl<S: Store> Background<S> {
             Job::BuildSnapshot(region) => {
                 let built = self.build_snapshot(region);
                 if let Err(error) = &built {
-                    tracing::warn!(%region, %error, "could not build a snapshot");
+                    tracing::warn!(%region, %error, "failed to build a snapshot");
                 }
                 self.complete(JobOutcome::SnapshotBuilt(region, built.ok()));
             }
@@ -58,19 +59,19 @@ impl<S: Store> Background<S> {
             }
             Job::Sweep { keep, applied } => {
                 if let Err(error) = self.sweep(&keep, &applied) {
-                    tracing::warn!(%error, "could not remove old snapshot files");
+                    tracing::warn!(%error, "failed to remove old snapshot files");
                 }
             }
             Job::RemoveSnapshot(key) => {
                 if let Err(error) = self.snapshots.remove(key) {
-                    tracing::warn!(%key, %error, "could not remove a snapshot file");
+                    tracing::warn!(%key, %error, "failed to remove a snapshot file");
                 }
             }
         }
     }
 
     fn build_snapshot(&self, region: RegionId) -> Result<(SnapshotKey, Region), StoreError> {
-        // Descriptor, position and rows from one snapshot: they belong together.
+        // Descriptor, position and rows come from one store snapshot, so they agree.
         let snapshot = self.store.snapshot();
         let corrupt = |what: String| StoreError::Corrupt(format!("region {region}: {what}"));
         let read = |key: &[u8]| snapshot.get(Cf::Meta, key);
@@ -96,9 +97,9 @@ impl<S: Store> Background<S> {
                 Ok(None) => {}
                 Ok(Some(bytes)) => match records::decode_position(&bytes) {
                     Ok(position) => flushed.push((*region, position.index)),
-                    Err(error) => tracing::error!(%region, %error, "applied position on disk"),
+                    Err(error) => tracing::error!(%region, %error, "malformed applied position on disk"),
                 },
-                Err(error) => tracing::warn!(%region, %error, "could not read what is flushed"),
+                Err(error) => tracing::warn!(%region, %error, "failed to read the flushed applied position"),
             }
         }
         self.complete(JobOutcome::Flushed { flushed, all: flush });
@@ -113,18 +114,18 @@ impl<S: Store> Background<S> {
         let report = match self.log.purge_then(Budget { laggards, ..Budget::default() }, landed) {
             Ok(report) => report,
             Err(error) => {
-                tracing::warn!(%error, "could not purge the log");
+                tracing::warn!(%error, "failed to purge the log");
                 return self.complete(JobOutcome::PurgeFailed);
             }
         };
         if report.freed > 0 {
-            tracing::debug!(?report, "gave up log files");
+            tracing::debug!(?report, "freed log files");
         }
         if let Some(failed) = &report.failed {
-            tracing::warn!(failed, "could not do all of a purge of the log");
+            tracing::warn!(failed, "a purge of the log was incomplete");
         }
         self.report_damage(&report.damage);
-        // Everything before the index to compact to is in the way.
+        // Entries before the index to compact to pin files.
         let last =
             |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
         let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
@@ -132,7 +133,8 @@ impl<S: Store> Background<S> {
         self.complete(JobOutcome::Purged(PurgeStep { pinning, queued, progressed, more, pressed }));
     }
 
-    /// What was found damaged in the log is treated as where a peer meets it: replicas that may have it intact shall lead.
+    /// Poisons the store if the log is damaged, as a failed read of the log does: replicas that may be intact take
+    /// over.
     fn report_damage(&self, damage: &[Finding]) {
         for damage in damage {
             tracing::error!(%damage, groups = ?damage.groups, "the log is damaged");

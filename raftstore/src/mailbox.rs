@@ -1,8 +1,6 @@
-//! Bounded mailboxes, and the inbox of completions.
+//! Bounded mailboxes with one owner.
 //!
-//! A mailbox takes requests from anybody and refuses them when it is full. Its owner takes all that is there in one go, so that a turn costs one lock
-//! whatever the load. Completions (a log batch became durable, entries were applied) must never be refused: the [`Inbox`] keeps them
-//! merged, one slot for each thing that can be in flight, so it is bounded by that.
+//! A full mailbox refuses messages. The owner drains it in one go, so a turn takes the lock once at any load.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,12 +16,12 @@ pub(crate) struct Mailbox<T> {
 
 struct State<T> {
     queue: VecDeque<T>,
-    /// Something happened since the owner looked last.
+    /// Set by every message and wake-up; cleared when a wait ends.
     woken: bool,
     closed: bool,
 }
 
-/// A message that the mailbox did not take: it is full or closed.
+/// A message refused by a full or closed mailbox.
 #[derive(Debug)]
 pub(crate) struct Refused<T>(pub(crate) T);
 
@@ -38,7 +36,7 @@ impl<T> Mailbox<T> {
         self.push_reserving(message, 0)
     }
 
-    /// The same for a message that must leave `reserved` places to more urgent ones.
+    /// Like [`Mailbox::push`], but leaves `reserved` places to more urgent messages.
     pub(crate) fn push_reserving(&self, message: T, reserved: usize) -> Result<(), Refused<T>> {
         let mut state = self.state.lock();
         if state.closed || state.queue.len() + reserved >= self.capacity {
@@ -63,7 +61,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Takes the oldest messages, at most `max`; returns whether any was there.
+    /// Takes the oldest messages, at most `max`. Returns whether there were any.
     pub(crate) fn take(&self, max: usize, into: &mut Vec<T>) -> bool {
         let mut state = self.state.lock();
         let count = state.queue.len().min(max);
@@ -71,7 +69,8 @@ impl<T> Mailbox<T> {
         count > 0
     }
 
-    /// Waits until something happened since the last wait ended, or the time is over. What happens during a turn ends the next wait at once.
+    /// Waits until a message or wake-up since the end of the last wait, or until the timeout. A wake-up during a turn
+    /// ends the next wait at once.
     pub(crate) fn wait(&self, timeout: Duration) {
         let mut state = self.state.lock();
         if !state.woken && !state.closed && state.queue.is_empty() {
@@ -80,7 +79,7 @@ impl<T> Mailbox<T> {
         state.woken = false;
     }
 
-    /// Refuses messages from now on and gives back those that are queued.
+    /// Refuses messages from now on. Returns those still queued.
     pub(crate) fn close(&self) -> Vec<T> {
         let mut state = self.state.lock();
         state.closed = true;
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_or_closed_mailbox_refuses() {
+    fn full_or_closed_mailbox_refuses() {
         let mailbox = Mailbox::new(2);
         mailbox.push(1).unwrap();
         mailbox.push(2).unwrap();
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn urgent_messages_find_room_when_others_do_not() {
+    fn urgent_messages_use_the_reserved_places() {
         let mailbox = Mailbox::new(3);
         mailbox.push_reserving(1, 1).unwrap();
         mailbox.push_reserving(2, 1).unwrap();
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_before_the_wait_is_not_lost() {
+    fn wake_before_the_wait_is_not_lost() {
         let mailbox: Mailbox<u8> = Mailbox::new(1);
         mailbox.wake();
         mailbox.wait(Duration::from_secs(3600));

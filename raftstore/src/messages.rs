@@ -18,7 +18,7 @@ use crate::records::{LogPosition, SnapshotIntent};
 use crate::region::{Epoch, LogIndex, PeerId, Region, RegionId, StoreId};
 use crate::snapshot::SnapshotKey;
 
-/// A request to the store loop.
+/// A request or message to the store loop.
 #[derive(Debug)]
 pub(crate) enum StoreMsg {
     Raft(Box<RaftMessage>),
@@ -27,17 +27,17 @@ pub(crate) enum StoreMsg {
     Transfer(RegionId, StoreId),
 }
 
-/// Work for apply, in the order in which the store loop hands it over.
+/// A task of the apply loop, in the order of submission.
 #[derive(Debug)]
 pub(crate) enum ApplyTask {
-    /// Committed entries of a region.
+    /// Applies committed entries of a region.
     Entries(RegionId, Committed),
-    /// Replace a region's data by a snapshot whose intent is durable.
+    /// Replaces a region's data by a snapshot whose intent is durable.
     Install(SnapshotIntent),
 }
 
 impl ApplyTask {
-    /// What it adds to the backlog.
+    /// Bytes this task adds to the backlog.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             ApplyTask::Entries(_, committed) => committed.entries.iter().map(|e| e.data.len() + 64).sum(),
@@ -46,69 +46,70 @@ impl ApplyTask {
     }
 }
 
-/// What apply shares with the store loop.
+/// The queue of the apply loop.
 pub(crate) struct ApplyQueue {
     pub(crate) mailbox: Mailbox<ApplyTask>,
-    /// Bytes of entries handed over and not applied.
+    /// Bytes of queued entries that are not applied yet.
     pub(crate) backlog: AtomicUsize,
 }
 
-/// Jobs that may be queued: one per region and kind is the most there can be in flight, with room for clean-up.
+/// Capacity of the job queue. At most one job per region and kind is in flight; the rest is room for clean-up jobs.
 pub(crate) const MAX_JOBS: usize = 1024;
 
-/// One piece of background work.
+/// A background job.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Build a snapshot file of a region from the present state.
+    /// Builds a snapshot file of a region from its current state.
     BuildSnapshot(RegionId),
-    /// Find out what a crash would not lose, flushing first if told so.
+    /// Reads the flushed applied index of each region, after a flush if `flush` is set.
     ReadFlushed { regions: Vec<RegionId>, flush: bool },
-    /// Free log files that hold little that is live: one step. If asked for, find out which regions stand in the way.
+    /// Runs one purge step: frees log files with little live data. With `laggards`, also reports the regions that pin
+    /// files.
     Purge { laggards: bool },
-    /// Read about so many bytes of the log, for damage.
+    /// Verifies about `bytes` bytes of the log.
     Scrub { bytes: u64 },
-    /// Remove snapshot files that are not in `keep` and that the region (its applied index is given) is past.
+    /// Removes snapshot files that are not in `keep` and lie at or below the applied index of their region.
     Sweep { keep: Vec<SnapshotKey>, applied: Vec<(RegionId, LogIndex)> },
-    /// Remove the file of an installed snapshot.
+    /// Removes the file of an installed snapshot.
     RemoveSnapshot(SnapshotKey),
 }
 
-/// The outcome of a job that somebody waits for.
+/// The outcome of a job.
 #[derive(Debug)]
 pub(crate) enum JobOutcome {
-    /// Of `BuildSnapshot`; `None` if it failed.
+    /// Outcome of `BuildSnapshot`; `None` if it failed.
     SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
-    /// Of `Checkpoint`: the applied index of each region that is flushed, and whether everything was flushed.
+    /// Outcome of `ReadFlushed`: the flushed applied index of each region, and whether a flush was done first.
     Flushed { flushed: Vec<(RegionId, LogIndex)>, all: bool },
-    /// Of `Purge`.
+    /// Outcome of `Purge`.
     Purged(PurgeStep),
-    /// What a step of purge handed to the log is written, or, where `written` is not set, is not and never will be.
+    /// The log batch of a purge step was written, or failed for good (`written` is false).
     PurgeSettled { written: bool },
     /// `Purge` failed.
     PurgeFailed,
-    /// Of `Scrub`: how many bytes were read.
+    /// Outcome of `Scrub`: bytes read.
     Scrubbed { bytes: u64 },
 }
 
-/// What a step of purge came to.
+/// Outcome of a purge step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PurgeStep {
-    /// The last entry of each region that is in the way, where it was looked for.
+    /// The last entry of each region that pins old files, if requested.
     pub(crate) pinning: Option<Vec<(RegionId, LogIndex)>>,
-    /// Whether the log is to write something for it, and tells when it has.
+    /// Whether the step submitted a log batch. `PurgeSettled` follows.
     pub(crate) queued: bool,
-    /// Whether it did anything.
+    /// Whether the step freed or rewrote anything.
     pub(crate) progressed: bool,
-    /// Whether there is more to do.
+    /// Whether more work remains.
     pub(crate) more: bool,
-    /// Whether the log takes far more than it should.
+    /// Whether the log is far above its target size.
     pub(crate) pressed: bool,
 }
 
-/// What was completed for the store loop since it looked last.
+/// Completions since the last intake of the store loop.
 #[derive(Debug, Default)]
 pub(crate) struct Completions {
-    /// Highest number of a log batch that is durable.
+    /// Highest number of a durable log batch.
     pub(crate) durable: u64,
     pub(crate) log_failure: Option<String>,
     pub(crate) applied: BTreeMap<RegionId, LogPosition>,
@@ -117,11 +118,11 @@ pub(crate) struct Completions {
     pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId), bool>,
 }
 
-/// Completions for the store loop.
+/// Collects completions for the store loop.
 #[derive(Default)]
 pub(crate) struct CompletionInbox {
     state: Mutex<Completions>,
-    /// Whether the store loop wants to be woken when entries were applied; otherwise it learns of it at its next turn.
+    /// Whether apply wakes the store loop after a write. Otherwise the loop sees it at its next turn.
     wants_applied: AtomicBool,
 }
 

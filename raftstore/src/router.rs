@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use crate::delegate::Delegate;
 use crate::region::RegionId;
 
-/// The delegates of a store, replaced as a whole when a region comes, goes or moves.
+/// The delegates of a store. The table is replaced as a whole when a region is added, removed or changed.
 #[derive(Default)]
 pub(crate) struct Router {
     table: ArcSwap<Table>,
@@ -22,7 +22,7 @@ struct Table {
 }
 
 impl Router {
-    /// Replaces all delegates. On the store's thread only.
+    /// Replaces all delegates. Store thread only.
     pub(crate) fn replace(&self, delegates: impl Iterator<Item = (RegionId, Arc<Delegate>)>) {
         let by_id: BTreeMap<_, _> = delegates.collect();
         let by_start = by_id.values().map(|d| (d.region().start.clone(), Arc::clone(d))).collect();
@@ -40,7 +40,7 @@ impl Router {
         delegate.region().contains(key).then(|| Arc::clone(delegate))
     }
 
-    /// All of them, by range.
+    /// All delegates, in the order of their ranges.
     pub(crate) fn all(&self) -> Vec<Arc<Delegate>> {
         self.table.load().by_start.values().cloned().collect()
     }

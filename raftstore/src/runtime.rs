@@ -1,7 +1,8 @@
-//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background`, beside the log's own.
+//! A store on threads: `cortado-store`, `cortado-apply` and `cortado-background`, beside the log's own threads.
 //!
-//! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A part that panics (raft-rs does when its
-//! storage fails or a safety property is broken) poisons the store and ends its thread; the others answer what waits and refuse the rest.
+//! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A panic poisons the
+//! store and ends that thread; raft-rs panics when its storage fails or a safety property is broken. The other threads
+//! then fail all waiting and new requests.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,17 +26,18 @@ use crate::time::{Clock, MonoTime};
 const STORE_THREAD: &str = "cortado-store";
 const APPLY_THREAD: &str = "cortado-apply";
 
-/// How far a stop has got; threads look at it after each turn.
+/// Phases of a stop, checked by the threads after each turn.
 const RUNNING: u8 = 0;
-/// The store loop gives leadership away and ends.
+/// The store loop transfers its leaderships and ends.
 const DRAINING: u8 = 1;
-/// The store loop has ended; apply and background finish what is queued and end.
+/// The store loop has ended; apply and background finish their queues and end.
 const ENDING: u8 = 2;
 
-/// How long a thread sleeps at most when nothing wakes it.
+/// Longest sleep of an idle thread.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// A running store. Dropping it without [`StoreRuntime::stop`] stops it too, without giving leadership away first.
+/// A running store. Dropping it without [`StoreRuntime::stop`] also stops it gracefully, and logs an error instead of
+/// returning it.
 pub struct StoreRuntime<S: Store> {
     handle: StoreHandle<S>,
     store: S,
@@ -48,8 +50,12 @@ pub struct StoreRuntime<S: Store> {
 }
 
 impl<S: Store> StoreRuntime<S> {
-    /// Recovers a store from disk and starts its threads. The log must have its own. Call [`crate::bootstrap`] before, on a
-    /// store that may be fresh.
+    /// Recovers a store from disk and starts its threads. The log must already run its own threads. Call
+    /// [`crate::bootstrap`] first if the store may be fresh. Blocks until recovery is done.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StoreCore::open`], and `Thread` if a thread cannot be started.
     pub fn start(parts: StoreParts<S>) -> Result<StoreRuntime<S>, OpenError> {
         let clock = Arc::clone(&parts.clock);
         let (store, log) = (parts.store.clone(), parts.log.clone());
@@ -80,8 +86,14 @@ impl<S: Store> StoreRuntime<S> {
         self.handle.clone()
     }
 
-    /// Stops gracefully: refuses new requests, offers leadership to other stores for a while, answers what still waits, applies what is
-    /// committed, flushes the key-value store and closes the log. Blocks until all threads have ended.
+    /// Stops gracefully: refuses new requests, offers leadership to other stores for at most `stop_timeout`, answers
+    /// all waiting requests, applies committed entries, flushes the key-value store and closes the log. Blocks until
+    /// all threads have ended, so do not call it on an async worker thread.
+    ///
+    /// # Errors
+    ///
+    /// - `Poisoned`: the store had failed, or a thread ended in a panic.
+    /// - `Store`: the last flush failed; the next start replays more of the log.
     pub fn stop(mut self) -> Result<(), StopError> {
         self.shut_down()
     }
@@ -107,11 +119,12 @@ impl<S: Store> StoreRuntime<S> {
         }
     }
 
-    /// Starts a thread whose panic poisons the store. Its mailbox is closed then: dropping the requests tells whoever waits for them.
+    /// Spawns a thread whose panic poisons the store and closes its mailbox. Dropping the queued requests fails their
+    /// futures.
     fn spawn(&self, name: &'static str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
         let (context, apply) = (Arc::clone(&self.handle.context), Arc::clone(&self.apply));
         std::thread::Builder::new().name(name.to_string()).spawn(move || {
-            // What the body owns is dropped with it, so nobody sees it half-changed.
+            // The body's state is dropped with it, so no half-changed state remains visible.
             if std::panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
                 context.health.poison(&format!("thread {name} panicked"));
                 match name {

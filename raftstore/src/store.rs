@@ -1,17 +1,22 @@
-//! The store loop: all peers of a store, stepped by one owner.
+//! The store loop: one thread steps all peers of a store.
 //!
-//! A turn has three stages. It takes in what was completed and what is in the mailbox (`intake` has what is refused); it reads the clock, and lets the
-//! peers decide: completions, then messages, then a tick if one is due; and it carries out what they want: it publishes what
-//! readers may know, submits *one* log batch for all peers (`log_queue`), besides what is let go of their logs (`upkeep`), sends, and hands committed
-//! entries to apply. Three orders matter:
+//! A turn has three stages:
 //!
-//! - The clock is read *after* the intake. A promise to a leader counts from then, and must not count from before the leader sent what asks for it;
-//!   and nothing that came in may be judged by an older moment. That time passes after the reading does no harm: what is sent is sent later
-//!   than it is said to be.
-//! - A lease that became suspect is published before the message that made it so leaves.
-//! - Messages that wait for a write are released only by its completion.
+//! 1. *Intake* takes completions and messages from their queues. `intake` lists what it refuses.
+//! 2. *Decide* reads the clock, then feeds the peers: completions first, then messages, then a tick if one is due.
+//! 3. *Carry out* executes the effects of the peers. It publishes the read state, submits *one* log batch for all peers
+//!    (`log_queue`), submits truncations apart from it (`upkeep`), sends messages, and queues committed entries for
+//!    apply.
 //!
-//! A turn never waits. Its stages can be run one by one, so that a simulator can let time pass between them.
+//! Three orderings matter:
+//!
+//! - The clock is read *after* the intake. A promise to a leader counts from that reading, so the reading must not
+//!   precede the moment the leader sent its message. Nor may a message be judged by an earlier time. A late carry-out
+//!   does no harm: messages then leave later than their recorded send time.
+//! - A suspect lease is published before the message that made it suspect is sent.
+//! - A message that depends on a log write is released only by the completion of that write.
+//!
+//! A turn never blocks. A simulator can run the stages one by one and let time pass between them.
 
 mod intake;
 mod log_queue;
@@ -45,7 +50,7 @@ use log_queue::{LogQueue, Truncations};
 use log_space::LogSpace;
 use scrub::ScrubPace;
 
-/// A log batch on its way.
+/// A log batch that was submitted and is not durable yet.
 #[derive(Debug)]
 struct InFlightBatch {
     number: u64,
@@ -56,18 +61,18 @@ struct InFlightBatch {
 struct PeerSlot {
     peer: Peer,
     delegate: Arc<Delegate>,
-    /// Its share of `StoreLoop::unwritten_bytes`.
+    /// This peer's share of `StoreLoop::unwritten_bytes`.
     unwritten_bytes: usize,
 }
 
-/// How far a turn has got: the stage that is next.
+/// The next stage of the turn.
 enum Stage {
     Intake,
     Decide(Box<Completions>),
     CarryOut { now: MonoTime, busy: bool },
 }
 
-/// What the store loop is built from.
+/// The parts of a [`StoreLoop`].
 pub(crate) struct LoopParts {
     pub(crate) id: StoreId,
     pub(crate) config: Arc<StoreConfig>,
@@ -87,16 +92,17 @@ pub(crate) struct LoopParts {
 /// See the module documentation.
 ///
 /// Invariants:
-/// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it. `inflight_bytes` is the sum of their bytes.
-/// 2. `unwritten_bytes` is the sum of what the peers have taken in and not handed over.
+/// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it. `inflight_bytes` is the sum of their
+///    bytes.
+/// 2. `unwritten_bytes` is the sum over all peers of entry bytes taken in and not yet submitted to the log.
 /// 3. Effects are taken from a peer only when there is room to carry them out.
 pub(crate) struct StoreLoop {
     parts: LoopParts,
     log: Arc<LogQueue>,
     peers: BTreeMap<RegionId, PeerSlot>,
-    /// Peers that may want something.
+    /// Peers that may have effects.
     dirty: BTreeSet<RegionId>,
-    /// Peers of which somebody waits for apply.
+    /// Peers with requests that wait for apply.
     awaiting_apply: BTreeSet<RegionId>,
     last_tick: MonoTime,
     stage: Stage,
@@ -104,11 +110,11 @@ pub(crate) struct StoreLoop {
     next_batch: u64,
     inflight_bytes: usize,
     unwritten_bytes: usize,
-    /// Whether the log's disk was full when a turn looked last.
+    /// Whether the log's disk was full at the last tick.
     was_full: bool,
-    /// Whether it was when entries were let go last.
+    /// Whether the log's disk was full at the last truncation.
     was_full_at_truncation: bool,
-    /// What regions let go of their logs.
+    /// New log starts of regions, to be submitted.
     truncations: Truncations,
     pending_apply: VecDeque<ApplyTask>,
     building_snapshots: BTreeSet<RegionId>,
@@ -116,17 +122,17 @@ pub(crate) struct StoreLoop {
     ticks_to_log_gc: u32,
     log_space: LogSpace,
     scrub_pace: ScrubPace,
-    /// Estimated bytes of log written since the last complete flush.
+    /// Estimated bytes of log written since the last complete flush of the key-value store.
     unflushed_bytes: u64,
-    /// Taken from the mailbox, for this turn.
+    /// Messages taken from the mailbox for this turn.
     messages: Vec<StoreMsg>,
     halted: bool,
-    /// When the turn before this one read the clock.
+    /// The clock reading of the previous turn.
     #[cfg(feature = "planted-bugs")]
     old_clock: MonoTime,
 }
 
-/// What a turn gathers from its peers.
+/// The effects of all peers in one turn.
 #[derive(Default)]
 struct TurnOutput {
     log: LogBatch,
@@ -168,7 +174,7 @@ impl StoreLoop {
         }
     }
 
-    /// Adds a peer as it was recovered.
+    /// Adds a recovered peer.
     pub(crate) fn add_peer(&mut self, peer: Peer, delegate: Arc<Delegate>) {
         let id = peer.region_id();
         self.peers.insert(id, PeerSlot { peer, delegate, unwritten_bytes: 0 });
@@ -177,7 +183,7 @@ impl StoreLoop {
         self.refresh_router();
     }
 
-    /// One turn; returns whether it did anything, so that another may be worth while.
+    /// Runs one turn. Returns whether it did anything; if so, another turn may have work.
     pub(crate) fn turn(&mut self, clock: &dyn Clock) -> bool {
         loop {
             if let Some(busy) = self.stage(clock) {
@@ -186,7 +192,7 @@ impl StoreLoop {
         }
     }
 
-    /// One stage of a turn. After the last one, says whether the turn did anything.
+    /// Runs one stage of a turn. After the last stage, returns whether the turn did anything.
     pub(crate) fn stage(&mut self, clock: &dyn Clock) -> Option<bool> {
         let stage = std::mem::replace(&mut self.stage, Stage::Intake);
         if let Some(why) = self.parts.health.poisoned().map(str::to_string) {
@@ -214,7 +220,7 @@ impl StoreLoop {
         }
     }
 
-    /// The moment by which this turn judges what has come in.
+    /// The time by which this turn judges its input.
     fn read_clock(&mut self, clock: &dyn Clock) -> MonoTime {
         let now = clock.now();
         #[cfg(feature = "planted-bugs")]
@@ -293,7 +299,8 @@ impl StoreLoop {
         }
     }
 
-    /// At most one tick a turn, and never one for the past: a follower's promise not to vote is counted in ticks that took their time.
+    /// At most one tick a turn, and never a tick for missed time: a follower counts its promise not to vote in ticks of
+    /// full length.
     fn tick(&mut self, now: MonoTime) -> bool {
         if now.since(self.last_tick) < self.parts.config.tick_interval {
             return false;
@@ -343,7 +350,7 @@ impl StoreLoop {
                     self.dirty.remove(&region);
                 }
                 self.gather(region, effects, &mut output);
-                // At once, so that what one region gives apply to do does not take the room of the next.
+                // At once, so that one region's apply task does not take the room of the next region.
                 self.push_apply();
             }
             self.publish(region);
@@ -359,7 +366,8 @@ impl StoreLoop {
         busy
     }
 
-    /// Whether what a peer wants can be carried out. While the disk is full, batches are many and small, for little is taken in.
+    /// Whether the effects of a peer can be carried out. While the disk is full the number of batches is unbounded:
+    /// they are small, because intake refuses almost everything.
     fn has_room(&self) -> bool {
         let config = &self.parts.config;
         let batches = self.log.is_full() || self.batches.len() < config.inflight_log_batches;
@@ -393,7 +401,7 @@ impl StoreLoop {
         }
     }
 
-    /// Tells readers on other threads what the peer became, and stops the store if it cannot go on.
+    /// Publishes the peer's state to readers on other threads. Poisons the store if the peer has a fault.
     fn publish(&mut self, region: RegionId) {
         let Some(slot) = self.peers.get(&region) else { return };
         if let Some(fault) = slot.peer.fault() {
@@ -463,7 +471,7 @@ impl StoreLoop {
         }
     }
 
-    /// Says whether apply shall wake this loop; returns whether it has applied something in the meantime.
+    /// Tells apply whether to wake this loop. Returns whether apply has made progress since the last intake.
     fn request_apply_wakeup(&mut self) -> bool {
         let wanted = !self.awaiting_apply.is_empty() || !self.pending_apply.is_empty() || self.is_apply_backlogged();
         self.parts.inbox.want_applied(wanted);
@@ -489,7 +497,7 @@ impl StoreLoop {
     }
 }
 
-/// The file that a `MsgSnapshot` names.
+/// The snapshot file that a `MsgSnapshot` refers to.
 pub(crate) fn snapshot_key(message: &RaftMessage) -> Option<SnapshotKey> {
     let metadata = message.message.snapshot.as_ref()?.metadata.as_ref()?;
     Some(SnapshotKey { region: message.region, term: Term::new(metadata.term), index: LogIndex::new(metadata.index) })

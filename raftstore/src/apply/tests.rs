@@ -1,4 +1,4 @@
-//! Apply against an in-memory store: what is written, what is refused, what stops the store.
+//! Apply over an in-memory store: writes, refusals, and the faults that stop the store.
 
 use engine::disk::SimDisk;
 use engine::store::Reader;
@@ -24,7 +24,7 @@ struct Fixture {
     health: Arc<Health>,
 }
 
-/// Region 2, `[a, m)`, applied up to (5, term 2).
+/// Region 2 with range `[a, m)`, applied up to (5, term 2).
 fn fixture() -> Fixture {
     let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
     let region = Region { id: ID, start: b"a".to_vec(), end: b"m".to_vec(), epoch: EPOCH, peers: vec![peer] };
@@ -52,7 +52,7 @@ fn write(index: u64, term: u64, key: &[u8]) -> Entry {
 }
 
 impl Fixture {
-    /// Hands over entries with a reply for each, and applies them.
+    /// Queues entries with a reply each and applies them.
     fn run(&mut self, entries: Vec<Entry>, commit: u64) -> Vec<Option<Result<LogIndex, ProposeError>>> {
         let mut replies = std::collections::VecDeque::new();
         let mut outcomes = Vec::new();
@@ -95,7 +95,7 @@ fn data_and_applied_position_are_one_write() {
 }
 
 #[test]
-fn a_write_of_another_term_or_epoch_has_no_effect_but_is_applied() {
+fn write_of_another_term_or_epoch_has_no_effect() {
     let mut fixture = fixture();
     let mut stale = write(6, 2, b"b");
     stale.term = 3;
@@ -109,7 +109,7 @@ fn a_write_of_another_term_or_epoch_has_no_effect_but_is_applied() {
 }
 
 #[test]
-fn a_gap_stops_the_store() {
+fn gap_stops_the_store() {
     let mut fixture = fixture();
     let outcomes = fixture.run(vec![write(7, 2, b"b")], 7);
     assert!(poisoned(&outcomes[0]) && fixture.health.poisoned().is_some());
@@ -117,7 +117,7 @@ fn a_gap_stops_the_store() {
 }
 
 #[test]
-fn an_entry_above_the_commit_index_stops_the_store() {
+fn entry_above_the_commit_index_stops_the_store() {
     let mut fixture = fixture();
     let outcomes = fixture.run(vec![write(6, 2, b"b")], 5);
     assert!(poisoned(&outcomes[0]) && fixture.health.poisoned().is_some());
@@ -125,7 +125,7 @@ fn an_entry_above_the_commit_index_stops_the_store() {
 }
 
 #[test]
-fn a_malformed_committed_entry_stops_the_store() {
+fn malformed_entry_stops_the_store() {
     let conf_change = || {
         let mut entry = Entry { index: 6, term: 2, ..Entry::default() };
         entry.set_entry_type(EntryType::EntryConfChange);
@@ -138,13 +138,13 @@ fn a_malformed_committed_entry_stops_the_store() {
         assert!(outcomes.iter().all(poisoned), "{outcomes:?}");
         assert!(fixture.health.poisoned().is_some());
         assert_eq!(fixture.get(b"b"), None);
-        // Nothing is acknowledged afterwards either.
+        // Later entries are not acknowledged either.
         assert!(poisoned(&fixture.run(vec![write(6, 2, b"b")], 7)[0]));
     }
 }
 
 #[test]
-fn a_failed_write_acknowledges_nothing() {
+fn failed_write_acknowledges_nothing() {
     let mut fixture = fixture();
     fixture.store.fail_write(1);
     let outcomes = fixture.run(vec![write(6, 2, b"b")], 6);

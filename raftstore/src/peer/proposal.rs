@@ -1,9 +1,10 @@
-//! Proposals whose fate is not known yet.
+//! Pending proposals: proposals of unknown outcome.
 //!
-//! A proposal is known by the (term, index) its entry got. It took effect if that very entry is applied; it certainly did not if another entry is
-//! *committed* at that index. Nothing less proves the loss: an entry that a deposed leader appended may still be committed by the next one, and
-//! an entry that this replica has cut off its own log, even one it has written over as leader of a later term, may live on in another's and be
-//! committed once that one leads (figure 8 of the Raft paper). Until one of the two is seen, or patience ends, its fate is open.
+//! A proposal is identified by the (term, index) of its entry. It took effect if that entry is applied. It had no
+//! effect if another entry is *committed* at that index. Nothing less proves that it is lost. An entry of a deposed
+//! leader may still be committed by the next leader. An entry that this replica truncated or overwrote, even as leader
+//! of a later term, may survive in another replica's log and be committed once that one leads (figure 8 of the Raft
+//! paper). Until one of the two is observed, or a timeout passes, the outcome is open.
 
 use std::collections::VecDeque;
 
@@ -14,15 +15,15 @@ use crate::region::{Epoch, LogIndex, RegionId, Term};
 use crate::reply::Reply;
 use crate::time::MonoTime;
 
-/// Where the outcome of a proposal goes.
+/// The reply of a proposal.
 pub(crate) type ProposeReply = Reply<Result<LogIndex, ProposeError>>;
 
 /// A write to replicate.
 #[derive(Debug)]
 pub(crate) struct Proposal {
-    /// The term it was evaluated in.
+    /// The term of its evaluation.
     pub(crate) term: Term,
-    /// The epoch it was evaluated at.
+    /// The epoch of its evaluation.
     pub(crate) epoch: Epoch,
     /// The encoded command.
     pub(crate) data: Vec<u8>,
@@ -36,21 +37,21 @@ struct Pending {
     reply: ProposeReply,
 }
 
-/// Replies that go with committed entries, by index, ascending.
+/// Replies for committed entries, ascending by index.
 pub(crate) type CommittedReplies = VecDeque<(u64, ProposeReply)>;
 
-/// Proposals with an open fate.
+/// Pending proposals of one region.
 ///
 /// Invariants:
-/// 1. `queue` is of one term, the one this replica leads in; its indexes ascend strictly.
-/// 2. `orphans` are of earlier terms; `orphaned_at` says since when there are any.
+/// 1. `queue` is of one term, in which this replica leads; its indexes ascend strictly.
+/// 2. `orphans` are of earlier terms; `orphaned_at` is set while there are any.
 #[derive(Debug)]
 pub(crate) struct Proposals {
     region: RegionId,
     capacity: usize,
     queue: VecDeque<Pending>,
     orphans: Vec<Pending>,
-    /// When this replica first stopped leading, while proposals from before are open.
+    /// When this replica stopped leading and left the oldest orphans.
     orphaned_at: Option<MonoTime>,
 }
 
@@ -59,7 +60,7 @@ impl Proposals {
         Proposals { region, capacity, queue: VecDeque::new(), orphans: Vec::new(), orphaned_at: None }
     }
 
-    /// Whether no more than `more` proposals beside these are within the bound.
+    /// Whether the bound is reached with `more` proposals beside these.
     pub(crate) fn is_full(&self, more: usize) -> bool {
         self.len() + more >= self.capacity
     }
@@ -68,14 +69,14 @@ impl Proposals {
         self.queue.len() + self.orphans.len()
     }
 
-    /// The leader of `term` appended the proposal's entry at `index`.
+    /// The entry of a proposal was appended at `index` by the leader of `term`.
     pub(crate) fn push(&mut self, index: u64, term: u64, reply: ProposeReply) {
         let follows = self.queue.back().is_none_or(|last| last.term == term && last.index < index);
-        assert!(follows, "one term appends each index once, in order");
+        assert!(follows, "a term appends each index once, in order");
         self.queue.push_back(Pending { index, term, reply });
     }
 
-    /// Takes the replies that go with committed entries; answers those that the entries prove lost.
+    /// Takes the replies for committed entries. Answers the proposals that these entries prove lost.
     pub(crate) fn take_committed(&mut self, entries: &[Entry]) -> CommittedReplies {
         let mut replies = VecDeque::new();
         for entry in entries {
@@ -99,7 +100,7 @@ impl Proposals {
         replies
     }
 
-    /// This replica does not lead any more.
+    /// This replica no longer leads; its pending proposals become orphans.
     pub(crate) fn stepped_down(&mut self, now: MonoTime) {
         self.orphans.extend(self.queue.drain(..));
         if !self.orphans.is_empty() {
@@ -107,7 +108,7 @@ impl Proposals {
         }
     }
 
-    /// Gives up on those of an earlier leadership, if that ended before `since`.
+    /// Answers orphans as undetermined if the leadership ended at or before `since`.
     pub(crate) fn expire_orphans(&mut self, since: MonoTime) {
         if self.orphaned_at.is_none_or(|at| at > since) {
             return;
@@ -118,14 +119,14 @@ impl Proposals {
         }
     }
 
-    /// The fate of all of them will not be learned here: a snapshot replaces the log, or the store stops.
+    /// Answers all as undetermined: a snapshot replaces the log, or the store stops.
     pub(crate) fn abandon(&mut self) {
         for pending in self.take_all() {
             self.undetermined(pending.reply);
         }
     }
 
-    /// The store failed.
+    /// Fails all: the store is poisoned.
     pub(crate) fn poison(&mut self, why: &str) {
         for pending in self.take_all() {
             pending.reply.send(Err(ProposeError::Poisoned(why.to_string())));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_committed_entry_takes_its_reply_along() {
+    fn committed_entry_takes_its_reply() {
         let mut proposals = Proposals::new(REGION, 8);
         let (first, outcome) = reply();
         proposals.push(5, 2, first);
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn another_terms_entry_at_the_index_proves_the_loss() {
+    fn committed_entry_of_another_term_proves_the_loss() {
         let mut proposals = Proposals::new(REGION, 8);
         let (first, outcome) = reply();
         proposals.push(5, 2, first);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deposed_leaders_entry_may_still_be_committed() {
+    fn entry_of_a_deposed_leader_may_still_be_committed() {
         let mut proposals = Proposals::new(REGION, 8);
         let (first, outcome) = reply();
         proposals.push(5, 2, first);
@@ -192,10 +193,10 @@ mod tests {
         assert_eq!(proposals.take_committed(&[entry(5, 2)]).len(), 1);
     }
 
-    /// A leader that was elected again wrote over its older proposal and said that it had no effect; a later leader committed it (figure 8 of the
-    /// Raft paper). Only a committed entry proves a loss.
+    /// Regression: a re-elected leader overwrote its older proposal and answered that it had no effect; a later leader
+    /// then committed it (figure 8 of the Raft paper). Only a committed entry proves a loss.
     #[test]
-    fn what_a_reelected_leader_writes_over_is_not_lost_yet() {
+    fn overwritten_proposal_is_open_until_an_entry_is_committed() {
         for committed in [entry(5, 4), entry(5, 2)] {
             let mut proposals = Proposals::new(REGION, 8);
             let ((a, old), (b, new)) = (reply(), reply());
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_are_given_up_after_a_while_but_not_the_new_terms() {
+    fn orphans_expire_but_current_proposals_do_not() {
         let mut proposals = Proposals::new(REGION, 8);
         let ((a, old), (b, new)) = (reply(), reply());
         proposals.push(5, 2, a);

@@ -1,8 +1,8 @@
-//! What a turn does with the messages it took from the mailbox, and what it refuses to take in.
+//! Handles the messages of a turn and refuses input under overload.
 //!
-//! Everything that waits is bounded in bytes. Entries wait for the log (in the peers until there is room, then on their way to the disk), and for
-//! apply. Above either bound proposals are refused as busy, and appends are dropped, as a network may: the leader sends them again. While the
-//! log's disk is full both are turned away at once.
+//! Queued data is bounded in bytes, both entries that wait for the log (in the peers or in flight to the disk) and
+//! entries that wait for apply. Above either bound proposals fail as busy and appends are dropped; the leader sends
+//! appends again. While the log's disk is full, both are refused at once.
 
 use std::sync::atomic::Ordering;
 
@@ -16,19 +16,19 @@ use crate::ports::RaftMessage;
 use crate::region::RegionId;
 use crate::time::MonoTime;
 
-/// Why nothing more is taken in.
+/// Why the store refuses more input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overload {
-    /// Committed entries wait for apply.
+    /// Too many committed entries wait for apply.
     Apply,
-    /// Entries wait for the log.
+    /// Too many entries wait for the log.
     Log,
     /// The log's disk is full.
     DiskFull,
 }
 
 impl Overload {
-    /// As a label and in an error.
+    /// The metric label, and the reason in the error.
     fn label_and_reason(self) -> (&'static str, &'static str) {
         match self {
             Overload::Apply => ("apply", "apply backlog"),
@@ -68,7 +68,7 @@ impl StoreLoop {
 
     fn step(&mut self, message: RaftMessage, now: MonoTime) {
         let dropped = |why: &str| self.parts.metrics.dropped_messages.with_label_values(&[why]).inc();
-        // Not by the getter, which panics on a kind that it does not know.
+        // `get_msg_type` panics on an unknown kind.
         let Some(kind) = MessageType::from_i32(message.message.msg_type) else { return dropped("unknown kind") };
         if kind == MessageType::MsgAppend
             && let Some(overload) = self.overload()
@@ -110,7 +110,7 @@ impl StoreLoop {
         }
     }
 
-    /// Brings the count of what the peers hold up to date with one of them.
+    /// Updates `unwritten_bytes` for one peer.
     pub(super) fn note_unwritten(&mut self, region: RegionId) {
         let Some(slot) = self.peers.get_mut(&region) else { return };
         let bytes = slot.peer.unwritten_bytes();
