@@ -108,8 +108,8 @@ pub enum OpenError {
     },
     /// A snapshot installation was interrupted, and its file is missing.
     #[error(
-        "snapshot {snapshot} of region {region} was being installed, and its file is missing; put it back into the snapshot \
-         directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
+        "snapshot {snapshot} of region {region} was being installed, and its file is missing; put it back into the \
+         snapshot directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
     )]
     SnapshotMissing {
         /// The region.
@@ -119,8 +119,9 @@ pub enum OpenError {
     },
     /// A snapshot installation was interrupted, and its file is damaged.
     #[error(
-        "snapshot {snapshot} of region {region} was being installed, and its file is damaged ({what}); put a sound copy into \
-         the snapshot directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
+        "snapshot {snapshot} of region {region} was being installed, and its file is damaged ({what}); put a sound \
+         copy into the snapshot directory, or replace this store by a new one with an empty data directory: the other \
+         replicas have the data"
     )]
     SnapshotDamaged {
         /// The region.

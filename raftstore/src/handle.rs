@@ -42,9 +42,9 @@ pub struct RegionContext {
 /// may belong to different moments. Use it for routing and display only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionStatus {
-    /// The descriptor.
+    /// The region's descriptor.
     pub region: Region,
-    /// Who leads, as far as this replica knows.
+    /// The leader, if this replica knows one.
     pub leader: Option<PeerMeta>,
     /// The replica's term.
     pub term: Term,

@@ -1,7 +1,8 @@
 //! The newest entries of a region, in memory.
 //!
-//! It holds everything that the log has not acknowledged, whatever that takes (the store bounds what it has in flight), and beyond that a tail of
-//! at most so many bytes. Entries are one contiguous range that ends at the last entry of the log.
+//! The cache holds all entries that the log has not acknowledged, without a limit of its own (the store bounds what is
+//! in flight). Beyond them it keeps a tail of at most `limit` bytes. The entries are one contiguous range that ends at
+//! the last entry of the log.
 
 use std::collections::VecDeque;
 
@@ -13,15 +14,15 @@ use raft::eraftpb::Entry;
 #[derive(Debug)]
 pub(crate) struct EntryCache {
     entries: VecDeque<Entry>,
-    /// Index of the first entry held; one after the last entry of the log if none is.
+    /// Index of the first entry held; one after the last entry of the log if none is held.
     first: u64,
     bytes: u64,
     limit: u64,
-    /// Writes not acknowledged: number, and the first index each wrote.
+    /// Unacknowledged writes: number, and the first index written.
     unacknowledged: VecDeque<(u64, u64)>,
 }
 
-/// What an entry counts.
+/// Bytes charged for an entry.
 pub(crate) fn size(entry: &Entry) -> u64 {
     (entry.data.len() + entry.context.len() + 24) as u64
 }
@@ -70,7 +71,7 @@ impl EntryCache {
         self.evict();
     }
 
-    /// Forgets everything: the log starts anew after `last`.
+    /// Drops everything: the log restarts after `last`.
     pub(crate) fn restart(&mut self, last: u64) {
         self.entries.clear();
         self.bytes = 0;
@@ -78,18 +79,18 @@ impl EntryCache {
         self.unacknowledged.clear();
     }
 
-    /// Entries up to and including `index` are not wanted any more.
+    /// Drops entries up to and including `index`.
     pub(crate) fn truncate(&mut self, index: u64) {
         while self.first <= index && self.pop_front() {}
     }
 
-    /// The term of an entry, if it is here.
+    /// The term of an entry, if it is cached.
     pub(crate) fn term(&self, index: u64) -> Option<u64> {
         let at = usize::try_from(index.checked_sub(self.first)?).ok()?;
         self.entries.get(at).map(|e| e.term)
     }
 
-    /// Entries `low..high`: at least one if there is one, stopping before `max` bytes are exceeded.
+    /// Entries `low..high`: at least one if there is any, then as many as fit in `max` bytes.
     pub(crate) fn slice(&self, low: u64, high: u64, max: u64) -> Vec<Entry> {
         let skip = usize::try_from(low.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let count = usize::try_from(high.saturating_sub(low)).unwrap_or(usize::MAX);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_is_not_acknowledged() {
+    fn unacknowledged_entries_are_kept() {
         let mut cache = EntryCache::new(4, 200);
         cache.append(&entries(5..10, 1), 1);
         assert_eq!(cache.first(), 5);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_acknowledgement_does_not_free_what_was_overwritten() {
+    fn older_acknowledgement_does_not_free_an_overwrite() {
         let mut cache = EntryCache::new(4, 0);
         cache.append(&entries(5..10, 1), 1);
         cache.append(&entries(7..9, 2), 2);
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overwrite_before_its_first_entry_replaces_everything() {
+    fn overwrite_before_the_first_entry_replaces_everything() {
         let mut cache = EntryCache::new(4, 1000);
         cache.append(&entries(5..8, 1), 1);
         cache.append(&entries(3..5, 2), 2);

@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt to connect. Pure: the generator is seeded by the caller.
+//! The delay before the next connection attempt. Pure: the caller seeds the generator.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// From `floor` doubling up to `cap`.
+    /// Starts at `floor` and doubles up to `cap`.
     pub(super) fn new(floor: Duration, cap: Duration, seed: u64) -> Backoff {
         Backoff { floor, cap: cap.max(floor), ceiling: floor, rng: StdRng::seed_from_u64(seed) }
     }
 
-    /// The delay after one more failure.
+    /// The delay after another failure.
     pub(super) fn next(&mut self) -> Duration {
         let delay = self.ceiling.mul_f64(self.rng.random_range(0.5..=1.0));
         self.ceiling = (self.ceiling * 2).min(self.cap);
         delay
     }
 
-    /// Back to the floor, after a success.
+    /// Resets the delay to the floor after a success.
     pub(super) fn reset(&mut self) {
         self.ceiling = self.floor;
     }

@@ -1,15 +1,16 @@
-//! A bound on bytes per second, as a token bucket. Pure: the clock is an argument.
+//! A token bucket that limits bytes per second. Pure: the clock is an argument.
 
 use std::time::Duration;
 
-/// Lets one second's worth of bytes through at once, then the rate.
+/// Allows a burst of one second's worth of bytes, then the rate.
 ///
-/// Debt is allowed: a piece is never split, whoever takes more than is there waits until the debt is paid.
+/// Debt is allowed, because a chunk is never split: a caller that takes more than is available waits until the debt is
+/// paid.
 pub(super) struct RateLimiter {
     bytes_per_second: f64,
     /// Bytes that may pass now; negative is debt.
     tokens: f64,
-    /// When `tokens` was right, since the caller's epoch.
+    /// When `tokens` was computed, since the caller's epoch.
     at: Duration,
 }
 
@@ -20,7 +21,7 @@ impl RateLimiter {
         RateLimiter { bytes_per_second: rate, tokens: rate, at: now }
     }
 
-    /// Takes `bytes` and says how long to wait before they may be sent. `now` never runs backwards.
+    /// Takes `bytes` and returns how long to wait before sending them. `now` never decreases.
     pub(super) fn take(&mut self, bytes: usize, now: Duration) -> Duration {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_then_the_rate() {
+    fn burst_then_the_rate() {
         let second = Duration::from_secs(1);
         let mut limiter = RateLimiter::new(1000, Duration::ZERO);
         assert_eq!(limiter.take(600, Duration::ZERO), Duration::ZERO);

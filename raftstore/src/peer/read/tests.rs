@@ -1,4 +1,4 @@
-//! The read queue, and the property behind it: an index is taken after the request arrived and is never lowered.
+//! The read queue and its property: an index is taken after the request arrived and is never lowered.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -34,7 +34,7 @@ fn requests_that_arrive_together_share_a_round() {
 
 /// tikv#7971: a request that arrives after a round was sent must not be answered with that round's index.
 #[test]
-fn a_later_request_does_not_join_an_open_round() {
+fn later_request_does_not_join_an_open_round() {
     let mut queue = ReadQueue::new(8);
     let ((a, first), (b, second)) = (reply(), reply());
     queue.enqueue(a, FAR);
@@ -46,7 +46,7 @@ fn a_later_request_does_not_join_an_open_round() {
     assert!(second.try_get().is_none());
 }
 
-/// tikv#10347: a request of an ended leadership is failed, not kept for the next one.
+/// tikv#10347: a request of an ended leadership fails; it is not kept for the next one.
 #[test]
 fn step_down_fails_requests_in_every_stage() {
     let region = RegionId::new(2);
@@ -67,7 +67,7 @@ fn step_down_fails_requests_in_every_stage() {
 }
 
 #[test]
-fn late_requests_expire_in_every_stage() {
+fn requests_expire_in_every_stage() {
     let region = RegionId::new(2);
     let mut queue = ReadQueue::new(2);
     let ((a, open), (b, arrived)) = (reply(), reply());
@@ -100,7 +100,7 @@ fn index_is_never_below_the_commit_index_at_arrival() {
                 }
                 2 => rounds.extend(queue.open_round(at(step), rng.random()).map(|context| (context, commit))),
                 3 => {
-                    // Like raft-rs: an answer confirms its round and all before it.
+                    // Like raft-rs: an answer confirms its round and all earlier ones.
                     for _ in 0..rng.random_range(0..3usize).min(rounds.len()) {
                         let (context, index) = rounds.pop_front().unwrap();
                         queue.confirm(&context, LogIndex::new(index));
