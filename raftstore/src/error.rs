@@ -109,7 +109,8 @@ pub enum OpenError {
     /// A snapshot installation was interrupted, and its file is missing.
     #[error(
         "snapshot {snapshot} of region {region} was being installed, and its file is missing; put it back into the \
-         snapshot directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
+         snapshot directory, or replace this store by a new one with an empty data directory: the other replicas have \
+         the data"
     )]
     SnapshotMissing {
         /// The region.

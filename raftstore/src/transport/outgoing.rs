@@ -82,7 +82,8 @@ async fn send(context: &Arc<Context>, message: RaftMessage, key: SnapshotKey) ->
         fed = &mut feeder => {
             fed?;
             // Everything is sent; the receiver still has to verify and sync the file.
-            tokio::time::timeout(context.options.snapshot_stall, call).await.map_err(|_| "no answer in time".to_owned())?
+            let answer = tokio::time::timeout(context.options.snapshot_stall, call).await;
+            answer.map_err(|_| "no answer in time".to_owned())?
         }
     };
     ended.map(|_| ()).map_err(|status| describe_status(&status))
