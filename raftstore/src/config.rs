@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "planted-bugs")]
-use crate::planted::PlantedBug;
-
 /// Settings of a store. A node runs with `Default`. Opening a store calls `validate`.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
@@ -103,6 +100,25 @@ impl Default for StoreConfig {
             planted_bug: None,
         }
     }
+}
+
+/// A deliberate bug, so that a simulator can prove that its checkers find real ones. Inert unless
+/// `StoreConfig::planted_bug` names it.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlantedBug {
+    /// Entries and votes count as durable once queued. A crash then loses acknowledged writes.
+    AckBeforeFsync,
+    /// A leader applies and acknowledges its entries when it appends them, before a quorum has them.
+    ApplyAboveCommit,
+    /// A restarted replica forgets its vote in its term.
+    VoteForgottenOnRestart,
+    /// A restarted replica votes at once, although it may have promised a leader not to vote for one election timeout.
+    PromiseForgottenOnRestart,
+    /// The leader's lease never ends, so it answers reads while a newer leader writes.
+    LeaseReadAfterNewerLeader,
+    /// A read index request is answered under the lease, by a clock reading from before the request arrived.
+    ReadIndexUnderOldClock,
 }
 
 /// A setting out of range, or two settings that contradict each other.

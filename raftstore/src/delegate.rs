@@ -3,7 +3,11 @@
 //!
 //! The store thread publishes role, term and lease; the apply thread publishes the applied position.
 //! [`Delegate::lease_read`] and [`Delegate::evaluate`] contain the proofs. They depend on the order of the steps.
+//!
+//! The [`Router`] finds the delegate of a region by id or by key.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -13,7 +17,7 @@ use arc_swap::ArcSwap;
 use crate::error::RegionError;
 use crate::peer::effects::PeerView;
 use crate::records::LogPosition;
-use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, Region, Term};
+use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, Region, RegionId, Term};
 use crate::time::{Clock, MonoTime};
 
 /// See the module documentation.
@@ -218,10 +222,47 @@ fn check_epoch(region: &Region, epoch: Epoch) -> Result<(), RegionError> {
     Err(RegionError::EpochNotMatch { current: Box::new(region.clone()) })
 }
 
+/// The delegates of a store. The table is replaced as a whole when a region is added, removed or changed.
+#[derive(Default)]
+pub(crate) struct Router {
+    table: ArcSwap<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_id: BTreeMap<RegionId, Arc<Delegate>>,
+    by_start: BTreeMap<Vec<u8>, Arc<Delegate>>,
+}
+
+impl Router {
+    /// Replaces all delegates. Store thread only.
+    pub(crate) fn replace(&self, delegates: impl Iterator<Item = (RegionId, Arc<Delegate>)>) {
+        let by_id: BTreeMap<_, _> = delegates.collect();
+        let by_start = by_id.values().map(|d| (d.region().start.clone(), Arc::clone(d))).collect();
+        self.table.store(Arc::new(Table { by_id, by_start }));
+    }
+
+    pub(crate) fn get(&self, region: RegionId) -> Option<Arc<Delegate>> {
+        self.table.load().by_id.get(&region).cloned()
+    }
+
+    /// The region whose range holds `key`.
+    pub(crate) fn locate(&self, key: &[u8]) -> Option<Arc<Delegate>> {
+        let table = self.table.load();
+        let (_, delegate) = table.by_start.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
+        delegate.region().contains(key).then(|| Arc::clone(delegate))
+    }
+
+    /// All delegates, in the order of their ranges.
+    pub(crate) fn all(&self) -> Vec<Arc<Delegate>> {
+        self.table.load().by_start.values().cloned().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{PeerRole, RegionId, StoreId};
+    use crate::region::{PeerRole, StoreId};
 
     const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
 

@@ -16,7 +16,7 @@ use engine::{Cf, WriteBatch};
 
 use crate::command;
 use crate::config::StoreConfig;
-use crate::delegate::{Delegate, Permit};
+use crate::delegate::{Delegate, Permit, Router};
 use crate::error::{ProposeError, RegionError};
 use crate::health::Health;
 use crate::mailbox::Mailbox;
@@ -26,7 +26,6 @@ use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::{Epoch, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
 use crate::reply::Reply;
-use crate::router::Router;
 use crate::time::Clock;
 
 /// The region of a request, and the epoch that the sender knows.

@@ -33,7 +33,7 @@ use engine::log::{Durability, LogBatch, LogEngine};
 use raft::eraftpb::MessageType;
 
 use crate::config::StoreConfig;
-use crate::delegate::Delegate;
+use crate::delegate::{Delegate, Router};
 use crate::error::RegionError;
 use crate::health::Health;
 use crate::mailbox::{Mailbox, Refused};
@@ -43,7 +43,6 @@ use crate::peer::Peer;
 use crate::peer::effects::{Effects, RoleEvent, WriteNumber};
 use crate::ports::{RaftMessage, RoleListener, Transport};
 use crate::region::{LogIndex, RegionId, StoreId, Term};
-use crate::router::Router;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 use crate::time::{Clock, MonoTime};
 use log_queue::{LogQueue, Truncations};
@@ -226,7 +225,7 @@ impl StoreLoop {
         #[cfg(feature = "planted-bugs")]
         {
             let old = std::mem::replace(&mut self.old_clock, now);
-            if self.parts.config.planted(crate::planted::PlantedBug::ReadIndexUnderOldClock) {
+            if self.parts.config.planted(crate::config::PlantedBug::ReadIndexUnderOldClock) {
                 return old;
             }
         }

@@ -273,7 +273,7 @@ impl Peer {
         }
         let deadline = now.plus(self.config.read_timeout);
         #[cfg(feature = "planted-bugs")]
-        if self.config.planted(crate::planted::PlantedBug::ReadIndexUnderOldClock)
+        if self.config.planted(crate::config::PlantedBug::ReadIndexUnderOldClock)
             && self.lease.bound().is_some_and(|bound| now < bound)
         {
             self.reads.confirm_now(reply, deadline, LogIndex::new(self.node.raft.raft_log.committed));
@@ -592,7 +592,7 @@ impl Peer {
 
     fn max_lease(&self) -> Duration {
         #[cfg(feature = "planted-bugs")]
-        if self.config.planted(crate::planted::PlantedBug::LeaseReadAfterNewerLeader) {
+        if self.config.planted(crate::config::PlantedBug::LeaseReadAfterNewerLeader) {
             return Duration::from_secs(1 << 20);
         }
         self.config.max_lease
@@ -603,7 +603,7 @@ impl Peer {
 fn planted_amnesia(_start: &mut PeerStart) -> bool {
     #[cfg(feature = "planted-bugs")]
     {
-        use crate::planted::PlantedBug::{PromiseForgottenOnRestart, VoteForgottenOnRestart};
+        use crate::config::PlantedBug::{PromiseForgottenOnRestart, VoteForgottenOnRestart};
         let vote = _start.config.planted(VoteForgottenOnRestart);
         if vote {
             _start.recovered.hard_state.vote = 0;

@@ -191,7 +191,7 @@ impl Peer {
     /// Releases readies whose writes are durable, and advances a snapshot installation.
     fn release_durable(&mut self, now: MonoTime) {
         #[cfg(feature = "planted-bugs")]
-        if self.config.planted(crate::planted::PlantedBug::AckBeforeFsync) {
+        if self.config.planted(crate::config::PlantedBug::AckBeforeFsync) {
             self.durable = self.next_write - 1;
         }
         while self.inflight.front().is_some_and(|r| r.write <= self.durable) {
@@ -282,7 +282,7 @@ impl Peer {
     /// The `ApplyAboveCommit` bug: a leader emits its entries as soon as it has appended them.
     #[cfg(feature = "planted-bugs")]
     fn leak_uncommitted(&mut self) {
-        if !self.config.planted(crate::planted::PlantedBug::ApplyAboveCommit) || !self.is_leader() {
+        if !self.config.planted(crate::config::PlantedBug::ApplyAboveCommit) || !self.is_leader() {
             return;
         }
         let log = &self.node.raft.raft_log;

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Context;
-use super::backoff::Backoff;
 use super::metrics::DropReason;
+use super::pacing::Backoff;
 use super::proto::{encode_message, wire};
 use super::queue::Queue;
 use crate::region::StoreId;

@@ -17,13 +17,12 @@
 //! Delivery is not reliable; Raft repeats what matters. Guarantees: a message arrives whole or not at all, at the store
 //! it is addressed to. A `MsgSnapshot` arrives only after its file is durable there.
 
-mod backoff;
 mod lane;
 mod metrics;
 mod outgoing;
+mod pacing;
 mod proto;
 mod queue;
-mod rate;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -40,8 +39,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 pub use self::metrics::{DropReason, TransportMetrics};
+use self::pacing::RateLimiter;
 use self::queue::{PushError, Queue};
-use self::rate::RateLimiter;
 pub use self::server::{TransportServer, TransportService};
 use crate::handle::StoreHandle;
 use crate::ports::{RaftMessage, SendError, Transport};

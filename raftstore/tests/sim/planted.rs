@@ -1,7 +1,7 @@
 //! The simulator must find what it is there to find: each planted bug, within a bounded number of seeds, by what that bug breaks. Without the
 //! bug the same seeds must find nothing.
 
-use raftstore::planted::PlantedBug;
+use raftstore::config::PlantedBug;
 
 use crate::options::{FaultKind, Options};
 use crate::run::run;
