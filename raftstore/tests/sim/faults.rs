@@ -238,8 +238,8 @@ impl World {
         let Some((leader, others)) = self.some_leader() else { return Ok(()) };
         let to = others[self.fault_rng.random_range(0..others.len())];
         self.transfer(to)?;
-        // About one message delay. Earlier, the offer does not leave. Later, the new leader's vote request may reach the
-        // old leader.
+        // About one message delay. Earlier, the offer does not leave. Later, the new leader's vote request may
+        // reach the old leader.
         let (low, high) = self.options.network.latency_us;
         let delay = self.fault_rng.random_range(low * 1000..=high * 3000);
         self.schedule(delay, Event::EndFault(Fault::Isolate(leader)));
