@@ -11,6 +11,12 @@
 //! 3. [`Peer::on_durable`] counts this replica's own acknowledgement; [`Peer::step`] counts those of the followers.
 //! 4. Once committed, the entry and its reply leave with the next effects.
 //! 5. [`Peer::on_applied`] records that it is applied.
+//!
+//! # Layers
+//!
+//! 1. `gate`, `lease`, `read`, `proposal`, `truncate`, `coalesce`: rules and queues, without raft-rs' node
+//! 2. `effects`: the output of a peer
+//! 3. `propose`, `ready`: the two halves of [`Peer::effects`]
 
 mod coalesce;
 pub(crate) mod effects;
@@ -378,9 +384,9 @@ impl Peer {
             // entries after it.
             let kept = storage.kept_snapshot().map_or(0, |key| key.index.get());
             let start = storage.start().index.get();
-            let installs = |pr: &raft::Progress| if pr.matched < start { kept } else { 0 };
-            let goes_on = |pr: &raft::Progress| pr.matched.max(pr.pending_snapshot).max(installs(pr));
-            followers.extend(others.map(|(_, pr)| LogIndex::new(goes_on(pr))));
+            let installing_from = |pr: &raft::Progress| if pr.matched < start { kept } else { 0 };
+            let continues_from = |pr: &raft::Progress| pr.matched.max(pr.pending_snapshot).max(installing_from(pr));
+            followers.extend(others.map(|(_, pr)| LogIndex::new(continues_from(pr))));
         }
         let flushed = flushed.min(self.applied.index);
         let log = truncate::TruncationInput {

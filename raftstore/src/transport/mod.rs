@@ -16,6 +16,13 @@
 //!
 //! Delivery is not reliable; Raft repeats what matters. Guarantees: a message arrives whole or not at all, at the store
 //! it is addressed to. A `MsgSnapshot` arrives only after its file is durable there.
+//!
+//! # Layers
+//!
+//! 1. `metrics`, `pacing`, `proto`: counters, delays, wire messages
+//! 2. `queue`: the messages waiting for one store
+//! 3. `lane`, `server`: the two ends of a message stream
+//! 4. `outgoing`: the sending end of a snapshot stream
 
 mod lane;
 mod metrics;

@@ -23,8 +23,8 @@ fn large(value: u8) -> Vec<u8> {
     (0..MEGABYTE).map(|_| next()).collect()
 }
 
-fn is_busy<T>(fate: Option<&Result<T, ProposeError>>, with: &str) -> bool {
-    matches!(fate, Some(Err(ProposeError::Region(RegionError::ServerBusy { what, .. }))) if what == with)
+fn is_busy<T>(outcome: Option<&Result<T, ProposeError>>, with: &str) -> bool {
+    matches!(outcome, Some(Err(ProposeError::Region(RegionError::ServerBusy { what, .. }))) if what == with)
 }
 
 /// A message from store 2 to store 1, as from the leader of region 1.
@@ -241,11 +241,11 @@ fn full_of_log(purge_threshold: u64) -> (Cluster, Vec<Task<Result<raftstore::Log
     let refused = (40..400).find(|value| {
         let mut task = cluster.start_write(1, 1, put(KEY, &medium(*value)));
         cluster.settle();
-        let fate = task.poll();
-        if fate.is_none() {
+        let outcome = task.poll();
+        if outcome.is_none() {
             waiting.push(task);
         }
-        is_busy(fate.as_ref(), "disk full")
+        is_busy(outcome.as_ref(), "disk full")
     });
     assert!(refused.is_some() && !waiting.is_empty(), "the disk fills up");
     (cluster, waiting, capacity)

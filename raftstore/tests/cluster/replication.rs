@@ -90,8 +90,8 @@ fn write_of_a_deposed_leader_is_answered_once_decided() {
     assert!(lost.poll().is_none());
     cluster.write(1, KEY, b"kept");
     cluster.isolated.clear();
-    let fate = cluster.finish(&mut lost);
-    assert!(matches!(fate, Err(ProposeError::Region(RegionError::StaleCommand { .. }))), "{fate:?}");
+    let outcome = cluster.finish(&mut lost);
+    assert!(matches!(outcome, Err(ProposeError::Region(RegionError::StaleCommand { .. }))), "{outcome:?}");
     cluster.wait_stored(KEY, b"kept");
 }
 
@@ -101,8 +101,8 @@ fn outcome_that_stays_unknown_is_undetermined() {
     cluster.lead(1, 1);
     cluster.isolated.insert(1);
     let mut lost = cluster.start_write(1, 1, put(KEY, b"lost"));
-    let fate = cluster.finish(&mut lost);
-    assert!(matches!(fate, Err(ProposeError::Undetermined { .. })), "{fate:?}");
+    let outcome = cluster.finish(&mut lost);
+    assert!(matches!(outcome, Err(ProposeError::Undetermined { .. })), "{outcome:?}");
 }
 
 /// A write above the limit is refused before it is proposed; the region is not affected.
@@ -111,11 +111,13 @@ fn write_above_the_limit_is_refused() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     let limit = StoreConfig::default().max_proposal_bytes;
-    let fate = {
+    let outcome = {
         let mut task = cluster.start_write(1, 1, put(KEY, &vec![7; limit]));
         cluster.finish(&mut task)
     };
-    assert!(matches!(fate, Err(ProposeError::TooLarge { bytes, limit: told }) if bytes > limit && told == limit));
+    assert!(
+        matches!(outcome, Err(ProposeError::TooLarge { bytes, limit: reported }) if bytes > limit && reported == limit)
+    );
     cluster.write(1, KEY, b"fits");
     cluster.wait_stored(KEY, b"fits");
 }
@@ -159,8 +161,8 @@ fn nothing_is_acknowledged_after_a_failed_fsync() {
     cluster.write(1, KEY, b"1");
     cluster.nodes[&1].disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
     let mut task = cluster.start_write(1, 1, put(KEY, b"2"));
-    let fate = cluster.finish(&mut task);
-    assert!(matches!(fate, Err(ProposeError::Poisoned(_))), "{fate:?}");
+    let outcome = cluster.finish(&mut task);
+    assert!(matches!(outcome, Err(ProposeError::Poisoned(_))), "{outcome:?}");
     let mut next = cluster.start_write(1, 1, put(KEY, b"3"));
     assert!(cluster.finish(&mut next).is_err());
     assert!(cluster.handle(1).try_read(cluster.ctx(1)).is_err());

@@ -373,7 +373,7 @@ impl Clients {
             return None;
         }
         self.clients[client].hints.remove(&operation.region);
-        Some(self.finish_unknown(client, operation, "gives up".to_owned()))
+        Some(self.finish_unknown(client, operation, "times out".to_owned()))
     }
 
     /// The store crashed: its pending operations are never answered.
