@@ -167,23 +167,23 @@ impl<S: Store> ApplyLoop<S> {
         commit: LogIndex,
         pending: &mut PendingWrite,
     ) -> Result<(), ApplyFault> {
-        let applied = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
+        let state = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
         for entry in entries {
             let index = LogIndex::new(entry.index);
-            if entry.index != applied.position.index.get() + 1 {
-                return Err(ApplyFault::Gap { region: id, index, applied: applied.position.index });
+            if entry.index != state.position.index.get() + 1 {
+                return Err(ApplyFault::Gap { region: id, index, applied: state.position.index });
             }
             if index > commit {
                 return Err(ApplyFault::AboveCommit { region: id, index, commit });
             }
-            let verdict = apply_entry(&applied.region, entry, pending)?;
-            applied.position = LogPosition { index, term: Term::new(entry.term) };
+            let verdict = apply_entry(&state.region, entry, pending)?;
+            state.position = LogPosition { index, term: Term::new(entry.term) };
             if let Some((_, reply)) = replies.pop_front_if(|(at, _)| *at == entry.index) {
                 pending.outcomes.push((reply, verdict.map(|()| index).map_err(ProposeError::from)));
             }
         }
         pending.entries += entries.len();
-        pending.positions.insert(id, applied.position);
+        pending.positions.insert(id, state.position);
         Ok(())
     }
 
@@ -202,8 +202,8 @@ impl<S: Store> ApplyLoop<S> {
         }
         self.metrics.applied_per_write.observe(entries as f64);
         for (region, position) in &positions {
-            if let Some(applied) = self.regions.get(region) {
-                applied.delegate.publish_applied(*position);
+            if let Some(state) = self.regions.get(region) {
+                state.delegate.publish_applied(*position);
             }
         }
         self.inbox.update(|c| c.applied.extend(positions));
@@ -217,10 +217,10 @@ impl<S: Store> ApplyLoop<S> {
     fn install(&mut self, intent: &SnapshotIntent) -> Result<(), ApplyFault> {
         let position = install_snapshot(&self.store, &self.snapshots, intent)?;
         let id = intent.region.id;
-        let applied = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
-        applied.region = Arc::new(intent.region.clone());
-        applied.position = position;
-        applied.delegate.publish_applied(position);
+        let state = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
+        state.region = Arc::new(intent.region.clone());
+        state.position = position;
+        state.delegate.publish_applied(position);
         self.metrics.snapshots.with_label_values(&["installed"]).inc();
         self.inbox.update(|c| {
             // The snapshot includes everything applied before it.

@@ -102,7 +102,7 @@ impl<S: Store> Background<S> {
                 Err(error) => tracing::warn!(%region, %error, "failed to read the flushed applied position"),
             }
         }
-        self.complete(JobOutcome::Flushed { flushed, all: flush });
+        self.complete(JobOutcome::Flushed { flushed, after_flush: flush });
     }
 
     fn purge(&self, laggards: bool) {

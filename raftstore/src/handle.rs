@@ -6,8 +6,8 @@
 //! poll.
 //!
 //! **Stopping.** Once the store stops or is poisoned, requests fail: reads with [`RegionError::NotReady`], proposals
-//! also with [`ProposeError::Poisoned`] or [`ProposeError::Undetermined`]. Nothing recovers a poisoned store but a
-//! restart.
+//! also with [`ProposeError::Poisoned`] or [`ProposeError::Undetermined`]. Only a restart recovers a poisoned
+//! store.
 
 use std::sync::Arc;
 
@@ -217,8 +217,8 @@ impl<S: Store> StoreHandle<S> {
     /// `basis` is the snapshot from [`StoreHandle::evaluate`] that the batch was evaluated on. All keys of the batch
     /// lie in the region, and it takes at most `max_proposal_bytes` (8 MiB by default).
     ///
-    /// There is no timeout while this replica leads. After it loses leadership, the proposal is undetermined within
-    /// `read_timeout` (3 s by default).
+    /// There is no timeout while this replica leads. If leadership ends first, the outcome is reported as undetermined
+    /// after `read_timeout` (3 s by default), unless it becomes known before.
     ///
     /// Not cancel-safe: once polled, a dropped future neither withdraws the proposal nor reveals its outcome, and the
     /// batch may still be applied. A caller that must know the outcome spawns the call.
@@ -257,7 +257,8 @@ impl<S: Store> StoreHandle<S> {
 
     /// Whether this store leads `region` in `term` and its lease holds at this moment, so that no other store can lead.
     /// It guards state kept outside the region's data that belongs to its leader, such as the oracle's window. Reads
-    /// the clock once. Returns false on any doubt, also when the store is stopping.
+    /// the clock once. Returns false whenever this is not certain, also when the
+    /// store is stopping.
     pub fn lease_holds(&self, region: RegionId, term: Term) -> bool {
         let Ok(delegate) = self.delegate(region) else { return false };
         let lease = delegate.lease_read(delegate.region().epoch, &*self.context.clock, || ());
@@ -325,13 +326,13 @@ impl<S: Store> StoreHandle<S> {
     }
 
     /// Queues a request, leaving the reserved places to messages between stores. A flood of requests must not drop the
-    /// heartbeats that keep this store's leaders in office, and with them the answers to those requests.
+    /// heartbeats that keep this store's peers leading, and with them the answers to those requests.
     fn push(&self, message: StoreMsg) -> Result<(), RegionError> {
         self.push_reserving(message, self.context.config.mailbox_capacity / RAFT_RESERVE_DIVISOR)
     }
 
-    fn push_reserving(&self, message: StoreMsg, spare: usize) -> Result<(), RegionError> {
-        self.context.mailbox.push_reserving(message, spare).map_err(|_| {
+    fn push_reserving(&self, message: StoreMsg, reserved: usize) -> Result<(), RegionError> {
+        self.context.mailbox.push_reserving(message, reserved).map_err(|_| {
             self.context.metrics.busy.with_label_values(&["mailbox"]).inc();
             RegionError::ServerBusy { store: self.context.id, what: "mailbox".to_string() }
         })

@@ -80,7 +80,7 @@ pub(crate) enum JobOutcome {
     /// Outcome of `BuildSnapshot`; `None` if it failed.
     SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
     /// Outcome of `ReadFlushed`: the flushed applied index of each region, and whether a flush was done first.
-    Flushed { flushed: Vec<(RegionId, LogIndex)>, all: bool },
+    Flushed { flushed: Vec<(RegionId, LogIndex)>, after_flush: bool },
     /// Outcome of `Purge`.
     Purged(PurgeStep),
     /// The log batch of a purge step was written, or failed for good (`written` is false).

@@ -115,8 +115,11 @@ pub(crate) struct StoreLoop {
     was_full_at_truncation: bool,
     /// New log starts of regions, to be submitted.
     truncations: Truncations,
+    /// Tasks that did not fit into apply's mailbox.
     pending_apply: VecDeque<ApplyTask>,
+    /// Regions whose snapshot file is queued or being built.
     building_snapshots: BTreeSet<RegionId>,
+    /// While a `ReadFlushed` job is queued or runs: `unflushed_bytes` when it was queued.
     reading_flushed: Option<u64>,
     ticks_to_log_gc: u32,
     log_space: LogSpace,
@@ -276,9 +279,9 @@ impl StoreLoop {
                 self.building_snapshots.remove(&region);
                 self.with_peer(region, |peer| peer.on_snapshot_built(built));
             }
-            JobOutcome::Flushed { flushed, all } => {
+            JobOutcome::Flushed { flushed, after_flush } => {
                 let before = self.reading_flushed.take().unwrap_or(0);
-                if all {
+                if after_flush {
                     self.unflushed_bytes = self.unflushed_bytes.saturating_sub(before);
                 }
                 self.truncate_logs(&flushed, now);
@@ -392,7 +395,7 @@ impl StoreLoop {
         if let Some(intent) = obsolete_snapshot {
             self.queue_job(Job::RemoveSnapshot(intent.key));
         }
-        self.note_unwritten(region);
+        self.update_unwritten(region);
         if build_snapshot && self.queue_job(Job::BuildSnapshot(region)) {
             self.building_snapshots.insert(region);
         } else if build_snapshot {

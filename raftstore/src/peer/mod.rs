@@ -498,7 +498,7 @@ impl Peer {
         self.leader_term = leads;
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.
-            self.note_proposed(now);
+            self.record_proposed(now);
         }
     }
 
@@ -523,7 +523,7 @@ impl Peer {
     }
 
     /// Records the time at which the newest entry was proposed.
-    fn note_proposed(&mut self, now: MonoTime) {
+    fn record_proposed(&mut self, now: MonoTime) {
         let index = self.node.raft.raft_log.last_index();
         match self.proposed.back_mut() {
             Some(last) if last.1 == now => last.0 = index,
@@ -551,7 +551,7 @@ impl Peer {
             Lease::Suspect(_) => {
                 let idle = self.node.raft.lead_transferee.is_none() && self.proposed.is_empty();
                 if idle && self.node.propose(Vec::new(), Vec::new()).is_ok() {
-                    self.note_proposed(now);
+                    self.record_proposed(now);
                     self.after_raft(now);
                 }
             }

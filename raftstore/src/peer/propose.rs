@@ -87,7 +87,7 @@ impl Peer {
         for (index, reply) in (last + 1..).zip(replies) {
             self.proposals.push(index, term, reply);
         }
-        self.note_proposed(now);
+        self.record_proposed(now);
         self.after_raft(now);
     }
 }

@@ -84,7 +84,7 @@ impl StoreLoop {
             return dropped(&format!("{refusal:?}"));
         }
         self.dirty.insert(region);
-        self.note_unwritten(region);
+        self.update_unwritten(region);
     }
 
     fn has_file(&self, message: &RaftMessage) -> bool {
@@ -105,13 +105,13 @@ impl StoreLoop {
                 slot.peer.propose(proposal);
                 self.parts.metrics.proposals.inc();
                 self.dirty.insert(region);
-                self.note_unwritten(region);
+                self.update_unwritten(region);
             }
         }
     }
 
     /// Updates `unwritten_bytes` for one peer.
-    pub(super) fn note_unwritten(&mut self, region: RegionId) {
+    pub(super) fn update_unwritten(&mut self, region: RegionId) {
         let Some(slot) = self.peers.get_mut(&region) else { return };
         let bytes = slot.peer.unwritten_bytes();
         self.unwritten_bytes = self.unwritten_bytes - slot.unwritten_bytes + bytes;

@@ -257,7 +257,7 @@ impl State {
     fn add_truncations(&mut self, newer: Truncations) {
         for (region, start) in newer {
             let before = self.truncations.insert(region, start);
-            assert!(before.is_none_or(|before| before.index <= start.index), "the start of a log never goes back");
+            assert!(before.is_none_or(|before| before.index <= start.index), "the log start never moves back");
         }
     }
 

@@ -18,7 +18,7 @@ use crate::options::NetworkOptions;
 /// a cut link if the options say so.
 pub(crate) type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
 
-/// Decides the fate of each message.
+/// Decides the delivery_delays of each message.
 pub(crate) struct Network {
     options: NetworkOptions,
     cuts: Cuts,
@@ -66,7 +66,7 @@ impl Network {
     }
 
     /// The delays in nanoseconds after which copies of a message arrive; empty if it is lost.
-    pub(crate) fn fate(&mut self, from: StoreId, to: StoreId) -> Vec<u64> {
+    pub(crate) fn delivery_delays(&mut self, from: StoreId, to: StoreId) -> Vec<u64> {
         if self.is_cut(from, to) || self.rng.random_bool(self.options.drop) {
             return Vec::new();
         }

@@ -363,7 +363,7 @@ impl World {
                     self.held_offers.iter_mut().for_each(|held| held.push(message.clone()));
                     return Ok(());
                 }
-                let copies = self.network.fate(store, message.to.store);
+                let copies = self.network.delivery_delays(store, message.to.store);
                 self.stats.lost += u64::from(copies.is_empty());
                 self.trace.line(self.now, format_args!("{} x{}", MessageLine(&message), copies.len()));
                 for delay in copies {
