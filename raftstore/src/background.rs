@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::Cf;
 use engine::log::tools::Finding;
-use engine::log::{Budget, Lagging, LogEngine, PurgeReport};
+use engine::log::{Budget, LogEngine, PinningGroup};
 use engine::store::{Reader, Store, StoreError};
 
 use crate::health::Health;
@@ -51,7 +51,7 @@ impl<S: Store> Background<S> {
                 self.complete(JobOutcome::SnapshotBuilt(region, built.ok()));
             }
             Job::ReadFlushed { regions, flush } => self.read_flushed(&regions, flush),
-            Job::Purge { laggards } => self.purge(laggards),
+            Job::Purge { find_pinning } => self.purge(find_pinning),
             Job::Scrub { bytes } => {
                 let report = self.log.scrub(bytes);
                 self.report_damage(&report.damage);
@@ -105,13 +105,13 @@ impl<S: Store> Background<S> {
         self.complete(JobOutcome::Flushed { flushed, after_flush: flush });
     }
 
-    fn purge(&self, laggards: bool) {
+    fn purge(&self, find_pinning: bool) {
         let (inbox, wake) = (self.inbox.clone(), self.wake.clone());
-        let landed = move |written| {
+        let settled = move |written| {
             inbox.update(|c| c.jobs.push(JobOutcome::PurgeSettled { written }));
             wake();
         };
-        let report = match self.log.purge_then(Budget { laggards, ..Budget::default() }, landed) {
+        let report = match self.log.purge_then(Budget { find_pinning, ..Budget::default() }, settled) {
             Ok(report) => report,
             Err(error) => {
                 tracing::warn!(%error, "failed to purge the log");
@@ -126,11 +126,9 @@ impl<S: Store> Background<S> {
         }
         self.report_damage(&report.damage);
         // Entries before the index to compact to pin files.
-        let last =
-            |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
-        let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
-        let PurgeReport { queued, progressed, more, pressed, .. } = report;
-        self.complete(JobOutcome::Purged(PurgeStep { pinning, queued, progressed, more, pressed }));
+        let last = |pin: &PinningGroup| (RegionId::new(pin.group.0), LogIndex::new(pin.compact_to.saturating_sub(1)));
+        let pinning = find_pinning.then(|| report.pinning.iter().map(last).collect());
+        self.complete(JobOutcome::Purged(PurgeStep { pinning, outcome: report.outcome }));
     }
 
     /// Poisons the store if the log is damaged, as a failed read of the log does: replicas that may be intact take

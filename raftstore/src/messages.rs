@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use engine::log::PurgeOutcome;
 use parking_lot::Mutex;
 
 use crate::mailbox::Mailbox;
@@ -63,9 +64,9 @@ pub(crate) enum Job {
     BuildSnapshot(RegionId),
     /// Reads the flushed applied index of each region, after a flush if `flush` is set.
     ReadFlushed { regions: Vec<RegionId>, flush: bool },
-    /// Runs one purge step: frees log files with little live data. With `laggards`, also reports the regions that pin
-    /// files.
-    Purge { laggards: bool },
+    /// Runs one purge step: frees log files with little live data. With `find_pinning`, also reports the regions that
+    /// pin files.
+    Purge { find_pinning: bool },
     /// Verifies about `bytes` bytes of the log.
     Scrub { bytes: u64 },
     /// Removes snapshot files that are not in `keep` and lie at or below the applied index of their region.
@@ -83,7 +84,8 @@ pub(crate) enum JobOutcome {
     Flushed { flushed: Vec<(RegionId, LogIndex)>, after_flush: bool },
     /// Outcome of `Purge`.
     Purged(PurgeStep),
-    /// The log batch of a purge step was written, or failed for good (`written` is false).
+    /// A purge step is over in the log; `written` is false if the log could not write it. Follows every `Purge`, and
+    /// may precede its `Purged`.
     PurgeSettled { written: bool },
     /// `Purge` failed.
     PurgeFailed,
@@ -96,14 +98,8 @@ pub(crate) enum JobOutcome {
 pub(crate) struct PurgeStep {
     /// The last entry of each region that pins old files, if requested.
     pub(crate) pinning: Option<Vec<(RegionId, LogIndex)>>,
-    /// Whether the step submitted a log batch. `PurgeSettled` follows.
-    pub(crate) queued: bool,
-    /// Whether the step freed or rewrote anything.
-    pub(crate) progressed: bool,
-    /// Whether more work remains.
-    pub(crate) more: bool,
-    /// Whether the log is far above its target size.
-    pub(crate) pressed: bool,
+    /// When the next step is due.
+    pub(crate) outcome: PurgeOutcome,
 }
 
 /// Completions since the last intake of the store loop.

@@ -285,17 +285,17 @@ impl StoreLoop {
                     self.unflushed_bytes = self.unflushed_bytes.saturating_sub(before);
                 }
                 self.truncate_logs(&flushed, now);
-                self.log_space.look_for_laggards();
+                self.log_space.request_pinning_check();
                 self.purge();
             }
             JobOutcome::Purged(step) => {
-                self.log_space.purged(step);
+                self.log_space.on_purged(step);
                 self.continue_purge();
             }
             JobOutcome::Scrubbed { bytes } => self.scrub_pace.on_read(bytes),
-            JobOutcome::PurgeFailed => self.log_space.failed(),
+            JobOutcome::PurgeFailed => self.log_space.on_failed(),
             JobOutcome::PurgeSettled { written } => {
-                self.log_space.landed(written);
+                self.log_space.on_settled(written);
                 self.continue_purge();
             }
         }

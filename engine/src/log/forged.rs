@@ -7,14 +7,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::compress::expand;
-use super::file::LogFile;
 use super::format::{
-    Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, PAGE, Place, REUSED, UNIT, align, file_name,
+    Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Item, PAGE, Place, REUSED, UNIT, align,
+    decode_meta, encode_blocks, encode_items, expand, file_name,
 };
-use super::items::{self, Item};
-use super::scan::scan;
-use super::spare::spare_name;
+use super::read::{LogFile, scan};
 use super::tools::{DumpOptions, Record, check, dump, stats};
 use super::*;
 use crate::disk::{Disk, SimDisk};
@@ -241,7 +238,7 @@ fn a_file_with_a_huge_number_is_no_reason_to_miss_all_before_it() {
 #[test]
 fn a_spare_with_a_huge_number_is_left_alone() {
     let disk = small_log();
-    let huge = spare_name(u64::MAX);
+    let huge = format!("{:016}.spare", u64::MAX);
     disk.set_content(&huge, vec![0; 64 << 10]);
     let purged = LogOptions { purge_threshold: 0, ..options() };
     let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), purged).unwrap();
@@ -270,10 +267,10 @@ fn a_dump_shows_no_more_entries_than_there_are() {
     let body = content[at + GROUP_HEADER..][..header.body as usize].to_vec();
     let meta = &content[at + GROUP_HEADER + body.len()..][..header.meta_stored as usize];
     let meta = expand(header.meta_codec, meta, header.meta_raw as usize).unwrap();
-    let (blocks, _) = items::decode(&meta, header.blocks, PAGE + GROUP_HEADER as u64).unwrap();
+    let (blocks, _) = decode_meta(&meta, header.blocks, PAGE + GROUP_HEADER as u64).unwrap();
     for first in [1, u64::MAX - 1, u64::MAX] {
         let item = Item::Append { group: GroupId(1), first, count: u64::MAX };
-        let forged = [items::encode_blocks(&blocks), items::encode_items(&[item])].concat();
+        let forged = [encode_blocks(&blocks), encode_items(&[item])].concat();
         let taken = (GROUP_HEADER + body.len() + forged.len()) as u64;
         let pad = (align(taken, UNIT) - taken) as u32;
         let (meta_stored, meta_raw) = (forged.len() as u32, forged.len() as u32);

@@ -6,20 +6,14 @@
 
 use bytes::Bytes;
 
-use super::GroupId;
-use super::block::{Block, BlockBuilder};
-use super::compress::{Compression, Compressor, expand};
-use super::dense::DenseReader;
-use super::effects::FileEffects;
 use super::error::Damage;
 use super::format::{
-    BLOCK_HEADER, BlockHeader, Codec, Cursor, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Place,
-    UNIT,
+    BLOCK_HEADER, Block, BlockBuilder, BlockHeader, Codec, Compression, Compressor, Cursor, FOOTER, FileHeader, Footer,
+    GROUP_HEADER, GroupHeader, Identity, IndexReader, Place, Span, UNIT, WriteBuffer, decode_meta, encode_blocks,
+    encode_items, expand, replay,
 };
-use super::index::Index;
-use super::items;
-use super::pieces::Pieces;
-use super::runs::Span;
+use super::index::{FileSummary, Index};
+use super::types::GroupId;
 
 const PLACE: Place = Place { identity: Identity(7), seq: 3 };
 
@@ -58,23 +52,23 @@ pub fn decode(decoder: u8, bytes: &[u8]) {
 /// The meta of a commit group; the first byte is the number of blocks.
 fn meta(bytes: &[u8]) {
     let Some((blocks, bytes)) = bytes.split_first() else { return };
-    let Ok((table, changes)) = items::decode(bytes, u32::from(*blocks), 64) else { return };
-    let again = [items::encode_blocks(&table), items::encode_items(&changes)].concat();
-    assert_eq!(items::decode(&again, u32::from(*blocks), 64), Ok((table.clone(), changes.clone())));
-    let mut effects = FileEffects::default();
-    if items::replay(&changes, &table, PLACE.seq, &mut effects).is_ok() {
-        same_index(&effects);
+    let Ok((table, changes)) = decode_meta(bytes, u32::from(*blocks), 64) else { return };
+    let again = [encode_blocks(&table), encode_items(&changes)].concat();
+    assert_eq!(decode_meta(&again, u32::from(*blocks), 64), Ok((table.clone(), changes.clone())));
+    let mut summary = FileSummary::default();
+    if replay(&changes, &table, PLACE.seq, &mut summary).is_ok() {
+        same_index(&summary);
     }
     // Where the items do not fit the index, that is damage as well.
-    let _ = items::replay(&changes, &table, PLACE.seq, &mut Index::new().editor());
+    let _ = replay(&changes, &table, PLACE.seq, &mut Index::new().editor());
 }
 
 /// The index of a sealed file. Two readers know it: they agree whether it is one, and what it does to the groups.
 fn index(bytes: &[u8]) {
     let (at_once, by_group) = (Index::new(), Index::new());
-    let effects = FileEffects::decode(bytes, PLACE.seq);
-    effects.iter().for_each(same_index);
-    let applied = effects.and_then(|effects| effects.apply(PLACE.seq, &mut at_once.editor()));
+    let summary = FileSummary::decode(bytes, PLACE.seq);
+    summary.iter().for_each(same_index);
+    let applied = summary.and_then(|summary| summary.apply(PLACE.seq, &mut at_once.editor()));
     assert_eq!(applied.is_ok(), apply_by_group(bytes, &by_group).is_ok());
     if applied.is_ok() {
         assert_eq!(content(&at_once), content(&by_group));
@@ -83,7 +77,7 @@ fn index(bytes: &[u8]) {
 
 /// Applies an index group by group, as recovery does.
 fn apply_by_group(bytes: &[u8], index: &Index) -> Result<(), Damage> {
-    let mut groups = DenseReader::new(bytes, PLACE.seq)?;
+    let mut groups = IndexReader::new(bytes, PLACE.seq)?;
     while let Some(group) = groups.read()? {
         group.apply(PLACE.seq, &mut index.editor())?;
     }
@@ -103,9 +97,9 @@ fn content(index: &Index) -> Vec<Content> {
     index.groups().into_iter().filter_map(of_group).collect()
 }
 
-fn same_index(effects: &FileEffects) {
-    let encoded = effects.encode();
-    let again = FileEffects::decode(&encoded, PLACE.seq).map(|effects| effects.encode());
+fn same_index(summary: &FileSummary) {
+    let encoded = summary.encode();
+    let again = FileSummary::decode(&encoded, PLACE.seq).map(|summary| summary.encode());
     assert_eq!(again, Ok(encoded));
 }
 
@@ -149,7 +143,7 @@ fn built_again(entries: &[Bytes], compressor: &mut Compressor) -> Vec<Bytes> {
     builder.append(GroupId(1), entries);
     let mut again = Vec::new();
     for draft in builder.finish() {
-        let mut out = Pieces::default();
+        let mut out = WriteBuffer::default();
         let place = draft.write(&mut out, PLACE, 64);
         let out = out.to_vec();
         assert_eq!(out.len() as u64, place.total());

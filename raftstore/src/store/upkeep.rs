@@ -81,8 +81,8 @@ impl StoreLoop {
 
     /// Runs one purge step. Steps never overlap.
     pub(super) fn purge(&mut self) {
-        let laggards = self.log_space.wants_laggards();
-        if self.log_space.may_purge() && self.queue_job(Job::Purge { laggards }) {
+        let find_pinning = self.log_space.is_pinning_check_due();
+        if self.log_space.may_purge() && self.queue_job(Job::Purge { find_pinning }) {
             self.log_space.begin();
         }
     }

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::disk::Disk;
 
-use super::super::error::{Damage, LogError, Result};
-use super::super::file::LogFile;
-use super::super::format::{FOOTER, FileHeader, Footer, file_name};
-use super::super::scan::{Scan, scan};
+use crate::log::error::{Damage, LogError, Result};
+use crate::log::format::{FOOTER, FileHeader, Footer, file_name};
+use crate::log::read::{LogFile, Scan, scan};
 
 /// The newest file in use.
 pub(super) struct Newest {
@@ -40,7 +39,7 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
     }
     let found = scan(&file, &header)?;
     let bytes_read = u64::from(header.data_offset) + FOOTER as u64 + found.bytes_read;
-    let dropped = found.effects.dropped.contains(&header.prev_seq);
+    let dropped = found.summary.dropped.contains(&header.prev_seq);
     if header.prev_seq == 0 || dropped {
         return Ok(Newest { file, header, scan: found, unused: None, fresh_seal: None, bytes_read });
     }
@@ -79,7 +78,7 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
 pub(super) fn older_files(newest: &Newest, there: &BTreeSet<u64>) -> Older {
     let mut older = Older { files: BTreeSet::new(), missing: None };
     let listed = newest.header.live.iter().flat_map(|(first, last)| *first..=*last);
-    for seq in listed.filter(|seq| !newest.scan.effects.dropped.contains(seq)) {
+    for seq in listed.filter(|seq| !newest.scan.summary.dropped.contains(seq)) {
         if !there.contains(&seq) {
             older.missing = Some(seq);
             break;

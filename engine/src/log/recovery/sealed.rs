@@ -26,15 +26,12 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 
-use super::super::LogOptions;
-use super::super::dense::{DenseGroup, DenseReader};
-use super::super::effects::FileEffects;
-use super::super::error::{Damage, LogError, Result};
-use super::super::file::LogFile;
-use super::super::format::{Cursor, FOOTER, FileHeader, Footer, Identity};
-use super::super::index::{Index, SHARDS, shard_of};
-use super::super::scan::scan;
-use super::threads::over;
+use super::parallel::parallel_map;
+use crate::log::error::{Damage, LogError, Result};
+use crate::log::format::{Cursor, FOOTER, FileHeader, Footer, Identity, IndexGroup, IndexReader};
+use crate::log::index::{FileSummary, Index, SHARDS, shard_of};
+use crate::log::options::LogOptions;
+use crate::log::read::{LogFile, scan};
 
 /// Bytes that a thread's share of a window may take.
 pub(super) const WINDOW: u64 = 32 << 20;
@@ -66,7 +63,7 @@ struct Piece {
 /// Opens the files `seqs` of the log `identity`.
 pub(super) fn open(disk: &dyn Disk, seqs: &BTreeSet<u64>, identity: Identity, threads: usize) -> Opened {
     let seqs: Vec<u64> = seqs.iter().copied().collect();
-    let loaded = over(threads, &seqs, |seq| {
+    let loaded = parallel_map(threads, &seqs, |seq| {
         let (file, mut header) = LogFile::load(disk, *seq, Some(identity))?;
         // Only damage is a reason to look at it, and it may be long.
         header.changed = None;
@@ -136,7 +133,7 @@ fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Resul
     let threads = options.recovery_threads;
     let mut pieces = Vec::with_capacity(window.len());
     let mut failed = None;
-    for piece in over(threads, window, |sealed| read_piece(sealed, options.verify)) {
+    for piece in parallel_map(threads, window, |sealed| read_piece(sealed, options.verify)) {
         match piece {
             Ok(piece) => pieces.push(piece),
             Err(error) => {
@@ -146,7 +143,7 @@ fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Resul
         }
     }
     let shards: Vec<usize> = (0..SHARDS).collect();
-    let applied = over(threads, &shards, |shard| apply_shard(index, window, &pieces, *shard));
+    let applied = parallel_map(threads, &shards, |shard| apply_shard(index, window, &pieces, *shard));
     let first = applied.into_iter().filter_map(std::result::Result::err).min_by_key(|(at, _)| *at);
     if let Some(error) = first.map(|(_, error)| error).or(failed) {
         return Err(error);
@@ -163,7 +160,7 @@ fn read_piece(sealed: &Sealed, verify: bool) -> Result<Piece> {
     let raw = file.raw_index(footer)?;
     let damage = |damage: Damage| damage.at(&file.name, footer.index_offset);
     let mut piece = Piece { raw: Vec::new(), shards: vec![Vec::new(); SHARDS], scanned: 0 };
-    let mut reader = DenseReader::new(&raw, file.place.seq).map_err(damage)?;
+    let mut reader = IndexReader::new(&raw, file.place.seq).map_err(damage)?;
     loop {
         let at = reader.offset() as u32;
         let Some(read) = reader.read().map_err(damage)? else { break };
@@ -181,18 +178,18 @@ fn read_piece(sealed: &Sealed, verify: bool) -> Result<Piece> {
 /// Reads every byte of a sealed file, and compares its groups with its index; returns how many bytes that are.
 fn verify_groups(sealed: &Sealed, raw: &[u8]) -> Result<u64> {
     let Sealed { file, header, footer } = sealed;
-    let effects = FileEffects::decode(raw, file.place.seq).map_err(|d| d.at(&file.name, footer.index_offset))?;
+    let summary = FileSummary::decode(raw, file.place.seq).map_err(|d| d.at(&file.name, footer.index_offset))?;
     let compare = || {
         let found = scan(file, header)?;
         if found.end != footer.index_offset || found.last_lsn != footer.last_lsn || found.chain != footer.chain {
             return Err(Damage("commit group cannot be read").at(&file.name, found.end));
         }
-        if found.effects.encode() != effects.encode() {
+        if found.summary.encode() != summary.encode() {
             return Err(Damage("index does not say what the file holds").at(&file.name, footer.index_offset));
         }
         Ok(found.bytes_read)
     };
-    compare().map_err(|error| error.concerning(|| effects.groups().map(|(group, _)| group).collect()))
+    compare().map_err(|error| error.concerning(|| summary.groups().map(|(group, _)| group).collect()))
 }
 
 /// Applies what the files of a window say of the groups of one shard. An error comes with the place of its file in the window.
@@ -207,7 +204,7 @@ fn apply_shard(
         let mut editor = index.editor();
         for offset in piece.shards.get(shard).into_iter().flatten() {
             let mut cursor = Cursor(piece.raw.get(*offset as usize..).unwrap_or_default());
-            let applied = DenseGroup::decode(&mut cursor, file.place.seq)
+            let applied = IndexGroup::decode(&mut cursor, file.place.seq)
                 .and_then(|group| group.apply(file.place.seq, &mut editor));
             applied.map_err(|damage| (at, damage.at(&file.name, footer.index_offset)))?;
         }

@@ -6,14 +6,12 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::super::dense::DenseReader;
-use super::super::effects::FileEffects;
-use super::super::format::file_name;
-use super::super::items::Sink;
-use super::super::runs::Span;
-use super::super::{Budget, Durability, GroupId, LogBatch, LogEngine};
+use super::newest::{find_newest, older_files};
 use super::*;
 use crate::disk::SimDisk;
+use crate::log::format::{IndexReader, Sink, Span, file_name};
+use crate::log::index::{FileSummary, Group};
+use crate::log::{Budget, Durability, GroupId, LogBatch, LogEngine};
 
 fn options() -> LogOptions {
     LogOptions {
@@ -62,7 +60,7 @@ type Held = (u64, u64, Vec<Span>, Vec<(Vec<u8>, Vec<u8>, u64)>);
 
 /// All that an index holds.
 fn all_of(index: &Index) -> (BTreeMap<GroupId, Held>, BTreeMap<u64, (u64, u64)>) {
-    let held = |group: &super::super::group::Group| {
+    let held = |group: &Group| {
         let keys = group.keys.iter().map(|kv| (kv.key().to_vec(), kv.value().to_vec(), kv.file)).collect();
         (group.floor, group.floor_file, group.runs.iter().collect(), keys)
     };
@@ -129,26 +127,26 @@ fn a_group_with_many_runs_is_applied_in_pieces() {
         range.map(span).collect()
     };
     let group = GroupId(7);
-    let mut effects = FileEffects::default();
-    effects.place(group, 9000, &runs(2, 9000..10_000)).unwrap();
-    effects.place(group, 10_000, &runs(2, 3000..8000)).unwrap();
-    effects.put(group, &Bytes::from_static(b"k"), &Bytes::from_static(b"v"), 2);
-    let raw = effects.encode();
+    let mut summary = FileSummary::default();
+    summary.place(group, 9000, &runs(2, 9000..10_000)).unwrap();
+    summary.place(group, 10_000, &runs(2, 3000..8000)).unwrap();
+    summary.put(group, &Bytes::from_static(b"k"), &Bytes::from_static(b"v"), 2);
+    let raw = summary.encode();
     let before = || {
         let index = Index::new();
         index.editor().place(group, 1, &runs(1, 1..12_000)).unwrap();
         index
     };
-    let (at_once, in_pieces) = (before(), before());
-    effects.apply(2, &mut at_once.editor()).unwrap();
-    let mut reader = DenseReader::new(&raw, 2).unwrap();
+    let (at_once, for_each_chunk) = (before(), before());
+    summary.apply(2, &mut at_once.editor()).unwrap();
+    let mut reader = IndexReader::new(&raw, 2).unwrap();
     let read = reader.read().unwrap().unwrap();
     assert_eq!((read.spans().count(), read.keys().count()), (6000, 1));
     assert!(reader.read().unwrap().is_none());
-    read.apply(2, &mut in_pieces.editor()).unwrap();
-    assert_eq!(all_of(&in_pieces), all_of(&at_once));
+    read.apply(2, &mut for_each_chunk.editor()).unwrap();
+    assert_eq!(all_of(&for_each_chunk), all_of(&at_once));
     assert_eq!(at_once.bounds(group).unwrap().last, 9999);
-    assert_eq!(FileEffects::decode(&raw, 2).unwrap().encode(), raw);
+    assert_eq!(FileSummary::decode(&raw, 2).unwrap().encode(), raw);
 }
 
 /// Whatever is damaged, the error names the first file that is. (The newest file and the one before it are looked at before others.)

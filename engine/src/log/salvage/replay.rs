@@ -1,17 +1,50 @@
 //! Applies what can be read of a surveyed log, in its order, and notes where something is missing.
 
-use super::super::GroupId;
-use super::super::Lsn;
-use super::super::effects::FileEffects;
-use super::super::error::Result;
-use super::super::file::Seal;
-use super::super::format::{FOOTER, Footer, file_name};
-use super::super::index::Index;
-use super::super::items::{Sink, replay};
-use super::doubts::{Doubts, Watch};
-use super::report::Loss;
+use std::fmt;
+
 use super::survey::{Found, Survey, before_first};
 use super::walk::{Gap, Position, Step, Walk};
+use crate::log::error::Result;
+use crate::log::format::{FOOTER, Footer, Sink, file_name, replay};
+use crate::log::index::{Doubts, FileSummary, Index, Watch};
+use crate::log::read::Seal;
+use crate::log::types::{GroupId, Lsn};
+
+/// A part of the log that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The file's name.
+    pub file: String,
+    /// Where in it the part begins and ends, in bytes; both 0 for all of a file.
+    pub from: u64,
+    /// See `from`.
+    pub to: u64,
+    /// The first position in the log's history that is missing, where known.
+    pub first_lsn: Option<Lsn>,
+    /// The last one, where known.
+    pub last_lsn: Option<Lsn>,
+    /// What is wrong.
+    pub what: String,
+    /// The only groups that it can concern, ascending; `None` where that cannot be known: then it may be any.
+    pub concerns: Option<Vec<GroupId>>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if self.to > self.from {
+            write!(f, " at {} to {}", self.from, self.to)?;
+        }
+        write!(f, ": {}", self.what)?;
+        match (self.first_lsn, self.last_lsn) {
+            (Some(Lsn(first)), Some(Lsn(last))) if first == last => write!(f, "; commit group {first} is lost"),
+            (Some(Lsn(first)), Some(Lsn(last))) => write!(f, "; commit groups {first} to {last} are lost"),
+            (Some(Lsn(first)), None) => write!(f, "; commit groups from {first} on are lost"),
+            (None, Some(Lsn(last))) => write!(f, "; commit groups up to {last} are lost"),
+            (None, None) => Ok(()),
+        }
+    }
+}
 
 /// A log as far as it can be read.
 pub(crate) struct Replay {
@@ -73,11 +106,11 @@ impl Replay {
         }
         self.bytes_read += header.map_or(0, |header| u64::from(header.data_offset)) + FOOTER as u64;
         if let Some(footer) = found.footer
-            && let Ok((_, effects)) = found.file.sealed()
+            && let Ok((_, summary)) = found.file.sealed()
         {
             self.files_by_index += 1;
             self.bytes_read += u64::from(footer.index_stored);
-            self.apply(survey, at, &footer, &effects);
+            self.apply(survey, at, &footer, &summary);
             return Ok(());
         }
         if at + 1 < survey.files.len() {
@@ -87,10 +120,10 @@ impl Replay {
     }
 
     /// Believes the index of a sealed file.
-    fn apply(&mut self, survey: &Survey, at: usize, footer: &Footer, effects: &FileEffects) {
+    fn apply(&mut self, survey: &Survey, at: usize, footer: &Footer, summary: &FileSummary) {
         let Some(seq) = survey.files.get(at).map(|file| file.seq) else { return };
         let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
-        let applied = effects.apply(seq, &mut watch);
+        let applied = summary.apply(seq, &mut watch);
         drop(watch);
         match applied {
             Ok(()) => self.at = Some(Position { lsn: footer.last_lsn, chain: footer.chain }),
@@ -106,7 +139,7 @@ impl Replay {
         let mut said_nothing = true;
         let is_last = at + 1 == survey.files.len();
         // Where neither its footer nor the file after it says which is its last group.
-        let mut said = (!is_last && known.last.is_none()).then(FileEffects::default);
+        let mut said = (!is_last && known.last.is_none()).then(FileSummary::default);
         while let Some(step) = walk.step()? {
             said_nothing = false;
             let gap = match step {
@@ -197,7 +230,7 @@ impl Replay {
 }
 
 /// Whether the groups that were read are followed by the index that a seal writes behind them, and no others: then none is missing.
-fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, said: &FileEffects) -> Result<bool> {
+fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, said: &FileSummary) -> Result<bool> {
     // The index of no group at all is a zero, and zeros say nothing.
     let Some(last) = walk.at.filter(|_| said.groups().next().is_some()) else { return Ok(false) };
     let seal = Seal::new(&found.file, walk.offset, said.encode(), last.lsn, last.chain);

@@ -10,13 +10,11 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile};
 
-use super::super::GroupId;
-use super::super::error::{LogError, Result};
-use super::super::file::{LogFile, read_header};
-use super::super::format::{FileHeader, Footer, Identity, MAX_FILES, Place, REUSED, file_name, parse_file_name};
-use super::super::items::Item;
-use super::super::reader::GroupReader;
 use super::walk::{Known, Position, Step, Walk};
+use crate::log::error::{LogError, Result};
+use crate::log::format::{FileHeader, Footer, Identity, Item, MAX_FILES, Place, REUSED, file_name, parse_file_name};
+use crate::log::read::{GroupReader, LogFile, read_header};
+use crate::log::types::GroupId;
 
 /// The files of a log.
 pub(crate) struct Survey {

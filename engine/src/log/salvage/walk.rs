@@ -4,9 +4,8 @@
 //! synced, this is damage, and the walk goes on at the next group that passes its checksum; if not, it is a torn tail, and
 //! what may stand in it was never acknowledged and is left alone.
 
-use super::super::error::{Damage, Result};
-use super::super::file::LogFile;
-use super::super::reader::{CommitGroup, GroupReader, HeadRef, Verified};
+use crate::log::error::{Damage, Result};
+use crate::log::read::{CommitGroup, GroupReader, HeadRef, LogFile, Verified};
 
 /// Position and checksum of a commit group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,17 +6,14 @@
 
 use crate::disk::Disk;
 
-use super::super::GroupId;
-use super::super::effects::FileEffects;
-use super::super::error::Result;
-use super::super::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED};
-use super::super::index::Index;
-use super::super::items::replay;
-use super::super::reader::{CommitGroup, GroupReader};
-use super::super::runs::Span;
-use super::super::salvage::survey::{Found, Survey, before_first};
-use super::super::salvage::walk::{Position, Step, Walk};
-use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, may_be_unsealed, seal_finding};
+use super::findings::{damaged_blocks, file_finding, gap_finding, may_be_unsealed, seal_finding};
+use super::progress::{Meter, Progress};
+use crate::log::error::{Finding, Result};
+use crate::log::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, Span, replay};
+use crate::log::index::{FileSummary, Index};
+use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::salvage::{Found, Position, Step, Survey, Walk, before_first};
+use crate::log::types::GroupId;
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,7 +121,7 @@ struct Here<'a> {
 /// What the groups of a file say.
 #[derive(Default)]
 struct FileSum {
-    effects: FileEffects,
+    summary: FileSummary,
     /// Whether something in between could not be read.
     broken: bool,
     commit_groups: u64,
@@ -142,7 +139,7 @@ impl Checker<'_> {
         if let Some(header) = &found.header {
             self.header(here, header, &mut walk.reader)?;
         }
-        let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, effects)| effects);
+        let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, summary)| summary);
         let sum = self.groups(here, &mut walk, index.as_ref())?;
         self.report.findings.extend(seal_finding(survey, at, found));
         match (&found.footer, may_be_unsealed(survey, at)) {
@@ -158,7 +155,7 @@ impl Checker<'_> {
         let (name, bytes, sealed) = (found.file.name.clone(), found.file.len(), index.is_some());
         self.report.files.push(CheckedFile { name, bytes, commit_groups: sum.commit_groups, sealed });
         self.report.commit_groups += sum.commit_groups;
-        let applied = index.unwrap_or(sum.effects).apply(found.file.place.seq, &mut self.index.editor());
+        let applied = index.unwrap_or(sum.summary).apply(found.file.place.seq, &mut self.index.editor());
         if let Err(damage) = applied {
             self.find(found, 0, damage.0, Vec::new());
         }
@@ -185,7 +182,7 @@ impl Checker<'_> {
     }
 
     /// Walks through the groups.
-    fn groups(&mut self, here: Here<'_>, walk: &mut Walk<'_>, index: Option<&FileEffects>) -> Result<FileSum> {
+    fn groups(&mut self, here: Here<'_>, walk: &mut Walk<'_>, index: Option<&FileSummary>) -> Result<FileSum> {
         let Here { survey, at, found, base } = here;
         let mut sum = FileSum::default();
         while let Some(step) = walk.step()? {
@@ -200,7 +197,7 @@ impl Checker<'_> {
                 Step::Group(group) => {
                     sum.commit_groups += 1;
                     self.group(found, &mut walk.reader, &group)?;
-                    let said = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.effects);
+                    let said = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.summary);
                     said.err().map(|damage| Finding::new(&found.file.name, group.offset, damage.0, group.groups()))
                 }
             };
@@ -236,10 +233,10 @@ impl Checker<'_> {
     }
 
     /// The seal says what the groups do.
-    fn seal(&mut self, here: Here<'_>, walk: &mut Walk<'_>, sum: &FileSum, index: Option<&FileEffects>) -> Result<()> {
+    fn seal(&mut self, here: Here<'_>, walk: &mut Walk<'_>, sum: &FileSum, index: Option<&FileSummary>) -> Result<()> {
         let found = here.found;
         let Some(footer) = found.footer else { return Ok(()) };
-        let differing = index.filter(|_| !sum.broken).map(|index| sum.effects.differences(index));
+        let differing = index.filter(|_| !sum.broken).map(|index| sum.summary.differences(index));
         if let Some(differing) = differing.filter(|differing| !differing.is_empty()) {
             self.find(found, footer.index_offset, "index does not say what the file holds", differing);
         }

@@ -10,16 +10,14 @@ use bytes::Bytes;
 
 use crate::disk::Disk;
 
-use super::super::block::Block;
-use super::super::effects::FileEffects;
-use super::super::error::Result;
-use super::super::format::file_name;
-use super::super::items::{Item, replay};
-use super::super::reader::{CommitGroup, GroupReader};
-use super::super::salvage::survey::{Found, Survey};
-use super::super::salvage::walk::{Position, Step, Walk};
-use super::super::{GroupId, Lsn};
-use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::findings::{damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::progress::{Meter, Progress};
+use crate::log::error::{Finding, Result};
+use crate::log::format::{Block, Item, file_name, replay};
+use crate::log::index::FileSummary;
+use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::salvage::{Found, Position, Step, Survey, Walk};
+use crate::log::types::{GroupId, Lsn};
 
 /// What to show.
 #[derive(Clone, Copy, Debug, Default)]
@@ -204,7 +202,7 @@ impl Dump<'_> {
                 offset: footer.index_offset,
                 stored: u64::from(footer.index_stored),
                 raw: u64::from(footer.index_raw),
-                groups: found.file.sealed().ok().map(|(_, effects)| effects.groups().count()),
+                groups: found.file.sealed().ok().map(|(_, summary)| summary.groups().count()),
                 last_lsn: Lsn(footer.last_lsn),
             }))?;
         }
@@ -234,7 +232,7 @@ impl Dump<'_> {
         for finding in damaged_blocks(reader, group)? {
             self.damage(finding)?;
         }
-        let fits = replay(&group.items, &group.blocks, found.file.place.seq, &mut FileEffects::default());
+        let fits = replay(&group.items, &group.blocks, found.file.place.seq, &mut FileSummary::default());
         if let Err(damage) = fits {
             self.damage(Finding::new(&found.file.name, group.offset, damage.0, group.groups()))?;
         }

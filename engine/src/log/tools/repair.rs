@@ -15,20 +15,16 @@ use bytes::Bytes;
 
 use crate::disk::Disk;
 
-use super::super::block::Block;
-use super::super::cache::BlockCache;
-use super::super::error::{LogError, Result};
-use super::super::format::file_name;
-use super::super::group::Group;
-use super::super::index::Index;
-use super::super::read::entries_of;
-use super::super::runs::Span;
-use super::super::salvage::replay::Replay;
-use super::super::salvage::report::{subtract, tidy};
-use super::super::salvage::survey::{Found, Survey};
-use super::super::salvage::{EntryRange, GroupLoss, Loss};
-use super::super::{Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
-use super::{Meter, Progress};
+use super::progress::{Meter, Progress};
+use crate::log::commit::LogBatch;
+use crate::log::engine::{LogEngine, LogWriter};
+use crate::log::error::{LogError, Result};
+use crate::log::format::{Block, Span, file_name};
+use crate::log::index::{EntryRange, Group, GroupLoss, Index, normalize, subtract};
+use crate::log::options::LogOptions;
+use crate::log::read::{BlockCache, entries_of};
+use crate::log::salvage::{Found, Loss, Replay, Survey};
+use crate::log::types::{Durability, GroupId};
 
 /// How to repair.
 #[derive(Clone, Debug, Default)]
@@ -166,7 +162,7 @@ fn copy_group(
     target.flush_if_full()?;
     let all = spans.iter().map(|span| EntryRange { first: span.first, last: span.end().saturating_sub(1) });
     let (missing, doubtful) = loss.map_or((&[][..], &[][..]), |loss| (&loss.missing, &loss.doubtful));
-    let all = tidy(all.chain(missing.iter().copied()).chain(doubtful.iter().copied()).collect());
+    let all = normalize(all.chain(missing.iter().copied()).chain(doubtful.iter().copied()).collect());
     let lost = subtract(&all, &kept.into_iter().collect::<Vec<_>>());
     Ok(RepairedGroup {
         group: id,

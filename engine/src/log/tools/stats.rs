@@ -8,15 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disk::Disk;
 
-use super::super::GroupId;
-use super::super::error::Result;
-use super::super::format::{BLOCK_HEADER, BlockHeader};
-use super::super::group::Group;
-use super::super::reader::{CommitGroup, GroupReader};
-use super::super::salvage::replay::Replay;
-use super::super::salvage::survey::{Found, Survey};
-use super::super::salvage::walk::{Step, Walk};
-use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::findings::{damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::progress::{Meter, Progress};
+use crate::log::error::{Finding, Result};
+use crate::log::format::{BLOCK_HEADER, BlockHeader};
+use crate::log::index::Group;
+use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::salvage::{Found, Replay, Step, Survey, Walk};
+use crate::log::types::GroupId;
 
 /// What a log holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
