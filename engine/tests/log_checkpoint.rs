@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what must hold")]
 
-#[path = "log_model/mod.rs"]
+#[path = "log/model/mod.rs"]
 mod log_model;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,6 +7,7 @@
 mod bases;
 #[path = "../fuzz/src/batch_decode.rs"]
 mod batch_decode;
+#[path = "log/model/mod.rs"]
 mod log_model;
 #[path = "../fuzz/src/mutate.rs"]
 mod mutate;

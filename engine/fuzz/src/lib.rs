@@ -7,5 +7,5 @@ pub mod mutate;
 pub mod recover;
 pub mod tools;
 
-#[path = "../../tests/log_model/mod.rs"]
+#[path = "../../tests/log/model/mod.rs"]
 pub mod log_model;

@@ -1,7 +1,5 @@
 //! What the calls of the log promise, one by one.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "a test binary")]
-
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -1,5 +1,4 @@
 //! What the tests of the store share: crashes of either store, and dumps to compare.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::fmt::Write;
 use std::path::Path;

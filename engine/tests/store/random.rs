@@ -1,15 +1,12 @@
 //! Random scripts on both stores at once: the same reads, and after a crash a consistent prefix over all families.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod store_common;
-
+use crate::common::{Crash, Row, open, rows};
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::rocks::RocksStore;
 use engine::store::{Cursor, Reader, Store};
 use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use store_common::{Crash, Row, open, rows};
 
 /// Where the number of the newest write is kept, in the same batch: what tells which prefix survived.
 const APPLIED: &[u8] = b"applied";

@@ -1,17 +1,12 @@
 //! Spare files: how many are kept, how the last one is made, and what it is kept for.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::model::{Change, Driver, small_options};
 use engine::disk::{Disk, Left, Operation, SimDisk};
 use engine::log::{Budget, Durability, LogOptions, PurgeReport};
-use log_model::{Change, Driver, small_options};
 use parking_lot::Mutex;
 
 const FILE: u64 = 64 << 10;

@@ -3,14 +3,9 @@
 //! Each test lets file 1 say something, a later file undo it, and the later file go while file 1 stays. Then the log is opened
 //! again, and the model says what must be there.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
+use crate::model::{Change, Driver, flip, small_options};
 use engine::disk::{Disk, Operation, SimDisk};
 use engine::log::{Budget, Compression, Durability, GroupId, LogOptions};
-use log_model::{Change, Driver, flip, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -516,12 +511,12 @@ fn files_made_of_longer_spares_are_not_written_again_for_ever() {
 fn files_full_of_tiny_entries_are_not_written_again_for_ever() {
     let mut rng = StdRng::seed_from_u64(5);
     let options = LogOptions { purge_threshold: 256 << 10, spare_files: 0, ..options() };
-    let (engine, mut writer, _) = log_model::open(&SimDisk::new(), &options).unwrap();
+    let (engine, mut writer, _) = crate::model::open(&SimDisk::new(), &options).unwrap();
     for number in 0..20_000u64 {
         let entry: bytes::Bytes = (0..12).map(|_| rng.random::<u8>()).collect();
         let group = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let change = Change::Append { group, first: 1, entries: vec![entry] };
-        drop(engine.submit(log_model::batch_of(&[change]), Durability::Buffered).unwrap());
+        drop(engine.submit(crate::model::batch_of(&[change]), Durability::Buffered).unwrap());
         if number % 1000 == 999 {
             writer.turn();
         }

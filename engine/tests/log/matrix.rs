@@ -1,19 +1,14 @@
 //! Small histories, exhaustively: the power goes at each change that the log makes to the disk, every crash that is then
 //! possible is tried, and after each all that must hold is checked (`log_model::check` has the list).
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::model::cases::{Case, append, case, cases, does, put};
+use crate::model::check::recovered;
+use crate::model::{After, Driver, History, each_crash, fingerprint, observe, open};
 use engine::disk::SimDisk;
 use engine::log::Durability;
-use log_model::cases::{Case, append, case, cases, does, put};
-use log_model::check::recovered;
-use log_model::{After, Driver, History, each_crash, fingerprint, observe, open};
 
 /// How many different crashes are looked at for each place where the power goes; `CORTADO_LOG_CRASHES` looks at more.
 fn crashes(default: usize) -> usize {

@@ -1,17 +1,12 @@
 //! The disks: both do what `Disk` says, and the simulated one loses what it may and nothing else.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::model::{each_crash, fingerprint};
 use engine::disk::{Disk, DiskCopy, DiskFile, Left, Lie, Operation, RealDisk, SimDisk};
-use log_model::{each_crash, fingerprint};
 
 fn read(file: &dyn DiskFile) -> Vec<u8> {
     let mut out = vec![0; file.len().unwrap() as usize];
@@ -156,7 +151,7 @@ fn a_write_that_is_cut_short_is_told_and_leaves_what_fitted() {
     let dir = tempfile::tempdir().unwrap();
     let this = std::env::current_exe().unwrap();
     let script = format!("trap '' XFSZ; ulimit -f {LIMIT_BLOCKS}; exec \"$0\" --exact \"$1\"");
-    let test = "a_write_that_is_cut_short_is_told_and_leaves_what_fitted";
+    let test = "disk::a_write_that_is_cut_short_is_told_and_leaves_what_fitted";
     let output = std::process::Command::new("sh")
         .args(["-c", &script])
         .arg(this)

@@ -2,8 +2,6 @@
 //!
 //! `UPDATE_GOLDENFILES=1 cargo test -p engine --test log_script` writes the output anew; read the difference.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
 use std::error::Error;
 use std::fmt::Write as _;
 use std::sync::Arc;

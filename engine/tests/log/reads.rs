@@ -1,9 +1,5 @@
 //! What reading costs the disk: each block is read once when it is cold, and not at all when it is warm.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-mod hooked_disk;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -3,17 +3,12 @@
 //! What must hold: damage is an error that names the file, or it is harmless. Nothing but what was written is ever returned, and
 //! nothing that is provably synced is cut off.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::model::{Change, Driver, Generator, Seen, file, observe, small_options};
 use engine::disk::{Disk, SimDisk};
 use engine::log::{Budget, Durability, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport};
-use log_model::{Change, Driver, Generator, Seen, file, observe, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -124,7 +119,7 @@ fn a_group_continues_its_own_history_only() {
 /// cannot be read there is damaged, not torn.
 #[test]
 fn a_group_that_the_next_file_says_is_synced_is_not_cut() {
-    let case = log_model::cases::case("rotate");
+    let case = crate::model::cases::case("rotate");
     let prepared = case.prepared();
     let mut tried = 0;
     for stop in 0..=case.changes(&prepared) {
@@ -144,7 +139,7 @@ fn a_group_that_the_next_file_says_is_synced_is_not_cut() {
         let last = content.windows(4).rposition(|window| window == b"CGRP").unwrap();
         content[last + 9] ^= 1;
         driver.disk.set_content(&file(1), content);
-        let error = log_model::open(&driver.disk, &case.options).map(drop).unwrap_err();
+        let error = crate::model::open(&driver.disk, &case.options).map(drop).unwrap_err();
         assert!(names(&error, 1), "power gone after {stop}: {error}");
         tried += 1;
     }
@@ -242,7 +237,7 @@ fn small_files() -> (Arc<SimDisk>, Observed, Observed) {
         Change::Put { group: 1, key: b"k".to_vec(), value: b"old".to_vec() },
     ]);
     write(vec![entry(1, 2, 30), Change::Compact { group: 2, first_kept: 6 }]);
-    write(vec![Change::Append { group: 9, first: 1, entries: vec![log_model::cases::entry(9, 1, 62_000)] }]);
+    write(vec![Change::Append { group: 9, first: 1, entries: vec![crate::model::cases::entry(9, 1, 62_000)] }]);
     write(vec![entry(1, 2, 40), Change::Delete { group: 1, key: b"k".to_vec() }]);
     let vouched = write(vec![entry(2, 7, 300)]);
     let latest = write(vec![entry(3, 1, 50)]);

@@ -1,8 +1,6 @@
 //! Two commit groups under way: one is written while the one before it has not landed, as two threads of the log would. Here they are
 //! driven step by step, so that what each must see of the other is met every time.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

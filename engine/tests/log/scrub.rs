@@ -1,26 +1,18 @@
 //! Scrub: damage to what a read or a restart needs is found without anybody asking for it, within a round, and told once.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-mod hooked_disk;
-#[path = "log_model/mod.rs"]
-mod log_model;
-#[path = "hooked_disk/worn.rs"]
-mod worn;
-
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use crate::hooked_disk::HookedDisk;
+use crate::model::cases::entry;
+use crate::model::{Change, Driver, file, flip, small_options};
+use crate::worn_disk::Wear;
 use bytes::Bytes;
 use engine::disk::{Disk, Left, Operation};
 use engine::log::tools::Finding;
 use engine::log::{Budget, Durability, GroupId, LogEngine, LogOptions, LogWriter, RecoveryMode, ScrubReport};
-use hooked_disk::HookedDisk;
-use log_model::cases::entry;
-use log_model::{Change, Driver, file, flip, small_options};
 use parking_lot::Mutex;
 use prometheus::Registry;
-use worn::Wear;
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, compress_from: usize::MAX, spare_files: 0, ..small_options() }

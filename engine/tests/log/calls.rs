@@ -2,17 +2,14 @@
 //! or all of it done all the same. Then the log goes on, or the process ends, or pages that a failed sync did not write
 //! are dropped, or the power goes; whatever it is, all that must hold is checked (`log_model::check` has the list).
 
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::fmt;
 use std::io::ErrorKind;
 
+use crate::model::cases::{Case, append, case, cases, does, put};
+use crate::model::check::recovered;
+use crate::model::{After, Driver, Violation, each_crash, open};
 use engine::disk::{Left, Operation};
 use engine::log::{Durability, GroupId, LogError};
-use log_model::cases::{Case, append, case, cases, does, put};
-use log_model::check::recovered;
-use log_model::{After, Driver, Violation, each_crash, open};
 
 const OPERATIONS: [Operation; 12] = [
     Operation::Open,

@@ -1,7 +1,5 @@
 //! What the log says of itself on a metrics page: that it is all in docs/metrics.md, and that it is true.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "a test binary")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,16 +1,11 @@
 //! What opening refuses, cuts and keeps, by mode; and that what is provably synced is never cut.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::model::{Change, Driver, Generator, Seen, contents, file, observe, small_options};
 use engine::disk::SimDisk;
 use engine::log::{Durability, GroupId, LogEngine, LogError, LogOptions, Lsn, RecoveryMode, RecoveryReport, Uncertain};
-use log_model::{Change, Driver, Generator, Seen, contents, file, observe, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 

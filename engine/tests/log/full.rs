@@ -3,11 +3,8 @@
 //!
 //! The model of `log_model` stands beside the engine throughout, as in `log_faults`.
 
-#[path = "log_model/mod.rs"]
-mod log_model;
-
+use crate::model::{Change, Driver, batch_of, small_options};
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
-use log_model::{Change, Driver, batch_of, small_options};
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 32 << 10, align_bytes: 512, ..small_options() }
@@ -20,7 +17,7 @@ fn a_batch_that_found_no_space_does_not_come_back() {
         for seed in 0..6 {
             let mut driver = Driver::new(LogOptions { prefill_bytes: 0, align_bytes: 512, ..options() });
             let append =
-                |first, len| log_model::Change::Append { group: 1, first, entries: vec![vec![b'e'; len].into()] };
+                |first, len| crate::model::Change::Append { group: 1, first, entries: vec![vec![b'e'; len].into()] };
             driver.submit(vec![append(1, 10)], Durability::Synced);
             driver.turn();
             driver.disk.set_capacity(Some(driver.disk.used() + spare));

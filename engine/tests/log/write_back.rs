@@ -1,9 +1,5 @@
 //! What nobody asks to be synced is not left for the seal to sync all at once: the disk is told to begin with it.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-mod hooked_disk;
-
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -3,14 +3,11 @@
 //!
 //! `CORTADO_LOG_SEEDS=10000` tries more seeds, `CORTADO_LOG_SEED=17` tries that one alone: a seed replays exactly.
 
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::io::ErrorKind;
 
+use crate::model::{After, Change, Driver, Generator, Violation, open, small_options};
 use engine::disk::{Disk, Left, Operation};
 use engine::log::{Budget, Durability, LogOptions};
-use log_model::{After, Change, Driver, Generator, Violation, open, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -3,19 +3,14 @@
 //! The model of `log_model` says what the sound log would show. Damage of every kind is done to copies of its files; whatever a
 //! salvaged log then returns must be that, or a typed error.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::sync::Arc;
 
+use crate::model::{Change, Driver, Generator, State, contents, file, is_true_to, small_options};
 use engine::disk::{Disk, Operation, SimDisk};
 use engine::log::{
     Budget, Durability, EntryRange, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter, RecoveryMode,
     RecoveryReport,
 };
-use log_model::{Change, Driver, Generator, State, contents, file, is_true_to, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -98,7 +93,7 @@ fn a_sound_log_is_shown_whole() {
         let verified = LogOptions { verify: true, ..salvage_options() };
         for options in [salvage_options(), verified, LogOptions { keep_doubtful: true, ..salvage_options() }] {
             let (engine, _writer, report) = salvage(&disk, options).unwrap();
-            assert_eq!(log_model::observe(&engine).unwrap(), latest.seen());
+            assert_eq!(crate::model::observe(&engine).unwrap(), latest.seen());
             assert!(report.losses.is_empty() && report.lost.is_empty() && report.salvaged.is_empty(), "{report:?}");
         }
     }
@@ -201,7 +196,7 @@ fn any_flipped_bit_of_a_small_log() {
                 let truths: Vec<_> = states.iter().map(|state| is_true_to(&engine, &report, state)).collect();
                 assert!(truths.iter().any(Result::is_ok), "bit {bit} of {at}: {truths:?}\n{report:?}");
                 // A damaged header alone loses nothing.
-                assert!(at >= 4096 || log_model::observe(&engine).unwrap() == latest.seen(), "bit {bit} of {at}");
+                assert!(at >= 4096 || crate::model::observe(&engine).unwrap() == latest.seen(), "bit {bit} of {at}");
             }
         }
     }
@@ -240,7 +235,7 @@ fn a_damaged_index_loses_nothing() {
             content[at] ^= 0x10;
             flipped.set_content(name, content);
             let (engine, _writer, report) = salvage(&flipped, salvage_options()).unwrap();
-            assert_eq!(log_model::observe(&engine).unwrap(), latest.seen(), "{name}, {back} before its end");
+            assert_eq!(crate::model::observe(&engine).unwrap(), latest.seen(), "{name}, {back} before its end");
             assert!(report.losses.is_empty() && report.lost.is_empty());
             assert!(report.salvaged.is_empty() || report.salvaged == [name.clone()], "{report:?}");
         }
@@ -258,13 +253,13 @@ fn swapped_and_copied_files_lose_nothing() {
     swapped.set_content(first, disk.content(second).unwrap());
     swapped.set_content(second, disk.content(first).unwrap());
     let (engine, _writer, report) = salvage(&swapped, salvage_options()).unwrap();
-    assert_eq!(log_model::observe(&engine).unwrap(), latest.seen());
+    assert_eq!(crate::model::observe(&engine).unwrap(), latest.seen());
     assert!(report.losses.is_empty());
     let copied = disk.fork();
     let beyond: u64 = last.trim_end_matches(".log").parse().unwrap();
     copied.set_content(&file(beyond + 1), disk.content(first).unwrap());
     let (engine, _writer, _) = salvage(&copied, salvage_options()).unwrap();
-    assert_eq!(log_model::observe(&engine).unwrap(), latest.seen());
+    assert_eq!(crate::model::observe(&engine).unwrap(), latest.seen());
 }
 
 /// Three files, each with entries of the same group, and of one of its own.
@@ -388,7 +383,7 @@ fn a_salvaged_log_takes_no_writes_and_touches_nothing() {
         assert_eq!(writer.turn(), 0);
         writer.finish();
         assert!(engine.poisoned().is_none());
-        assert_eq!(log_model::observe(&engine).unwrap(), driver.history[driver.history.current].seen());
+        assert_eq!(crate::model::observe(&engine).unwrap(), driver.history[driver.history.current].seen());
         assert_eq!((engine.stats().written.0, engine.stats().synced.0), (last_lsn, last_lsn));
         engine.close();
         // With threads of its own it does nothing else.
@@ -423,11 +418,11 @@ fn a_torn_tail_is_left_out() {
         driver.disk.crash(seed);
         let (engine, _writer, report) = salvage(&driver.disk, salvage_options()).unwrap();
         assert!(report.losses.is_empty() && report.lost.is_empty(), "seed {seed}: {report:?}");
-        let salvaged = log_model::observe(&engine).unwrap();
+        let salvaged = crate::model::observe(&engine).unwrap();
         torn += u64::from(report.truncated_bytes > 0);
         // Opened as usual, it shows the same, and has cut as much.
         let (engine, _writer, cut) = LogEngine::open_driven(driver.disk.session(), options()).unwrap();
-        assert_eq!(log_model::observe(&engine).unwrap(), salvaged, "seed {seed}");
+        assert_eq!(crate::model::observe(&engine).unwrap(), salvaged, "seed {seed}");
         assert_eq!((cut.truncated_bytes, cut.truncated_at), (report.truncated_bytes, report.truncated_at));
     }
     assert!(torn > 10, "{torn}");

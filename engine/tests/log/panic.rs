@@ -1,9 +1,5 @@
 //! A thread that panics while it writes a commit group leaves nobody waiting: every batch is answered once, and nothing is written any more.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-mod hooked_disk;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;

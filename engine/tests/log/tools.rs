@@ -1,19 +1,14 @@
 //! The tools: a check finds everything that is wrong and nothing else, a dump says what the log says, a repaired log opens.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::sync::Arc;
 
+use crate::model::{Change, Driver, Generator, State, contents, file, is_true_to, observe, small_options};
 use bytes::Bytes;
 use engine::disk::{Disk, SimDisk};
 use engine::log::tools::{
     CheckReport, DumpOptions, Progress, Record, RepairOptions, RepairReport, check, dump, repair, stats,
 };
 use engine::log::{Budget, Durability, EntryRange, GroupId, LogBatch, LogEngine, LogError, LogOptions};
-use log_model::{Change, Driver, Generator, State, contents, file, is_true_to, observe, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -527,7 +522,8 @@ fn the_counts_of_a_damaged_log_say_what_is_damaged() {
 fn a_repair_tells_how_far_it_is_and_writes_to_an_empty_place_only() {
     let mut driver = Driver::new(options());
     for index in 1..=100 {
-        let append = Change::Append { group: 1, first: index, entries: vec![log_model::cases::entry(1, index, 8000)] };
+        let append =
+            Change::Append { group: 1, first: index, entries: vec![crate::model::cases::entry(1, index, 8000)] };
         driver.submit(vec![append], Durability::Synced);
         driver.turn();
     }

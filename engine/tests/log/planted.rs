@@ -4,18 +4,13 @@
 //! the log asks for is left out once, the disk lies in each of the ways in which it can, a file goes too early, an old one comes
 //! back. What is found must be found; what is harmless must be harmless.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::collections::BTreeMap;
 
+use crate::model::cases::{Case, append, case, cases, does, entry, put};
+use crate::model::check::{COPY, glance, recovered, refusal};
+use crate::model::{After, Change, Driver, History, Observed, State, Violation, each_crash, open};
 use engine::disk::{Disk, Lie, Operation};
 use engine::log::Durability;
-use log_model::cases::{Case, append, case, cases, does, entry, put};
-use log_model::check::{COPY, glance, recovered, refusal};
-use log_model::{After, Change, Driver, History, Observed, State, Violation, each_crash, open};
 
 /// How many different crashes are tried at each place where the power goes, in search of one that shows a bug.
 const CRASHES: usize = 60;

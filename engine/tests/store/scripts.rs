@@ -1,19 +1,16 @@
 //! The behaviour of a store as golden scripts, run on both implementations in lock-step: one answer for both.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-
-mod store_common;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use crate::common::{Crash, dump, family, open};
 use engine::store::memory::MemoryStore;
 use engine::store::rocks::RocksStore;
 use engine::store::{Cursor, Reader, Store};
 use engine::{Cf, WriteBatch};
 use goldenscript::{Argument, Command, Context};
-use store_common::{Crash, dump, family, open};
 
 type Answer = Result<String, Box<dyn Error>>;
 

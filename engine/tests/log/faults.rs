@@ -3,16 +3,11 @@
 //! The model of `log_model` stands beside the engine throughout, so that every history is also checked for invariants 1 to 7 of the
 //! log's documentation.
 
-#![expect(clippy::unwrap_used, reason = "a test says what must hold")]
-
-#[path = "log_model/mod.rs"]
-mod log_model;
-
 use std::io::ErrorKind;
 
+use crate::model::{Change, Driver, Generator, batch_of, small_options};
 use engine::disk::{Left, Operation, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
-use log_model::{Change, Driver, Generator, batch_of, small_options};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -143,11 +138,12 @@ fn a_failed_sync_poisons_until_reopened() {
     let mut driver = Driver::new(options());
     work(&mut driver, 3);
     driver.disk.fail_nth(Operation::Sync, 1, ErrorKind::Other);
-    let append = |first| log_model::Change::Append { group: 9, first, entries: vec![bytes::Bytes::from_static(b"e")] };
+    let append =
+        |first| crate::model::Change::Append { group: 9, first, entries: vec![bytes::Bytes::from_static(b"e")] };
     driver.submit(vec![append(1)], Durability::Synced);
     driver.turn();
     assert!(matches!(driver.engine.poisoned(), Some(LogError::Poisoned(why)) if why.contains("sync")));
-    let refused = driver.engine.submit(log_model::batch_of(&[append(1)]), Durability::Buffered);
+    let refused = driver.engine.submit(crate::model::batch_of(&[append(1)]), Durability::Buffered);
     assert!(matches!(refused, Err(LogError::Poisoned(_))));
     // The page cache still shows what the disk does not have. The reopened log makes it durable, or says that it is gone.
     driver.reopen().unwrap();
@@ -175,7 +171,7 @@ fn a_sequence_that_met_a_failed_write_goes_on_when_it_is_resumed() {
     sequence.resume();
     told(&mut driver, 2).unwrap();
     driver.disk.crash(1);
-    let (engine, ..) = log_model::open(&driver.disk, &driver.options).unwrap();
+    let (engine, ..) = crate::model::open(&driver.disk, &driver.options).unwrap();
     assert_eq!(engine.bounds(GroupId(1)).unwrap().last, 2);
 }
 
@@ -274,7 +270,7 @@ fn a_seal_vouches_only_for_what_is_synced() {
         for index in 1.. {
             let before = driver.disk.changes();
             let entry = (0..4000u32).map(|at| ((at * index as u32) >> 3) as u8).collect();
-            let append = log_model::Change::Append { group: 1, first: index, entries: vec![entry] };
+            let append = crate::model::Change::Append { group: 1, first: index, entries: vec![entry] };
             driver.submit(vec![append], Durability::Buffered);
             driver.turn();
             if driver.disk.content("0000000000000002.log").is_some() || driver.disk.is_halted() {

@@ -1,23 +1,20 @@
 //! What only the RocksDB store can get wrong: files, locks, processes that die, and who outlives whom.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-
-mod store_common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use crate::common::{dump, open, options, put};
 use engine::Cf;
 use engine::store::rocks::{RocksStore, StoreMetrics};
 use engine::store::{Reader, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use store_common::{dump, open, options, put};
 
 /// Tells a child process, started from this very binary, which store to use.
 const CHILD_DIR: &str = "CORTADO_STORE_TEST_DIR";
 
-/// Runs the test `name` of this binary as a child process, on the store in `dir`.
+/// Runs the test `name` of this binary, with its module, as a child process, on the store in `dir`.
 fn child(name: &str, dir: &Path) -> std::process::Output {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
@@ -64,7 +61,7 @@ fn child_dies_with_unflushed_writes() {
 fn a_killed_process_keeps_what_was_flushed() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().join("store");
-    let output = child("child_dies_with_unflushed_writes", &dir);
+    let output = child("rocks::child_dies_with_unflushed_writes", &dir);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains("ready to die"), "{output:?}");
     assert_eq!(dump(&open(&dir).snapshot()), "default/flushed=1\nmeta/applied=1\n");
@@ -82,7 +79,7 @@ fn a_directory_in_use_is_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().join("store");
     let store = open(&dir);
-    let output = child("child_meets_the_lock", &dir);
+    let output = child("rocks::child_meets_the_lock", &dir);
     assert!(String::from_utf8_lossy(&output.stdout).contains("refused"), "{output:?}");
     assert!(matches!(RocksStore::open(&dir, &options()), Err(StoreError::Locked { dir: locked }) if locked == dir));
     store.write(&put(Cf::Default, b"a", b"1")).unwrap();
