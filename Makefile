@@ -33,7 +33,7 @@ nightly: setup
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). The latter needs PostgreSQL 15's server programs.
 bench: setup
-	@cargo bench --locked --workspace --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
+	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
 
 # The log beside raft-engine and RocksDB: about half an hour, 20 GB of space. Options of the benchmark: make bench-peers ARGS="--only W2"
 bench-peers: setup

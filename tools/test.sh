@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All checks, in the order in which they fail fastest. `make test` and .ci/run run this.
-# Every command names the whole workspace: another selection of packages may select other features of RocksDB's build
-# tools, and compile RocksDB anew.
+# Every command that runs tests selects the workspace's default members: another selection of packages may select other features of
+# their dependencies, and compile those anew. `benches/peers` is not among them, and no test compiles raft-engine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,7 @@ step "format"
 cargo fmt --all --check
 
 step "house rules"
-cargo test --locked --workspace --test tidy
+cargo test --locked --test tidy
 
 step "clippy"
 cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -20,10 +20,10 @@ step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
 step "tests, with ${CORTADO_SIM_SEEDS:-200} simulation seeds"
-cargo test --locked --workspace
+cargo test --locked
 
 step "what fuzzing began with"
-cargo test --locked --workspace --features engine/fuzzing --test log_corpus
+cargo test --locked --features engine/fuzzing --test log_corpus
 
 step "planted bugs"
-cargo test --locked --workspace --features raftstore/planted-bugs --test sim -- planted
+cargo test --locked --features raftstore/planted-bugs --test sim -- planted

@@ -1,6 +1,6 @@
 //! Golden scripts: what a few words of input do to the log, the disk and a reopened log, and the exact bytes of the format.
 //!
-//! `UPDATE_GOLDENFILES=1 cargo test -p engine --test log_script` writes the output anew; read the difference.
+//! `UPDATE_GOLDENFILES=1 cargo test -p engine --test log script::` writes the output anew; read the difference.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The log against its peers: raft-engine and RocksDB, on the same data, the same disk, in the same run.
 //!
 //! ```text
-//! cargo bench -p engine --bench peers [-- --only W2,W4 --engines ours,raft-engine --seconds 3 --rounds 5 --scale 0.1 --dir DIR
+//! cargo bench -p peers [-- --only W2,W4 --engines ours,raft-engine --seconds 3 --rounds 5 --scale 0.1 --dir DIR
 //!     --json=FILE --markdown FILE --svg FILE]
 //! ```
 //!
