@@ -13,11 +13,10 @@ use std::sync::atomic::Ordering;
 use crate::disk::is_full;
 
 use super::block::DraftBlock;
-use super::checkpoint::Standing;
 use super::compress::Compressor;
 use super::error::LogError;
 use super::file::LogFile;
-use super::format::{Codec, FOOTER, GROUP_HEADER, GroupHeader, UNIT, align, file_name};
+use super::format::{Codec, FOOTER, GROUP_HEADER, GroupHeader, UNIT, align};
 use super::items::{BlockRef, encode_blocks, encode_items, replay};
 use super::pieces::Pieces;
 use super::read::Shared;
@@ -118,20 +117,6 @@ impl Active {
         let dead = |file: u64| shared.index.usage(file).refs == 0;
         let said = || shared.settled.lock().contains(&file) || self.older.range(..file).all(|older| dead(*older));
         self.older.contains(&file) && dead(file) && said()
-    }
-
-    /// Where the log stands; all of it must be synced.
-    pub(super) fn standing(&self, shared: &Shared, compressor: &mut Compressor) -> Result<Standing, LogError> {
-        let file = |seq: &u64| shared.files.get(*seq).ok_or_else(|| LogError::missing(file_name(*seq)));
-        let mark = Draft::mark();
-        let items = encode_items(&mark.items);
-        Ok(Standing {
-            lsn: self.lsn,
-            active: self.file.clone(),
-            end: self.offset,
-            mark: self.encode(shared, &mark, &items, self.lsn, compressor).bytes.to_vec(),
-            sealed: self.older.iter().map(file).collect::<Result<_, _>>()?,
-        })
     }
 
     /// `file` was dropped.

@@ -1,7 +1,6 @@
 //! The handle to the log: queue a batch, read, purge.
 
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -15,10 +14,8 @@ use crate::disk::Disk;
 use super::answer::is_answering;
 use super::batch::LogBatch;
 use super::cache::BlockCache;
-use super::checkpoint::{Checkpoint, CheckpointReport};
 use super::compress::Compressor;
 use super::error::{LogError, Result};
-use super::group_log::GroupLog;
 use super::landing::Landing;
 use super::metrics::{LogMetrics, taken};
 use super::options::LogOptions;
@@ -28,7 +25,7 @@ use super::read::Shared;
 use super::recovery::recover;
 use super::scrub::ScrubReport;
 use super::sequence::{Link, Sequence};
-use super::stats::LogStats;
+use super::stats::{GroupStats, LogStats};
 use super::ticket::Ticket;
 use super::{Durability, GroupBounds, GroupId, Lsn, OnDone, RecoveryReport};
 
@@ -126,35 +123,41 @@ impl LogEngine {
         self.shared().index.groups()
     }
 
-    /// A group, if it exists: while it has an entry or a key, or was compacted.
-    pub fn group(&self, group: GroupId) -> Option<GroupLog> {
-        self.bounds(group).map(|_| GroupLog::new(self.shared().clone(), group))
-    }
-
     /// The bounds of a group's log; `None` if the group does not exist. A group exists while it has an entry, a key, or was
     /// compacted.
     pub fn bounds(&self, group: GroupId) -> Option<GroupBounds> {
         self.shared().index.bounds(group)
     }
 
-    /// As [`GroupLog::get`].
+    /// One entry. Acknowledged entries are readable; queued ones are not yet.
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
         self.shared().entry(group, index)
     }
 
-    /// As [`GroupLog::read`].
+    /// Entries from `first` to before `end`, at least one, stopping before `max_bytes` would be exceeded. Empty where `first` is
+    /// not before `end`; `NotFound` where the log ends before `end`.
     pub fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
         self.shared().entries(group, first, end, max_bytes)
     }
 
-    /// As [`GroupLog::key`].
+    /// The value of a small key. Served from memory.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
         self.shared().key(group, key)
     }
 
-    /// As [`GroupLog::scan`], of all keys.
+    /// All small keys of a group, sorted. Served from memory.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
-        self.shared().keys(group, &[], None)
+        self.scan_range(group, &[], None)
+    }
+
+    /// The small keys of a group from `from` to before `to` (`None`: to the last), sorted. Served from memory.
+    pub fn scan_range(&self, group: GroupId, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
+        self.shared().keys(group, from, to)
+    }
+
+    /// What a group holds; all zeros if it does not exist.
+    pub fn group_stats(&self, group: GroupId) -> GroupStats {
+        self.shared().index.with(group, GroupStats::of).unwrap_or_default()
     }
 
     /// Gives space back, a step per call: gives up files that are recorded as holding nothing live, and queues the next step
@@ -204,28 +207,6 @@ impl LogEngine {
     /// caller's thread; nobody waits for it. To be called now and then, from one thread. A log that was salvaged, or is poisoned, is left alone.
     pub fn scrub(&self, most: u64) -> ScrubReport {
         self.shared().scrub(most)
-    }
-
-    /// Makes a checkpoint at `dir`, a directory that is absent or empty, on the same file system: a log of its own that holds what
-    /// this one held at some position at or after everything acknowledged before the call. Sealed files are shared with it, not
-    /// copied, so it is quick and takes little space at first; batches and purge go on meanwhile. Durable when it returns.
-    /// `NotEmpty` where something is in the way. A log that is driven from outside must be driven meanwhile.
-    ///
-    /// A checkpoint has the identity of its log: either may be opened and go on by itself, but files of the two must never be
-    /// mixed in one directory.
-    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.begin_checkpoint(dir)?.finish()
-    }
-
-    /// The first half of [`LogEngine::checkpoint`]: queues the question for the position, and does not wait. What is queued
-    /// afterwards is not in the checkpoint.
-    pub fn begin_checkpoint(&self, dir: impl AsRef<Path>) -> Result<Checkpoint> {
-        if let Some(error) = self.shared().read_only() {
-            return Err(error);
-        }
-        let (checkpoint, work, done) = Checkpoint::begin(self.shared().disk.as_ref(), dir.as_ref())?;
-        self.handle.pipeline.submit(work, Durability::Synced, done, None)?;
-        Ok(checkpoint)
     }
 
     /// The log in numbers. Looks at every group: not for a hot path.

@@ -101,9 +101,6 @@ pub enum LogError {
     /// The bounded queue is full: nothing was queued, try again later.
     #[error("log queue is full")]
     Busy,
-    /// The directory that a checkpoint was to be made in is there and not empty; nothing was changed.
-    #[error("not an empty place for a checkpoint: {0}")]
-    NotEmpty(String),
     /// The engine was closed.
     #[error("log is closed")]
     Closed,

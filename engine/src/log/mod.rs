@@ -23,8 +23,7 @@
 //! `0000000000000001.log` and so on. A sealed file ends with an index of all that it changes (`effects.rs`, `dense.rs`), and is
 //! believed by that at open; only the newest file is scanned (`scan.rs`, `recovery/`). Purge writes the live rest of mostly dead
 //! files again and drops them (`purge/`); their space is used again (`spare.rs`). All that a read or a
-//! restart needs is read for damage now and then (`scrub.rs`, `told.rs`). A checkpoint is a second log that shares the
-//! sealed files (`checkpoint.rs`). `docs/formats.md` describes the bytes. Of a damaged log `salvage/` opens what can be read, and
+//! restart needs is read for damage now and then (`scrub.rs`, `told.rs`). `docs/formats.md` describes the bytes. Of a damaged log `salvage/` opens what can be read, and
 //! `tools/` check, show, count and repair a log that nobody has open.
 //!
 //! # What holds
@@ -37,14 +36,12 @@
 //! 6. The entries of a group are consecutive.
 //! 7. A write that fails, for want of space or otherwise, leaves no trace, and later ones may succeed. After a failed sync, or a write that
 //!    could not be wiped out, nothing is acknowledged until the log is opened again.
-//! 8. A checkpoint is whole or not there, and nothing that is done to the log changes it.
 
 mod active;
 mod answer;
 mod batch;
 mod block;
 mod cache;
-mod checkpoint;
 mod compress;
 mod crew;
 mod dense;
@@ -59,7 +56,6 @@ mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;
-mod group_log;
 mod index;
 mod items;
 mod landing;
@@ -90,17 +86,15 @@ mod validate;
 mod writer;
 
 pub use batch::LogBatch;
-pub use checkpoint::{Checkpoint, CheckpointReport};
 pub use compress::Compression;
 pub use engine::{LogEngine, LogWriter};
 pub use error::{LogError, Result};
-pub use group_log::{GroupLog, GroupStats};
 pub use options::{LogOptions, RecoveryMode};
 pub use purge::{Budget, Lagging, PurgeReport};
 pub use salvage::{EntryRange, GroupLoss, Loss};
 pub use scrub::ScrubReport;
 pub use sequence::Sequence;
-pub use stats::LogStats;
+pub use stats::{GroupStats, LogStats};
 pub use ticket::Ticket;
 
 /// A Raft group, by its number; what it stands for is the caller's business.

@@ -47,6 +47,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// A copy of all of it.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn to_vec(&self) -> Vec<u8> {
         self.slices().iter().flat_map(|slice| slice.iter().copied()).collect()
     }

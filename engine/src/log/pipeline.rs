@@ -309,7 +309,7 @@ impl Work {
         match self {
             Work::Batch(batch) => batch.bytes(),
             Work::Rewrite(rewrite) => rewrite.bytes(),
-            Work::Drop(_) | Work::Stand(_) => 0,
+            Work::Drop(_) => 0,
         }
     }
 }

@@ -141,8 +141,8 @@ impl Shared {
         Ok((freed, failed))
     }
 
-    /// Keeps a file as a spare, or deletes it. A reader or a checkpoint under way may still hold it, or a checkpoint may have it
-    /// under a second name, and must not see other bytes: then it is deleted, and stays readable to them. Also where the disk has no room
+    /// Keeps a file as a spare, or deletes it. A reader may still hold it, or someone may have given it a second name (a backup
+    /// by links), and must not see other bytes: then it is deleted, and stays readable to them. Also where the disk has no room
     /// for another name: then the space is needed more than a spare.
     fn give_up(&self, file: &Arc<LogFile>) -> io::Result<()> {
         let wanted = fits(file.len(), self.options.file_bytes) && self.spares.lock().len() < self.options.spare_files;

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Lsn;
+use super::group::Group;
 use super::pipeline::Pipeline;
 
 /// A log in numbers. Taken one after another while it is written to, so they need not agree to the last byte.
@@ -50,6 +51,33 @@ impl LogStats {
             queued_bytes: now.queued_bytes,
             written: Lsn(shared.landed.load(Ordering::Acquire)),
             synced: Lsn(shared.synced.load(Ordering::Acquire)),
+        }
+    }
+}
+
+/// What a group holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Number of entries.
+    pub entries: u64,
+    /// About how many bytes they take on disk, compressed.
+    pub stored_bytes: u64,
+    /// Number of blocks and parts of blocks that they stand in.
+    pub runs: usize,
+    /// Number of small keys.
+    pub keys: usize,
+    /// Bytes of these keys and their values.
+    pub key_bytes: u64,
+}
+
+impl GroupStats {
+    pub(super) fn of(group: &Group) -> GroupStats {
+        GroupStats {
+            entries: group.runs.iter().map(|span| u64::from(span.count)).sum(),
+            stored_bytes: group.runs.iter().map(|span| span.bytes).sum(),
+            runs: group.runs.len(),
+            keys: group.keys.len(),
+            key_bytes: group.keys.iter().map(|kv| (kv.key().len() + kv.value().len()) as u64).sum(),
         }
     }
 }

@@ -168,10 +168,9 @@ fn what_one_codec_wrote_is_read_whatever_the_setting() {
         let mut batch = LogBatch::new();
         batch.append(GroupId(1), round as u64 + 1, vec![Bytes::from(text.clone())]);
         engine.write(batch, Durability::Synced).unwrap();
-        let group = engine.group(GroupId(1)).unwrap();
-        let entries = group.read(1, round as u64 + 2, usize::MAX).unwrap();
+        let entries = engine.entries(GroupId(1), 1, round as u64 + 2, usize::MAX).unwrap();
         assert!(entries.iter().all(|entry| *entry == text));
-        stored.push(group.stats().stored_bytes);
+        stored.push(engine.group_stats(GroupId(1)).stored_bytes);
     }
     let sizes: Vec<u64> = stored.iter().scan(0, |before, now| Some(now - std::mem::replace(before, *now))).collect();
     assert!(sizes[0] > 2 * sizes[1] && sizes[1] > sizes[2] && sizes[2] >= sizes[3], "{sizes:?}");
@@ -354,7 +353,7 @@ proptest! {
             let at = pieces.len() as u64;
             places.push(draft.write(&mut pieces, PLACE, at));
         }
-        let out: Vec<u8> = pieces.slices().iter().flat_map(|slice| slice.to_vec()).collect();
+        let out = pieces.to_vec();
         let mut decoded = Vec::new();
         for place in places {
             let (bytes, at) = (&out[place.offset as usize..], place.offset);

@@ -12,13 +12,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crossbeam_channel::Sender;
-
 use super::active::{Active, Failure};
 use super::answer::{Answer, Done};
 use super::batch::{Entries, LogBatch, Op};
 use super::block::{BlockBuilder, DraftBlock};
-use super::checkpoint::Standing;
 use super::compress::Compressor;
 use super::error::{LogError, Result};
 use super::file::LogFile;
@@ -52,8 +49,6 @@ pub(crate) enum Work {
     Rewrite(Rewrite),
     /// Files that hold nothing live any more.
     Drop(Vec<u64>),
-    /// Nothing: a checkpoint asks where the log stands.
-    Stand(Sender<Result<Standing>>),
 }
 
 /// The first half's state.
@@ -86,8 +81,6 @@ pub(crate) struct Draft {
     pub(crate) settled: Option<u64>,
     /// Whether it gives space back, and so may take the last of it.
     pub(crate) urgent: bool,
-    /// Who is to be told where the log stands.
-    pub(crate) asked: Option<Sender<Result<Standing>>>,
 }
 
 impl Draft {
@@ -182,13 +175,6 @@ impl Writer {
             for file in &flight.draft.dropped {
                 self.active.forget(*file);
             }
-            // A sync that fails poisons the log: whoever asked is told with the other answers.
-            if let Some(asked) = &flight.draft.asked
-                && self.active.sync(shared).is_ok()
-            {
-                // The checkpoint may have been given up.
-                drop(asked.try_send(self.active.standing(shared, &mut self.compressor)));
-            }
         }
         Written { answers, outcome }
     }
@@ -237,10 +223,6 @@ impl Writer {
                         draft.items.push(Item::Drop { file });
                         draft.dropped.push(file);
                     }
-                    None
-                }
-                Work::Stand(asked) => {
-                    draft.asked = Some(asked);
                     None
                 }
             };

@@ -5,11 +5,12 @@
 use std::fmt;
 use std::io::ErrorKind;
 
+use engine::disk::{Left, Operation};
+use engine::log::{Durability, GroupId, LogError};
+
 use crate::model::cases::{Case, append, case, cases, does, put};
 use crate::model::check::recovered;
 use crate::model::{After, Driver, Violation, each_crash, open};
-use engine::disk::{Left, Operation};
-use engine::log::{Durability, GroupId, LogError};
 
 const OPERATIONS: [Operation; 12] = [
     Operation::Open,
@@ -88,11 +89,11 @@ fn the_log_goes_on_or_is_poisoned() {
             driver.live().unwrap_or_else(|what| panic!("{context}: {what}"));
             let is_poisoned = driver.engine.poisoned().is_some();
             poisoned += usize::from(is_poisoned);
-            // One of a checkpoint is the checkpoint's alone.
             let sync = driver.disk.failed_syncs() > 0;
-            let may_be_alone =
-                case.name == "checkpoint" || !matches!(failure.operation, Operation::Sync | Operation::SyncDir);
-            assert!(sync || may_be_alone, "{context}: not counted");
+            assert!(
+                sync || !matches!(failure.operation, Operation::Sync | Operation::SyncDir),
+                "{context}: not counted"
+            );
             assert!(is_poisoned || !sync, "invariant 10: {context}: not poisoned");
             assert!(sync || !is_poisoned, "invariant 11: {context}: {:?}", driver.engine.poisoned());
             let syncs = |driver: &Driver| [Operation::Sync, Operation::SyncDir].map(|of| driver.disk.calls(of));

@@ -5,11 +5,12 @@
 
 use std::io::ErrorKind;
 
-use crate::model::{After, Change, Driver, Generator, Violation, open, small_options};
 use engine::disk::{Disk, Left, Operation};
 use engine::log::{Budget, Durability, LogOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use crate::model::{After, Change, Driver, Generator, Violation, open, small_options};
 
 /// How many histories are tried unless told otherwise.
 const SEEDS: u64 = 400;

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Change, Driver, Generator, Seen, file, observe, small_options};
 use engine::disk::{Disk, SimDisk};
 use engine::log::{Budget, Durability, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+
+use crate::model::{Change, Driver, Generator, Seen, file, observe, small_options};
 
 type Observed = BTreeMap<u64, Seen>;
 

@@ -5,8 +5,9 @@ use std::io::{ErrorKind, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::model::{each_crash, fingerprint};
 use engine::disk::{Disk, DiskCopy, DiskFile, Left, Lie, Operation, RealDisk, SimDisk};
+
+use crate::model::{each_crash, fingerprint};
 
 fn read(file: &dyn DiskFile) -> Vec<u8> {
     let mut out = vec![0; file.len().unwrap() as usize];

@@ -5,11 +5,12 @@
 
 use std::io::ErrorKind;
 
-use crate::model::{Change, Driver, Generator, batch_of, small_options};
 use engine::disk::{Left, Operation, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+
+use crate::model::{Change, Driver, Generator, batch_of, small_options};
 
 const OPERATIONS: [Operation; 6] =
     [Operation::Write, Operation::Sync, Operation::Create, Operation::Rename, Operation::Remove, Operation::SyncDir];

@@ -3,8 +3,9 @@
 //!
 //! The model of `log_model` stands beside the engine throughout, as in `log_faults`.
 
-use crate::model::{Change, Driver, batch_of, small_options};
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
+
+use crate::model::{Change, Driver, batch_of, small_options};
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 32 << 10, align_bytes: 512, ..small_options() }

@@ -3,11 +3,12 @@
 //! Files whose checksums are right and whose content nobody wrote: nothing panics, and nothing is done at length that is only claimed.
 //! Damage: what is lost is told.
 
-use crate::model::cases::case;
-use crate::model::{State, is_true_to, observe, small_options};
 use engine::disk::SimDisk;
 use engine::log::tools::{DumpOptions, check, dump, stats};
 use engine::log::{LogEngine, LogError, LogOptions, LogWriter, RecoveryMode, RecoveryReport};
+
+use crate::model::cases::case;
+use crate::model::{State, is_true_to, observe, small_options};
 
 /// The identity of the logs here.
 const IDENTITY: u128 = 7;

@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use engine::disk::SimDisk;
+use engine::log::Durability;
+
 use crate::model::cases::{Case, append, case, cases, does, put};
 use crate::model::check::recovered;
 use crate::model::{After, Driver, History, each_crash, fingerprint, observe, open};
-use engine::disk::SimDisk;
-use engine::log::Durability;
 
 /// How many different crashes are looked at for each place where the power goes; `CORTADO_LOG_CRASHES` looks at more.
 fn crashes(default: usize) -> usize {
@@ -90,11 +91,6 @@ fn what_is_done_on_a_full_disk_survives_crashes_at_each_change() {
     for name in ["purge on a full disk", "refit on a full disk", "make a reserve"] {
         crash_everywhere(&case(name), crashes(300));
     }
-}
-
-#[test]
-fn checkpoints_survive_crashes_at_each_change() {
-    crash_everywhere(&case("checkpoint"), crashes(300));
 }
 
 /// The process ends where the power went before, and the machine goes on: nothing acknowledged is lost. What the next process then

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{Change, Driver, Generator, Seen, contents, file, observe, small_options};
 use engine::disk::SimDisk;
 use engine::log::{Durability, GroupId, LogEngine, LogError, LogOptions, Lsn, RecoveryMode, RecoveryReport, Uncertain};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+
+use crate::model::{Change, Driver, Generator, Seen, contents, file, observe, small_options};
 
 type Observed = BTreeMap<u64, Seen>;
 

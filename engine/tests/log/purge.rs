@@ -3,11 +3,12 @@
 //! Each test lets file 1 say something, a later file undo it, and the later file go while file 1 stays. Then the log is opened
 //! again, and the model says what must be there.
 
-use crate::model::{Change, Driver, flip, small_options};
 use engine::disk::{Disk, Operation, SimDisk};
 use engine::log::{Budget, Compression, Durability, GroupId, LogOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use crate::model::{Change, Driver, flip, small_options};
 
 /// Dense files: so that a file can be mostly live.
 fn options() -> LogOptions {

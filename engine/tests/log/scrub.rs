@@ -3,16 +3,17 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use crate::hooked_disk::HookedDisk;
-use crate::model::cases::entry;
-use crate::model::{Change, Driver, file, flip, small_options};
-use crate::worn_disk::Wear;
 use bytes::Bytes;
 use engine::disk::{Disk, Left, Operation};
 use engine::log::tools::Finding;
 use engine::log::{Budget, Durability, GroupId, LogEngine, LogOptions, LogWriter, RecoveryMode, ScrubReport};
 use parking_lot::Mutex;
 use prometheus::Registry;
+
+use crate::hooked_disk::HookedDisk;
+use crate::model::cases::entry;
+use crate::model::{Change, Driver, file, flip, small_options};
+use crate::worn_disk::Wear;
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, compress_from: usize::MAX, spare_files: 0, ..small_options() }

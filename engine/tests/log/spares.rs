@@ -4,10 +4,11 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::model::{Change, Driver, small_options};
-use engine::disk::{Disk, Left, Operation, SimDisk};
-use engine::log::{Budget, Durability, LogOptions, PurgeReport};
+use engine::disk::{Disk, Left, Operation, RealDisk, SimDisk};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions, PurgeReport};
 use parking_lot::Mutex;
+
+use crate::model::{Change, Driver, small_options};
 
 const FILE: u64 = 64 << 10;
 
@@ -412,4 +413,37 @@ fn a_reserve_that_fails_does_not_stop_purge() {
     while purge(&mut driver, 256 << 10).more {}
     assert_eq!(names(&driver.disk, ".log").len(), 1);
     driver.crash(1).unwrap();
+}
+
+/// A spare that has a second name is never written over: whoever gave it that name keeps what it holds.
+#[test]
+fn a_spare_with_a_second_name_is_let_go_of_at_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let options = || LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, ..LogOptions::default() };
+    let start = || LogEngine::open(RealDisk::open(&log).unwrap(), options()).unwrap().0;
+    start().close();
+    let spare = |number: u64| log.join(format!("{number:016}.spare"));
+    for number in [1, 2, 3] {
+        std::fs::write(spare(number), vec![number as u8; 64 << 10]).unwrap();
+    }
+    std::fs::hard_link(spare(1), dir.path().join("kept")).unwrap();
+    let engine = start();
+    assert!(!spare(1).exists());
+    assert_eq!(engine.stats().spare_files, 2);
+    // Bytes that hardly compress.
+    let noise = |index: u64| {
+        let step = |at: u64| ((index << 40) + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        (0..200 + index % 5 * 100).map(|at| step(at) as u8).collect()
+    };
+    let mut index = 1;
+    while engine.stats().files < 4 {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), index, vec![noise(index)]);
+        engine.write(batch, Durability::Buffered).unwrap();
+        index += 1;
+    }
+    engine.close();
+    assert!(!spare(2).exists() || !spare(3).exists(), "one is in use");
+    assert_eq!(std::fs::read(dir.path().join("kept")).unwrap(), vec![1; 64 << 10]);
 }

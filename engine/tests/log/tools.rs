@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::model::{Change, Driver, Generator, State, contents, file, is_true_to, observe, small_options};
 use bytes::Bytes;
 use engine::disk::{Disk, SimDisk};
 use engine::log::tools::{
@@ -11,6 +10,8 @@ use engine::log::tools::{
 use engine::log::{Budget, Durability, EntryRange, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use crate::model::{Change, Driver, Generator, State, contents, file, is_true_to, observe, small_options};
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, align_bytes: 512, ..small_options() }

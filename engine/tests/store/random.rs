@@ -1,12 +1,13 @@
 //! Random scripts on both stores at once: the same reads, and after a crash a consistent prefix over all families.
 
-use crate::common::{Crash, Row, open, rows};
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::rocks::RocksStore;
 use engine::store::{Cursor, Reader, Store};
 use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use crate::common::{Crash, Row, open, rows};
 
 /// Where the number of the newest write is kept, in the same batch: what tells which prefix survived.
 const APPLIED: &[u8] = b"applied";

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use crate::common::{dump, open, options, put};
 use engine::Cf;
 use engine::store::rocks::{RocksStore, StoreMetrics};
 use engine::store::{Reader, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use crate::common::{dump, open, options, put};
 
 /// Tells a child process, started from this very binary, which store to use.
 const CHILD_DIR: &str = "CORTADO_STORE_TEST_DIR";

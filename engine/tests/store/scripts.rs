@@ -5,12 +5,13 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use crate::common::{Crash, dump, family, open};
 use engine::store::memory::MemoryStore;
 use engine::store::rocks::RocksStore;
 use engine::store::{Cursor, Reader, Store};
 use engine::{Cf, WriteBatch};
 use goldenscript::{Argument, Command, Context};
+
+use crate::common::{Crash, dump, family, open};
 
 type Answer = Result<String, Box<dyn Error>>;
 
