@@ -6,14 +6,13 @@
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use engine::disk::{Disk, DiskCopy, DiskFile, RealDisk};
+use engine::disk::{Disk, DiskFile, RealDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 use tempfile::TempDir;
 
@@ -220,9 +219,6 @@ impl Disk for Nowhere {
     }
     fn sync_dir(&self) -> std::io::Result<()> {
         Ok(())
-    }
-    fn begin_copy(&self, _: &Path) -> std::io::Result<Box<dyn DiskCopy>> {
-        Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 

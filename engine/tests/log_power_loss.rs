@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use engine::disk::{Disk, DiskCopy, DiskFile, RealDisk};
+use engine::disk::{Disk, DiskFile, RealDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions};
 use log_model::cases::{entry, put};
 use log_model::{Change, State, batch_of, observe, small_options};
@@ -105,9 +105,6 @@ impl Disk for Careless {
     }
     fn sync_dir(&self) -> std::io::Result<()> {
         self.0.sync_dir()
-    }
-    fn begin_copy(&self, path: &Path) -> std::io::Result<Box<dyn DiskCopy>> {
-        self.0.begin_copy(path)
     }
 }
 

@@ -245,7 +245,7 @@ impl Active {
         if synced {
             self.told = self.offset;
         } else if unsynced >= WRITE_BACK {
-            self.file.file.will_sync(self.told, unsynced);
+            self.file.file.start_writeback(self.told, unsynced);
             self.told = self.offset;
         }
     }

@@ -131,7 +131,7 @@ impl Shared {
     /// Reads header and seal of a sealed file; `false` where there is none any more.
     fn scrub_file(&self, seq: u64, report: &mut ScrubReport) -> bool {
         let Some(file) = self.files.get(seq) else { return false };
-        file.file.forget(0, u64::MAX);
+        file.file.drop_cached(0, u64::MAX);
         let loaded = self.reload(&file, report);
         let found = loaded.as_ref().map_or(file.as_ref(), |(found, _)| found);
         match read_seal(found) {

@@ -5,14 +5,14 @@
 use std::fmt;
 use std::io::ErrorKind;
 
-use engine::disk::{Left, Operation};
+use engine::disk::{Applied, Operation};
 use engine::log::{Durability, GroupId, LogError};
 
 use crate::model::cases::{Case, append, case, cases, does, put};
 use crate::model::check::recovered;
 use crate::model::{After, Driver, Violation, each_crash, open};
 
-const OPERATIONS: [Operation; 12] = [
+const OPERATIONS: [Operation; 11] = [
     Operation::Open,
     Operation::List,
     Operation::Len,
@@ -23,7 +23,6 @@ const OPERATIONS: [Operation; 12] = [
     Operation::Create,
     Operation::Rename,
     Operation::Remove,
-    Operation::Link,
     Operation::SyncDir,
 ];
 
@@ -33,23 +32,23 @@ struct Failure {
     operation: Operation,
     nth: u64,
     kind: ErrorKind,
-    left: Left,
+    applied: Applied,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {} failed with {:?}, leaving {:?}", self.operation, self.nth, self.kind, self.left)
+        write!(f, "{:?} {} failed with {:?}, applying {:?}", self.operation, self.nth, self.kind, self.applied)
     }
 }
 
 /// The ways in which a call can fail. What only looks leaves nothing and takes no space.
-fn ways(operation: Operation) -> Vec<(ErrorKind, Left)> {
+fn ways(operation: Operation) -> Vec<(ErrorKind, Applied)> {
     use Operation::{Len, Links, List, Open, Read};
     if matches!(operation, Open | List | Len | Links | Read) {
-        return vec![(ErrorKind::Other, Left::Nothing)];
+        return vec![(ErrorKind::Other, Applied::Nothing)];
     }
     let kinds = [ErrorKind::Other, ErrorKind::StorageFull];
-    let each = |kind| [Left::Nothing, Left::Half, Left::All].map(|left| (kind, left));
+    let each = |kind| [Applied::Nothing, Applied::Half, Applied::All].map(|applied| (kind, applied));
     kinds.into_iter().flat_map(each).collect()
 }
 
@@ -58,16 +57,16 @@ fn each_failure(case: &Case, mut check: impl FnMut(Failure, Driver)) -> usize {
     let prepared = case.prepared();
     let mut failures = 0;
     for operation in OPERATIONS {
-        for (kind, left) in ways(operation) {
+        for (kind, applied) in ways(operation) {
             for nth in 1.. {
                 let mut driver = prepared.fork();
-                driver.disk.fail_nth_leaving(operation, nth, kind, left);
+                driver.disk.fail_nth_applying(operation, nth, kind, applied);
                 case.run(&mut driver);
                 if driver.disk.failures_left() > 0 {
                     break;
                 }
                 failures += 1;
-                check(Failure { operation, nth, kind, left }, driver);
+                check(Failure { operation, nth, kind, applied }, driver);
             }
         }
     }
@@ -199,15 +198,15 @@ fn each_call_of_the_recovery_fails() {
             case.run(&mut driver);
             driver.disk.crash(stop);
             for operation in OPERATIONS {
-                for (kind, left) in ways(operation) {
+                for (kind, applied) in ways(operation) {
                     for nth in 1.. {
                         let disk = driver.disk.fork();
-                        disk.fail_nth_leaving(operation, nth, kind, left);
+                        disk.fail_nth_applying(operation, nth, kind, applied);
                         let outcome = open(&disk, &driver.options);
                         if disk.failures_left() > 0 {
                             break;
                         }
-                        let failure = Failure { operation, nth, kind, left };
+                        let failure = Failure { operation, nth, kind, applied };
                         let context = format!("{name}, power gone after {stop}, {failure}");
                         let is_told = match outcome.err() {
                             Some(LogError::NoSpace(_)) => kind == ErrorKind::StorageFull,

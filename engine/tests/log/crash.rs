@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 
-use engine::disk::{Disk, Left, Operation};
+use engine::disk::{Applied, Disk, Operation};
 use engine::log::{Budget, Durability, LogOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -90,8 +90,8 @@ fn dropped_out_of_order(driver: &Driver) -> bool {
 fn plan_failure(driver: &Driver, rng: &mut StdRng) {
     let operation = OPERATIONS[rng.random_range(0..OPERATIONS.len())];
     let kind = if rng.random_bool(0.3) { ErrorKind::StorageFull } else { ErrorKind::Other };
-    let left = [Left::Nothing, Left::Half, Left::All][rng.random_range(0..3)];
-    driver.disk.fail_nth_leaving(operation, rng.random_range(1..50), kind, left);
+    let applied = [Applied::Nothing, Applied::Half, Applied::All][rng.random_range(0..3)];
+    driver.disk.fail_nth_applying(operation, rng.random_range(1..50), kind, applied);
 }
 
 /// The end of a life: the process ends, or the power goes. Before that, memory may be short.

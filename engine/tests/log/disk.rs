@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, IoSlice};
-use std::path::Path;
 use std::sync::Arc;
 
-use engine::disk::{Disk, DiskCopy, DiskFile, Left, Lie, Operation, RealDisk, SimDisk};
+use engine::disk::{Applied, Disk, DiskFile, Lie, Operation, RealDisk, SimDisk};
 
 use crate::model::{each_crash, fingerprint};
 
@@ -35,7 +34,7 @@ fn conforms(disk: &dyn Disk) {
     assert_eq!(read(file.as_ref()), b"\0\0\0h\0\0");
     file.sync().unwrap();
     for (offset, len) in [(0, 0), (1, 2), (0, u64::MAX), (u64::MAX, 1)] {
-        file.forget(offset, len);
+        file.drop_cached(offset, len);
         assert_eq!(read(file.as_ref()), b"\0\0\0h\0\0", "what is forgotten is read from the disk");
     }
     disk.create("b").unwrap().write_at(b"b", 0).unwrap();
@@ -43,7 +42,9 @@ fn conforms(disk: &dyn Disk) {
     disk.rename("a", "b").unwrap();
     assert_eq!(disk.list().unwrap(), ["b"]);
     assert_eq!(read(disk.open("b").unwrap().as_ref()), b"\0\0\0h\0\0");
+    assert_eq!(file.links().unwrap(), 1);
     disk.remove("b").unwrap();
+    assert_eq!(file.links().unwrap(), 0);
     assert_eq!(disk.remove("b").unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(read(file.as_ref()).len(), 6, "an open file stays readable");
     disk.sync_dir().unwrap();
@@ -52,55 +53,10 @@ fn conforms(disk: &dyn Disk) {
     }
 }
 
-/// What holds for every copy of a directory, made at `path`; `look` opens a directory beside the disk's own, by its path.
-fn copies_conform(disk: &dyn Disk, path: &Path, look: &dyn Fn(&Path) -> Option<Arc<dyn Disk>>) {
-    let kind = |outcome: std::io::Result<Box<dyn DiskCopy>>| outcome.err().map(|error| error.kind());
-    let partial = path.with_file_name(format!("{}.partial", path.file_name().unwrap().to_str().unwrap()));
-    let shared = disk.create("shared").unwrap();
-    shared.write_at(b"both", 0).unwrap();
-    assert_eq!(shared.links().unwrap(), 1);
-
-    let copy = disk.begin_copy(path).unwrap();
-    copy.link("shared").unwrap();
-    copy.create("own").unwrap().write_at(b"own", 0).unwrap();
-    assert_eq!(shared.links().unwrap(), 2);
-    assert_eq!(copy.link("shared").unwrap_err().kind(), ErrorKind::AlreadyExists);
-    assert_eq!(copy.create("own").err().unwrap().kind(), ErrorKind::AlreadyExists);
-    assert_eq!(copy.link("nothing").unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(copy.link("a/b").unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert!(look(path).is_none());
-    drop(copy);
-    assert!(look(path).is_none() && look(&partial).is_none(), "what is not published is gone");
-    assert_eq!(shared.links().unwrap(), 1);
-
-    let mut copy = disk.begin_copy(path).unwrap();
-    copy.link("shared").unwrap();
-    copy.create("own").unwrap().write_at(b"own", 0).unwrap();
-    copy.publish().unwrap();
-    drop(copy);
-    assert!(look(&partial).is_none());
-    let there = look(path).unwrap();
-    assert_eq!(there.list().unwrap(), ["own", "shared"]);
-    assert_eq!(read(there.open("own").unwrap().as_ref()), b"own");
-    disk.remove("shared").unwrap();
-    let kept = there.open("shared").unwrap();
-    assert_eq!((read(kept.as_ref()).as_slice(), kept.links().unwrap()), (b"both".as_slice(), 1));
-    there.remove("shared").unwrap();
-    assert_eq!(kept.links().unwrap(), 0);
-    assert_eq!(kind(disk.begin_copy(path)), Some(ErrorKind::AlreadyExists));
-    assert_eq!(there.list().unwrap(), ["own"]);
-}
-
 #[test]
 fn the_real_disk_conforms() {
     let dir = tempfile::tempdir().unwrap();
     conforms(RealDisk::open(dir.path().join("made/for/it")).unwrap().as_ref());
-    let disk = RealDisk::open(dir.path().join("source")).unwrap();
-    let look = |path: &Path| {
-        let disk: Arc<dyn Disk> = if path.is_dir() { RealDisk::open(path).unwrap() } else { return None };
-        Some(disk)
-    };
-    copies_conform(disk.as_ref(), &dir.path().join("made/for/that"), &look);
 }
 
 /// Pieces of all lengths, more than the kernel takes at once, some of them empty; and what they are one after another.
@@ -186,8 +142,7 @@ fn a_real_disk_that_is_opened_to_be_read_changes_nothing() {
     let file = disk.open("a").unwrap();
     assert_eq!(read(file.as_ref()), b"hello");
     assert!(file.write_at(b"x", 0).is_err() && file.set_len(0).is_err());
-    let copy = disk.begin_copy(&dir.path().join("copy")).map(drop);
-    for refused in [disk.create("b").map(drop), disk.rename("a", "b"), disk.remove("a"), copy] {
+    for refused in [disk.create("b").map(drop), disk.rename("a", "b"), disk.remove("a")] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnlyFilesystem);
     }
     assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"hello");
@@ -205,52 +160,6 @@ fn a_real_disk_that_is_opened_to_be_read_changes_nothing() {
 fn the_simulated_disk_conforms() {
     conforms(SimDisk::new().as_ref());
     conforms(SimDisk::new().session().as_ref());
-    for by_session in [true, false] {
-        let disk = SimDisk::new();
-        let look = |path: &Path| disk.beside(path.to_str().unwrap()).map(|disk| disk.session());
-        let session = disk.session();
-        copies_conform(if by_session { session.as_ref() } else { disk.as_ref() }, Path::new("copy"), &look);
-    }
-}
-
-/// A published copy is durable; one that is not, or whose directory was not synced, may be gone, or half there.
-#[test]
-fn a_crash_keeps_a_published_copy() {
-    let mut halves = BTreeSet::new();
-    for seed in 0..200 {
-        for published in [true, false] {
-            let disk = SimDisk::new();
-            let file = disk.create("shared").unwrap();
-            file.write_at(b"both", 0).unwrap();
-            file.sync().unwrap();
-            disk.sync_dir().unwrap();
-            let mut copy = disk.begin_copy(Path::new("copy")).unwrap();
-            copy.link("shared").unwrap();
-            copy.create("own").unwrap().sync().unwrap();
-            if published {
-                copy.publish().unwrap();
-            }
-            let fork = disk.fork();
-            disk.crash(seed);
-            fork.crash(seed);
-            assert_eq!(disk.content("shared").unwrap(), b"both");
-            for disk in [&disk, &fork] {
-                let names = |name| disk.beside(name).map(|disk| disk.list().unwrap());
-                if published {
-                    assert_eq!(names("copy").unwrap(), ["own", "shared"]);
-                    assert_eq!(disk.beside("copy").unwrap().content("shared").unwrap(), b"both");
-                } else {
-                    assert!(names("copy").is_none());
-                    halves.insert(names("copy.partial").map(|names| names.len()));
-                }
-            }
-        }
-    }
-    assert_eq!(
-        halves,
-        BTreeSet::from([Some(0), Some(1), Some(2)]),
-        "the directory itself is durable from its beginning"
-    );
 }
 
 /// A file of two synced sectors of 1s, over which 2s and then 3s were written, and which was made longer.
@@ -386,31 +295,31 @@ fn dropped_pages_show_what_is_on_the_disk() {
 
 #[test]
 fn what_fails_may_be_done_all_the_same() {
-    for (left, written) in [(Left::Nothing, 0), (Left::Half, 600), (Left::All, 1200)] {
+    for (left, written) in [(Applied::Nothing, 0), (Applied::Half, 600), (Applied::All, 1200)] {
         let disk = half_synced();
         let file = disk.open("f").unwrap();
-        disk.fail_nth_leaving(Operation::Write, 1, ErrorKind::Other, left);
+        disk.fail_nth_applying(Operation::Write, 1, ErrorKind::Other, left);
         file.write_at(&[5; 1200], 0).unwrap_err();
         assert_eq!(read(file.as_ref()).iter().filter(|byte| **byte == 5).count(), written);
     }
-    for (left, durable) in [(Left::Nothing, [1, 1]), (Left::Half, [3, 1]), (Left::All, [3, 3])] {
+    for (left, durable) in [(Applied::Nothing, [1, 1]), (Applied::Half, [3, 1]), (Applied::All, [3, 3])] {
         let disk = half_synced();
-        disk.fail_nth_leaving(Operation::Sync, 1, ErrorKind::Other, left);
+        disk.fail_nth_applying(Operation::Sync, 1, ErrorKind::Other, left);
         disk.open("f").unwrap().sync().unwrap_err();
         disk.crash(0);
         let content = disk.content("f").unwrap();
         assert_eq!([content[0], content[512]], durable, "{left:?}");
     }
-    for (left, there) in [(Left::Nothing, false), (Left::Half, false), (Left::All, true)] {
+    for (left, there) in [(Applied::Nothing, false), (Applied::Half, false), (Applied::All, true)] {
         let disk = SimDisk::new();
-        disk.fail_nth_leaving(Operation::Create, 1, ErrorKind::Other, left);
+        disk.fail_nth_applying(Operation::Create, 1, ErrorKind::Other, left);
         assert!(disk.create("f").is_err());
         assert_eq!(disk.list().unwrap().len() == 1, there);
     }
     let disk = SimDisk::new();
     disk.create("a").unwrap();
     disk.create("b").unwrap();
-    disk.fail_nth_leaving(Operation::SyncDir, 1, ErrorKind::Other, Left::Half);
+    disk.fail_nth_applying(Operation::SyncDir, 1, ErrorKind::Other, Applied::Half);
     disk.sync_dir().unwrap_err();
     assert!((0..50).all(|seed| {
         let disk = disk.fork();
@@ -425,11 +334,11 @@ fn space_may_be_taken_in_part() {
     type Take = fn(&dyn DiskFile) -> std::io::Result<()>;
     let takes: [Take; 2] = [|file| file.prefill(1100), |file| file.reserve(1100)];
     for take in takes {
-        for (left, len) in [(Left::Nothing, 100), (Left::Half, 600), (Left::All, 1100)] {
+        for (left, len) in [(Applied::Nothing, 100), (Applied::Half, 600), (Applied::All, 1100)] {
             let disk = SimDisk::new();
             let file = disk.create("f").unwrap();
             file.write_at(&[1; 100], 0).unwrap();
-            disk.fail_nth_leaving(Operation::Write, 1, ErrorKind::Other, left);
+            disk.fail_nth_applying(Operation::Write, 1, ErrorKind::Other, left);
             take(file.as_ref()).unwrap_err();
             let content = read(file.as_ref());
             assert_eq!((content.len(), content[100..].iter().any(|byte| *byte != 0)), (len, false), "{left:?}");
@@ -461,7 +370,7 @@ fn what_is_skipped_is_said_to_be_done() {
     assert_eq!(read(file.as_ref()), [4; 1200]);
     disk.skip_nth(Operation::Sync, 1);
     file.sync().unwrap();
-    disk.crash_chosen(&mut |_| 0);
+    disk.crash_with(&mut |_| 0);
     assert_eq!(disk.content("f").unwrap(), [1; 1024]);
 }
 
@@ -498,7 +407,7 @@ fn each_lie_is_told() {
         disk.rename("old", "new").unwrap();
         disk.remove("gone").unwrap();
         disk.sync_dir().unwrap();
-        disk.crash_chosen(&mut |_| 0);
+        disk.crash_with(&mut |_| 0);
         disk.list().unwrap()
     };
     assert_eq!(named(Lie::OldNames), ["gone", "new", "old"]);

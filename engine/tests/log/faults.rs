@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 
-use engine::disk::{Left, Operation, SimDisk};
+use engine::disk::{Applied, Operation, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -216,12 +216,13 @@ fn a_wipe_that_fails_poisons() {
 #[test]
 fn a_rename_with_an_unknown_outcome_poisons() {
     // Not done, with the one file and the other to be seen: so it can be tried again. Done, and not to be seen: nobody knows.
-    for (left, opens, poisoned) in [(Left::Nothing, 0, false), (Left::Nothing, 2, false), (Left::All, 2, true)] {
+    for (left, opens, poisoned) in [(Applied::Nothing, 0, false), (Applied::Nothing, 2, false), (Applied::All, 2, true)]
+    {
         let mut driver = Driver::new(LogOptions { prefill_bytes: 0, compress_from: usize::MAX, ..options() });
         let big = |first| vec![Change::Append { group: 1, first, entries: vec![vec![b'e'; 60_000].into()] }];
         driver.submit(big(1), Durability::Synced);
         driver.turn();
-        driver.disk.fail_nth_leaving(Operation::Rename, 1, ErrorKind::Other, left);
+        driver.disk.fail_nth_applying(Operation::Rename, 1, ErrorKind::Other, left);
         if opens > 0 {
             driver.disk.fail_nth(Operation::Open, opens, ErrorKind::Other);
         }

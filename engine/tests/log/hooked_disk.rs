@@ -1,10 +1,9 @@
 //! A disk whose calls go through a test: to count them, to hold them up, to panic in them, or to do something else instead.
 
 use std::io::{self, IoSlice};
-use std::path::Path;
 use std::sync::Arc;
 
-use engine::disk::{Disk, DiskCopy, DiskFile};
+use engine::disk::{Disk, DiskFile};
 
 /// What becomes of a call; by default it is made, or, where it is advisory, left out.
 pub(crate) trait Hooks: Send + Sync + 'static {
@@ -23,9 +22,9 @@ pub(crate) trait Hooks: Send + Sync + 'static {
         file.sync()
     }
     /// So many bytes at an offset were announced as to be synced later.
-    fn will_sync(&self, _offset: u64, _len: u64) {}
+    fn start_writeback(&self, _offset: u64, _len: u64) {}
     /// So many bytes at an offset of the file `name` need not be kept in memory.
-    fn forget(&self, _file: &dyn DiskFile, _name: &str, _offset: u64, _len: u64) {}
+    fn drop_cached(&self, _file: &dyn DiskFile, _name: &str, _offset: u64, _len: u64) {}
 }
 
 /// See the file's documentation. Files are known by the name under which they were opened or created.
@@ -66,20 +65,17 @@ impl<H: Hooks> Disk for HookedDisk<H> {
     fn sync_dir(&self) -> io::Result<()> {
         self.disk.sync_dir()
     }
-    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
-        self.disk.begin_copy(path)
-    }
 }
 
 impl<H: Hooks> DiskFile for HookedFile<H> {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.hooks.read(self.file.as_ref(), &self.name, buf, offset)
     }
-    fn will_sync(&self, offset: u64, len: u64) {
-        self.hooks.will_sync(offset, len);
+    fn start_writeback(&self, offset: u64, len: u64) {
+        self.hooks.start_writeback(offset, len);
     }
-    fn forget(&self, offset: u64, len: u64) {
-        self.hooks.forget(self.file.as_ref(), &self.name, offset, len);
+    fn drop_cached(&self, offset: u64, len: u64) {
+        self.hooks.drop_cached(self.file.as_ref(), &self.name, offset, len);
     }
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.hooks.write();

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::disk::{Disk, Left, Operation};
+use engine::disk::{Applied, Disk, Operation};
 use engine::log::tools::Finding;
 use engine::log::{Budget, Durability, GroupId, LogEngine, LogOptions, LogWriter, RecoveryMode, ScrubReport};
 use parking_lot::Mutex;
@@ -235,7 +235,7 @@ fn a_file_that_purge_gave_up_is_not_missed() {
     driver.turn();
     driver.engine.purge(Budget::default()).unwrap();
     driver.turn();
-    driver.disk.fail_nth_leaving(Operation::Remove, 1, ErrorKind::Other, Left::All);
+    driver.disk.fail_nth_applying(Operation::Remove, 1, ErrorKind::Other, Applied::All);
     assert!(driver.engine.purge(Budget::default()).unwrap().failed.is_some());
     assert!(driver.disk.content(&file(1)).is_none());
     assert_eq!(round(&driver, 5000).1.damage, []);

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::disk::{Disk, Left, Operation, RealDisk, SimDisk};
+use engine::disk::{Applied, Disk, Operation, RealDisk, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions, PurgeReport};
 use parking_lot::Mutex;
 
@@ -374,7 +374,7 @@ fn a_file_that_cannot_become_a_spare_is_deleted() {
 #[test]
 fn a_spare_of_which_nobody_could_tell_is_found() {
     let mut driver = dropped_files(options(3));
-    driver.disk.fail_nth_leaving(Operation::Rename, 2, ErrorKind::Other, Left::All);
+    driver.disk.fail_nth_applying(Operation::Rename, 2, ErrorKind::Other, Applied::All);
     driver.disk.fail_nth(Operation::Open, 1, ErrorKind::Other);
     let report = purge(&mut driver, 256 << 10);
     assert!(report.failed.as_ref().is_some_and(|failed| failed.contains("unknown outcome")), "{report:?}");
@@ -389,7 +389,7 @@ fn a_spare_of_which_nobody_could_tell_is_found() {
 #[test]
 fn a_spare_of_which_nobody_could_tell_is_deleted_where_none_is_wanted() {
     let mut driver = dropped_files(options(2));
-    driver.disk.fail_nth_leaving(Operation::Rename, 1, ErrorKind::Other, Left::All);
+    driver.disk.fail_nth_applying(Operation::Rename, 1, ErrorKind::Other, Applied::All);
     driver.disk.fail_nth(Operation::Open, 1, ErrorKind::Other);
     assert!(purge(&mut driver, 256 << 10).failed.is_some());
     assert_eq!((names(&driver.disk, ".spare").len(), driver.engine.stats().spare_files), (3, 2));

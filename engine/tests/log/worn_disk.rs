@@ -59,7 +59,7 @@ impl Hooks for Mutex<Wear> {
         Ok(())
     }
 
-    fn forget(&self, file: &dyn DiskFile, name: &str, offset: u64, len: u64) {
+    fn drop_cached(&self, file: &dyn DiskFile, name: &str, offset: u64, len: u64) {
         let end = file.len().unwrap_or(0).min(offset.saturating_add(len)) as usize;
         let mut wear = self.lock();
         let bytes = wear.forgotten.entry(name.to_owned()).or_default();

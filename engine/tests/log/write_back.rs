@@ -14,7 +14,7 @@ use crate::hooked_disk::{HookedDisk, Hooks};
 struct Announced(Mutex<Vec<(u64, u64)>>);
 
 impl Hooks for Announced {
-    fn will_sync(&self, offset: u64, len: u64) {
+    fn start_writeback(&self, offset: u64, len: u64) {
         self.0.lock().push((offset, len));
     }
 }

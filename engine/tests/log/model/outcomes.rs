@@ -43,7 +43,7 @@ fn all_crashes(disk: &SimDisk, look: &mut impl FnMut(&Arc<SimDisk>) -> usize) {
     loop {
         let twin = disk.fork();
         let mut asked = 0;
-        twin.crash_chosen(&mut |of| {
+        twin.crash_with(&mut |of| {
             if asked == answers.len() {
                 answers.push((0, of));
             }
