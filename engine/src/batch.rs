@@ -1,7 +1,7 @@
 //! A write batch as plain data.
 //!
-//! Evaluation of a transaction builds a batch, Raft replicates its bytes, and apply writes it to the store. The bytes are built once
-//! and never re-encoded. `docs/formats.md` fixes the layout:
+//! Evaluation of a transaction builds a batch, Raft replicates its bytes, and apply writes it to the store. The bytes
+//! are built once and never re-encoded. `docs/formats.md` fixes the layout:
 //!
 //! ```text
 //! batch  = version:u8 op*                    version = 1
@@ -11,8 +11,8 @@
 //! field  = length:varint byte*               varint: LEB128, shortest form only
 //! ```
 //!
-//! [`WriteBatch::from_bytes`] validates all bytes from outside, so [`WriteBatch::iter`] never sees a malformed batch. A batch has
-//! exactly one encoding: equal operations in equal order have equal bytes.
+//! [`WriteBatch::from_bytes`] validates all bytes from outside, so [`WriteBatch::iter`] never sees a malformed batch. A
+//! batch has exactly one encoding: equal operations in equal order have equal bytes.
 
 use crate::cf::Cf;
 
@@ -32,8 +32,8 @@ const MAX_VARINT_BYTES: usize = 10;
 ///
 /// A later operation overrides earlier ones on the same key.
 ///
-/// Invariants: (1) `bytes` is empty exactly if `count` is 0; (2) otherwise `bytes` is a version byte and `count` well-formed
-/// operations.
+/// Invariants: (1) `bytes` is empty exactly if `count` is 0; (2) otherwise `bytes` is a version byte and `count`
+/// well-formed operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
@@ -59,7 +59,8 @@ pub enum Op<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// Remove every key in `[start, end)`. An empty `end` means no upper bound. A non-empty `end` at or below `start` removes nothing.
+    /// Remove every key in `[start, end)`. An empty `end` means no upper bound. A non-empty `end` at or below `start`
+    /// removes nothing.
     DeleteRange {
         /// The column family.
         cf: Cf,
@@ -300,7 +301,8 @@ mod tests {
         assert_eq!(WriteBatch::from_bytes(whole.as_bytes()), Ok(whole));
     }
 
-    /// A truncated batch is accepted only if cut between two operations. It is then the batch of the operations before the cut.
+    /// A truncated batch is accepted only if cut between two operations. It is then the batch of the operations before
+    /// the cut.
     #[test]
     fn every_truncation_is_refused_or_decodes_to_a_prefix() {
         let whole = sample();

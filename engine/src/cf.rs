@@ -1,7 +1,7 @@
 //! The column families of the key-value store.
 //!
-//! There are four, fixed by the format: three for MVCC data and one for the store's own records of its regions. Every layer above
-//! names them through this enum, never by string.
+//! There are four, fixed by the format: three for MVCC data and one for the store's own records of its regions. Every
+//! layer above names them through this enum, never by string.
 
 /// A column family of the key-value store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,10 +2,10 @@
 //!
 //! The crate has two independent parts:
 //!
-//! - [`log`], the only write-ahead log of a node. It takes batches of entries for many Raft groups and makes them durable with one
-//!   fdatasync per commit group.
-//! - [`store`], the ordered key-value store that committed entries are applied to. Its own WAL is off (`ARCHITECTURE.md`, "What must
-//!   always hold").
+//! - [`log`], the only write-ahead log of a node. It takes batches of entries for many Raft groups and makes them
+//!   durable with one fdatasync per commit group.
+//! - [`store`], the ordered key-value store that committed entries are applied to. Its own WAL is off
+//!   (`ARCHITECTURE.md`, "What must always hold").
 //!
 //! Both store bytes: nothing in this crate knows regions, Raft messages or MVCC versions.
 

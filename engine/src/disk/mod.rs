@@ -1,8 +1,8 @@
 //! The file system interface of the engine: the same code runs on a real disk and on a simulated one.
 //!
-//! The log engine and snapshot files access a directory only through [`Disk`]. [`RealDisk`] calls the operating system. [`SimDisk`]
-//! keeps files in memory and distinguishes synced from pending bytes. Its `crash` loses, tears or keeps pending writes and renames;
-//! a seed decides.
+//! The log engine and snapshot files access a directory only through [`Disk`]. [`RealDisk`] calls the operating system.
+//! [`SimDisk`] keeps files in memory and distinguishes synced from pending bytes. Its `crash` loses, tears or keeps
+//! pending writes and renames; a seed decides.
 
 mod real;
 mod sim;
@@ -46,23 +46,24 @@ pub trait Disk: Send + Sync + 'static {
 pub trait DiskFile: Send + Sync + 'static {
     /// Reads exactly `buf.len()` bytes at `offset`; `UnexpectedEof` past the end.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Reads like `read_at` if the page cache holds the bytes. Returns `Ok(false)`, with arbitrary bytes in `buf`, if the call would
-    /// wait for the disk. Advisory: an implementation that cannot tell may wait.
+    /// Reads like `read_at` if the page cache holds the bytes. Returns `Ok(false)`, with arbitrary bytes in `buf`, if
+    /// the call would wait for the disk. Advisory: an implementation that cannot tell may wait.
     fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool> {
         self.read_at(buf, offset).map(|()| true)
     }
     /// Starts to read `len` bytes at `offset` into the page cache. Advisory; never waits.
     fn prefetch(&self, _offset: u64, _len: u64) {}
-    /// Starts to write back `len` dirty bytes at `offset`, so that a later sync has less to do. Advisory: makes nothing durable, and
-    /// leaves write errors to the next sync.
+    /// Starts to write back `len` dirty bytes at `offset`, so that a later sync has less to do. Advisory: makes nothing
+    /// durable, and leaves write errors to the next sync.
     fn start_writeback(&self, _offset: u64, _len: u64) {}
-    /// Drops `len` bytes at `offset` from the page cache, so that the next read comes from the disk. Advisory: dirty pages stay
-    /// cached, and a system may ignore the call. The kernel caches pages in units of up to megabytes and drops only whole units, so a
-    /// small part of a file may stay cached even if the caller drops all of it.
+    /// Drops `len` bytes at `offset` from the page cache, so that the next read comes from the disk. Advisory: dirty
+    /// pages stay cached, and a system may ignore the call. The kernel caches pages in units of up to megabytes and
+    /// drops only whole units, so a small part of a file may stay cached even if the caller drops all of it.
     fn drop_cached(&self, _offset: u64, _len: u64) {}
     /// Writes all of `data` at `offset`, extending the file as needed.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
-    /// Writes all of `parts`, one after another, at `offset`; as one write if the system supports it. May change the slices.
+    /// Writes all of `parts`, one after another, at `offset`; as one write if the system supports it. May change the
+    /// slices.
     fn write_vectored_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
         self.write_at(&whole, offset)
@@ -79,13 +80,14 @@ pub trait DiskFile: Send + Sync + 'static {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Extends the file to `len` and reserves the space for later writes (fallocate). Reads return zeros there; none are written. Does
-    /// nothing if the file is that long already.
+    /// Extends the file to `len` and reserves the space for later writes (fallocate). Reads return zeros there; none
+    /// are written. Does nothing if the file is that long already.
     fn reserve(&self, len: u64) -> io::Result<()> {
         if self.len()? < len { self.set_len(len) } else { Ok(()) }
     }
-    /// Extends the file to `len` with written zeros: later writes below `len` change no metadata, and a sync of them commits none.
-    /// Does nothing if the file is that long already. Advisory: the file may still be shorter than `len` afterwards.
+    /// Extends the file to `len` with written zeros: later writes below `len` change no metadata, and a sync of them
+    /// commits none. Does nothing if the file is that long already. Advisory: the file may still be shorter than `len`
+    /// afterwards.
     fn prefill(&self, len: u64) -> io::Result<()> {
         static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let mut at = self.len()?;
@@ -103,8 +105,8 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Whether a call failed because the process or the machine ran out of file descriptors or memory. Such a failure says nothing about
-/// the disk.
+/// Whether a call failed because the process or the machine ran out of file descriptors or memory. Such a failure says
+/// nothing about the disk.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }

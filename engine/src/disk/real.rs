@@ -1,11 +1,11 @@
 //! The operating system's file system as a [`Disk`].
 //!
-//! A [`RealDisk`] holds an exclusive lock on its directory for its whole life: no second process, and no second engine of this
-//! process, writes the same files. A directory opened read-only is never written.
+//! A [`RealDisk`] holds an exclusive lock on its directory for its whole life: no second process, and no second engine
+//! of this process, writes the same files. A directory opened read-only is never written.
 //!
-//! Reads and writes are positioned. Every call is retried if a signal interrupts it, and continued if the kernel does only part of
-//! it. The standard library does the same for its calls, except renames and removals: an error of these does not tell the outcome, and
-//! the caller checks it. A sync is fdatasync, which also commits a changed length.
+//! Reads and writes are positioned. Every call is retried if a signal interrupts it, and continued if the kernel does
+//! only part of it. The standard library does the same for its calls, except renames and removals: an error of these
+//! does not tell the outcome, and the caller checks it. A sync is fdatasync, which also commits a changed length.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -43,8 +43,8 @@ const MAX_SLICES: usize = 1024;
 const PAGE: u64 = 4096;
 
 impl RealDisk {
-    /// Opens `dir`, creating it if it does not exist, and locks it. Fails with `WouldBlock`, naming the directory, if the lock is
-    /// taken.
+    /// Opens `dir`, creating it if it does not exist, and locks it. Fails with `WouldBlock`, naming the directory, if
+    /// the lock is taken.
     pub fn open(dir: impl AsRef<Path>) -> io::Result<Arc<RealDisk>> {
         let dir = dir.as_ref().to_path_buf();
         let missing: Vec<&Path> =
@@ -59,9 +59,9 @@ impl RealDisk {
         Ok(Arc::new(RealDisk { dir, handle, _lock: lock, read_only: false }))
     }
 
-    /// Opens `dir`, which must exist, read-only: creations, renames, removals and writes are refused. Fails with `WouldBlock`, naming
-    /// the directory, if the lock is taken. A directory without a lock file (never opened before, or a copy) is read without a lock;
-    /// nothing is created in it.
+    /// Opens `dir`, which must exist, read-only: creations, renames, removals and writes are refused. Fails with
+    /// `WouldBlock`, naming the directory, if the lock is taken. A directory without a lock file (never opened before,
+    /// or a copy) is read without a lock; nothing is created in it.
     pub fn open_existing(dir: impl AsRef<Path>) -> io::Result<Arc<RealDisk>> {
         let dir = dir.as_ref().to_path_buf();
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
@@ -121,7 +121,8 @@ fn retry_interrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T,
     }
 }
 
-/// Reserves space. If the kernel or the file system does not support that, only extends the file: later writes allocate the space.
+/// Reserves space. If the kernel or the file system does not support that, only extends the file: later writes allocate
+/// the space.
 fn reserve_space(
     allocate: impl FnMut() -> Result<(), Errno>,
     extend: impl FnOnce() -> io::Result<()>,
@@ -174,8 +175,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// Starts the write-back of a part of a file. The call waits only for a place in the device queue. With this flag alone it does not
-/// consume write errors: the next sync reports them.
+/// Starts the write-back of a part of a file. The call waits only for a place in the device queue. With this flag alone
+/// it does not consume write errors: the next sync reports them.
 #[expect(unsafe_code, reason = "there is no safe binding of sync_file_range")]
 fn write_back(file: &File, offset: u64, len: u64) {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };

@@ -1,8 +1,8 @@
 //! An ordered in-memory store with the crash behaviour of the RocksDB store.
 //!
-//! Snapshots are O(1): the maps are persistent. `flush` saves the current state and `crash` returns to it. So a simulation sees what
-//! RocksDB leaves with atomic flush and without a WAL. A simulator can make the nth write or flush fail. Like the RocksDB store, this
-//! one is then poisoned until `crash` reopens it.
+//! Snapshots are O(1): the maps are persistent. `flush` saves the current state and `crash` returns to it. So a
+//! simulation sees what RocksDB leaves with atomic flush and without a WAL. A simulator can make the nth write or flush
+//! fail. Like the RocksDB store, this one is then poisoned until `crash` reopens it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -140,21 +140,22 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// Loses everything that was not flushed and reopens the store: it is no longer poisoned and has no planned failures. Older
-    /// snapshots are unaffected.
+    /// Loses everything that was not flushed and reopens the store: it is no longer poisoned and has no planned
+    /// failures. Older snapshots are unaffected.
     pub fn crash(&self) {
         let mut state = self.state.lock();
         let flushed = Arc::clone(&state.flushed);
         *state = State { live: Arc::clone(&flushed), flushed, ..State::default() };
     }
 
-    /// Makes the `nth` write from now fail (1 is the next one; 0 counts as 1). A failed write changes nothing and poisons the store.
-    /// `replace_range` counts as one write, and then as one flush.
+    /// Makes the `nth` write from now fail (1 is the next one; 0 counts as 1). A failed write changes nothing and
+    /// poisons the store. `replace_range` counts as one write, and then as one flush.
     pub fn fail_write(&self, nth: u64) {
         self.state.lock().writes_left = Some(nth.saturating_sub(1));
     }
 
-    /// Makes the `nth` flush from now fail (1 is the next one; 0 counts as 1). Flushed data stays, and the store is poisoned.
+    /// Makes the `nth` flush from now fail (1 is the next one; 0 counts as 1). Flushed data stays, and the store is
+    /// poisoned.
     pub fn fail_flush(&self, nth: u64) {
         self.state.lock().flushes_left = Some(nth.saturating_sub(1));
     }
@@ -193,8 +194,8 @@ impl Store for MemoryStore {
         Ok(self.state.lock().flushed.map(cf).get(key).map(|value| value.to_vec()))
     }
 
-    /// After an error the range holds the first half of the rows, flushed: the worst that the contract allows. Callers are tested
-    /// against it.
+    /// After an error the range holds the first half of the rows, flushed: the worst that the contract allows. Callers
+    /// are tested against it.
     fn replace_range(
         &self,
         start: &[u8],

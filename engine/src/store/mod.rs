@@ -1,8 +1,9 @@
 //! The key-value store of the replicated state: four column families, atomic batches, snapshots.
 //!
-//! Apply writes committed entries here. The store has no write-ahead log: after a crash it holds a consistent prefix of all writes,
-//! because all column families flush together, and the Raft log replays the rest. [`rocks::RocksStore`] is the store of a node.
-//! [`memory::MemoryStore`] is an ordered map with the same crash behaviour, for simulations and tests.
+//! Apply writes committed entries here. The store has no write-ahead log: after a crash it holds a consistent prefix of
+//! all writes, because all column families flush together, and the Raft log replays the rest. [`rocks::RocksStore`] is
+//! the store of a node. [`memory::MemoryStore`] is an ordered map with the same crash behaviour, for simulations and
+//! tests.
 
 pub mod memory;
 pub mod rocks;
@@ -56,8 +57,8 @@ pub trait Reader {
     /// The value of `key`, or `None`.
     fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// A cursor over the keys in `[lower, upper)`. An empty `upper` means no upper bound. The cursor has no position before the
-    /// first seek.
+    /// A cursor over the keys in `[lower, upper)`. An empty `upper` means no upper bound. The cursor has no position
+    /// before the first seek.
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor + '_>>;
 }
 
@@ -97,13 +98,13 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Makes everything written before the call durable, in all column families at one point.
     fn flush(&self) -> Result<()>;
 
-    /// The value of `key` that a crash at this moment would leave: that of the last completed flush, or a newer one if the store has
-    /// flushed on its own since.
+    /// The value of `key` that a crash at this moment would leave: that of the last completed flush, or a newer one if
+    /// the store has flushed on its own since.
     fn get_flushed(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Replaces all data of `[start, end)` in the [`Cf::DATA`] families by `rows`, sorted by (cf code, key); then writes `last` and
-    /// flushes. An empty `end` means no upper bound. Not atomic: after a crash or an error the content of the range is undefined. The
-    /// caller has recorded its intent elsewhere and calls again.
+    /// Replaces all data of `[start, end)` in the [`Cf::DATA`] families by `rows`, sorted by (cf code, key); then
+    /// writes `last` and flushes. An empty `end` means no upper bound. Not atomic: after a crash or an error the
+    /// content of the range is undefined. The caller has recorded its intent elsewhere and calls again.
     fn replace_range(
         &self,
         start: &[u8],
@@ -113,8 +114,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     ) -> Result<()>;
 }
 
-/// Validates the rows of [`Store::replace_range`], for both stores: data families only, strictly ascending by (cf code, key), within
-/// the range.
+/// Validates the rows of [`Store::replace_range`], for both stores: data families only, strictly ascending by (cf code,
+/// key), within the range.
 struct RowCheck<'a> {
     start: &'a [u8],
     end: &'a [u8],

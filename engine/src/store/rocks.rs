@@ -1,11 +1,11 @@
 //! The store over RocksDB: one instance, four column families, WAL off, atomic flush.
 //!
-//! The Raft log is the only write-ahead log: writes go to the memtables only. After a crash the store holds what was flushed, which is
-//! a consistent prefix of all writes, because all column families always flush together. Dropping the last handle has the effect of a
-//! crash; a clean stop calls `flush` first.
+//! The Raft log is the only write-ahead log: writes go to the memtables only. After a crash the store holds what was
+//! flushed, which is a consistent prefix of all writes, because all column families always flush together. Dropping the
+//! last handle has the effect of a crash; a clean stop calls `flush` first.
 //!
-//! A get or a cursor reads a RocksDB snapshot and takes no lock that a write holds for long. After a failed write or flush the store
-//! is poisoned: it still serves reads, and refuses writes until it is reopened.
+//! A get or a cursor reads a RocksDB snapshot and takes no lock that a write holds for long. After a failed write or
+//! flush the store is poisoned: it still serves reads, and refuses writes until it is reopened.
 
 mod dir;
 mod flush;
@@ -33,8 +33,8 @@ pub struct RocksStore {
     database: Arc<Database>,
 }
 
-/// The open database, which handles and snapshots keep alive. Fields drop in declaration order: the lock on the directory is released
-/// after the database is closed.
+/// The open database, which handles and snapshots keep alive. Fields drop in declaration order: the lock on the
+/// directory is released after the database is closed.
 struct Database {
     db: DB,
     _lock: dir::DirLock,
@@ -55,8 +55,8 @@ struct Database {
 impl RocksStore {
     /// Opens or creates the store in `dir`.
     ///
-    /// Refuses a directory of a newer format before changing anything in it, and a directory in use with [`StoreError::Locked`].
-    /// Blocks on disk I/O.
+    /// Refuses a directory of a newer format before changing anything in it, and a directory in use with
+    /// [`StoreError::Locked`]. Blocks on disk I/O.
     pub fn open(dir: &Path, options: &RocksOptions) -> Result<RocksStore> {
         let lock = dir::prepare(dir)?;
         let (db_options, family_options) = options::build(options)?;
@@ -88,8 +88,8 @@ impl RocksStore {
         Ok(RocksStore { database: Arc::new(database) })
     }
 
-    /// Bytes on disk of the keys of `[start, end)` in the data families. An empty `end` means no upper bound. An estimate: it excludes
-    /// memtables, and includes deleted and overwritten data until compaction drops it.
+    /// Bytes on disk of the keys of `[start, end)` in the data families. An empty `end` means no upper bound. An
+    /// estimate: it excludes memtables, and includes deleted and overwritten data until compaction drops it.
     pub fn approximate_size(&self, start: &[u8], end: &[u8]) -> u64 {
         // RocksDB requires an upper bound. A few keys above this one do not change an estimate.
         let end = if end.is_empty() { &[0xff; 64] } else { end };
@@ -103,7 +103,8 @@ impl RocksStore {
         Cf::DATA.into_iter().filter_map(size).sum()
     }
 
-    /// A numeric RocksDB property of one column family, such as `rocksdb.cur-size-all-mem-tables`; `None` if it does not exist.
+    /// A numeric RocksDB property of one column family, such as `rocksdb.cur-size-all-mem-tables`; `None` if it does
+    /// not exist.
     pub fn property(&self, cf: Cf, name: &str) -> Option<u64> {
         self.database.db.property_int_value_cf(self.database.family(cf).ok()?, name).ok().flatten()
     }
@@ -169,8 +170,8 @@ impl Store for RocksStore {
         }
         drop(snapshot);
         self.write(&clear)?;
-        // Ingestion flushes overlapping memtables itself, but does not verify that the flush reached the disk. A memtable that is
-        // left would hide the ingested rows.
+        // Ingestion flushes overlapping memtables itself, but does not verify that the flush reached the disk. A
+        // memtable that is left would hide the ingested rows.
         self.flush()?;
         let mut options = IngestExternalFileOptions::default();
         options.set_move_files(true);
@@ -227,7 +228,8 @@ impl Database {
         Ok(())
     }
 
-    /// A key just above every key of the family, stored or put by `batch`. RocksDB has no range deletion without an end.
+    /// A key just above every key of the family, stored or put by `batch`. RocksDB has no range deletion without an
+    /// end.
     fn end_of_keys(&self, cf: Cf, batch: &WriteBatch) -> Result<Option<Vec<u8>>> {
         let mut iter = self.db.raw_iterator_cf(self.family(cf)?);
         iter.seek_to_last();
@@ -240,7 +242,8 @@ impl Database {
     }
 }
 
-/// The error of a failed open. RocksDB reports damage as an invalid argument; unlike other errors, a retry cannot cure it.
+/// The error of a failed open. RocksDB reports damage as an invalid argument; unlike other errors, a retry cannot cure
+/// it.
 fn on_open(error: rocksdb::Error) -> StoreError {
     match error.kind() {
         rocksdb::ErrorKind::InvalidArgument => StoreError::Corrupt(error.into_string()),

@@ -1,8 +1,8 @@
 //! The tests of the Raft log: one binary, one module for each subject.
 //!
-//! `model` is the reference that the log is compared with. `hooked_disk` and `worn_disk` are disks that tests interfere with.
-//! Some tests have a binary of their own: `log_memory` owns the global allocator, `log_power_loss` spawns processes and mounts
-//! file systems, `log_corpus` needs the feature `fuzzing`.
+//! `model` is the reference that the log is compared with. `hooked_disk` and `worn_disk` are disks that tests interfere
+//! with. Some tests have a binary of their own: `log_memory` owns the global allocator, `log_power_loss` spawns
+//! processes and mounts file systems, `log_corpus` needs the feature `fuzzing`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

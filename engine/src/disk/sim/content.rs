@@ -1,7 +1,7 @@
 //! The content of a simulated file: what is durable, what readers see, and the changes in between.
 //!
-//! A crash keeps nothing of the pending changes, all of them, a prefix whose last write is torn at a byte, or any mixture of 512-byte
-//! sectors. [`Choices`] picks among these.
+//! A crash keeps nothing of the pending changes, all of them, a prefix whose last write is torn at a byte, or any
+//! mixture of 512-byte sectors. [`Choices`] picks among these.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

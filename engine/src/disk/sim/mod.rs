@@ -1,16 +1,18 @@
 //! A disk in memory that loses unsynced data.
 //!
-//! Each file has durable content, the content that readers see, and the writes in between. [`SimDisk::crash`] decides from a seed
-//! what of the pending writes reached the platter: nothing, everything, a prefix whose last write is torn at a byte, or any mixture
-//! of 512-byte sectors, each at any of the versions written to it. It may likewise lose creations, renames and removals that no
-//! `sync_dir` followed. The seed is the only source of randomness, so a simulation replays exactly.
+//! Each file has durable content, the content that readers see, and the writes in between. [`SimDisk::crash`] decides
+//! from a seed what of the pending writes reached the platter: nothing, everything, a prefix whose last write is torn
+//! at a byte, or any mixture of 512-byte sectors, each at any of the versions written to it. It may likewise lose
+//! creations, renames and removals that no `sync_dir` followed. The seed is the only source of randomness, so a
+//! simulation replays exactly.
 //!
 //! [`SimDisk::crash_with`] lets the caller choose instead, and so enumerate every possible crash.
 //!
-//! Tests plan failures: the n-th call of a kind fails, the disk is full, the power goes off after so many changes. A failed sync
-//! behaves as on Linux: the pages count as clean. Readers see them until memory is short ([`SimDisk::drop_clean_pages`]); a crash
-//! loses them, whatever is synced later. With a [`Lie`], or with [`SimDisk::skip_nth`], the disk reports success for work that it
-//! did not do. A checker proves with it that it notices.
+//! Tests plan failures: the n-th call of a kind fails, the disk is full, the power goes off after so many changes. A
+//! failed sync behaves as on Linux: the pages count as clean. Readers see them until memory is short
+//! ([`SimDisk::drop_clean_pages`]); a crash loses them, whatever is synced later. With a [`Lie`], or with
+//! [`SimDisk::skip_nth`], the disk reports success for work that it did not do. A checker proves with it that it
+//! notices.
 //!
 //! A file handle and a [`SimDisk::session`] belong to the life in which they were opened: after a crash they only fail.
 //!
@@ -39,7 +41,8 @@ use super::{Disk, DiskFile};
 
 pub use self::plan::{Applied, Lie, Operation};
 
-/// A simulated disk. Used as a [`Disk`] directly, it survives crashes. Give a simulated node a [`SimDisk::session`] instead.
+/// A simulated disk. Used as a [`Disk`] directly, it survives crashes. Give a simulated node a [`SimDisk::session`]
+/// instead.
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
 }
@@ -64,14 +67,14 @@ impl SimDisk {
         Arc::new(SimDisk { state: Arc::new(Mutex::new(State { names, ..State::default() })) })
     }
 
-    /// Power loss. The seed decides which pending changes are kept, lost or torn. All handles and sessions fail from now on. The
-    /// disk forgets its planned failures, but not its capacity and its lies.
+    /// Power loss. The seed decides which pending changes are kept, lost or torn. All handles and sessions fail from
+    /// now on. The disk forgets its planned failures, but not its capacity and its lies.
     pub fn crash(&self, seed: u64) {
         self.crash_by(Choices::Seeded(Box::new(StdRng::seed_from_u64(seed))));
     }
 
-    /// A crash with every choice made by `choose`: given `n`, at least 1, it returns one of `0..n`. All sequences of answers make
-    /// up all possible crashes; some sequences make the same one.
+    /// A crash with every choice made by `choose`: given `n`, at least 1, it returns one of `0..n`. All sequences of
+    /// answers make up all possible crashes; some sequences make the same one.
     pub fn crash_with(&self, choose: &mut dyn FnMut(usize) -> usize) {
         self.crash_by(Choices::Caller(choose));
     }
@@ -94,8 +97,8 @@ impl SimDisk {
         state.names.iter().for_each(|(_, file)| file.lock().crash(&mut choices));
     }
 
-    /// The process ends and the machine keeps running: all handles and sessions fail from now on, and no data is lost. The disk
-    /// forgets its planned failures, but not its capacity and its lies.
+    /// The process ends and the machine keeps running: all handles and sessions fail from now on, and no data is lost.
+    /// The disk forgets its planned failures, but not its capacity and its lies.
     pub fn kill(&self) {
         let mut state = self.state.lock();
         state.life += 1;
@@ -104,8 +107,8 @@ impl SimDisk {
         state.failed_syncs = 0;
     }
 
-    /// Memory is short: the page cache drops its clean pages, and readers see the disk's content. Data that a failed sync did not
-    /// write shows its old content. Lengths stay.
+    /// Memory is short: the page cache drops its clean pages, and readers see the disk's content. Data that a failed
+    /// sync did not write shows its old content. Lengths stay.
     pub fn drop_clean_pages(&self) {
         for file in self.state.lock().files() {
             let mut file = file.lock();
@@ -121,8 +124,8 @@ impl SimDisk {
         self.state.lock().is_halted()
     }
 
-    /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC. Half of a
-    /// failed write takes effect, nothing of any other call.
+    /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC. Half
+    /// of a failed write takes effect, nothing of any other call.
     pub fn fail_nth(&self, operation: Operation, nth: u64, kind: io::ErrorKind) {
         let applied = if operation == Operation::Write { Applied::Half } else { Applied::Nothing };
         self.fail_nth_applying(operation, nth, kind, applied);
@@ -138,8 +141,8 @@ impl SimDisk {
         self.state.lock().plans.insert(operation, (nth.max(1), Plan::Skip));
     }
 
-    /// What the last skipped sync should have made durable: the name of the file, with `(length)` if only its length had changed,
-    /// or the changed names of the directory.
+    /// What the last skipped sync should have made durable: the name of the file, with `(length)` if only its length
+    /// had changed, or the changed names of the directory.
     pub fn skipped(&self) -> Vec<String> {
         self.state.lock().skipped.clone()
     }
@@ -154,8 +157,8 @@ impl SimDisk {
         self.state.lock().failed_syncs
     }
 
-    /// The most bytes that all files together may have; `None` is unlimited. A call that would exceed it fails with `StorageFull`;
-    /// a write keeps the part that fits.
+    /// The most bytes that all files together may have; `None` is unlimited. A call that would exceed it fails with
+    /// `StorageFull`; a write keeps the part that fits.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity = bytes;
     }

@@ -34,8 +34,8 @@ pub enum Operation {
 pub enum Applied {
     /// Nothing. A failed sync drops the pending changes: they never become durable.
     Nothing,
-    /// The first half of a write or of the space to reserve; every other sector of a sync; the first half of the changes of a
-    /// `sync_dir`; nothing of other calls.
+    /// The first half of a write or of the space to reserve; every other sector of a sync; the first half of the
+    /// changes of a `sync_dir`; nothing of other calls.
     Half,
     /// All of it.
     All,

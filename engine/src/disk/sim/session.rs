@@ -1,7 +1,7 @@
 //! The calls on a simulated disk: [`Session`] is its [`Disk`], [`Handle`] its [`DiskFile`].
 //!
-//! A session belongs to one life of a node, or to the disk itself; then it survives crashes. Each call asks [`State`] for its
-//! [`Verdict`] and applies as much as that says.
+//! A session belongs to one life of a node, or to the disk itself; then it survives crashes. Each call asks [`State`]
+//! for its [`Verdict`] and applies as much as that says.
 
 use std::io;
 use std::sync::Arc;
@@ -203,7 +203,8 @@ impl DiskFile for Handle {
 }
 
 impl Handle {
-    /// Extends the file. A call that fails half-way, or runs out of space, leaves the file longer than before, as a disk does.
+    /// Extends the file. A call that fails half-way, or runs out of space, leaves the file longer than before, as a
+    /// disk does.
     fn extend(&self, len: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check_life(self.life)?;

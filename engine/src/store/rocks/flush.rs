@@ -1,12 +1,12 @@
 //! Flushes all column families together and verifies that the data is on disk.
 //!
-//! A successful return of RocksDB's atomic flush is not sufficient. The flush waits until each family is past its newest memtable to
-//! flush. But it pairs the families, kept in a vector, with memtable numbers from an unordered map, so one family may wait for the
-//! number of another (`AtomicFlushMemTables` in RocksDB 11). If an earlier flush of some families is still running, the call can
-//! return as soon as that one ends. The log must not be truncated then.
+//! A successful return of RocksDB's atomic flush is not sufficient. The flush waits until each family is past its
+//! newest memtable to flush. But it pairs the families, kept in a vector, with memtable numbers from an unordered map,
+//! so one family may wait for the number of another (`AtomicFlushMemTables` in RocksDB 11). If an earlier flush of some
+//! families is still running, the call can return as soon as that one ends. The log must not be truncated then.
 //!
-//! Therefore every flush first writes an increasing mark into a column family of its own. It is complete when the mark can be read
-//! from the files. All families flush at one point, so everything written before the mark is then on disk.
+//! Therefore every flush first writes an increasing mark into a column family of its own. It is complete when the mark
+//! can be read from the files. All families flush at one point, so everything written before the mark is then on disk.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,8 +22,8 @@ use crate::store::{Result, StoreError};
 pub(super) const FAMILY: &str = "flush";
 const KEY: &[u8] = b"mark";
 
-/// The pause between two reads of the mark, the number of reads before the flush is requested again, and the number of requests:
-/// about a minute on top of the time that RocksDB itself waits.
+/// The pause between two reads of the mark, the number of reads before the flush is requested again, and the number of
+/// requests: about a minute on top of the time that RocksDB itself waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const POLLS_PER_REQUEST: u32 = 1000;
 const REQUESTS: u32 = 60;
@@ -73,8 +73,8 @@ impl Flusher {
             for _ in 0..POLLS_PER_REQUEST {
                 if flushed_mark(database)? >= progress.mark {
                     progress.writes = writes;
-                    // RocksDB publishes the families one after another while it holds its mutex. Taking a snapshot waits for that
-                    // mutex, so `get_flushed` sees this flush in all of them.
+                    // RocksDB publishes the families one after another while it holds its mutex. Taking a snapshot
+                    // waits for that mutex, so `get_flushed` sees this flush in all of them.
                     drop(database.db.snapshot());
                     return Ok(());
                 }

@@ -1,7 +1,7 @@
 //! Builds the sorted table files that replace a range.
 //!
-//! Rows are streamed into files of bounded size in a subfolder of their own. RocksDB moves the files into its own folder. The subfolder
-//! is deleted on success and on failure; after a crash, by the next open.
+//! Rows are streamed into files of bounded size in a subfolder of their own. RocksDB moves the files into its own
+//! folder. The subfolder is deleted on success and on failure; after a crash, by the next open.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Settings of the RocksDB store and the RocksDB options built from them.
 //!
-//! Two options are required for correctness and set only here: `atomic_flush`, and no flush on close. So dropping the store has the
-//! effect of a crash, and a clean stop is an explicit flush.
+//! Two options are required for correctness and set only here: `atomic_flush`, and no flush on close. So dropping the
+//! store has the effect of a crash, and a clean stop is an explicit flush.
 
 use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Options};
 
@@ -14,8 +14,8 @@ use crate::store::Result;
 pub struct RocksOptions {
     /// Bytes of the block cache that all column families share. Default 256 MiB, minimum 1 MiB.
     pub block_cache_bytes: usize,
-    /// Bytes of memtables in all column families at which a flush starts. Default 128 MiB, minimum 64 KiB. While a flush runs, about
-    /// twice as much may be in memory.
+    /// Bytes of memtables in all column families at which a flush starts. Default 128 MiB, minimum 64 KiB. While a
+    /// flush runs, about twice as much may be in memory.
     pub write_buffer_bytes: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Snapshots of the RocksDB store and the cursors over them.
 //!
-//! A snapshot owns a handle to the database: it can move to another thread and outlive every [`super::RocksStore`]. The database is
-//! closed when the last store handle and the last snapshot are dropped.
+//! A snapshot owns a handle to the database: it can move to another thread and outlive every [`super::RocksStore`]. The
+//! database is closed when the last store handle and the last snapshot are dropped.
 #![expect(unsafe_code, reason = "a snapshot that owns the database it borrows from")]
 
 use std::sync::Arc;
