@@ -1,6 +1,6 @@
-//! Each call that the log makes to the disk fails once, in each way in which it can: for lack of space or otherwise, with nothing, half
-//! or all of it done all the same. Then the log goes on, or the process ends, or pages that a failed sync did not write
-//! are dropped, or the power goes; whatever it is, all that must hold is checked (`log_model::check` has the list).
+//! Each disk call of the log fails once, in every way that it can: with ENOSPC or EIO, with nothing, half or all of it
+//! applied. Then the log continues, the process ends, the page cache drops the pages of a failed sync, or the power
+//! fails. All invariants of `model::check` are checked.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -26,7 +26,7 @@ const OPERATIONS: [Operation; 11] = [
     Operation::SyncDir,
 ];
 
-/// A failing call: which one, why it fails, and what of it is done all the same.
+/// A failing call: which one, the error, and how much of it is applied.
 #[derive(Clone, Copy)]
 struct Failure {
     operation: Operation,
@@ -41,8 +41,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The ways in which a call can fail. What only looks leaves nothing and takes no space.
-fn ways(operation: Operation) -> Vec<(ErrorKind, Applied)> {
+/// The ways in which a call can fail. A call that only reads applies nothing and needs no space.
+fn failure_kinds(operation: Operation) -> Vec<(ErrorKind, Applied)> {
     use Operation::{Len, Links, List, Open, Read};
     if matches!(operation, Open | List | Len | Links | Read) {
         return vec![(ErrorKind::Other, Applied::Nothing)];
@@ -52,12 +52,12 @@ fn ways(operation: Operation) -> Vec<(ErrorKind, Applied)> {
     kinds.into_iter().flat_map(each).collect()
 }
 
-/// Calls `check` with the log after each failure of each call in the steps of a case; returns how many there were.
+/// Calls `check` with the log after each failure of each call in the steps of a case. Returns the number of failures.
 fn each_failure(case: &Case, mut check: impl FnMut(Failure, Driver)) -> usize {
     let prepared = case.prepared();
     let mut failures = 0;
     for operation in OPERATIONS {
-        for (kind, applied) in ways(operation) {
+        for (kind, applied) in failure_kinds(operation) {
             for nth in 1.. {
                 let mut driver = prepared.fork();
                 driver.disk.fail_nth_applying(operation, nth, kind, applied);
@@ -73,14 +73,14 @@ fn each_failure(case: &Case, mut check: impl FnMut(Failure, Driver)) -> usize {
     failures
 }
 
-fn more(driver: &mut Driver) {
+fn write_more(driver: &mut Driver) {
     does(driver, vec![append(7, 1, &[100]), put(7, "k", "v")], Durability::Synced);
 }
 
-/// What is shown afterwards is what was acknowledged. A failed sync poisons, and then nothing is synced again, neither a file nor the
-/// directory. Whatever else fails, the log goes on: the next batches are written, and purge comes to its end.
+/// Only acknowledged batches are visible. A failed sync poisons the log: it syncs nothing again, neither a file nor the
+/// directory. After any other failure the log continues: it writes the next batches, and purge finishes.
 #[test]
-fn the_log_goes_on_or_is_poisoned() {
+fn the_log_continues_or_is_poisoned() {
     for case in cases() {
         let mut poisoned = 0;
         let failures = each_failure(&case, |failure, mut driver| {
@@ -97,36 +97,37 @@ fn the_log_goes_on_or_is_poisoned() {
             assert!(sync || !is_poisoned, "invariant 11: {context}: {:?}", driver.engine.poisoned());
             let syncs = |driver: &Driver| [Operation::Sync, Operation::SyncDir].map(|of| driver.disk.calls(of));
             let (before, synced) = (driver.history.current, syncs(&driver));
-            more(&mut driver);
+            write_more(&mut driver);
             assert_eq!(driver.history.current > before, !is_poisoned, "{context}: the next batch");
-            let purged = purge_to_its_end(&mut driver);
+            let purged = purge_until_done(&mut driver);
             assert!(is_poisoned || purged.is_ok(), "{context}: {purged:?}");
             driver.stop();
             assert!(!is_poisoned || syncs(&driver) == synced, "{context}: synced again");
-            driver.live().unwrap_or_else(|what| panic!("{context}, gone on: {what}"));
+            driver.live().unwrap_or_else(|what| panic!("{context}, continued: {what}"));
         });
         assert!(poisoned > 0 && failures > poisoned, "{}: {poisoned} of {failures} failures poisoned", case.name);
     }
 }
 
-fn purge_to_its_end(driver: &mut Driver) -> Result<(), LogError> {
+fn purge_until_done(driver: &mut Driver) -> Result<(), LogError> {
     for _ in 0..60 {
         let report = driver.purge()?;
         if !report.more && report.freed == 0 {
             return Ok(());
         }
     }
-    panic!("purge does not come to an end");
+    panic!("purge does not finish");
 }
 
-/// The process ends after the failure: all that was acknowledged is there, and what the next process acknowledges survives.
+/// The process ends after the failure. All acknowledged batches are there, and those that the next process acknowledges
+/// survive.
 #[test]
-fn a_failure_and_the_end_of_the_process() {
+fn a_failure_then_the_process_ends() {
     for case in cases() {
         each_failure(&case, |failure, mut driver| {
             let context = |what| panic!("{}, {failure}, reopened: {what}", case.name);
             driver.reopen().map(drop).unwrap_or_else(context);
-            more(&mut driver);
+            write_more(&mut driver);
             each_crash(&driver.disk, 4, |disk| {
                 recovered(disk, &driver.options, &driver.history, After::Crash).map(drop).unwrap_or_else(context);
             });
@@ -135,7 +136,7 @@ fn a_failure_and_the_end_of_the_process() {
 }
 
 #[test]
-fn a_failure_and_a_crash() {
+fn a_failure_then_a_crash() {
     for case in cases() {
         each_failure(&case, |failure, driver| {
             each_crash(&driver.disk, 12, |disk| {
@@ -147,19 +148,19 @@ fn a_failure_and_a_crash() {
     }
 }
 
-/// Memory is short after the failure: what a failed sync did not write is read from the disk as it was before. Nothing wrong is
-/// returned for it, nothing that was acknowledged as synced is concerned, and a log that is opened on it makes durable what
-/// it shows.
+/// The page cache drops its clean pages after the failure: readers see the old content of data that a failed sync did
+/// not write. No read returns wrong data, data acknowledged as synced is unaffected, and a log that is opened on this
+/// disk makes durable what it shows.
 #[test]
-fn a_failure_and_dropped_pages() {
+fn a_failure_then_clean_pages_are_dropped() {
     for case in cases() {
         each_failure(&case, |failure, mut driver| {
             let context = |what| panic!("{}, {failure}, pages dropped: {what}", case.name);
             driver.disk.drop_clean_pages();
-            reads_right(&driver).unwrap_or_else(context);
+            check_reads(&driver).unwrap_or_else(context);
             driver.disk.kill();
             driver.recover(After::Crash).map(drop).unwrap_or_else(context);
-            more(&mut driver);
+            write_more(&mut driver);
             each_crash(&driver.disk, 4, |disk| {
                 recovered(disk, &driver.options, &driver.history, After::Crash).map(drop).unwrap_or_else(context);
             });
@@ -167,8 +168,8 @@ fn a_failure_and_dropped_pages() {
     }
 }
 
-/// Each entry that is shown is read as it was written, or not at all; those that are synced are read.
-fn reads_right(driver: &Driver) -> Result<(), Violation> {
+/// Each visible entry reads as written or fails; each synced entry reads as written.
+fn check_reads(driver: &Driver) -> Result<(), Violation> {
     let (current, synced) = (&driver.history[driver.history.current], &driver.history[driver.history.synced]);
     for (id, group) in &current.0 {
         for (index, entry) in &group.entries {
@@ -186,9 +187,9 @@ fn reads_right(driver: &Driver) -> Result<(), Violation> {
     Ok(())
 }
 
-/// A call that fails while the log is opened fails the opening with a typed error, and the next one comes to the same end.
+/// A call that fails during recovery makes the open fail with a typed error. The next open gives the same result.
 #[test]
-fn each_call_of_the_recovery_fails() {
+fn each_call_of_recovery_fails() {
     for name in ["append into new space", "rotate", "recycle", "purge, keeping spares"] {
         let case = case(name);
         let prepared = case.prepared();
@@ -198,7 +199,7 @@ fn each_call_of_the_recovery_fails() {
             case.run(&mut driver);
             driver.disk.crash(stop);
             for operation in OPERATIONS {
-                for (kind, applied) in ways(operation) {
+                for (kind, applied) in failure_kinds(operation) {
                     for nth in 1.. {
                         let disk = driver.disk.fork();
                         disk.fail_nth_applying(operation, nth, kind, applied);
@@ -207,13 +208,13 @@ fn each_call_of_the_recovery_fails() {
                             break;
                         }
                         let failure = Failure { operation, nth, kind, applied };
-                        let context = format!("{name}, power gone after {stop}, {failure}");
-                        let is_told = match outcome.err() {
+                        let context = format!("{name}, power off after {stop}, {failure}");
+                        let is_typed = match outcome.err() {
                             Some(LogError::NoSpace(_)) => kind == ErrorKind::StorageFull,
                             Some(LogError::Io(_)) => kind != ErrorKind::StorageFull,
                             _ => false,
                         };
-                        assert!(is_told, "{context}");
+                        assert!(is_typed, "{context}");
                         disk.kill();
                         recovered(&disk, &driver.options, &driver.history, After::Crash)
                             .map(drop)

@@ -1,7 +1,7 @@
-//! Seeded crashes of long histories: whatever is lost, torn or kept of what was not synced, the log recovers a prefix of its
-//! history that holds everything acknowledged as synced.
+//! Seeded crashes of long histories. Whatever unsynced data is lost, torn or kept, the log recovers a prefix of its
+//! history that contains everything acknowledged as synced.
 //!
-//! `CORTADO_LOG_SEEDS=10000` tries more seeds, `CORTADO_LOG_SEED=17` tries that one alone: a seed replays exactly.
+//! `CORTADO_LOG_SEEDS=10000` runs more seeds, `CORTADO_LOG_SEED=17` runs one alone. A seed replays exactly.
 
 use std::io::ErrorKind;
 
@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::model::{After, Change, Driver, Generator, Violation, open, small_options};
 
-/// How many histories are tried unless told otherwise.
+/// The default number of histories.
 const SEEDS: u64 = 400;
 
 const OPERATIONS: [Operation; 6] =
@@ -23,7 +23,7 @@ fn number_from(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {text}")))
 }
 
-/// The histories to try.
+/// The seeds to run.
 fn seeds() -> std::ops::Range<u64> {
     match number_from("CORTADO_LOG_SEED") {
         Some(seed) => seed..seed + 1,
@@ -41,17 +41,18 @@ fn options(rng: &mut StdRng) -> LogOptions {
     }
 }
 
-/// Works until something stops it.
+/// Works until the steps are done, the log is poisoned, or an invariant is violated.
 fn work(driver: &mut Driver, generator: &Generator, rng: &mut StdRng, steps: u64) -> Result<(), Violation> {
     for _ in 0..steps {
         for _ in 0..rng.random_range(1..4) {
-            // The state the batch will meet is the newest one only if nothing is queued: so some batches are refused.
+            // With batches in the queue the state that the batch will meet is not the newest one, so some batches are
+            // refused.
             let changes = generator.batch(rng, driver.history.latest());
             let durability = if rng.random_bool(0.4) { Durability::Synced } else { Durability::Buffered };
             driver.submit(changes, durability);
         }
         if rng.random_bool(0.2) {
-            // A full or dying disk may refuse; that is not what is looked at here.
+            // A full or failing disk may refuse; this test checks other invariants.
             let _ = driver.engine.purge(Budget::default());
         }
         driver.overlapping = rng.random_bool(0.5);
@@ -66,8 +67,8 @@ fn work(driver: &mut Driver, generator: &Generator, rng: &mut StdRng, steps: u64
     driver.live()
 }
 
-/// Fills most of the first file with entries of a group that nothing else touches: so that it stays while later files, which
-/// undo what it says of other groups, are written again and dropped.
+/// Fills most of the first file with entries of a group that nothing else touches. So the first file stays while purge
+/// rewrites and drops later files, which override the records of the first file for other groups.
 fn pin_first_file(driver: &mut Driver, generator: &Generator, rng: &mut StdRng) -> Result<(), Violation> {
     for _ in 0..4 {
         let changes = generator.batch(rng, driver.history.latest());
@@ -86,7 +87,7 @@ fn dropped_out_of_order(driver: &Driver) -> bool {
     logs.windows(2).any(|pair| pair[0] + 1 < pair[1])
 }
 
-/// A failure of some call, some time.
+/// Plans a failure of a random call.
 fn plan_failure(driver: &Driver, rng: &mut StdRng) {
     let operation = OPERATIONS[rng.random_range(0..OPERATIONS.len())];
     let kind = if rng.random_bool(0.3) { ErrorKind::StorageFull } else { ErrorKind::Other };
@@ -94,7 +95,7 @@ fn plan_failure(driver: &Driver, rng: &mut StdRng) {
     driver.disk.fail_nth_applying(operation, rng.random_range(1..50), kind, applied);
 }
 
-/// The end of a life: the process ends, or the power goes. Before that, memory may be short.
+/// The end of a life: the process ends or the power fails. Before it, memory may run short.
 fn end(driver: &mut Driver, rng: &mut StdRng) -> Result<(), Violation> {
     if driver.disk.failed_syncs() > 0 && rng.random_bool(0.5) {
         driver.disk.drop_clean_pages();
@@ -105,7 +106,7 @@ fn end(driver: &mut Driver, rng: &mut StdRng) -> Result<(), Violation> {
         driver.reopen()?;
     }
     driver.crash(rng.random())?;
-    // Recovery is idempotent, also when it is cut off itself.
+    // Recovery is idempotent, even if it is interrupted.
     if rng.random_bool(0.3) {
         driver.disk.halt_after(rng.random_range(0..6));
         drop(open(&driver.disk, &driver.options));
@@ -114,7 +115,7 @@ fn end(driver: &mut Driver, rng: &mut StdRng) -> Result<(), Violation> {
     driver.live()
 }
 
-/// One history of several lives. An error says what did not hold; otherwise, whether files went out of order.
+/// One history of several lives. Returns whether files were dropped out of order, or the violated invariant.
 fn run(seed: u64, lying: bool) -> Result<bool, Violation> {
     let mut rng = StdRng::seed_from_u64(seed);
     let options = options(&mut rng);
@@ -147,7 +148,7 @@ fn any_crash_leaves_a_prefix_with_everything_synced() {
     let (mut out_of_order, seeds) = (0, seeds());
     let count = seeds.end - seeds.start;
     for seed in seeds {
-        // What does not hold is told by `run`, or by an assertion within: the seed is printed in either case.
+        // `run` returns a violation or panics in an assertion. The seed is printed in both cases.
         match std::panic::catch_unwind(|| run(seed, false)) {
             Ok(Ok(found)) => out_of_order += u64::from(found),
             Ok(Err(what)) => panic!("{what}\nagain with CORTADO_LOG_SEED={seed}"),
@@ -161,7 +162,7 @@ fn any_crash_leaves_a_prefix_with_everything_synced() {
 }
 
 #[test]
-fn a_disk_that_lies_about_syncing_is_noticed() {
-    let noticed = (0..100).filter(|seed| run(*seed, true).is_err()).count();
-    assert!(noticed > 50, "only {noticed} of 100 histories on a lying disk were found wrong");
+fn a_lying_disk_is_detected() {
+    let detected = (0..100).filter(|seed| run(*seed, true).is_err()).count();
+    assert!(detected > 50, "only {detected} of 100 histories on a lying disk violated an invariant");
 }

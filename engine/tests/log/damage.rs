@@ -1,7 +1,8 @@
-//! Damage done to the files from outside: cut at every length, flipped at every byte, taken away, swapped, copied.
+//! Damage to the files from outside: truncation at every length, bit flips in every byte, missing, swapped and copied
+//! files.
 //!
-//! What must hold: damage is an error that names the file, or it is harmless. Nothing but what was written is ever returned, and
-//! nothing that is provably synced is cut off.
+//! Damage gives an error that names the file, or is harmless. No read returns data that was not written, and recovery
+//! cuts nothing that is provably synced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ fn entry(group: u64, index: u64, len: usize) -> Change {
     Change::Append { group, first: index, entries: vec![text.iter().cycle().take(len).copied().collect()] }
 }
 
-/// A small log of one file, and what it showed after each batch, all of which are synced.
+/// A small log of one file, and its state after each batch. All batches are synced.
 fn small_log() -> (Arc<SimDisk>, Vec<Observed>) {
     let mut driver = Driver::new(options());
     let mut states = vec![observe(&driver.engine).unwrap()];
@@ -43,7 +44,7 @@ fn small_log() -> (Arc<SimDisk>, Vec<Observed>) {
     (driver.disk, states)
 }
 
-/// The same with files that are sealed; ends with the mark of a clean stop if asked for.
+/// A log with sealed files. With `finish` it ends with the mark of a clean stop.
 fn sealed_log(finish: bool) -> (Arc<SimDisk>, Observed) {
     let mut driver = Driver::new(options());
     let mut rng = StdRng::seed_from_u64(5);
@@ -66,7 +67,7 @@ fn open(disk: &SimDisk) -> Result<(Observed, RecoveryReport), LogError> {
     Ok((observe(&engine)?, report))
 }
 
-/// The error names a file and where.
+/// Whether the error names a file and an offset.
 fn names(error: &LogError, seq: u64) -> bool {
     matches!(error, LogError::Corrupt { file: name, .. } | LogError::Version { file: name, .. }
         | LogError::Misplaced { file: name, .. } | LogError::Missing { file: name, .. } if *name == file(seq))
@@ -84,21 +85,21 @@ fn a_log_cut_at_any_length_is_a_prefix_or_an_error() {
             Ok((seen, _)) => {
                 let at =
                     states.iter().rposition(|state| *state == seen).unwrap_or_else(|| panic!("cut at {len}: {seen:?}"));
-                assert!(at >= longest, "cut at {len}: less than with a shorter file");
+                assert!(at >= longest, "cut at {len}: less than in a shorter file");
                 longest = at;
-                // Again, now that the tail is cut: the same, and nothing to report.
+                // A second open finds the same, with nothing to report: the tail is cut.
                 let (again, report) = open(&cut).unwrap();
                 assert_eq!((again, report.truncated_bytes), (seen, 0));
             }
             Err(error) => assert!(len < 4096 && names(&error, 1), "cut at {len}: {error}"),
         }
     }
-    assert_eq!(longest, states.len() - 1, "only padding may be missing of the longest");
+    assert_eq!(longest, states.len() - 1, "the longest file misses only padding");
 }
 
-/// Two histories of one log that part after the first batch: a later group of the one does not continue the other.
+/// Two histories of one log that diverge after the first batch: a later group of one does not continue the other.
 #[test]
-fn a_group_continues_its_own_history_only() {
+fn a_group_continues_only_its_own_history() {
     let history = |first: &str| {
         let mut driver = Driver::new(LogOptions { align_bytes: 512, ..options() });
         for (index, text) in [(1, first), (2, "second")] {
@@ -116,10 +117,10 @@ fn a_group_continues_its_own_history_only() {
     assert_eq!((seen[&1].last, report.truncated_bytes > 0), (1, true));
 }
 
-/// The newest file is empty, and the one before it has no seal yet. The newest says up to where that one was synced: a group that
-/// cannot be read there is damaged, not torn.
+/// The newest file is empty, and the file before it is not sealed. The newest file records how far that one was synced:
+/// an unreadable group before that position is damage, not a torn tail.
 #[test]
-fn a_group_that_the_next_file_says_is_synced_is_not_cut() {
+fn a_group_that_the_next_file_vouches_for_is_not_cut() {
     let case = crate::model::cases::case("rotate");
     let prepared = case.prepared();
     let mut tried = 0;
@@ -134,20 +135,20 @@ fn a_group_that_the_next_file_says_is_synced_is_not_cut() {
         }
         let mut content = driver.disk.content(&file(1)).unwrap();
         if content[content.len() - 64..].starts_with(b"CORTSEAL") {
-            // What is sealed is not read before it is asked for.
+            // Opening does not read the content of sealed files.
             break;
         }
         let last = content.windows(4).rposition(|window| window == b"CGRP").unwrap();
         content[last + 9] ^= 1;
         driver.disk.set_content(&file(1), content);
         let error = crate::model::open(&driver.disk, &case.options).map(drop).unwrap_err();
-        assert!(names(&error, 1), "power gone after {stop}: {error}");
+        assert!(names(&error, 1), "power off after {stop}: {error}");
         tried += 1;
     }
-    assert!(tried > 2, "the next file without groups was met {tried} times");
+    assert!(tried > 2, "met an empty newest file only {tried} times");
 }
 
-/// Of the sectors that were not synced any may be on the disk: what is recovered is a prefix all the same.
+/// Any subset of the unsynced sectors may be on the disk: recovery always finds a prefix.
 #[test]
 fn any_subset_of_unsynced_sectors_is_a_prefix() {
     let (disk, mut states) = small_log();
@@ -163,7 +164,7 @@ fn any_subset_of_unsynced_sectors_is_a_prefix() {
     let sectors: Vec<usize> = (synced.len() / 512..written.len().div_ceil(512)).collect();
     assert!((6..14).contains(&sectors.len()), "{} sectors", sectors.len());
     for subset in 0..1u32 << sectors.len() {
-        // The file has its new length, and zeros or the synced bytes where a sector was lost.
+        // The file has its new length, with zeros or the synced bytes in place of a lost sector.
         let mut content = synced.clone();
         content.resize(written.len(), 0);
         for (_, sector) in sectors.iter().enumerate().filter(|(bit, _)| subset & (1 << bit) != 0) {
@@ -183,13 +184,13 @@ fn any_subset_of_unsynced_sectors_is_a_prefix() {
 }
 
 #[test]
-fn any_flipped_bit_of_a_log_is_found_or_harmless() {
+fn any_flipped_bit_of_a_log_is_detected_or_harmless() {
     for (name, finish) in [("after a crash", false), ("after a clean stop", true)] {
         let (disk, states) = small_log();
         if finish {
             let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
             drop(engine);
-            // Something to vouch for: opening alone writes nothing.
+            // Write a group that vouches for the last: opening alone writes nothing.
             writer.finish();
         }
         let latest = &states[states.len() - 1];
@@ -206,8 +207,8 @@ fn any_flipped_bit_of_a_log_is_found_or_harmless() {
                         let state = states.iter().rposition(|state| *state == seen);
                         let state = state.unwrap_or_else(|| panic!("{name}: bit {bit} of {at}: returned {seen:?}"));
                         let lost = states.len() - 1 - state;
-                        // Nobody vouches for the last group of a log that was not stopped cleanly; it alone may be taken for
-                        // a torn tail, and then that is said.
+                        // Nothing vouches for the last group of a log without a clean stop. It alone may be taken for a
+                        // torn tail, and then recovery reports it.
                         assert!(lost <= usize::from(!finish), "{name}: bit {bit} of {at}: lost {lost}");
                         assert!(lost == 0 || report.truncated_bytes > 0, "{name}: bit {bit} of {at}: lost silently");
                     }
@@ -223,8 +224,8 @@ fn any_flipped_bit_of_a_log_is_found_or_harmless() {
     }
 }
 
-/// A small sealed file, a large one, and a small last one, of whose three commit groups the last vouches for the two before; and
-/// what was shown before that last one, and after.
+/// A small sealed file, a large one, and a small last one with three commit groups: the last vouches for the two before
+/// it. Also the states before and after that last group.
 fn small_files() -> (Arc<SimDisk>, Observed, Observed) {
     let mut driver = Driver::new(options());
     let mut write = |batch: Vec<Change>| {
@@ -247,9 +248,9 @@ fn small_files() -> (Arc<SimDisk>, Observed, Observed) {
     (driver.disk, vouched, latest)
 }
 
-/// Every byte of an old file and of the last one, before and after the place up to which a later group vouches.
+/// Every byte of an old file and of the last one, before and after the position that a later group vouches for.
 #[test]
-fn any_flipped_byte_of_an_old_and_of_the_last_file_is_found_or_harmless() {
+fn any_flipped_byte_of_an_old_and_of_the_last_file_is_detected_or_harmless() {
     let (disk, vouched, latest) = small_files();
     assert_eq!(open(&disk).unwrap().0, latest);
     for seq in [1, 3] {
@@ -280,8 +281,8 @@ fn any_flipped_byte_of_an_old_and_of_the_last_file_is_found_or_harmless() {
     }
 }
 
-/// The bytes of a sealed file that nothing depends on, by the format alone: the zeros behind its header, behind blocks, behind the metas of
-/// commit groups, and behind the index.
+/// The bytes of a sealed file that the format does not use: the zeros after its header, after blocks, after the metas
+/// of commit groups, and after the index.
 fn padding(content: &[u8]) -> BTreeSet<usize> {
     let u32_at = |at: usize| u32::from_le_bytes(content[at..at + 4].try_into().unwrap()) as usize;
     let footer = content.len() - 64;
@@ -305,14 +306,14 @@ fn padding(content: &[u8]) -> BTreeSet<usize> {
 }
 
 #[test]
-fn any_flipped_byte_of_sealed_files_is_found_or_harmless() {
+fn any_flipped_byte_of_sealed_files_is_detected_or_harmless() {
     for finish in [false, true] {
         let (disk, latest) = sealed_log(finish);
         for seq in 1..=2 {
             let whole = disk.content(&file(seq)).unwrap();
             let (mut found, mut harmless) = (0, 0);
             let padding = padding(&whole);
-            // Every byte where the structure is, and a sample of the rest.
+            // Every byte of the structures, and a sample of the rest.
             let interesting = |at: &usize| at.is_multiple_of(37) || *at < 80 || *at + 600 > whole.len();
             for at in (0..whole.len()).filter(interesting) {
                 let flipped = disk.fork();
@@ -326,7 +327,7 @@ fn any_flipped_byte_of_sealed_files_is_found_or_harmless() {
                         found += 1;
                     }
                 }
-                // Asked to verify all, opening finds every byte that something depends on.
+                // With `verify`, opening finds damage to every byte in use.
                 flipped.set_content(&file(seq), content);
                 let verified = LogEngine::open_driven(flipped.session(), LogOptions { verify: true, ..options() });
                 match verified {
@@ -379,10 +380,10 @@ fn files_missing_swapped_copied_or_empty_are_typed_errors() {
     assert!(matches!(open(&stranger).unwrap_err(), LogError::Misplaced { file: name, .. } if name == file(1)));
 }
 
-/// A log that lost its only file is not opened as a new, empty one: not where anything of it is left, and not where the caller knows
-/// that it was there.
+/// A log that lost its only file is not recreated as an empty one: neither if parts of it are left, nor if the caller
+/// knows that it existed.
 #[test]
-fn a_log_without_any_file_is_not_begun_anew() {
+fn a_log_without_any_file_is_not_recreated() {
     let modes = [RecoveryMode::TruncateTail, RecoveryMode::Strict];
     let begin = |disk: &SimDisk, recovery, create| {
         LogEngine::open_driven(disk.session(), LogOptions { recovery, create, ..options() }).map(drop)
@@ -404,21 +405,21 @@ fn a_log_without_any_file_is_not_begun_anew() {
     }
     let (disk, states) = small_log();
     let there = begin(&disk, RecoveryMode::Strict, false);
-    assert!(there.is_ok(), "one that is there is opened: {there:?}");
+    assert!(there.is_ok(), "an existing log is opened: {there:?}");
     assert_eq!(open(&disk).unwrap().0, states[states.len() - 1]);
     disk.lose(&file(1));
     for recovery in modes {
         assert!(matches!(begin(&disk, recovery, false), Err(LogError::NoLog)), "{recovery:?}");
     }
     assert!(Disk::list(disk.as_ref()).unwrap().is_empty(), "a refusal changes nothing");
-    // The first file that was being prepared is no log that was there.
+    // A first file in preparation is not a log that existed.
     disk.set_content("0000000000000001.tmp", b"half a header".to_vec());
     assert!(open(&disk).unwrap().0.is_empty());
 }
 
 /// The same with spares as purge makes them, and the number of the next one.
 #[test]
-fn spares_of_a_log_without_its_files_are_not_taken_over() {
+fn spares_of_a_log_without_its_files_are_not_reused() {
     let mut driver = Driver::new(LogOptions { spare_files: 2, ..options() });
     for index in 1..60 {
         driver.submit(vec![entry(1, index, 9000), Change::Compact { group: 1, first_kept: index }], Durability::Synced);
@@ -445,7 +446,7 @@ fn a_newer_version_is_a_typed_error() {
 }
 
 #[test]
-fn a_clean_stop_is_marked_once() {
+fn a_clean_stop_writes_one_mark() {
     let (disk, states) = small_log();
     let len = || disk.content(&file(1)).unwrap().len();
     let before = len();
@@ -458,13 +459,13 @@ fn a_clean_stop_is_marked_once() {
     let marked = len();
     assert!(marked > before);
     assert_eq!(stop().truncated_bytes, 0);
-    assert_eq!(len(), marked, "nothing new to vouch for");
+    assert_eq!(len(), marked, "nothing new to mark");
     assert_eq!(open(&disk).unwrap().0, states[states.len() - 1]);
 }
 
-/// A file that was there before a name it could be confused with: other names are left alone.
+/// Recovery leaves files with similar names alone.
 #[test]
-fn strangers_in_the_directory_are_left_alone() {
+fn other_files_in_the_directory_are_left_alone() {
     let (disk, states) = small_log();
     for name in ["1.log", "snapshot.tmp", "0000000000000001.logx", "000000000000000x.log"] {
         disk.set_content(name, b"mine".to_vec());
@@ -472,5 +473,5 @@ fn strangers_in_the_directory_are_left_alone() {
     disk.set_content("0000000000000002.tmp", b"half a header".to_vec());
     assert_eq!(open(&disk).unwrap().0, states[states.len() - 1]);
     assert_eq!(disk.content("snapshot.tmp").unwrap(), b"mine");
-    assert!(disk.content("0000000000000002.tmp").is_none(), "what was being prepared is ours");
+    assert!(disk.content("0000000000000002.tmp").is_none(), "the unfinished file belongs to the log");
 }

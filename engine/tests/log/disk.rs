@@ -1,4 +1,4 @@
-//! The disks: both do what `Disk` says, and the simulated one loses what it may and nothing else.
+//! The disks: both meet the contract of `Disk`, and the simulated one loses only what its contract allows.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, IoSlice};
@@ -14,7 +14,7 @@ fn read(file: &dyn DiskFile) -> Vec<u8> {
     out
 }
 
-/// What holds for every disk.
+/// Checks the contract that every disk meets.
 fn conforms(disk: &dyn Disk) {
     assert_eq!(disk.open("a").err().unwrap().kind(), ErrorKind::NotFound);
     let file = disk.create("a").unwrap();
@@ -35,7 +35,7 @@ fn conforms(disk: &dyn Disk) {
     file.sync().unwrap();
     for (offset, len) in [(0, 0), (1, 2), (0, u64::MAX), (u64::MAX, 1)] {
         file.drop_cached(offset, len);
-        assert_eq!(read(file.as_ref()), b"\0\0\0h\0\0", "what is forgotten is read from the disk");
+        assert_eq!(read(file.as_ref()), b"\0\0\0h\0\0", "a dropped page is read from the disk");
     }
     disk.create("b").unwrap().write_at(b"b", 0).unwrap();
     assert_eq!(disk.list().unwrap(), ["a", "b"]);
@@ -59,47 +59,47 @@ fn the_real_disk_conforms() {
     conforms(RealDisk::open(dir.path().join("made/for/it")).unwrap().as_ref());
 }
 
-/// Pieces of all lengths, more than the kernel takes at once, some of them empty; and what they are one after another.
-fn many_pieces() -> (Vec<Vec<u8>>, Vec<u8>) {
+/// Slices of all lengths, more than the kernel takes at once and some of them empty; and their concatenation.
+fn many_slices() -> (Vec<Vec<u8>>, Vec<u8>) {
     let pieces: Vec<Vec<u8>> = (0..2500usize).map(|at| vec![(at % 251) as u8 + 1; at % 37]).collect();
     let whole = pieces.concat();
     (pieces, whole)
 }
 
-fn write_pieces(file: &dyn DiskFile, pieces: &[Vec<u8>], offset: u64) -> std::io::Result<()> {
+fn write_slices(file: &dyn DiskFile, pieces: &[Vec<u8>], offset: u64) -> std::io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
     file.write_vectored_at(&mut slices, offset)
 }
 
 #[test]
-fn more_pieces_than_the_kernel_takes_are_written_in_their_order() {
-    let (pieces, whole) = many_pieces();
+fn more_slices_than_the_kernel_takes_are_written_in_order() {
+    let (pieces, whole) = many_slices();
     let dir = tempfile::tempdir().unwrap();
     let real = RealDisk::open(dir.path()).unwrap();
     for disk in [real.as_ref() as &dyn Disk, SimDisk::new().as_ref()] {
         let file = disk.create("f").unwrap();
-        write_pieces(file.as_ref(), &pieces, 5).unwrap();
+        write_slices(file.as_ref(), &pieces, 5).unwrap();
         let content = read(file.as_ref());
         assert_eq!((&content[..5], &content[5..]), (&[0; 5][..], &whole[..]));
-        write_pieces(file.as_ref(), &[], 0).unwrap();
-        write_pieces(file.as_ref(), &[vec![], vec![]], 0).unwrap();
+        write_slices(file.as_ref(), &[], 0).unwrap();
+        write_slices(file.as_ref(), &[vec![], vec![]], 0).unwrap();
     }
 }
 
-/// The directory that a second process of this test works in.
+/// The working directory of the child process of this test.
 const LIMITED: &str = "CORTADO_LIMITED_DIR";
-/// How long a file may become there, in blocks of 512 bytes.
+/// The file size limit of the child process, in blocks of 512 bytes.
 const LIMIT_BLOCKS: usize = 20;
 
-/// The kernel takes part of a write and refuses the rest: what it took is what was to be written, and the error is told. Done in a second
-/// process, whose files must not become long.
+/// The kernel writes a part and refuses the rest: the written part is correct, and the call returns the error. Runs in
+/// a child process with a file size limit.
 #[test]
-fn a_write_that_is_cut_short_is_told_and_leaves_what_fitted() {
-    let (pieces, whole) = many_pieces();
+fn a_short_write_returns_an_error_and_keeps_what_fits() {
+    let (pieces, whole) = many_slices();
     if let Some(dir) = std::env::var_os(LIMITED) {
         let disk = RealDisk::open(dir).unwrap();
         let refused = |outcome: std::io::Result<()>| assert_eq!(outcome.unwrap_err().kind(), ErrorKind::FileTooLarge);
-        refused(write_pieces(disk.create("pieces").unwrap().as_ref(), &pieces, 7));
+        refused(write_slices(disk.create("pieces").unwrap().as_ref(), &pieces, 7));
         refused(disk.create("whole").unwrap().write_at(&whole, 7));
         refused(disk.create("zeros").unwrap().prefill(1 << 20));
         refused(disk.create("reserved").unwrap().reserve(1 << 20));
@@ -108,7 +108,7 @@ fn a_write_that_is_cut_short_is_told_and_leaves_what_fitted() {
     let dir = tempfile::tempdir().unwrap();
     let this = std::env::current_exe().unwrap();
     let script = format!("trap '' XFSZ; ulimit -f {LIMIT_BLOCKS}; exec \"$0\" --exact \"$1\"");
-    let test = "disk::a_write_that_is_cut_short_is_told_and_leaves_what_fitted";
+    let test = "disk::a_short_write_returns_an_error_and_keeps_what_fits";
     let output = std::process::Command::new("sh")
         .args(["-c", &script])
         .arg(this)
@@ -127,7 +127,7 @@ fn a_write_that_is_cut_short_is_told_and_leaves_what_fitted() {
 }
 
 #[test]
-fn a_real_disk_that_is_opened_to_be_read_changes_nothing() {
+fn a_real_disk_opened_read_only_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let missing = RealDisk::open_existing(dir.path().join("nowhere")).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
@@ -162,7 +162,7 @@ fn the_simulated_disk_conforms() {
     conforms(SimDisk::new().session().as_ref());
 }
 
-/// A file of two synced sectors of 1s, over which 2s and then 3s were written, and which was made longer.
+/// A file with two synced sectors of 1s, overwritten with 2s and then 3s, and extended.
 fn half_synced() -> Arc<SimDisk> {
     let disk = SimDisk::new();
     let file = disk.create("f").unwrap();
@@ -199,9 +199,9 @@ fn a_crash_keeps_any_mixture_of_sectors_and_any_prefix() {
     assert!((0..20).all(seeds_repeat));
 }
 
-/// Going through all crashes finds what drawing them finds, and nothing else is possible.
+/// Enumerating all crashes finds every seeded one and nothing impossible.
 #[test]
-fn all_crashes_are_gone_through() {
+fn all_crashes_are_enumerated() {
     let content = |disk: &SimDisk| disk.content("f").unwrap();
     let mut all = BTreeSet::new();
     assert!(each_crash(&half_synced(), usize::MAX, |disk| assert!(all.insert(content(disk)), "met twice")));
@@ -210,8 +210,8 @@ fn all_crashes_are_gone_through() {
         disk.crash(seed);
         assert!(all.contains(&content(&disk)), "seed {seed}");
     }
-    // Two sectors of three versions, a third of two, and three lengths for each, of which one cuts the third off; and what is
-    // torn at a byte.
+    // Two sectors of three versions, a third of two, and three lengths for each; one length cuts the third off.
+    // Besides, the contents torn at a byte.
     let torn = |content: &Vec<u8>| content.chunks(512).any(|sector| sector.windows(2).any(|pair| pair[0] > pair[1]));
     let whole = all.iter().filter(|content| !torn(content)).count();
     let third = |content: &&Vec<u8>| content.len() > 1024 && content[1024..].iter().all(|byte| *byte == 0);
@@ -220,7 +220,7 @@ fn all_crashes_are_gone_through() {
 }
 
 #[test]
-fn crashes_that_are_too_many_are_drawn() {
+fn too_many_crashes_are_sampled() {
     let disk = SimDisk::new();
     let file = disk.create("f").unwrap();
     file.write_at(&[1; 1 << 20], 0).unwrap();
@@ -236,7 +236,7 @@ fn crashes_that_are_too_many_are_drawn() {
 }
 
 #[test]
-fn a_crash_loses_names_that_no_sync_of_the_directory_followed() {
+fn a_crash_loses_names_without_a_directory_sync() {
     let outcomes: BTreeSet<Vec<String>> = (0..300)
         .map(|seed| {
             let disk = SimDisk::new();
@@ -254,7 +254,7 @@ fn a_crash_loses_names_that_no_sync_of_the_directory_followed() {
 }
 
 #[test]
-fn what_is_synced_stays() {
+fn synced_data_survives() {
     for seed in 0..100 {
         let disk = half_synced();
         disk.open("f").unwrap().sync().unwrap();
@@ -264,26 +264,26 @@ fn what_is_synced_stays() {
 }
 
 #[test]
-fn a_failed_sync_drops_what_it_was_to_make_durable() {
+fn a_failed_sync_drops_its_data() {
     let disk = half_synced();
     let file = disk.open("f").unwrap();
     disk.fail_nth(Operation::Sync, 1, ErrorKind::Other);
     file.sync().unwrap_err();
-    assert_eq!(read(file.as_ref()), [3; 1200], "the page cache still has it");
+    assert_eq!(read(file.as_ref()), [3; 1200], "the page cache still holds it");
     file.sync().unwrap();
     for seed in 0..20 {
         let disk = disk.fork();
         disk.crash(seed);
-        assert_eq!(disk.content("f").unwrap(), [1; 1024], "though a later sync succeeded");
+        assert_eq!(disk.content("f").unwrap(), [1; 1024], "although a later sync succeeded");
     }
 }
 
 #[test]
-fn dropped_pages_show_what_is_on_the_disk() {
+fn dropped_pages_show_the_disk_content() {
     let disk = half_synced();
     let file = disk.open("f").unwrap();
     disk.drop_clean_pages();
-    assert_eq!(read(file.as_ref()), [3; 1200], "nothing is clean");
+    assert_eq!(read(file.as_ref()), [3; 1200], "no page is clean");
     disk.fail_nth(Operation::Sync, 1, ErrorKind::Other);
     file.sync().unwrap_err();
     file.write_at(&[4; 10], 0).unwrap();
@@ -294,7 +294,7 @@ fn dropped_pages_show_what_is_on_the_disk() {
 }
 
 #[test]
-fn what_fails_may_be_done_all_the_same() {
+fn a_failed_call_may_take_effect() {
     for (left, written) in [(Applied::Nothing, 0), (Applied::Half, 600), (Applied::All, 1200)] {
         let disk = half_synced();
         let file = disk.open("f").unwrap();
@@ -328,9 +328,9 @@ fn what_fails_may_be_done_all_the_same() {
     }));
 }
 
-/// Space is taken piece by piece: what fails, or finds no more of it, leaves part of it taken.
+/// The disk reserves space in pieces: a call that fails or runs out of space leaves a part reserved.
 #[test]
-fn space_may_be_taken_in_part() {
+fn space_may_be_reserved_in_part() {
     type Take = fn(&dyn DiskFile) -> std::io::Result<()>;
     let takes: [Take; 2] = [|file| file.prefill(1100), |file| file.reserve(1100)];
     for take in takes {
@@ -350,10 +350,10 @@ fn space_may_be_taken_in_part() {
         disk.sync_dir().unwrap();
         disk.set_capacity(Some(900));
         assert_eq!(take(file.as_ref()).unwrap_err().kind(), ErrorKind::StorageFull);
-        assert_eq!(file.len().unwrap(), 900, "what there is is taken");
+        assert_eq!(file.len().unwrap(), 900, "the rest of the space is taken");
         let mut lengths = BTreeSet::new();
         each_crash(&disk, usize::MAX, |disk| assert!(lengths.insert(disk.content("f").unwrap().len())));
-        assert_eq!(lengths, BTreeSet::from([100, 900]), "and a crash may give it back");
+        assert_eq!(lengths, BTreeSet::from([100, 900]), "and a crash may release it");
         disk.set_capacity(None);
         take(file.as_ref()).unwrap();
         assert_eq!(file.len().unwrap(), 1100);
@@ -361,7 +361,7 @@ fn space_may_be_taken_in_part() {
 }
 
 #[test]
-fn what_is_skipped_is_said_to_be_done() {
+fn a_skipped_call_reports_success() {
     let disk = half_synced();
     let file = disk.open("f").unwrap();
     disk.skip_nth(Operation::Write, 2);
@@ -375,7 +375,7 @@ fn what_is_skipped_is_said_to_be_done() {
 }
 
 #[test]
-fn a_process_that_ends_loses_nothing() {
+fn the_end_of_a_process_loses_nothing() {
     let disk = half_synced();
     let session = disk.session();
     let file = session.open("f").unwrap();
@@ -390,7 +390,7 @@ fn a_process_that_ends_loses_nothing() {
 }
 
 #[test]
-fn each_lie_is_told() {
+fn each_lie_takes_effect() {
     let disk = half_synced();
     disk.set_lies(&[Lie::StaleOverwrites]);
     disk.open("f").unwrap().sync().unwrap();
@@ -416,7 +416,7 @@ fn each_lie_is_told() {
 }
 
 #[test]
-fn a_lying_disk_loses_what_it_said_was_durable() {
+fn a_lying_disk_loses_acknowledged_data() {
     let lost = (0..50).filter(|seed| {
         let disk = half_synced();
         disk.set_lying_sync(true);
@@ -445,13 +445,13 @@ fn a_dead_node_cannot_touch_the_disk() {
 }
 
 #[test]
-fn space_power_and_planned_failures() {
+fn capacity_power_and_planned_failures() {
     let disk = SimDisk::new();
     let file = disk.create("f").unwrap();
     disk.set_capacity(Some(10));
     file.write_at(&[1; 10], 0).unwrap();
     assert_eq!(file.write_at(&[7; 4], 9).unwrap_err().kind(), ErrorKind::StorageFull);
-    assert_eq!(read(file.as_ref()), [1, 1, 1, 1, 1, 1, 1, 1, 1, 7], "what fits is there");
+    assert_eq!(read(file.as_ref()), [1, 1, 1, 1, 1, 1, 1, 1, 1, 7], "the part that fits is written");
     file.write_at(&[2; 10], 0).unwrap();
     disk.remove("f").unwrap();
     disk.create("g").unwrap().write_at(&[1; 10], 0).unwrap();
@@ -461,7 +461,7 @@ fn space_power_and_planned_failures() {
     disk.fail_nth(Operation::Write, 2, ErrorKind::Other);
     file.write_at(&[3; 4], 0).unwrap();
     file.write_at(&[4; 4], 0).unwrap_err();
-    assert_eq!(read(file.as_ref())[..4], [4, 4, 3, 3], "half of it is there");
+    assert_eq!(read(file.as_ref())[..4], [4, 4, 3, 3], "half of it is written");
     file.write_at(&[5; 4], 0).unwrap();
 
     for operation in [Operation::Open, Operation::List, Operation::Len, Operation::Links] {

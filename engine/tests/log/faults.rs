@@ -1,7 +1,8 @@
-//! Failing calls: each call of each kind fails once, the power goes at each change, and what single failures must lead to.
+//! Failing calls: each call of each kind fails once, the power fails at each change, and single failures have the
+//! required effect.
 //!
-//! The model of `log_model` stands beside the engine throughout, so that every history is also checked for invariants 1 to 7 of the
-//! log's documentation.
+//! The model accompanies the engine throughout, so every history is also checked against the invariants of
+//! `model::check`.
 
 use std::io::ErrorKind;
 
@@ -28,7 +29,7 @@ fn work(driver: &mut Driver, steps: u64) {
         let durability = if step % 2 == 0 { Durability::Synced } else { Durability::Buffered };
         driver.submit(changes, durability);
         driver.turn();
-        // Errors of purge are those of the disk; what matters is what they leave behind.
+        // Errors of purge come from the disk; the test checks their consequences.
         let _ = driver.engine.purge(Budget::default());
         driver.turn();
         if driver.engine.poisoned().is_some() {
@@ -39,7 +40,7 @@ fn work(driver: &mut Driver, steps: u64) {
 
 const STEPS: u64 = 60;
 
-/// How many changes the undisturbed work makes; proves that it does what it is meant to.
+/// The number of changes of the undisturbed work. Also checks that the work rotates and purges.
 fn undisturbed() -> u64 {
     let mut driver = Driver::new(options());
     work(&mut driver, STEPS);
@@ -50,7 +51,7 @@ fn undisturbed() -> u64 {
 }
 
 #[test]
-fn the_power_goes_at_each_change() {
+fn the_power_fails_at_each_change() {
     let changes = undisturbed();
     for stop in 0..=changes {
         for seed in 0..4 {
@@ -58,11 +59,11 @@ fn the_power_goes_at_each_change() {
             let mut driver = Driver::on(disk, options());
             driver.disk.halt_after(stop);
             work(&mut driver, STEPS);
-            driver.crash(seed).unwrap_or_else(|what| panic!("power gone after {stop}, crash {seed}: {what}"));
-            // The recovery itself is cut off, and comes to the same end when it is done again.
+            driver.crash(seed).unwrap_or_else(|what| panic!("power off after {stop}, crash {seed}: {what}"));
+            // Recovery itself is interrupted and gives the same result when repeated.
             driver.disk.halt_after(seed);
             drop(engine::log::LogEngine::open_driven(driver.disk.session(), driver.options.clone()));
-            driver.crash(seed).unwrap_or_else(|what| panic!("power gone after {stop}, second crash {seed}: {what}"));
+            driver.crash(seed).unwrap_or_else(|what| panic!("power off after {stop}, second crash {seed}: {what}"));
             work(&mut driver, 5);
             driver.check_live();
         }
@@ -70,7 +71,7 @@ fn the_power_goes_at_each_change() {
 }
 
 #[test]
-fn the_power_goes_while_the_log_is_created() {
+fn the_power_fails_while_the_log_is_created() {
     for stop in 0..8 {
         for seed in 0..16 {
             let disk = SimDisk::new();
@@ -85,8 +86,8 @@ fn the_power_goes_while_the_log_is_created() {
     }
 }
 
-/// After each failure of each call: nothing is acknowledged that is not so, only a failed sync ends the log's life, and a reopened log goes
-/// on, whether the machine crashed or only the process ended.
+/// After each failure of each call: nothing is acknowledged wrongly, only a failed sync poisons the log, and a reopened
+/// log continues, whether the machine crashed or only the process ended.
 #[test]
 fn each_call_fails_once() {
     for operation in OPERATIONS {
@@ -115,9 +116,9 @@ fn each_call_fails_once() {
     }
 }
 
-/// A read that fails while the log is opened fails the opening, and changes nothing.
+/// A read that fails during recovery makes the open fail and changes nothing.
 #[test]
-fn each_read_of_the_recovery_fails_once() {
+fn each_read_of_recovery_fails_once() {
     let mut driver = Driver::new(options());
     work(&mut driver, STEPS);
     driver.crash(1).unwrap();
@@ -146,15 +147,16 @@ fn a_failed_sync_poisons_until_reopened() {
     assert!(matches!(driver.engine.poisoned(), Some(LogError::Poisoned(why)) if why.contains("sync")));
     let refused = driver.engine.submit(crate::model::batch_of(&[append(1)]), Durability::Buffered);
     assert!(matches!(refused, Err(LogError::Poisoned(_))));
-    // The page cache still shows what the disk does not have. The reopened log makes it durable, or says that it is gone.
+    // The page cache still shows data that is not on the disk. The reopened log makes it durable or reports it as lost.
     driver.reopen().unwrap();
     driver.crash(1).unwrap();
     assert!(driver.engine.poisoned().is_none());
 }
 
-/// A write that failed breaks its sequence as a full disk does: what is behind it is not written until the caller says so.
+/// A failed write breaks its sequence, as a full disk does: later batches are not written until the caller resumes the
+/// sequence.
 #[test]
-fn a_sequence_that_met_a_failed_write_goes_on_when_it_is_resumed() {
+fn a_sequence_broken_by_a_failed_write_continues_when_resumed() {
     let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     let sequence = driver.engine.sequence();
@@ -176,9 +178,10 @@ fn a_sequence_that_met_a_failed_write_goes_on_when_it_is_resumed() {
     assert_eq!(engine.bounds(GroupId(1)).unwrap().last, 2);
 }
 
-/// What a write that failed left must be wiped out durably: where that sync fails the log is poisoned, and nothing is synced again.
+/// The remains of a failed write must be wiped durably. If that sync fails, the log is poisoned and syncs nothing
+/// again.
 #[test]
-fn a_failed_write_that_cannot_be_wiped_out_poisons() {
+fn a_failed_write_that_cannot_be_wiped_poisons() {
     let put = |value: u8| vec![Change::Put { group: 1, key: vec![1], value: vec![value; 600] }];
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     driver.submit(put(1), Durability::Synced);
@@ -196,9 +199,9 @@ fn a_failed_write_that_cannot_be_wiped_out_poisons() {
     driver.crash(1).unwrap();
 }
 
-/// The same where the wipe itself fails, as it does on a disk that takes no writes any more.
+/// The same if the wipe itself fails, as on a disk that accepts no writes any more.
 #[test]
-fn a_wipe_that_fails_poisons() {
+fn a_failed_wipe_poisons() {
     let put = |value: u8| vec![Change::Put { group: 1, key: vec![1], value: vec![value; 600] }];
     let mut driver = Driver::new(LogOptions { prefill_bytes: 32 << 10, ..options() });
     for value in 1..3 {
@@ -212,10 +215,11 @@ fn a_wipe_that_fails_poisons() {
     driver.crash(1).unwrap();
 }
 
-/// A rename that says it failed, and nobody can tell whether it did: the log does not guess.
+/// A rename reports failure, and its outcome cannot be determined: the log does not guess.
 #[test]
 fn a_rename_with_an_unknown_outcome_poisons() {
-    // Not done, with the one file and the other to be seen: so it can be tried again. Done, and not to be seen: nobody knows.
+    // Not applied, with one file or the other visible: the log can retry. Applied, with neither visible: the outcome is
+    // unknown.
     for (left, opens, poisoned) in [(Applied::Nothing, 0, false), (Applied::Nothing, 2, false), (Applied::All, 2, true)]
     {
         let mut driver = Driver::new(LogOptions { prefill_bytes: 0, compress_from: usize::MAX, ..options() });
@@ -235,9 +239,9 @@ fn a_rename_with_an_unknown_outcome_poisons() {
     }
 }
 
-/// Whoever deletes spares does no harm: they are forgotten, and the next file is made of another one, or new.
+/// Deleting spares is harmless: the log forgets them and makes the next file of another spare, or anew.
 #[test]
-fn spares_that_were_deleted_are_forgotten() {
+fn deleted_spares_are_forgotten() {
     for deleted in 1..=3 {
         let mut driver = Driver::new(LogOptions { spare_files: 3, compress_from: usize::MAX, ..options() });
         let append = |driver: &mut Driver, first| {
@@ -263,11 +267,11 @@ fn spares_that_were_deleted_are_forgotten() {
     }
 }
 
-/// A sealed file is believed without being read: so its groups must be durable before the seal can be.
+/// A sealed file is trusted without being read: its groups must be durable before the seal can be.
 #[test]
-fn a_seal_vouches_only_for_what_is_synced() {
+fn a_seal_vouches_only_for_synced_groups() {
     let options = LogOptions { compress_from: usize::MAX, prefill_bytes: 0, ..options() };
-    // Fills the first file and begins the second; the changes that the disk saw before and after that last step.
+    // Fills the first file and starts the second. Returns the disk's change counts before and after that last step.
     let fill = |driver: &mut Driver| {
         for index in 1.. {
             let before = driver.disk.changes();
@@ -279,22 +283,22 @@ fn a_seal_vouches_only_for_what_is_synced() {
                 return before..=driver.disk.changes();
             }
         }
-        unreachable!("the file is full some time")
+        unreachable!("the file is full eventually")
     };
     for stop in fill(&mut Driver::new(options.clone())) {
         for seed in 0..500 {
             let mut driver = Driver::new(options.clone());
             driver.disk.halt_after(stop);
             fill(&mut driver);
-            driver.crash(seed).unwrap_or_else(|what| panic!("power gone after {stop}, seed {seed}: {what}"));
+            driver.crash(seed).unwrap_or_else(|what| panic!("power off after {stop}, seed {seed}: {what}"));
         }
     }
 }
 
-/// The length of the file is not known after a call that failed to tell it: it is asked for before the seal is placed, which must be the last
-/// of the file.
+/// After a failed call the length of the file is unknown. The log asks for it before it places the seal, which must end
+/// the file.
 #[test]
-fn a_seal_is_the_end_of_a_file_whose_length_was_not_told() {
+fn a_seal_ends_a_file_of_unknown_length() {
     let mut driver = Driver::new(LogOptions { prefill_bytes: 32 << 10, compress_from: usize::MAX, ..options() });
     let append = |first, len| vec![Change::Append { group: 1, first, entries: vec![vec![b'e'; len].into()] }];
     driver.submit(append(1, 25_000), Durability::Synced);
@@ -302,11 +306,7 @@ fn a_seal_is_the_end_of_a_file_whose_length_was_not_told() {
     driver.disk.fail_nth(Operation::Len, 1, ErrorKind::Other);
     driver.submit(append(2, 10_000), Durability::Synced);
     driver.turn();
-    assert_eq!(
-        (driver.history.current, driver.disk.failures_left()),
-        (1, 0),
-        "space was taken, and how much is not known"
-    );
+    assert_eq!((driver.history.current, driver.disk.failures_left()), (1, 0), "an unknown amount of space was taken");
     driver.submit(append(2, 50_000), Durability::Synced);
     driver.turn();
     assert_eq!(driver.history.current, 2);
@@ -314,7 +314,7 @@ fn a_seal_is_the_end_of_a_file_whose_length_was_not_told() {
     driver.check_live();
 }
 
-/// A commit group is one write, and one sync where a batch of it asks for that; and it is no larger than is said.
+/// A commit group is one write, one sync if any of its batches asks for it, and no larger than `group_bytes`.
 #[test]
 fn a_commit_group_is_one_write_and_one_sync_of_bounded_size() {
     let plain = LogOptions { prefill_bytes: 0, compress_from: usize::MAX, file_bytes: 8 << 20, ..options() };
@@ -333,7 +333,8 @@ fn a_commit_group_is_one_write_and_one_sync_of_bounded_size() {
     assert_eq!(LogOptions::default().group_bytes, 1 << 20);
 }
 
-/// A full disk fails batches and leaves no trace of them; once there is space again, the log goes on without being reopened.
+/// A full disk fails batches and leaves no trace of them. Once there is space, the log continues without being
+/// reopened.
 #[test]
 fn a_full_disk_is_survived() {
     let mut refused = 0;

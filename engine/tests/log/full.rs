@@ -1,7 +1,7 @@
-//! Full disks: what meets one is refused and leaves no trace, what gives space back goes on, and with the space the log does, without being
-//! opened again.
+//! Full disks: the log refuses batches without a trace, still accepts those that free space, and continues without a
+//! reopen once there is space.
 //!
-//! The model of `log_model` stands beside the engine throughout, as in `log_faults`.
+//! The model accompanies the engine throughout, as in `faults`.
 
 use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
 
@@ -11,9 +11,9 @@ fn options() -> LogOptions {
     LogOptions { prefill_bytes: 32 << 10, align_bytes: 512, ..small_options() }
 }
 
-/// A write that fails for lack of space may have left a whole group but for its padding: it must not be found later.
+/// A write that fails for lack of space may have left a whole group without its padding. Recovery must not find it.
 #[test]
-fn a_batch_that_found_no_space_does_not_come_back() {
+fn a_batch_without_space_does_not_reappear() {
     for spare in 0..600 {
         for seed in 0..6 {
             let mut driver = Driver::new(LogOptions { prefill_bytes: 0, align_bytes: 512, ..options() });
@@ -30,10 +30,10 @@ fn a_batch_that_found_no_space_does_not_come_back() {
     }
 }
 
-/// Two batches share a commit group that finds no space. The second is refused because of what the first would have done: but that
-/// was not done, so it is told the same as the first and not that entries are compacted or missing.
+/// Two batches share a commit group that finds no space. The second is invalid after the first. But the first was not
+/// applied, so the second gets the same error, not that entries are compacted or missing.
 #[test]
-fn a_batch_that_found_no_space_refuses_no_other() {
+fn a_batch_without_space_invalidates_no_other() {
     let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     driver.submit(vec![append(1)], Durability::Synced);
@@ -49,9 +49,9 @@ fn a_batch_that_found_no_space_refuses_no_other() {
     assert_eq!(driver.engine.bounds(GroupId(1)).unwrap().last, 2);
 }
 
-/// The same in a sequence: also those that are submitted later are told why it broke.
+/// The same in a sequence: batches submitted later also get the reason why it broke.
 #[test]
-fn a_sequence_that_found_no_space_says_so() {
+fn a_sequence_without_space_reports_it() {
     let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     driver.submit(vec![append(1)], Durability::Synced);
@@ -59,7 +59,7 @@ fn a_sequence_that_found_no_space_says_so() {
     driver.disk.set_capacity(Some(driver.disk.used()));
     let sequence = driver.engine.sequence();
     let submit = |changes: &[Change]| sequence.submit(batch_of(changes), Durability::Synced).unwrap();
-    // The second is wrong after the first, and the third has the second before it.
+    // The second is invalid after the first, and the third depends on the second.
     let compacted = submit(&[Change::Compact { group: 1, first_kept: 50 }, append(50)]);
     let together = [compacted, submit(&[append(2)]), submit(&[append(51)])];
     driver.writer.turn();
@@ -71,10 +71,10 @@ fn a_sequence_that_found_no_space_says_so() {
     }
 }
 
-/// Space is taken in steps, but what is taken is what there is: a group that fits is written though a step does not, and a step that
-/// finds no space leaves others what there was.
+/// Space is reserved in steps, but the space that exists is used: a group that fits is written even if a step does not
+/// fit, and a step that finds no space leaves the space to others.
 #[test]
-fn a_step_of_space_that_does_not_fit_is_not_insisted_on() {
+fn a_reservation_step_that_does_not_fit_is_not_required() {
     for synced in [true, false] {
         let durability = if synced { Durability::Synced } else { Durability::Buffered };
         let put = |value: u8| vec![Change::Put { group: 1, key: vec![1], value: vec![value; 600] }];
@@ -84,11 +84,11 @@ fn a_step_of_space_that_does_not_fit_is_not_insisted_on() {
         driver.submit(put(1), durability);
         let before = driver.disk.used();
         driver.turn();
-        assert_eq!((driver.history.current, driver.disk.used()), (0, before), "not even the group fits");
+        assert_eq!((driver.history.current, driver.disk.used()), (0, before), "the group does not fit either");
         driver.disk.set_capacity(Some(before + (16 << 10)));
         driver.submit(put(2), durability);
         driver.turn();
-        assert_eq!(driver.history.current, 1, "half a step is enough for it");
+        assert_eq!(driver.history.current, 1, "half a step is enough");
         assert!(driver.disk.used() < before + (12 << 10), "and takes no more than it needs");
         driver.check_live();
         driver.reopen().unwrap();
@@ -96,10 +96,10 @@ fn a_step_of_space_that_does_not_fit_is_not_insisted_on() {
     }
 }
 
-/// A log that is opened while the disk is full: batches are refused, what lets entries go is taken, purge frees space, and batches
-/// go on, all before anyone else gives space back.
+/// A log opened on a full disk refuses batches, accepts truncations, and purges. Then batches succeed, all before
+/// anyone else frees space.
 #[test]
-fn a_log_that_is_opened_on_a_full_disk_purges_and_goes_on() {
+fn a_log_opened_on_a_full_disk_purges_and_continues() {
     let options = LogOptions { spare_files: 1, compress_from: usize::MAX, ..options() };
     let mut driver = Driver::new(options);
     let append = |driver: &mut Driver, group, first| {
@@ -115,32 +115,33 @@ fn a_log_that_is_opened_on_a_full_disk_purges_and_goes_on() {
     let last = (61..160).take_while(|first| append(&mut driver, 1, *first)).last().unwrap_or(60);
     driver.disk.set_capacity(Some(driver.disk.used()));
     driver.reopen().unwrap();
-    // What the active file has taken already may still be filled.
+    // Space that the active file has reserved may still be filled.
     let last = (last + 1..160).take_while(|first| append(&mut driver, 1, *first)).last().unwrap_or(last);
     assert!(last < 159, "the disk is full");
     driver.submit(vec![Change::Compact { group: 1, first_kept: last }], Durability::Synced);
     driver.turn();
     let freed: u64 = (0..40).map(|_| driver.purge().unwrap().freed).sum();
-    assert!(freed > 0, "purge works in what was kept for it");
-    assert!((last + 1..last + 6).all(|first| append(&mut driver, 1, first)), "and batches go on");
+    assert!(freed > 0, "purge works in the reserve");
+    assert!((last + 1..last + 6).all(|first| append(&mut driver, 1, first)), "then batches succeed");
     driver.check_live();
     driver.crash(3).unwrap();
     driver.check_live();
 }
 
-/// There is no next file, for the disk is full and nothing was kept: what lets entries go goes past the end of the file that there is.
+/// There is no next file, because the disk is full and there is no reserve. A truncation is written past the nominal
+/// end of the current file.
 #[test]
-fn what_gives_space_back_does_not_need_the_next_file() {
+fn a_truncation_does_not_need_the_next_file() {
     let plain = LogOptions { prefill_bytes: 0, compress_from: usize::MAX, spare_files: 0, ..options() };
     let mut driver = Driver::new(plain);
     let append = |first, len| vec![Change::Append { group: 1, first, entries: vec![vec![b'e'; len].into()] }];
-    // What is left of the file is less than any commit group takes.
+    // The rest of the file is smaller than any commit group.
     driver.submit(append(1, 60_600), Durability::Synced);
     driver.turn();
     driver.disk.set_capacity(Some(driver.disk.used() + 3000));
     driver.submit(append(2, 10), Durability::Synced);
     driver.turn();
-    assert_eq!(driver.history.current, 1, "it belongs into the next file, for which there is no space");
+    assert_eq!(driver.history.current, 1, "it needs the next file, and there is no space for one");
     for first_kept in 2..=4 {
         driver.submit(vec![Change::Compact { group: 1, first_kept }], Durability::Synced);
         driver.turn();
@@ -154,8 +155,8 @@ fn what_gives_space_back_does_not_need_the_next_file() {
     driver.check_live();
 }
 
-/// The disk is full to the last byte: entries are refused, but what lets entries go is taken, purge works in the space that was
-/// kept for it, and appends go on without a restart.
+/// The disk is full to the last byte. Entries are refused, truncations are accepted, purge works in the reserve, and
+/// appends continue without a restart.
 #[test]
 fn a_full_disk_is_purged_with_the_reserve() {
     let options = LogOptions { spare_files: 1, ..options() };
@@ -179,7 +180,7 @@ fn a_full_disk_is_purged_with_the_reserve() {
     purge(&mut driver);
     driver.disk.set_capacity(Some(driver.disk.used() + (100 << 10)));
     let written = (0..1000).take_while(|_| append(&mut driver)).count();
-    assert!(written < 1000, "the disk never filled up");
+    assert!(written < 1000, "the disk never fills up");
     driver.disk.set_capacity(Some(driver.disk.used()));
     assert!(!append(&mut driver));
     driver.submit(vec![Change::Compact { group: 1, first_kept: 10 }], Durability::Synced);
@@ -203,10 +204,11 @@ fn a_full_disk_is_purged_with_the_reserve() {
     driver.check_live();
 }
 
-/// Others fill the disk, and there is no reserve. For as long as that lasts nothing is written and nothing is lost, each try and each step of purge costs the disk a few
-/// calls, and nothing is poisoned; when the others leave some room, the log goes on, with the next full disk as with the first.
+/// Others fill the disk, and there is no reserve. While that lasts, nothing is written, lost or poisoned, and each
+/// attempt and each step of purge makes only a few disk calls. When space appears, the log continues; the next full
+/// disk behaves like the first.
 #[test]
-fn a_disk_that_others_fill_is_survived_without_a_reserve() {
+fn a_disk_filled_by_others_is_survived_without_a_reserve() {
     for prefill_bytes in [0, 16 << 10] {
         let mut driver = Driver::new(LogOptions { spare_files: 0, prefill_bytes, ..options() });
         let (mut last, mut kept) = (0, 1);

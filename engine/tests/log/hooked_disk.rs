@@ -1,33 +1,34 @@
-//! A disk whose calls go through a test: to count them, to hold them up, to panic in them, or to do something else instead.
+//! A disk that passes each call through hooks of a test: to count calls, block them, panic, or do something else
+//! instead.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use engine::disk::{Disk, DiskFile};
 
-/// What becomes of a call; by default it is made, or, where it is advisory, left out.
+/// The hooks. By default a call goes to the disk; an advisory call is dropped.
 pub(crate) trait Hooks: Send + Sync + 'static {
-    /// A file is opened.
+    /// Before a file is opened.
     fn open(&self, _name: &str) -> io::Result<()> {
         Ok(())
     }
-    /// Bytes of the file `name` are read.
+    /// In place of a read of the file `name`.
     fn read(&self, file: &dyn DiskFile, _name: &str, buf: &mut [u8], offset: u64) -> io::Result<()> {
         file.read_at(buf, offset)
     }
-    /// Bytes are written to some file.
+    /// Before a write to any file.
     fn write(&self) {}
-    /// A file is synced.
+    /// In place of the sync of a file.
     fn sync(&self, file: &dyn DiskFile) -> io::Result<()> {
         file.sync()
     }
-    /// So many bytes at an offset were announced as to be synced later.
+    /// The log asked to start the write-back of `len` bytes at `offset`.
     fn start_writeback(&self, _offset: u64, _len: u64) {}
-    /// So many bytes at an offset of the file `name` need not be kept in memory.
+    /// The log asked to drop `len` cached bytes at `offset` of the file `name`.
     fn drop_cached(&self, _file: &dyn DiskFile, _name: &str, _offset: u64, _len: u64) {}
 }
 
-/// See the file's documentation. Files are known by the name under which they were opened or created.
+/// See the module documentation. Files are known by the name under which they were opened or created.
 pub(crate) struct HookedDisk<H> {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) hooks: Arc<H>,

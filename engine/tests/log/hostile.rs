@@ -1,7 +1,7 @@
-//! What fuzzing found (`engine/fuzz`, docs/testing.md), or was looked for because of it, each with a test of its own.
+//! Defects that fuzzing found (`engine/fuzz`, docs/testing.md), or a search prompted by it, each with a test.
 //!
-//! Files whose checksums are right and whose content nobody wrote: nothing panics, and nothing is done at length that is only claimed.
-//! Damage: what is lost is told.
+//! Files with valid checksums and arbitrary content: nothing panics, and no work is done in proportion to a claimed
+//! size. Damage: every loss is reported.
 
 use engine::disk::SimDisk;
 use engine::log::tools::{DumpOptions, check, dump, stats};
@@ -13,13 +13,13 @@ use crate::model::{State, is_true_to, observe, small_options};
 /// The identity of the logs here.
 const IDENTITY: u128 = 7;
 
-/// The checksum of bytes that stand at `offset` of file `seq`: docs/formats.md.
+/// The checksum of bytes at `offset` of file `seq`: docs/formats.md.
 fn checksum(seq: u64, offset: u64, bytes: &[u8]) -> [u8; 4] {
     let seed = [&IDENTITY.to_le_bytes()[..], &seq.to_le_bytes(), &offset.to_le_bytes(), bytes].concat();
     crc32fast::hash(&seed).to_le_bytes()
 }
 
-/// The first page of file `seq`, which says that the log consists of the files in these ranges besides.
+/// The first page of file `seq`, which lists the other files of the log as ranges.
 fn header(seq: u64, ranges: &[(u64, u64)]) -> Vec<u8> {
     let len = 76 + 16 * ranges.len();
     let mut out = b"CORTALOG".to_vec();
@@ -45,11 +45,12 @@ fn open(disk: &SimDisk, recovery: RecoveryMode) -> Result<(), LogError> {
     LogEngine::open_driven(disk.session(), LogOptions { recovery, ..small_options() }).map(drop)
 }
 
-/// A header that lists billions of files is no header: nobody looks for each of them, or keeps a list of what is missing.
+/// A header that lists billions of files is invalid: recovery neither looks for each of them nor keeps a list of the
+/// missing ones.
 #[test]
-fn a_header_that_lists_more_files_than_there_can_be() {
+fn a_header_that_lists_an_impossible_number_of_files() {
     let sound = disk(2, header(2, &[(1, 1)]));
-    assert!(matches!(open(&sound, RecoveryMode::Strict), Err(LogError::Missing { .. })), "made as a header is");
+    assert!(matches!(open(&sound, RecoveryMode::Strict), Err(LogError::Missing { .. })), "a valid header");
     let seq = (1 << 35) - 1;
     for ranges in [vec![(1, seq - 1)], vec![(1, 1 << 19), (1 << 20, (1 << 20) + (1 << 19))]] {
         let disk = disk(seq, header(seq, &ranges));
@@ -68,9 +69,9 @@ fn a_header_that_lists_more_files_than_there_can_be() {
     }
 }
 
-/// Many, none of which is there: each is told of, in good time.
+/// Many missing files: each is reported, in reasonable time.
 #[test]
-fn a_header_that_lists_many_files_none_of_which_is_there() {
+fn a_header_that_lists_many_missing_files() {
     const FILES: u64 = 1 << 16;
     let disk = disk(FILES + 1, header(FILES + 1, &[(1, FILES)]));
     assert!(matches!(open(&disk, RecoveryMode::TruncateTail), Err(LogError::Missing { .. })));
@@ -79,7 +80,8 @@ fn a_header_that_lists_many_files_none_of_which_is_there() {
     open(&disk, RecoveryMode::Salvage).unwrap();
 }
 
-/// What the log of "purge from the middle" shows when its first file, whose successor is gone, is damaged by `damage`.
+/// Applies `damage` to the first file of "purge from the middle", whose successor is gone, and opens the log for
+/// salvage.
 fn first_file_damaged(damage: impl Fn(&mut Vec<u8>)) -> (State, Salvaged) {
     let case = case("purge from the middle");
     let mut driver = case.prepared();
@@ -94,10 +96,10 @@ fn first_file_damaged(damage: impl Fn(&mut Vec<u8>)) -> (State, Salvaged) {
 
 type Salvaged = (LogEngine, LogWriter, RecoveryReport);
 
-/// A file is cut off within its only commit group, and the file after it, which would say which group is its last, was purged. Salvage
-/// took the file for empty and told of no loss; found by fuzzing.
+/// A file is truncated within its only commit group. The next file, which records the last group of this one, was
+/// purged. Salvage took the file for empty and reported no loss; found by fuzzing.
 #[test]
-fn the_end_of_a_file_without_a_successor_is_missed() {
+fn the_missing_end_of_a_file_without_a_successor_is_reported() {
     for len in [4096, 19_968] {
         let (latest, (engine, _writer, report)) = first_file_damaged(|content| content.truncate(len));
         is_true_to(&engine, &report, &latest).unwrap_or_else(|what| panic!("{what}: {report:?}"));
@@ -108,7 +110,7 @@ fn the_end_of_a_file_without_a_successor_is_missed() {
     assert_eq!(report.losses.len(), 1, "{report:?}");
 }
 
-/// But where the index of these groups follows them, none is missing, whatever became of the footer.
+/// If the index follows these groups, none of them is missing, even with a damaged footer.
 #[test]
 fn a_damaged_footer_without_a_successor_loses_nothing() {
     let (latest, (engine, _writer, report)) = first_file_damaged(|content| {

@@ -1,5 +1,5 @@
-//! Two commit groups under way: one is written while the one before it has not landed, as two threads of the log would. Here they are
-//! driven step by step, so that what each must see of the other is met every time.
+//! Two commit groups in flight: one is written before the previous one is published, as two threads of the log do. The
+//! tests drive them step by step, so that each interleaving occurs every time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ fn append(group: GroupId, first: u64, lens: &[usize]) -> LogBatch {
     batch
 }
 
-/// Submits and writes, each batch for itself; the last one is left in flight.
+/// Submits the batches and writes each as a group of its own; leaves the last one in flight.
 fn in_flight(engine: &LogEngine, writer: &mut LogWriter, batches: Vec<LogBatch>) -> Vec<Ticket> {
     let tickets = batches.into_iter().map(|batch| engine.submit(batch, Durability::Synced).unwrap()).collect();
     while writer.begin(1) > 0 {}
@@ -41,11 +41,11 @@ fn in_flight(engine: &LogEngine, writer: &mut LogWriter, batches: Vec<LogBatch>)
 }
 
 #[test]
-fn a_group_in_flight_is_not_synced_nor_answered_and_the_next_call_lands_it() {
+fn a_group_in_flight_is_published_by_the_next_call() {
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
     let tickets = in_flight(&engine, &mut writer, vec![append(GROUP, 1, &[10]), append(GROUP, 2, &[10])]);
-    assert!(tickets[0].poll().unwrap().is_ok(), "it landed when the second was written");
+    assert!(tickets[0].poll().unwrap().is_ok(), "it was published when the second was written");
     assert!(tickets[1].poll().is_none());
     assert_eq!(engine.bounds(GROUP).unwrap().last, 1);
     assert_eq!(writer.turn(), 0, "nothing was queued");
@@ -53,9 +53,10 @@ fn a_group_in_flight_is_not_synced_nor_answered_and_the_next_call_lands_it() {
     assert_eq!(engine.bounds(GROUP).unwrap().last, 2);
 }
 
-/// A batch that meets a full disk has broken its sequence before the next one is looked at, though nobody has been told yet.
+/// A batch that meets a full disk breaks its sequence before the next batch is checked, although its caller has no
+/// answer yet.
 #[test]
-fn nothing_overtakes_a_batch_of_its_sequence_that_met_a_full_disk() {
+fn no_batch_overtakes_a_failed_batch_of_its_sequence() {
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
     engine.submit(append(GROUP, 1, &[10]), Durability::Synced).unwrap();
@@ -64,8 +65,8 @@ fn nothing_overtakes_a_batch_of_its_sequence_that_met_a_full_disk() {
     let sequence = engine.sequence();
     let large = sequence.submit(append(GROUP, 2, &[9000]), Durability::Synced).unwrap();
     assert_eq!(writer.begin(1), 1);
-    assert!(large.poll().is_none(), "not told yet");
-    // One stands on it, the other concerns another group, and would fit.
+    assert!(large.poll().is_none(), "not completed yet");
+    // One depends on it. The other concerns another group and would fit.
     let behind = sequence.submit(append(GROUP, 3, &[10]), Durability::Synced).unwrap();
     let beside = sequence.submit(append(GroupId(2), 1, &[10]), Durability::Synced).unwrap();
     assert_eq!((writer.begin(1), writer.begin(1)), (1, 1));
@@ -77,12 +78,12 @@ fn nothing_overtakes_a_batch_of_its_sequence_that_met_a_full_disk() {
     assert_eq!((engine.bounds(GROUP).unwrap().last, engine.bounds(GroupId(2))), (1, None));
 }
 
-/// What purge writes again is checked against an index that has all that was written before.
+/// A rewrite by purge is checked against an index that has everything written before it.
 #[test]
-fn purge_sees_what_is_in_flight() {
+fn purge_sees_groups_in_flight() {
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
-    // An entry of the group that lives on in a file that is otherwise dead.
+    // A live entry of the group in an otherwise dead file.
     let mut tickets = vec![engine.submit(append(GROUP, 1, &[100]), Durability::Synced).unwrap()];
     for index in 1..=20 {
         tickets.push(engine.submit(append(GroupId(2), index, &[9000]), Durability::Synced).unwrap());
@@ -94,23 +95,23 @@ fn purge_sees_what_is_in_flight() {
     writer.turn();
     let mut rewritten = 0;
     for round in 2..40 {
-        // In flight when purge's part is written.
+        // In flight when the rewrite of purge is written.
         let flying = in_flight(&engine, &mut writer, vec![append(GROUP, round, &[100])]);
         rewritten += engine.purge(Budget::default()).unwrap().rewritten;
         while writer.begin(1) > 0 {}
         writer.turn();
         assert!(flying[0].poll().unwrap().is_ok());
-        assert_eq!(engine.bounds(GROUP).unwrap().last, round, "purge cut off what was acknowledged");
+        assert_eq!(engine.bounds(GROUP).unwrap().last, round, "purge cut acknowledged entries");
     }
-    assert!(rewritten > 0, "purge had nothing to write again");
+    assert!(rewritten > 0, "purge rewrote nothing");
     writer.finish();
     let (engine, _writer) = opened(&disk);
     assert_eq!(engine.entries(GROUP, 1, 40, usize::MAX).unwrap().len(), 39);
 }
 
-/// A clean stop, and then more: the mark of the stop is a group like others for what comes after.
+/// Writes continue after a clean stop: the mark of the stop is an ordinary group for later ones.
 #[test]
-fn a_log_goes_on_after_its_mark_of_a_clean_stop() {
+fn a_log_continues_after_the_mark_of_a_clean_stop() {
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
     for index in 1..=30 {
@@ -128,9 +129,9 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
 
-/// Two threads, or two sequences, that append to one group at once would both be told that their entries stand.
+/// Two threads, or two sequences, that append to one group at once would both be told that their entries are durable.
 #[test]
-fn entries_under_way_are_replaced_by_their_owner_alone() {
+fn only_their_owner_replaces_entries_in_flight() {
     let in_use = |outcome: Result<_>| matches!(outcome, Err(LogError::InUse { group: GROUP }));
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
@@ -143,8 +144,8 @@ fn entries_under_way_are_replaced_by_their_owner_alone() {
     mine.wait().unwrap();
     assert!(in_use(other.wait()), "in one commit group");
     after.wait().unwrap();
-    assert!(in_use(again.wait()), "what two have under way is nobody's to replace");
-    // Acknowledged entries are replaced by anyone: so a new leader does.
+    assert!(in_use(again.wait()), "nobody may replace entries that two owners have in flight");
+    // Anyone may replace acknowledged entries: a new leader does.
     let replacing = elsewhere(|| submit(append(GROUP, 2, &[40])));
     writer.begin(1);
     let flying = submit(append(GROUP, 2, &[50]));
@@ -169,7 +170,7 @@ fn entries_under_way_are_replaced_by_their_owner_alone() {
     assert_eq!(engine.entry(GROUP, 4).unwrap().len(), 11);
 }
 
-/// The last handle goes in a callback, which must not wait for the threads that wait for it.
+/// A callback drops the last handle. It must not wait for the threads that wait for it.
 #[test]
 fn a_callback_may_drop_the_last_handle() {
     for _ in 0..50 {
@@ -193,45 +194,45 @@ fn a_callback_may_drop_the_last_handle() {
     }
 }
 
-/// A panic of someone's callback poisons the log, and is not that of a caller who works for the log while it waits.
+/// A panic in a callback poisons the log. It does not reach another caller that works for the log while it waits.
 #[test]
 fn a_callback_that_panics_does_not_panic_another_caller() {
     let disk = SimDisk::new();
     let (engine, _writer) = opened(&disk);
     let done = Box::new(|_| panic!("planted"));
     engine.submit_with(append(GROUP, 1, &[10]), Durability::Synced, done).unwrap();
-    let told = Arc::new(AtomicU64::new(0));
-    let count = told.clone();
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = calls.clone();
     let counting = Box::new(move |_| {
         count.fetch_add(1, Ordering::SeqCst);
     });
     engine.submit_with(append(GROUP, 2, &[10]), Durability::Synced, counting).unwrap();
-    // Does the work of those before it.
+    // Does the work of the earlier callers.
     engine.write(append(GROUP, 3, &[10]), Durability::Synced).unwrap();
-    assert_eq!(told.load(Ordering::SeqCst), 1, "the others are answered all the same");
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "the other callbacks are called");
     let poisoned = engine.poisoned().unwrap().to_string();
     assert!(poisoned.contains("planted"), "{poisoned}");
     assert!(matches!(engine.write(LogBatch::new(), Durability::Synced), Err(LogError::Poisoned(_))));
 }
 
-/// Dropping the writer answers a group that is in flight.
+/// Dropping the writer completes a group in flight.
 #[test]
-fn a_group_in_flight_is_answered_when_the_log_ends() {
+fn a_group_in_flight_is_completed_when_the_writer_is_dropped() {
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
-    let told = Arc::new(AtomicBool::new(false));
-    let seen = told.clone();
+    let calls = Arc::new(AtomicBool::new(false));
+    let seen = calls.clone();
     let done =
         Box::new(move |outcome: Result<_>| seen.store(matches!(outcome, Err(LogError::Closed)), Ordering::SeqCst));
     engine.submit_with(append(GROUP, 1, &[10]), Durability::Synced, done).unwrap();
     writer.begin(1);
     drop(writer);
-    assert!(told.load(Ordering::SeqCst));
+    assert!(calls.load(Ordering::SeqCst));
 }
 
-/// A group that was written before the sync of the one before it began is durable with that one.
+/// A group written before the sync of the previous group starts is durable with that sync.
 #[test]
-fn one_sync_serves_both_groups_under_way() {
+fn one_sync_serves_both_groups_in_flight() {
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
     let before = disk.calls(Operation::Sync);
