@@ -1,5 +1,5 @@
-//! Small histories, exhaustively: the power goes at each change that the log makes to the disk, every crash that is then
-//! possible is tried, and after each all that must hold is checked (`log_model::check` has the list).
+//! Small histories, exhaustively: the power fails at each change that the log makes to the disk, every possible crash
+//! is tried, and all invariants of `model::check` are checked after each.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::model::cases::{Case, append, case, cases, does, put};
 use crate::model::check::recovered;
 use crate::model::{After, Driver, History, each_crash, fingerprint, observe, open};
 
-/// How many different crashes are looked at for each place where the power goes; `CORTADO_LOG_CRASHES` looks at more.
+/// The number of different crashes to try at each power failure. `CORTADO_LOG_CRASHES` overrides it.
 fn crashes(default: usize) -> usize {
     std::env::var("CORTADO_LOG_CRASHES").ok().and_then(|crashes| crashes.parse().ok()).unwrap_or(default)
 }
 
-/// Calls `check` with a driver for each change of the case at which the power goes.
+/// Calls `check` with a driver for each change of the case at which the power fails.
 fn each_stop(case: &Case, mut check: impl FnMut(u64, &mut Driver)) {
     let prepared = case.prepared();
     for stop in 0..=case.changes(&prepared) {
@@ -27,30 +27,30 @@ fn each_stop(case: &Case, mut check: impl FnMut(u64, &mut Driver)) {
     }
 }
 
-/// Crashes that were looked at already, with what was known of the log then.
+/// Crashes already tried, each with what was known of the log then.
 #[derive(Default)]
-struct Met(HashSet<(u64, usize, usize)>);
+struct Tried(HashSet<(u64, usize, usize)>);
 
-impl Met {
+impl Tried {
     fn is_new(&mut self, disk: &SimDisk, history: &History) -> bool {
         self.0.insert((fingerprint(disk), history.synced, history.len()))
     }
 }
 
-/// Tries the crashes of each stop; returns how many were looked at, and at how many stops there were more than that.
+/// Tries the crashes at each power failure. Returns how many were tried, and at how many failures not all of them were.
 fn crash_everywhere(case: &Case, limit: usize) -> (usize, usize) {
-    let (mut met, mut partial) = (Met::default(), 0);
+    let (mut tried, mut partial) = (Tried::default(), 0);
     each_stop(case, |stop, driver| {
         let all = each_crash(&driver.disk, limit, |disk| {
-            if met.is_new(disk, &driver.history) {
+            if tried.is_new(disk, &driver.history) {
                 recovered(disk, &driver.options, &driver.history, After::Crash)
                     .map(drop)
-                    .unwrap_or_else(|what| panic!("{}, power gone after {stop}: {what}", case.name));
+                    .unwrap_or_else(|what| panic!("{}, power off after {stop}: {what}", case.name));
             }
         });
         partial += usize::from(!all);
     });
-    (met.0.len(), partial)
+    (tried.0.len(), partial)
 }
 
 #[test]
@@ -87,19 +87,19 @@ fn purges_survive_crashes_at_each_change() {
 }
 
 #[test]
-fn what_is_done_on_a_full_disk_survives_crashes_at_each_change() {
+fn work_on_a_full_disk_survives_crashes_at_each_change() {
     for name in ["purge on a full disk", "refit on a full disk", "make a reserve"] {
         crash_everywhere(&case(name), crashes(300));
     }
 }
 
-/// The process ends where the power went before, and the machine goes on: nothing acknowledged is lost. What the next process then
-/// acknowledges survives a crash, whatever the first one left half done.
+/// The process ends at each change, and the machine keeps running: nothing acknowledged is lost. What the next process
+/// acknowledges survives a crash, whatever the first one left unfinished.
 #[test]
 fn the_process_ends_at_each_change() {
     for case in cases() {
         each_stop(&case, |stop, driver| {
-            let context = |what| panic!("{}, process gone after {stop}: {what}", case.name);
+            let context = |what| panic!("{}, process ended after {stop}: {what}", case.name);
             driver.reopen().map(drop).unwrap_or_else(context);
             does(driver, vec![append(7, 1, &[100]), put(7, "k", "v")], Durability::Synced);
             each_crash(&driver.disk, crashes(20), |disk| {
@@ -109,7 +109,7 @@ fn the_process_ends_at_each_change() {
     }
 }
 
-/// The log is created, and the power or the process goes at each change of that.
+/// The power fails, or the process ends, at each change while the log is created.
 #[test]
 fn a_log_is_created_whole_or_not_at_all() {
     let options = case("rotate").options;
@@ -132,23 +132,23 @@ fn a_log_is_created_whole_or_not_at_all() {
     }
 }
 
-/// Recovery that is cut off at each of its changes, by a crash that leaves whatever it may, comes to the same end when it is done
-/// again: once, and after being cut off again and again.
+/// Recovery is interrupted at each of its changes by any crash. Repeated once, and after many interruptions, it gives
+/// the same result.
 #[test]
-fn recovery_is_cut_off_again_and_again() {
+fn recovery_is_interrupted_repeatedly() {
     for case in cases() {
-        let mut met = Met::default();
+        let mut tried = Tried::default();
         each_stop(&case, |stop, driver| {
             each_crash(&driver.disk, crashes(10), |disk| {
-                if met.is_new(disk, &driver.history) {
-                    cut_off(disk, driver, &format!("{}, power gone after {stop}", case.name));
+                if tried.is_new(disk, &driver.history) {
+                    interrupt_recovery(disk, driver, &format!("{}, power off after {stop}", case.name));
                 }
             });
         });
     }
 }
 
-fn cut_off(disk: &Arc<SimDisk>, driver: &Driver, context: &str) {
+fn interrupt_recovery(disk: &Arc<SimDisk>, driver: &Driver, context: &str) {
     let whole = disk.fork();
     let before = whole.changes();
     let (engine, ..) = open(&whole, &driver.options).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -158,16 +158,20 @@ fn cut_off(disk: &Arc<SimDisk>, driver: &Driver, context: &str) {
     for cut in 0..changes {
         let once = disk.fork();
         once.halt_after(cut);
-        assert!(open(&once, &driver.options).is_err(), "{context}: recovery went on without power");
+        assert!(open(&once, &driver.options).is_err(), "{context}: recovery succeeded without power");
         each_crash(&once, crashes(6), |disk| {
             let (engine, ..) = open(disk, &driver.options).unwrap_or_else(|error| panic!("{context}, {cut}: {error}"));
-            assert_eq!(observe(&engine).unwrap(), expected, "invariant 13: {context}, recovery cut off after {cut}");
+            assert_eq!(
+                observe(&engine).unwrap(),
+                expected,
+                "invariant 13: {context}, recovery interrupted after {cut}"
+            );
         });
         often.halt_after(cut);
-        // It may have had less to do this time.
+        // The open may succeed: recovery may have less to do this time.
         drop(open(&often, &driver.options));
         often.crash(cut);
     }
     let (engine, ..) = open(&often, &driver.options).unwrap_or_else(|error| panic!("{context}, often: {error}"));
-    assert_eq!(observe(&engine).unwrap(), expected, "invariant 13: {context}, recovery cut off {changes} times");
+    assert_eq!(observe(&engine).unwrap(), expected, "invariant 13: {context}, recovery interrupted {changes} times");
 }

@@ -1,4 +1,4 @@
-//! What the log says of itself on a metrics page: that it is all in docs/metrics.md, and that it is true.
+//! The metrics of the log: docs/metrics.md documents all of them, and their values are correct.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Fixture {
         ticket.wait().map(|_| ())
     }
 
-    /// The value of a counter or gauge; the number of samples of a histogram.
+    /// The value of a counter or gauge, or the number of samples of a histogram.
     fn value(&self, name: &str) -> f64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == format!("cortado_log_{name}"));
@@ -64,7 +64,7 @@ impl Fixture {
     }
 }
 
-/// Names and kinds of the documented table.
+/// Names and kinds in the documented table.
 fn documented() -> BTreeMap<String, String> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -76,7 +76,7 @@ fn documented() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_documented_metrics_are_those_that_there_are() {
+fn the_documented_metrics_are_the_registered_ones() {
     let fixture = open(&SimDisk::new(), options());
     let kind = |kind: MetricType| match kind {
         MetricType::COUNTER => "counter",
@@ -93,11 +93,11 @@ fn the_documented_metrics_are_those_that_there_are() {
     }
 }
 
-/// Gauges were set by a purge that succeeded, so after opening all of them were 0, and behind a purge that fails they stood still.
+/// Regression: only a successful purge set the gauges. So they were 0 after opening, and stale while purge failed.
 #[test]
-fn gauges_say_what_is_so_when_they_are_asked() {
+fn gauges_are_computed_when_gathered() {
     let mut fixture = open(&SimDisk::new(), options());
-    assert_eq!(fixture.value("files"), 1.0, "from the first moment");
+    assert_eq!(fixture.value("files"), 1.0, "right after opening");
     assert!(fixture.value("disk_bytes") > 0.0);
     (1..=20).for_each(|index| fixture.append(index).unwrap());
     let stats = fixture.log.stats();
@@ -115,11 +115,11 @@ fn gauges_say_what_is_so_when_they_are_asked() {
     drop(fixture.writer);
     drop(fixture.log);
     let left = fixture.registry.gather();
-    assert!(left.iter().all(|family| family.name() != "cortado_log_files"), "nobody is kept open to be asked");
+    assert!(left.iter().all(|family| family.name() != "cortado_log_files"), "the registry does not keep the log open");
 }
 
 #[test]
-fn what_is_written_is_counted_alike_before_and_after_compression() {
+fn raw_and_stored_bytes_are_counted() {
     let mut raw = Vec::new();
     for align_bytes in [8, 4096] {
         let mut fixture = open(&SimDisk::new(), LogOptions { align_bytes, ..options() });
@@ -128,16 +128,16 @@ fn what_is_written_is_counted_alike_before_and_after_compression() {
         fixture.write(batch).unwrap();
         let (stored, padding) = (fixture.value("stored_bytes_total"), fixture.value("padding_bytes_total"));
         raw.push(fixture.value("raw_bytes_total"));
-        assert!(raw[0] > 10_000.0, "keys are bytes like others");
+        assert!(raw[0] > 10_000.0, "keys count as bytes");
         assert!(stored - padding < raw[0] / 2.0, "they were compressed");
         assert_eq!((stored as u64 % align_bytes, padding > 1000.0), (0, align_bytes == 4096));
         assert_eq!((fixture.value("write_seconds"), fixture.value("sync_seconds")), (1.0, 1.0));
     }
-    assert_eq!(raw[0], raw[1], "padding is no part of it");
+    assert_eq!(raw[0], raw[1], "padding is not included");
 }
 
 #[test]
-fn full_disks_purge_and_laggards_are_counted() {
+fn full_disks_purge_and_pinning_groups_are_counted() {
     let mut fixture = open(&SimDisk::new(), options());
     (1..=40).for_each(|index| fixture.append(index).unwrap());
     fixture.log.purge(Budget::default()).unwrap();
@@ -162,7 +162,7 @@ fn full_disks_purge_and_laggards_are_counted() {
 }
 
 #[test]
-fn a_block_is_missed_once_and_found_then() {
+fn a_block_is_a_cache_miss_once() {
     let disk = SimDisk::new();
     let mut fixture = open(&disk, options());
     (1..=3).for_each(|index| fixture.append(index).unwrap());
@@ -178,7 +178,7 @@ fn a_block_is_missed_once_and_found_then() {
 }
 
 #[test]
-fn a_log_that_has_failed_says_so() {
+fn a_poisoned_log_reports_it() {
     let mut fixture = open(&SimDisk::new(), options());
     assert_eq!(fixture.value("poisoned"), 0.0);
     fixture.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
@@ -187,7 +187,7 @@ fn a_log_that_has_failed_says_so() {
 }
 
 #[test]
-fn commit_groups_batches_files_and_what_purge_writes_again_are_counted() {
+fn commit_groups_batches_rotations_and_rewrites_are_counted() {
     let mut fixture = open(&SimDisk::new(), LogOptions { purge_threshold: 0, ..options() });
     let names = ["groups_total", "batches_total", "batches_per_group", "rotations_total", "rewritten_bytes_total"];
     let values = |fixture: &Fixture| names.map(|name| fixture.value(name));
@@ -211,16 +211,16 @@ fn commit_groups_batches_files_and_what_purge_writes_again_are_counted() {
     fixture.write(batch).unwrap();
     let before = fixture.value("raw_bytes_total");
     while fixture.value("rewritten_bytes_total") == 0.0 {
-        assert!(fixture.log.purge(Budget::default()).unwrap().more, "what is live of the first file is written again");
+        assert!(fixture.log.purge(Budget::default()).unwrap().more, "the live part of the first file is rewritten");
         fixture.writer.turn();
     }
     let rewritten = fixture.value("rewritten_bytes_total");
     assert!(rewritten >= 30.0 && rewritten <= fixture.value("raw_bytes_total") - before, "{rewritten}");
 }
 
-/// An open that was refused had taken the names already, so that none with the same registry could succeed after it.
+/// Regression: a refused open had already registered its names, so no later open with the same registry could succeed.
 #[test]
-fn an_open_that_is_refused_takes_no_names() {
+fn a_refused_open_registers_no_names() {
     let disk = SimDisk::new();
     let mut fixture = open(&disk, options());
     (1..=3).for_each(|index| fixture.append(index).unwrap());

@@ -1,4 +1,4 @@
-//! What opening refuses, cuts and keeps, by mode; and that what is provably synced is never cut.
+//! What each recovery mode refuses, cuts and keeps. No mode cuts provably synced data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn append(group: u64, first: u64, len: usize) -> Change {
     Change::Append { group, first, entries: vec![text.iter().cycle().take(len).copied().collect()] }
 }
 
-/// Some synced batches, in one file, without the mark of a clean stop.
+/// Some synced batches in one file, without the mark of a clean stop.
 fn small_log() -> Driver {
     let mut driver = Driver::new(options());
     for index in 1..=4 {
@@ -51,7 +51,7 @@ fn a_torn_tail_is_refused_or_cut() {
     let LogError::TornTail { file: name, offset, bytes, groups } = &error else { panic!("{error}") };
     assert_eq!((name, offset + bytes), (&file(1), whole.len() as u64 - 20));
     assert_eq!(error.to_string(), format!("log ends in a torn tail: {bytes} bytes of {name} from {offset} on"));
-    assert!(groups.is_empty(), "its meta is what is missing");
+    assert!(groups.is_empty(), "its meta is missing");
     assert_eq!(contents(&driver.disk), before, "a refusal changes nothing");
 
     let (seen, report) = open(&driver.disk, options()).unwrap();
@@ -59,14 +59,14 @@ fn a_torn_tail_is_refused_or_cut() {
     assert_eq!((report.truncated_bytes, report.truncated_at), (*bytes, Some((name.clone(), *offset))));
     assert_eq!(report.uncertain, Some(Uncertain { lsn: Lsn(4), groups: Vec::new() }));
     let (again, report) = open(&driver.disk, strict()).unwrap();
-    assert_eq!((again, report.truncated_bytes), (seen, 0), "cut, it is as it should be");
+    assert_eq!((again, report.truncated_bytes), (seen, 0), "nothing to cut the second time");
     assert_eq!(report.uncertain, None);
     assert_ne!(latest[&1].last, 3);
 }
 
-/// Strict opens only what is as it was, to the last byte that counts.
+/// `Strict` opens only a log without any damage.
 #[test]
-fn any_flipped_bit_is_refused_strictly_or_harmless() {
+fn strict_refuses_any_flipped_bit_that_is_not_harmless() {
     let driver = small_log();
     let latest = driver.history[driver.history.current].seen();
     let whole = driver.disk.content(&file(1)).unwrap();
@@ -93,9 +93,9 @@ fn any_flipped_bit_is_refused_strictly_or_harmless() {
     assert!(refused > 1000, "{refused}");
 }
 
-/// After any crash: strict opens what needs no cut, and refuses exactly what the default would cut.
+/// After any crash, `Strict` opens a log that needs no cut, and refuses exactly those that the default mode would cut.
 #[test]
-fn strict_refuses_after_a_crash_what_would_be_cut() {
+fn strict_refuses_after_a_crash_what_the_default_cuts() {
     let (mut refused, mut opened) = (0, 0);
     for seed in 0..80 {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -124,8 +124,8 @@ fn strict_refuses_after_a_crash_what_would_be_cut() {
     assert!(refused > 10 && opened > 10, "refused {refused}, opened {opened}");
 }
 
-/// Three files and the state: file 2 is sealed, file 3 was created and never written to. With `sealed` false it is as a crash leaves
-/// it between the creation of file 3 and the seal of file 2.
+/// Three files and the state: file 2 is sealed, file 3 was created and not written to. With `sealed` false, it is as a
+/// crash between the creation of file 3 and the seal of file 2 leaves it.
 fn before_the_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
     let mut driver = Driver::new(options());
     let mut index = 0;
@@ -144,14 +144,14 @@ fn before_the_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
         second.truncate(end);
         driver.disk.set_content(&file(2), second);
     }
-    // The last batch stands in file 3.
+    // The last batch is in file 3.
     (driver.disk.clone(), driver.history[driver.history.current - 1].seen(), end)
 }
 
-/// A crash came before the seal. The later file was created when all of this one was synced, and says so: no group of it may be
-/// taken for a torn tail.
+/// The crash came before the seal. The later file was created when this one was fully synced, and records it: none of
+/// its groups may be taken for a torn tail.
 #[test]
-fn a_group_that_a_later_file_proves_is_not_cut() {
+fn a_group_that_a_later_file_proves_synced_is_not_cut() {
     let (disk, latest, end) = before_the_third_file(false);
     assert_eq!(open(&disk.fork(), strict()).unwrap().0, latest, "nothing is torn");
     let whole = disk.content(&file(2)).unwrap();
@@ -179,7 +179,7 @@ fn a_group_that_a_later_file_proves_is_not_cut() {
     assert!(found > 100, "{found}");
 }
 
-/// The same where the seal is there: its index is damaged, so the groups are read, and every one of them must be there.
+/// The same with a seal: its index is damaged, so recovery reads the groups, and every one of them must be there.
 #[test]
 fn a_damaged_seal_before_an_empty_file_cuts_no_group() {
     let (disk, latest, end) = before_the_third_file(true);
@@ -193,9 +193,9 @@ fn a_damaged_seal_before_an_empty_file_cuts_no_group() {
     assert!(matches!(open(&disk, options()), Err(LogError::Corrupt { file: name, .. }) if name == file(2)));
 }
 
-/// Damage names the groups that it concerns, where something tells.
+/// Errors of damage name the affected groups if they are known.
 #[test]
-fn damage_names_the_groups_that_it_concerns() {
+fn damage_names_the_affected_groups() {
     let mut driver = Driver::new(options());
     let mut rng = StdRng::seed_from_u64(1);
     let mut noise = |len: usize| -> bytes::Bytes { (0..len).map(|_| rand::Rng::random::<u8>(&mut rng)).collect() };
@@ -212,11 +212,11 @@ fn damage_names_the_groups_that_it_concerns() {
     assert!(matches!(&error, LogError::Corrupt { groups, .. } if *groups == [GroupId(1)]), "{error}");
     assert!(error.to_string().ends_with("block fails its checksum (group 1)"), "{error}");
     drop(engine);
-    // All is read: the same groups, those with entries in the block.
+    // `verify` reads everything: the same groups, those with entries in the block.
     let verify = || LogOptions { verify: true, ..options() };
     let error = open(&driver.disk, verify()).unwrap_err();
     assert_eq!((error.file(), error.groups()), (Some(file(1).as_str()), &[GroupId(1)][..]), "{error}");
-    // A commit group as a whole: all that the file's index names.
+    // A whole commit group: all groups in the index of the file.
     let mut content = driver.disk.content(&file(1)).unwrap();
     content[4096 + 20] ^= 1;
     driver.disk.set_content(&file(1), content);
@@ -227,10 +227,10 @@ fn damage_names_the_groups_that_it_concerns() {
     assert!(error.to_string().contains("(groups 1, 2, 3, 4, 5, 6"), "{error}");
 }
 
-/// A block of the last commit group is damaged: of it nobody can tell whether it was synced. It is cut off, and the report says which it was
-/// and whom it concerned.
+/// A block of the last commit group is damaged. Whether that group was synced cannot be known. Recovery cuts it off and
+/// reports it with its Raft groups.
 #[test]
-fn a_last_group_that_nobody_vouches_for_is_called_uncertain() {
+fn a_last_group_that_nothing_vouches_for_is_reported_as_uncertain() {
     let driver = small_log();
     let mut content = driver.disk.content(&file(1)).unwrap();
     let last = content.windows(4).rposition(|window| window == b"CGRP").unwrap();
@@ -247,7 +247,7 @@ fn a_last_group_that_nobody_vouches_for_is_called_uncertain() {
     assert_eq!((seen[&1].last, report.uncertain), (3, Some(Uncertain { lsn: Lsn(4), groups: changed })));
 }
 
-/// Damage to the newest file names groups too, from what its commit groups say.
+/// Errors of damage to the newest file also name groups, taken from its commit groups.
 #[test]
 fn damage_to_the_newest_file_names_the_groups_in_the_block() {
     let driver = small_log();
@@ -259,10 +259,10 @@ fn damage_to_the_newest_file_names_the_groups_in_the_block() {
     assert_eq!(error.groups(), [GroupId(1), GroupId(2)], "{error}");
 }
 
-/// What is wrong with a file as a whole names the groups that the file changes, as the header of the next one says: a few of them in
-/// its text.
+/// Errors about a whole file name the groups that it changes, as the header of the next file records them: a few of
+/// them in the text.
 #[test]
-fn files_missing_misplaced_or_of_a_newer_version_name_their_groups() {
+fn missing_misplaced_and_newer_files_name_their_groups() {
     let mut driver = Driver::new(options());
     for step in 0..2 {
         let change = |group: u64| append(group + 20 * step, 1, 3000);

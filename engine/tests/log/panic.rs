@@ -1,4 +1,5 @@
-//! A thread that panics while it writes a commit group leaves nobody waiting: every batch is answered once, and nothing is written any more.
+//! A thread panics while it writes a commit group: every batch is completed exactly once, and the log writes nothing
+//! any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions
 
 use crate::hooked_disk::{HookedDisk, Hooks};
 
-/// Panics at the next write, or the next sync, once it is told to.
+/// Panics at the next write or sync, once armed.
 #[derive(Default)]
 struct Trap {
     armed: AtomicBool,
@@ -50,23 +51,23 @@ fn options() -> LogOptions {
 }
 
 #[test]
-fn those_whose_batches_a_thread_of_the_log_drops_by_a_panic_are_told() {
+fn a_panic_of_a_log_thread_completes_all_batches() {
     for at_sync in [false, true] {
-        told_by_threads(at_sync);
+        panic_in_a_log_thread(at_sync);
     }
 }
 
-fn told_by_threads(at_sync: bool) {
+fn panic_in_a_log_thread(at_sync: bool) {
     let (disk, trap) = trapped();
     let (log, _) = LogEngine::open(disk, options()).unwrap();
     trap.at_sync.store(at_sync, Ordering::SeqCst);
     trap.armed.store(true, Ordering::SeqCst);
-    let (tell, told) = sync_channel(16);
+    let (sender, receiver) = sync_channel(16);
     let mut tickets = Vec::new();
     for group in 1..=8 {
-        // Whoever comes after the panic is refused, and not called.
-        let tell = tell.clone();
-        let done = Box::new(move |outcome| tell.try_send((group, outcome)).unwrap());
+        // Batches after the panic are refused without a callback.
+        let sender = sender.clone();
+        let done = Box::new(move |outcome| sender.try_send((group, outcome)).unwrap());
         let queued = log.submit_with(entry(group), Durability::Synced, done);
         assert!(matches!(queued, Ok(()) | Err(LogError::Poisoned(_))), "{queued:?}");
         match log.submit(entry(100 + group), Durability::Synced) {
@@ -74,13 +75,13 @@ fn told_by_threads(at_sync: bool) {
             Err(error) => assert!(matches!(error, LogError::Poisoned(_)), "{error}"),
         }
     }
-    drop(tell);
-    // Neither loop ends where somebody is forgotten.
+    drop(sender);
+    // Either loop hangs if a batch is never completed.
     for ticket in tickets {
         assert!(matches!(ticket.wait(), Err(LogError::Poisoned(_))));
     }
     let mut called = 0;
-    while let Ok((group, outcome)) = told.recv() {
+    while let Ok((group, outcome)) = receiver.recv() {
         assert!(matches!(outcome, Err(LogError::Poisoned(_))), "{group}: {outcome:?}");
         called += 1;
     }
@@ -88,9 +89,9 @@ fn told_by_threads(at_sync: bool) {
     assert!(matches!(log.poisoned(), Some(LogError::Poisoned(_))));
 }
 
-/// The other half: a group in flight lands with whatever comes next.
+/// A group in flight is published by the next call, which panics here.
 #[test]
-fn a_group_in_flight_that_a_panic_drops_is_told() {
+fn a_panic_completes_a_group_in_flight() {
     let (disk, trap) = trapped();
     let (log, mut writer, _) = LogEngine::open_driven(disk, options()).unwrap();
     let ticket = log.submit(entry(1), Durability::Synced).unwrap();
@@ -100,30 +101,31 @@ fn a_group_in_flight_that_a_panic_drops_is_told() {
     let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.turn()));
     assert!(broken.is_err());
     assert!(matches!(ticket.wait(), Err(LogError::Poisoned(_))));
-    assert!(matches!(log.poisoned(), Some(LogError::Poisoned(_))), "and nothing comes after it");
+    assert!(matches!(log.poisoned(), Some(LogError::Poisoned(_))), "and the log stays poisoned");
 }
 
-/// Whoever is called may drop the last handle, as ever: it must not wait for a thread that waits for the lock which its own thread holds.
+/// A callback may always drop the last handle. It must not wait for a thread that waits for a lock of the callback's
+/// own thread.
 #[test]
-fn a_callback_that_a_panic_brings_about_may_drop_the_last_handle() {
+fn a_callback_after_a_panic_may_drop_the_last_handle() {
     let (disk, trap) = trapped();
     let (log, _) = LogEngine::open(disk, options()).unwrap();
     trap.armed.store(true, Ordering::SeqCst);
-    let (tell, told) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     let last = log.clone();
     let done = Box::new(move |outcome: engine::log::Result<engine::log::Lsn>| {
         drop(last);
-        tell.try_send(outcome.map(drop)).unwrap();
+        sender.try_send(outcome.map(drop)).unwrap();
     });
     log.submit_with(entry(1), Durability::Synced, done).unwrap();
     drop(log);
-    let outcome = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    let outcome = receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
     assert!(matches!(outcome, Err(LogError::Poisoned(_))), "{outcome:?}");
 }
 
-/// The caller's own thread does the work where nobody else does: its panic is its own, but others waited for it as well.
+/// Without a free thread the caller does the work. Its panic is its own, but others waited for that work too.
 #[test]
-fn those_whose_batches_another_caller_drops_by_a_panic_are_told() {
+fn a_panic_of_a_caller_completes_the_batches_of_others() {
     let (disk, trap) = trapped();
     let (log, mut writer, _) = LogEngine::open_driven(disk, options()).unwrap();
     let ticket = log.submit(entry(1), Durability::Synced).unwrap();

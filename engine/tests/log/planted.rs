@@ -1,8 +1,8 @@
-//! Planted bugs: whatever the checks of the other tests are there for, they find it.
+//! Planted bugs: the checks of the other tests detect them.
 //!
-//! First the checker by itself: a history and something that should not be seen, for each invariant. Then the disk: each sync that
-//! the log asks for is left out once, the disk lies in each of the ways in which it can, a file goes too early, an old one comes
-//! back. What is found must be found; what is harmless must be harmless.
+//! First the checker alone: for each invariant, a history and a state that violates it. Then the disk: each sync of the
+//! log is skipped once, the disk lies in each way, a file is removed too early, an old file reappears. Bugs must be
+//! detected; harmless faults must not be reported.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::model::cases::{Case, append, case, cases, does, entry, put};
 use crate::model::check::{glance, recovered, refusal};
 use crate::model::{After, Change, Driver, History, Observed, State, Violation, each_crash, open};
 
-/// How many different crashes are tried at each place where the power goes, in search of one that shows a bug.
+/// The number of different crashes to try at each power failure, in search of one that shows a bug.
 const CRASHES: usize = 60;
 
-/// A history of three batches, of which the first is acknowledged as synced and the second as written.
+/// A history of three batches: the first is acknowledged as synced, the second as written.
 fn history() -> History {
     let batches = [
         vec![append(1, 1, &[10, 11, 12]), put(1, "k", "v")],
@@ -37,7 +37,7 @@ fn broken(history: &History, seen: &Observed, after: After) -> u8 {
 }
 
 #[test]
-fn the_checker_names_what_is_broken() {
+fn the_checker_names_the_violated_invariant() {
     let history = history();
     let states: Vec<Observed> = history.iter().map(State::seen).collect();
     for (at, state) in states.iter().enumerate() {
@@ -55,7 +55,7 @@ fn the_checker_names_what_is_broken() {
 
     let mut later = history.clone();
     later.synced = 3;
-    assert_eq!(broken(&later, &states[1], After::Crash), 4, "what was overwritten and compacted is back");
+    assert_eq!(broken(&later, &states[1], After::Crash), 4, "overwritten and compacted entries are back");
     let mut back = states[3].clone();
     back.get_mut(&1).unwrap().keys.push((b"j".to_vec(), b"v".to_vec()));
     assert_eq!(broken(&later, &back, After::Crash), 5, "a key that never was");
@@ -78,13 +78,13 @@ fn the_checker_names_what_is_broken() {
     assert_eq!(full.judge_live(&states[3]).unwrap_err().invariant, 11, "a batch that was not acknowledged is shown");
 }
 
-/// Runs a case on a disk that is not what it should be, up to where the power goes; what is then found, if anything.
+/// Runs a case on a faulty disk up to a power failure. Returns the violation, if one is found.
 fn found(case: &Case, prepared: &Driver, plant: impl Fn(&Driver)) -> Option<Violation> {
     let mut driver = prepared.fork();
     plant(&driver);
     case.run(&mut driver);
     if driver.disk.failures_left() > 0 {
-        // The power goes before the bug.
+        // The power fails before the bug.
         return None;
     }
     let mut violation = driver.live().err();
@@ -96,7 +96,7 @@ fn found(case: &Case, prepared: &Driver, plant: impl Fn(&Driver)) -> Option<Viol
     violation
 }
 
-/// The same, wherever the power goes: the first that is found.
+/// The first violation at any power failure.
 fn found_anywhere(case: &Case, prepared: &Driver, plant: impl Fn(&Driver)) -> Option<Violation> {
     (0..=case.changes(prepared)).find_map(|stop| {
         found(case, prepared, |driver| {
@@ -106,7 +106,7 @@ fn found_anywhere(case: &Case, prepared: &Driver, plant: impl Fn(&Driver)) -> Op
     })
 }
 
-/// How many calls of this kind the steps of a case make.
+/// The number of calls of this kind in the steps of a case.
 fn calls(case: &Case, prepared: &Driver, operation: Operation) -> u64 {
     let mut driver = prepared.fork();
     let before = driver.disk.calls(operation);
@@ -114,10 +114,10 @@ fn calls(case: &Case, prepared: &Driver, operation: Operation) -> u64 {
     driver.disk.calls(operation) - before
 }
 
-/// Whichever sync the log leaves out, it is missed: but for those of the spare files, of which nothing is ever believed, those of the
-/// directory after files were given up, which recovery would give up again, and that of the mark of a clean stop.
+/// Skipping any sync is detected, with three exceptions: syncs of spare files, whose content is never trusted; syncs of
+/// the directory after files were removed, which recovery would remove again; and that of the mark of a clean stop.
 #[test]
-fn each_sync_that_is_left_out_is_missed() {
+fn each_skipped_sync_is_detected() {
     for case in cases() {
         let prepared = case.prepared();
         let syncs = calls(&case, &prepared, Operation::Sync);
@@ -143,9 +143,9 @@ fn each_sync_that_is_left_out_is_missed() {
     }
 }
 
-/// A disk that lies all along, in each way in which it can.
+/// A disk that always lies, in each way.
 #[test]
-fn each_lie_of_the_disk_is_noticed() {
+fn each_lie_of_the_disk_is_detected() {
     let noticed = |lie: Lie, concerned: &str| {
         let found = |case: &Case| found_anywhere(case, &case.prepared(), |driver| driver.disk.set_lies(&[lie]));
         let concerned: Vec<Case> = cases().into_iter().filter(|case| case.name.contains(concerned)).collect();
@@ -158,14 +158,14 @@ fn each_lie_of_the_disk_is_noticed() {
     assert_eq!(found.len(), all, "{found:?}");
     let (all, found) = noticed(Lie::StaleOverwrites, "recycle");
     assert_eq!(found.len(), all, "{found:?}");
-    // A file that is there again was dropped: recovery deletes it again.
+    // Recovery removes a dropped file that reappears.
     let (all, found) = noticed(Lie::OldNames, "purge");
     assert!(all > 2 && found.is_empty(), "{found:?}");
 }
 
-/// A write that never reaches even the page cache.
+/// A write that does not even reach the page cache.
 #[test]
-fn each_write_that_is_left_out_is_noticed() {
+fn each_skipped_write_is_detected() {
     let case = case("append into new space");
     let prepared = case.prepared();
     for nth in 1..=6 {
@@ -174,9 +174,9 @@ fn each_write_that_is_left_out_is_noticed() {
     }
 }
 
-/// A file goes before what replaces it is durable.
+/// A file is removed before its replacement is durable.
 #[test]
-fn a_file_that_goes_too_early_is_missed() {
+fn a_file_removed_too_early_is_detected() {
     let case = case("purge");
     let prepared = case.prepared();
     let first = Disk::list(prepared.disk.as_ref()).unwrap().remove(0);
@@ -193,9 +193,9 @@ fn a_file_that_goes_too_early_is_missed() {
     assert_eq!(violation.invariant, 9, "{violation}, then {seen:?}");
 }
 
-/// Old files that come back, as they were, are not believed: those that were dropped, and one under a spare's name.
+/// Old files that reappear unchanged are not trusted: dropped ones, and one under the name of a spare.
 #[test]
-fn an_old_file_that_comes_back_is_harmless() {
+fn an_old_file_that_reappears_is_harmless() {
     for name in ["purge", "purge, keeping spares", "purge from the middle"] {
         let case = case(name);
         let mut driver = case.prepared();
@@ -219,9 +219,9 @@ fn an_old_file_that_comes_back_is_harmless() {
     }
 }
 
-/// An acknowledgement that comes too early, and one for what was split in two.
+/// An early acknowledgement, and one for a batch that was split in two.
 #[test]
-fn wrong_acknowledgements_are_noticed() {
+fn wrong_acknowledgements_are_detected() {
     let case = case("append into new space");
     let mut early = case.prepared();
     does(&mut early, vec![append(1, 1, &[100])], Durability::Buffered);
@@ -249,19 +249,19 @@ fn wrong_acknowledgements_are_noticed() {
     assert_eq!(torn.unwrap().invariant, 2);
 }
 
-/// A sync that fails and is followed by another acknowledgement, as if the log were asked again and told that all is well.
+/// An acknowledgement after a failed sync, as if a retry had reported success.
 #[test]
-fn an_acknowledgement_after_a_failed_sync_is_noticed() {
+fn an_acknowledgement_after_a_failed_sync_is_detected() {
     let mut driver = case("append into new space").prepared();
     driver.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
-    // Another file's sync fails, and nobody tells the log.
+    // The sync of another file fails, and the log does not learn of it.
     let other = driver.disk.create("other").unwrap();
     other.sync().unwrap_err();
     driver.submit(vec![append(1, 1, &[10])], Durability::Synced);
     assert_eq!(driver.try_turn().unwrap_err().invariant, 10);
 }
 
-/// A damaged file is never what a crash left.
+/// A damaged file is never the result of a crash.
 #[test]
 fn damage_is_not_taken_for_a_crash() {
     let driver = case("rotate").prepared();

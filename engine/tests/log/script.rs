@@ -1,6 +1,7 @@
-//! Golden scripts: what a few words of input do to the log, the disk and a reopened log, and the exact bytes of the format.
+//! Golden scripts: the effect of a few commands on the log, the disk and a reopened log, and the exact bytes of the
+//! format.
 //!
-//! `UPDATE_GOLDENFILES=1 cargo test -p engine --test log script::` writes the output anew; read the difference.
+//! `UPDATE_GOLDENFILES=1 cargo test -p engine --test log script::` rewrites the output; review the diff.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -11,7 +12,7 @@ use engine::disk::{Disk, Operation, SimDisk};
 use engine::log::{Budget, Compression, Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
 use parking_lot::Mutex;
 
-/// Words of a script. A change is queued in the batch at hand; `write` and `sync` send it.
+/// Commands of a script. A change is added to the current batch; `write` and `sync` submit it.
 #[derive(goldenscript::Command)]
 enum Command {
     /// append GROUP FIRST ENTRY...
@@ -28,11 +29,11 @@ enum Command {
     Compact { group: u64, first_kept: u64 },
     /// remove GROUP
     Remove { group: u64 },
-    /// Ends the batch and queues it.
+    /// Ends the batch and submits it.
     Write,
-    /// Ends the batch and queues it, to be synced.
+    /// Ends the batch and submits it to be synced.
     Sync,
-    /// Lets the writer work; shows the fate of each batch.
+    /// Runs the writer; shows the outcome of each batch.
     Turn,
     /// Shows all groups, their entries and keys.
     Show,
@@ -46,9 +47,9 @@ enum Command {
         #[arg(key)]
         max: Option<usize>,
     },
-    /// Purges, and shows what was freed.
+    /// Purges, and shows the bytes freed.
     Purge,
-    /// settings [compression=off|lz4|zstd] [from=BYTES] [spares=COUNT]: from the next time the log is opened.
+    /// settings [compression=off|lz4|zstd] [from=BYTES] [spares=COUNT]: take effect at the next open.
     Settings {
         #[arg(key)]
         compression: Option<String>,
@@ -61,34 +62,34 @@ enum Command {
     Files,
     /// hex NAME FROM TO: the bytes of a file.
     Hex { name: String, from: usize, to: usize },
-    /// group [max=BYTES]: the bytes of the last commit group of the newest file, without the zeros behind it.
+    /// group [max=BYTES]: the bytes of the last commit group of the newest file, without trailing zeros.
     Group {
         #[arg(key)]
         max: Option<usize>,
     },
-    /// Opens the log again as after the end of the process.
+    /// The process ends; opens the log again.
     Reopen,
-    /// Power loss: what was not synced is kept or lost as the seed decides.
+    /// Power loss: the seed decides what unsynced data is kept.
     Crash { seed: u64 },
-    /// A clean stop, and open again.
+    /// A clean stop, then an open.
     Restart,
     /// fail OPERATION NTH: sync, write, rename, create, remove or sync_dir.
     Fail { operation: String, nth: u64 },
-    /// Bytes that the disk may still take; none without a number.
+    /// The free space of the disk in bytes; unlimited without a number.
     Space { bytes: Option<u64> },
-    /// lose NAME: takes a file away.
+    /// lose NAME: removes a file durably.
     Lose { name: String },
     /// flip NAME OFFSET: flips a bit.
     Flip { name: String, offset: usize },
 }
 
-type Fates = Arc<Mutex<Vec<String>>>;
+type Outcomes = Arc<Mutex<Vec<String>>>;
 
 struct Script {
     disk: Arc<SimDisk>,
     log: Option<(LogEngine, LogWriter)>,
     batch: LogBatch,
-    fates: Fates,
+    outcomes: Outcomes,
     options: LogOptions,
 }
 
@@ -114,7 +115,7 @@ impl Script {
             disk,
             log: Some((engine, writer)),
             batch: LogBatch::new(),
-            fates: Fates::default(),
+            outcomes: Outcomes::default(),
             options: options(),
         }
     }
@@ -124,9 +125,9 @@ impl Script {
     }
 
     fn submit(&mut self, durability: Durability) -> Result<String, Box<dyn Error>> {
-        let fates = self.fates.clone();
+        let outcomes = self.outcomes.clone();
         let done = move |outcome: engine::log::Result<engine::log::Lsn>| {
-            fates.lock().push(match outcome {
+            outcomes.lock().push(match outcome {
                 Ok(lsn) => format!("ok at {}", lsn.0),
                 Err(error) => format!("refused: {error}"),
             });
@@ -138,7 +139,7 @@ impl Script {
 
     fn open(&mut self) -> Result<String, Box<dyn Error>> {
         self.log = None;
-        self.fates.lock().clear();
+        self.outcomes.lock().clear();
         let (engine, writer, report) = LogEngine::open_driven(self.disk.session(), self.options.clone())?;
         self.log = Some((engine, writer));
         let mut out = format!("{} files, {} groups, {} entries", report.files, report.groups, report.entries);
@@ -261,7 +262,7 @@ impl Script {
     }
 }
 
-/// A letter, and bytes that depend on group and index alone.
+/// A letter, then bytes that depend only on group and index.
 fn noise(group: u64, index: u64, bytes: usize) -> Bytes {
     let mut state = group << 32 | index;
     let mut next = || {
@@ -289,7 +290,7 @@ impl goldenscript::Runner for Script {
             Command::Turn => {
                 let (_, writer) = self.log.as_mut().ok_or("the log is not open")?;
                 writer.turn();
-                Ok(std::mem::take(&mut *self.fates.lock()).into_iter().map(|fate| fate + "\n").collect())
+                Ok(std::mem::take(&mut *self.outcomes.lock()).into_iter().map(|outcome| outcome + "\n").collect())
             }
             Command::Show => self.show(),
             Command::Entry { group, index } => Ok(shorten(&self.engine()?.entry(GroupId(*group), *index)?) + "\n"),

@@ -1,4 +1,4 @@
-//! Scrub: damage to what a read or a restart needs is found without anybody asking for it, within a round, and told once.
+//! Scrub: one round finds damage to data that a read or a restart needs, without a read, and reports it once.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn log() -> Driver {
     log_with(options())
 }
 
-/// A whole round, in steps of `most` bytes.
+/// A whole round, in steps of at most `most` bytes.
 fn round_of(engine: &LogEngine, most: u64) -> (usize, ScrubReport) {
     let mut sum = ScrubReport::default();
     for step in 1..10_000 {
@@ -57,7 +57,7 @@ fn round(driver: &Driver, most: u64) -> (usize, ScrubReport) {
     round_of(&driver.engine, most)
 }
 
-/// Where an entry of 3000 bytes stands.
+/// The location of an entry of 3000 bytes.
 fn place(driver: &Driver, group: u64, index: u64) -> (u64, usize) {
     let sought = entry(group, index, 3000);
     let stands = |seq: u64| {
@@ -74,7 +74,7 @@ fn damage(driver: &Driver, group: u64, index: u64) -> u64 {
     seq
 }
 
-/// The log on a disk that wears, with pages in memory as they were written. The last file is the active one.
+/// The log on a worn disk, with its pages cached as they were written. The last file is the active one.
 struct Worn {
     engine: LogEngine,
     _writer: LogWriter,
@@ -97,7 +97,7 @@ fn names(damage: &[Finding]) -> Vec<&str> {
 }
 
 #[test]
-fn a_sound_log_is_gone_through_in_steps_and_nothing_is_found() {
+fn a_round_over_a_sound_log_in_steps_finds_nothing() {
     let driver = log();
     let (steps, sum) = round(&driver, 10_000);
     let all = driver.engine.stats().disk_bytes;
@@ -106,28 +106,28 @@ fn a_sound_log_is_gone_through_in_steps_and_nothing_is_found() {
         "{steps} {all} {sum:?}"
     );
     let (again, same) = round(&driver, u64::MAX - 9000);
-    assert_eq!((again, same.bytes), (1, sum.bytes), "the next round begins anew");
+    assert_eq!((again, same.bytes), (1, sum.bytes), "the next round starts over");
 }
 
 #[test]
-fn damage_to_what_lives_is_told_once_with_its_group() {
+fn damage_to_a_live_block_is_reported_once_with_its_group() {
     let driver = log();
     let seq = damage(&driver, 2, 10);
     let (_, sum) = round(&driver, 5000);
     let [found] = sum.damage.as_slice() else { panic!("{sum:?}") };
     assert_eq!((found.file.as_str(), found.groups.as_slice()), (file(seq).as_str(), &[GroupId(2)][..]), "{found}");
-    assert!(round(&driver, 5000).1.damage.is_empty(), "told already");
+    assert!(round(&driver, 5000).1.damage.is_empty(), "already reported");
 }
 
-/// Nobody needs what is dead; the index of a file is needed as long as there is the file.
+/// Dead blocks are not needed; the index of a file is needed while the file exists.
 #[test]
-fn damage_to_what_is_dead_is_nobodys_concern_and_that_to_an_index_is() {
+fn dead_blocks_are_skipped_and_indexes_are_not() {
     let mut driver = log();
     assert_eq!(damage(&driver, 2, 10), 2);
     driver.submit(vec![Change::Compact { group: 2, first_kept: 20 }], Durability::Synced);
     driver.turn();
     assert!(round(&driver, 5000).1.damage.is_empty());
-    // Also where it died after it was looked up.
+    // Also if the block dies after scrub has looked it up.
     assert!(!driver.engine.scrub(60_000).done);
     assert_eq!(damage(&driver, 3, 20), 4);
     driver.submit(vec![Change::Compact { group: 3, first_kept: 25 }], Durability::Synced);
@@ -137,20 +137,20 @@ fn damage_to_what_is_dead_is_nobodys_concern_and_that_to_an_index_is() {
     flip(&driver.disk, &file(1), end - 20);
     let (_, sum) = round(&driver, 5000);
     let [found] = sum.damage.as_slice() else { panic!("{sum:?}") };
-    assert_eq!((found.file.as_str(), found.groups.len()), (file(1).as_str(), 3), "as the next file says: {found}");
+    assert_eq!((found.file.as_str(), found.groups.len()), (file(1).as_str(), 3), "as the next file records: {found}");
 }
 
-/// Pages are in memory since they were written, and sound: what the disk holds of a sealed file is what counts.
+/// The page cache holds sound pages since they were written; scrub must read sealed files from the disk.
 #[test]
-fn what_is_read_of_sealed_files_comes_from_the_disk() {
+fn sealed_files_are_read_from_the_disk() {
     let driver = log();
     let sound = worn(&driver);
     assert_eq!(round_of(&sound.engine, 5000).1.damage, []);
     let active = sound.files.last().unwrap();
     let wear = sound.wear.lock();
     let (stale, left): (Vec<_>, Vec<_>) = wear.stale.iter().partition(|(name, ..)| name != active);
-    assert!(stale.is_empty(), "read from memory: {stale:?}");
-    assert!(left.len() > 5, "the active file is left in memory");
+    assert!(stale.is_empty(), "read from the page cache: {stale:?}");
+    assert!(left.len() > 5, "the active file stays cached");
 
     let worn = worn(&driver);
     let (seq, at) = place(&driver, 2, 10);
@@ -161,9 +161,9 @@ fn what_is_read_of_sealed_files_comes_from_the_disk() {
     assert_eq!(names(&sum.damage), places.map(|(seq, _)| file(seq)), "header, block, footer and index: {sum:?}");
 }
 
-/// Also what is read long after it was begun.
+/// Also the parts that are read long after the file was started.
 #[test]
-fn a_long_file_is_read_from_the_disk_to_its_end() {
+fn a_long_file_is_read_from_the_disk_to_the_end() {
     let mut driver = Driver::new(LogOptions { file_bytes: 3 << 20, ..options() });
     (1..=70).for_each(|index| append(&mut driver, 1, index, 60_000));
     let worn = worn(&driver);
@@ -181,9 +181,9 @@ fn a_long_file_is_read_from_the_disk_to_its_end() {
     assert!(worn.files.len() == 2 && stale.is_empty(), "{stale:?}");
 }
 
-/// Small entries of many groups share blocks: each block is read once, and counts for what it has.
+/// Small entries of many groups share blocks: each block is read once, and counts for its own bytes.
 #[test]
-fn a_block_that_groups_share_is_read_once() {
+fn a_shared_block_is_read_once() {
     let mut driver = Driver::new(LogOptions { block_bytes: 8 << 10, ..options() });
     for index in 1..=120 {
         let append = |group| Change::Append { group, first: index, entries: vec![entry(group, index, 150)] };
@@ -199,9 +199,9 @@ fn a_block_that_groups_share_is_read_once() {
     assert!(read.abs_diff(sum.bytes) < 1000, "{read} {sum:?}");
 }
 
-/// They take space all the same.
+/// Empty entries use space too.
 #[test]
-fn entries_without_content_do_not_make_a_step_unbounded() {
+fn empty_entries_do_not_make_a_step_unbounded() {
     let mut driver = Driver::new(options());
     for index in 1..=1500 {
         append(&mut driver, 1, index, 0);
@@ -210,7 +210,7 @@ fn entries_without_content_do_not_make_a_step_unbounded() {
     assert!(steps > 25 && sum.bytes > 1500 * 17 && sum.damage.is_empty(), "{steps} {sum:?}");
 }
 
-/// What a restart looks at first.
+/// What a restart reads first.
 #[test]
 fn a_damaged_header_and_a_missing_name_are_found() {
     let driver = log();
@@ -224,12 +224,12 @@ fn a_damaged_header_and_a_missing_name_are_found() {
     let says = |at: usize, what: &str| sum.damage[at].what.contains(what);
     assert!(says(0, "it is file 1") && says(1, "checksum") && says(2, "missing"), "{sum:?}");
     assert!(sum.damage.iter().all(|found| found.offset == 0 && !found.groups.is_empty()), "{sum:?}");
-    assert!(round(&driver, 5000).1.damage.is_empty(), "told already");
+    assert!(round(&driver, 5000).1.damage.is_empty(), "already reported");
 }
 
-/// A file that purge has given up is missed by nobody, also where the disk says that it could not be removed.
+/// A file that purge has removed is not reported missing, even if the disk failed to remove it.
 #[test]
-fn a_file_that_purge_gave_up_is_not_missed() {
+fn a_file_that_purge_removed_is_not_missing() {
     let mut driver = log();
     (1..=3).for_each(|group| driver.submit(vec![Change::Compact { group, first_kept: 12 }], Durability::Synced));
     driver.turn();
@@ -243,9 +243,9 @@ fn a_file_that_purge_gave_up_is_not_missed() {
     assert_eq!(round(&driver, 5000).1.damage, []);
 }
 
-/// A restart reads every commit group of it.
+/// A restart reads every commit group of the active file.
 #[test]
-fn damage_to_the_active_file_is_found_as_far_as_it_is_synced() {
+fn damage_to_the_synced_part_of_the_active_file_is_found() {
     let mut driver = Driver::new(options());
     (1..=5).for_each(|index| append(&mut driver, 1, index, 3000));
     let entries = vec![entry(2, 1, 3000)];
@@ -257,7 +257,7 @@ fn damage_to_the_active_file_is_found_as_far_as_it_is_synced() {
     let (_, sum) = round(&driver, 5000);
     let [found] = sum.damage.as_slice() else { panic!("{sum:?}") };
     assert_eq!(found.groups, [GroupId(2)], "{found}");
-    // The header of the group with entry 4: nothing can be read behind it.
+    // The header of the group with entry 4: nothing after it can be read.
     let (_, at) = place(&driver, 1, 4);
     let head = at - 16 - 2 - 64;
     flip(&driver.disk, &file(1), head + 8);
@@ -266,9 +266,9 @@ fn damage_to_the_active_file_is_found_as_far_as_it_is_synced() {
     assert_eq!((found.offset, found.groups.as_slice()), (head as u64, &[GroupId(1), GroupId(2)][..]), "{found}");
 }
 
-/// The disk does not give two parts of a file: that is two places.
+/// The disk fails to read two parts of a file: two locations.
 #[test]
-fn each_bad_sector_is_told_with_its_place_and_groups() {
+fn each_bad_sector_is_reported_with_its_location_and_groups() {
     let driver = log();
     let worn = worn(&driver);
     let bad = [(1, 3), (2, 3)].map(|(group, index)| (group, place(&driver, group, index)));
@@ -278,12 +278,12 @@ fn each_bad_sector_is_told_with_its_place_and_groups() {
     let told: Vec<_> = sum.damage.iter().map(|found| (found.offset, found.groups.clone())).collect();
     assert_eq!(told, bad.map(|(group, (_, at))| (at as u64 - 18, vec![GroupId(group)])), "{sum:?}");
     assert!(sum.damage.iter().all(|found| found.what.contains("bad sector")), "{sum:?}");
-    assert_eq!(round_of(&worn.engine, 5000).1.damage, [], "told already");
+    assert_eq!(round_of(&worn.engine, 5000).1.damage, [], "already reported");
 }
 
-/// A process that has too many files open (EMFILE) learns nothing of its disk; one whose disk refuses (EIO) does.
+/// Running out of file descriptors (EMFILE) says nothing about the disk; a refusal of the disk (EIO) does.
 #[test]
-fn a_process_without_file_handles_is_no_damage() {
+fn running_out_of_file_descriptors_is_not_damage() {
     let driver = log();
     for (number, damaged) in [(24, 0), (5, 5)] {
         let worn = worn(&driver);
@@ -294,9 +294,9 @@ fn a_process_without_file_handles_is_no_damage() {
     }
 }
 
-/// Whoever comes first tells.
+/// The first to find it reports it.
 #[test]
-fn a_place_that_scrub_and_purge_meet_counts_once() {
+fn damage_found_by_scrub_and_purge_is_reported_once() {
     for scrub_first in [true, false] {
         let registry = Registry::new();
         let mut driver = log_with(LogOptions { registry: Some(registry.clone()), ..options() });
@@ -317,9 +317,9 @@ fn a_place_that_scrub_and_purge_meet_counts_once() {
     }
 }
 
-/// It is damaged, says so when it is opened, and is not written any more: there is nothing to look for.
+/// A salvaged log is known to be damaged, reports it at open, and is not written: there is nothing to scrub.
 #[test]
-fn a_salvaged_log_is_left_alone() {
+fn a_salvaged_log_is_not_scrubbed() {
     let driver = log();
     let end = driver.disk.content(&file(2)).unwrap().len();
     flip(&driver.disk, &file(2), end - 20);
@@ -330,9 +330,10 @@ fn a_salvaged_log_is_left_alone() {
     assert_eq!(engine.scrub(1 << 20), ScrubReport { done: true, ..ScrubReport::default() });
 }
 
-/// Files come and go under a round, are used again, and calls of the disk fail: it comes to its end, and what fails is all that it tells.
+/// During a round files are added, removed and reused, and disk calls fail. The round ends, and reports only the failed
+/// calls.
 #[test]
-fn a_round_ends_whatever_becomes_of_the_log_meanwhile() {
+fn a_round_ends_while_the_log_changes_and_calls_fail() {
     let mut driver = log_with(LogOptions { spare_files: 2, ..options() });
     let mut next = 31;
     let (mut rounds, mut failures) = (0, 0);
@@ -349,7 +350,7 @@ fn a_round_ends_whatever_becomes_of_the_log_meanwhile() {
         if step % 20 == 0 {
             driver.submit(vec![Change::Compact { group: 1 + step / 20 % 3, first_kept: next / 3 }], Durability::Synced);
         }
-        // A read of purge may be the one that fails.
+        // The failing read may be one of purge.
         damage.extend(driver.engine.purge(Budget::default()).unwrap().damage);
         driver.turn();
         next += 3;
@@ -362,9 +363,9 @@ fn a_round_ends_whatever_becomes_of_the_log_meanwhile() {
     assert_eq!(round(&driver, 5000).1.damage, []);
 }
 
-/// Two commit groups under way, which no restart would have to read yet.
+/// Two commit groups in flight, which a restart would not have to read yet.
 #[test]
-fn what_is_in_flight_is_left_for_the_next_round() {
+fn groups_in_flight_are_left_for_the_next_round() {
     let mut driver = Driver::new(options());
     append(&mut driver, 1, 1, 3000);
     let (_, before) = round(&driver, 5000);

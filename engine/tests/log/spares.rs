@@ -1,4 +1,4 @@
-//! Spare files: how many are kept, how the last one is made, and what it is kept for.
+//! Spare files: how many are kept, how the last one is made, and what it is reserved for.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn options(spare_files: usize) -> LogOptions {
     LogOptions { prefill_bytes: 0, align_bytes: 8, compress_from: usize::MAX, spare_files, ..small_options() }
 }
 
-/// One spare, and space taken ahead: so that a file has room for its seal.
+/// One spare, and prefilled space: a file has room for its seal.
 fn prefilled() -> LogOptions {
     LogOptions { prefill_bytes: 16 << 10, ..options(1) }
 }
@@ -29,7 +29,7 @@ fn append(group: u64, first: u64, len: usize) -> Change {
     Change::Append { group, first, entries: vec![vec![first as u8; len].into()] }
 }
 
-/// Whether it was taken.
+/// Whether the batch was accepted.
 fn does(driver: &mut Driver, change: Change) -> bool {
     let before = driver.history.current;
     driver.submit(vec![change], Durability::Synced);
@@ -43,7 +43,7 @@ fn purge(driver: &mut Driver, bytes: usize) -> PurgeReport {
     report
 }
 
-/// Ends with the active file nearly full.
+/// Leaves the active file nearly full.
 fn fill(driver: &mut Driver, index: u64) {
     assert!(does(driver, append(9, index, 60_000)));
 }
@@ -63,7 +63,7 @@ fn no_more_spares_are_kept_than_wanted() {
     }
 }
 
-/// Those that are found at open count, those that are too many or too short go.
+/// Spares found at open count; surplus and short ones are removed.
 #[test]
 fn spares_found_at_open_are_bounded() {
     let driver = Driver::new(options(2));
@@ -77,7 +77,7 @@ fn spares_found_at_open_are_bounded() {
     assert_eq!(driver.engine.stats().spare_files, 2);
 }
 
-/// The reserve is made a step at a time, which the report tells, and is a spare only when it is whole.
+/// The reserve is made in steps, as the report says, and becomes a spare only when it is complete.
 #[test]
 fn the_reserve_is_made_in_steps() {
     const STEP: usize = 20 << 10;
@@ -95,9 +95,9 @@ fn the_reserve_is_made_in_steps() {
     assert_eq!(driver.disk.content(&name).unwrap().len() as u64, FILE);
 }
 
-/// The power goes at each change while it is made: what is left is a whole spare or none, and nothing else.
+/// The power fails at each change while the reserve is made: a complete spare is left, or none, and nothing else.
 #[test]
-fn a_reserve_that_is_half_made_is_none() {
+fn a_partial_reserve_is_not_a_spare() {
     let made = |halt: Option<u64>| {
         let mut driver = Driver::new(options(1));
         assert!(does(&mut driver, append(1, 1, 50)));
@@ -123,14 +123,14 @@ fn a_reserve_that_is_half_made_is_none() {
     }
 }
 
-/// A disk that is nearly full is left alone, and what was made of a reserve is given back when it becomes so.
+/// No reserve is started on a nearly full disk, and a partial one is released if the disk fills up.
 #[test]
-fn no_reserve_is_made_of_the_last_space() {
+fn the_reserve_does_not_use_the_last_space() {
     let mut driver = Driver::new(options(1));
     driver.disk.set_capacity(Some(driver.disk.used() + 2 * FILE - 1));
     let before = driver.disk.changes();
     assert!(!purge(&mut driver, 20 << 10).more);
-    assert_eq!(driver.disk.changes(), before, "not for a moment");
+    assert_eq!(driver.disk.changes(), before, "not even started");
     driver.disk.set_capacity(Some(driver.disk.used() + 2 * FILE));
     let used = driver.disk.used();
     assert!(purge(&mut driver, 20 << 10).more);
@@ -140,7 +140,7 @@ fn no_reserve_is_made_of_the_last_space() {
     assert_eq!(driver.disk.used(), used);
 }
 
-/// What gives space back may take the reserve, but does not while there is room for a new file.
+/// Truncations may take the reserve, but do not while there is room for a new file.
 #[test]
 fn the_reserve_is_not_spent_while_there_is_room() {
     let mut driver = Driver::new(prefilled());
@@ -156,7 +156,7 @@ fn the_reserve_is_not_spent_while_there_is_room() {
         assert!(does(&mut driver, Change::Compact { group: 9, first_kept }));
     }
     assert_eq!(driver.engine.stats().spare_files, 1);
-    // Something else fills the disk: files in which nothing lives go all the same.
+    // Others fill the disk: dead files are removed all the same.
     driver.disk.set_capacity(Some(driver.disk.used()));
     assert!(does(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
     let freed: u64 = (0..20).map(|_| purge(&mut driver, 256 << 10).freed).sum();
@@ -164,8 +164,8 @@ fn the_reserve_is_not_spent_while_there_is_room() {
     driver.crash(1).unwrap();
 }
 
-/// The disk has room for the header of the next file and no more, so that the log stands in an empty file that cannot grow: the reserve takes
-/// its place, whatever was in the file before.
+/// The disk has room for the header of the next file and no more, so the active file is empty and cannot grow. The
+/// reserve replaces it.
 #[test]
 fn an_empty_file_that_cannot_grow_is_replaced_by_the_reserve() {
     for spare in [4096, 4096 + 200, 8192] {
@@ -188,33 +188,30 @@ fn an_empty_file_that_cannot_grow_is_replaced_by_the_reserve() {
     }
 }
 
-/// A record that lives on in the oldest file keeps the dead files behind it, whatever the log takes; on a full disk it is written again,
-/// so that they can go.
+/// A live record in the oldest file keeps the dead files behind it, whatever the size of the log. On a full disk purge
+/// rewrites that record, so that the files can be removed.
 #[test]
-fn a_full_disk_is_reason_enough_to_write_again() {
+fn a_full_disk_makes_purge_rewrite() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 1 << 30, ..prefilled() });
     assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
     (1..=5).for_each(|index| fill(&mut driver, index));
     while purge(&mut driver, 256 << 10).more {}
     driver.disk.set_capacity(Some(driver.disk.used()));
     let index = (6..).find(|index| !does(&mut driver, append(9, *index, 9000))).unwrap();
-    assert!(
-        does(&mut driver, Change::Compact { group: 9, first_kept: index }),
-        "what gives space back has the reserve"
-    );
+    assert!(does(&mut driver, Change::Compact { group: 9, first_kept: index }), "truncations have the reserve");
     let files = names(&driver.disk, ".log").len();
     for _ in 0..40 {
         purge(&mut driver, 256 << 10);
     }
     let left = names(&driver.disk, ".log").len();
     assert!(left + 2 < files, "{left} of {files} files are left");
-    assert!(does(&mut driver, append(9, index, 9000)), "the log goes on, and nobody gave it space");
+    assert!(does(&mut driver, append(9, index, 9000)), "the log continues, and nobody freed space");
     driver.crash(1).unwrap();
 }
 
-/// The caller is told when a step that was queued is written, and only then; a log far beyond its threshold says so.
+/// The caller learns when a queued step is written, and only then. A log far beyond its threshold reports that.
 #[test]
-fn a_step_tells_when_it_is_written() {
+fn a_step_reports_when_it_is_written() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, ..options(0) });
     let landed = Arc::new(AtomicUsize::new(0));
     let step = |driver: &Driver| {
@@ -240,9 +237,10 @@ fn a_step_tells_when_it_is_written() {
     assert!(report.freed > 0 && !report.pressed, "{report:?}");
 }
 
-/// The disk stays full, and there is no reserve: the caller is told that the step came to nothing. So it is where the log's queue takes no step.
+/// The disk stays full, and there is no reserve: the caller learns that the step had no effect. The same if the queue
+/// of the log takes no step.
 #[test]
-fn a_step_tells_that_it_was_not_written() {
+fn a_step_reports_that_it_was_not_written() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, queue_batches: 1, ..options(0) });
     (1..=4).for_each(|index| fill(&mut driver, index));
     does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
@@ -270,32 +268,32 @@ fn a_step_tells_that_it_was_not_written() {
     assert!(step(&driver).freed > 0);
 }
 
-/// Whether the log says that its steps should follow each other at once.
+/// Whether the log asks for purge steps without a pause.
 fn is_pressed(driver: &mut Driver) -> bool {
     purge(driver, 256 << 10).pressed
 }
 
-/// A log far below its threshold whose disk was full, and now has space again.
+/// A log far below its threshold whose disk was full and has space again.
 fn was_full() -> Driver {
     let mut driver = Driver::new(LogOptions { purge_threshold: 1 << 30, ..options(0) });
     assert!(does(&mut driver, append(1, 1, 100)));
     driver.disk.set_capacity(Some(driver.disk.used() + 100));
     assert!(!does(&mut driver, append(1, 2, 1000)));
     driver.disk.set_capacity(Some(driver.disk.used() + FILE / 2));
-    assert!(is_pressed(&mut driver), "nothing says that there is space");
+    assert!(is_pressed(&mut driver), "nothing shows that there is space");
     driver
 }
 
-/// A log that writes keys only learns from them, too, that its disk has space again.
+/// A log that writes only keys learns from them that its disk has space again.
 #[test]
-fn keys_that_are_written_say_that_the_disk_has_space_again() {
+fn written_keys_show_that_the_disk_has_space_again() {
     let mut driver = was_full();
-    assert!(is_pressed(&mut driver), "half a file is not enough to begin one");
+    assert!(is_pressed(&mut driver), "half a file is not enough to start one");
     assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
     assert!(!is_pressed(&mut driver));
 }
 
-/// A log that writes nothing is not pressed for ever.
+/// An idle log does not stay under pressure for ever.
 #[test]
 fn an_idle_log_notices_that_the_disk_has_space_again() {
     let mut driver = was_full();
@@ -304,9 +302,9 @@ fn an_idle_log_notices_that_the_disk_has_space_again() {
     assert!(!is_pressed(&mut driver));
 }
 
-/// What gives space back says that the disk is full where it finds no room, but not that it has space where it fits.
+/// A truncation reports a full disk if it finds no room. If it fits, that does not mean that the disk has space.
 #[test]
-fn what_may_take_the_reserve_does_not_say_that_there_is_space() {
+fn a_truncation_does_not_show_that_there_is_space() {
     let mut driver = was_full();
     assert!(does(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
     assert!(is_pressed(&mut driver));
@@ -317,7 +315,7 @@ fn what_may_take_the_reserve_does_not_say_that_there_is_space() {
     assert!(is_pressed(&mut driver));
 }
 
-/// Files 1 to 4, of which the first three are recorded as dropped and not given up.
+/// Files 1 to 4. The first three are recorded as dropped and not removed.
 fn dropped_files(options: LogOptions) -> Driver {
     let mut driver = Driver::new(options);
     (1..=4).for_each(|index| fill(&mut driver, index));
@@ -328,9 +326,10 @@ fn dropped_files(options: LogOptions) -> Driver {
     driver
 }
 
-/// A file that the disk does not let go of keeps no other, neither of those that go with it nor of those that die later. It goes when the disk does let go of it.
+/// A file that the disk fails to remove keeps no other: neither those removed with it nor those that die later. It is
+/// removed once the disk allows it.
 #[test]
-fn a_file_that_cannot_be_given_up_keeps_no_other() {
+fn a_file_that_cannot_be_removed_keeps_no_other() {
     let mut driver = dropped_files(options(0));
     let failing = |driver: &mut Driver| {
         driver.disk.fail_nth(Operation::Remove, 1, ErrorKind::Other);
@@ -357,7 +356,7 @@ fn a_file_that_cannot_be_given_up_keeps_no_other() {
     driver.crash(1).unwrap();
 }
 
-/// The directory has no room for the name of a spare: the file is deleted, because space is what is wanted most then.
+/// The directory has no room for the name of a spare. The file is deleted: space is more important then.
 #[test]
 fn a_file_that_cannot_become_a_spare_is_deleted() {
     let mut driver = dropped_files(options(3));
@@ -370,9 +369,9 @@ fn a_file_that_cannot_become_a_spare_is_deleted() {
     driver.crash(1).unwrap();
 }
 
-/// A file becomes a spare, and nobody can tell: the next call finds the spare, and does not leave it lying there, used by nobody.
+/// A file becomes a spare, and the outcome of the rename is unknown. The next call finds the spare and uses it.
 #[test]
-fn a_spare_of_which_nobody_could_tell_is_found() {
+fn a_spare_after_an_unknown_outcome_is_found() {
     let mut driver = dropped_files(options(3));
     driver.disk.fail_nth_applying(Operation::Rename, 2, ErrorKind::Other, Applied::All);
     driver.disk.fail_nth(Operation::Open, 1, ErrorKind::Other);
@@ -385,9 +384,9 @@ fn a_spare_of_which_nobody_could_tell_is_found() {
     driver.crash(1).unwrap();
 }
 
-/// The same, and meanwhile there are spares enough: it is deleted under either name.
+/// The same, and there are enough spares meanwhile: the file is deleted under either name.
 #[test]
-fn a_spare_of_which_nobody_could_tell_is_deleted_where_none_is_wanted() {
+fn a_surplus_spare_after_an_unknown_outcome_is_deleted() {
     let mut driver = dropped_files(options(2));
     driver.disk.fail_nth_applying(Operation::Rename, 1, ErrorKind::Other, Applied::All);
     driver.disk.fail_nth(Operation::Open, 1, ErrorKind::Other);
@@ -398,14 +397,14 @@ fn a_spare_of_which_nobody_could_tell_is_deleted_where_none_is_wanted() {
     driver.crash(1).unwrap();
 }
 
-/// A reserve that the disk does not take does not keep purge from its next step.
+/// A reserve that the disk refuses does not keep purge from its next step.
 #[test]
 fn a_reserve_that_fails_does_not_stop_purge() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 0, ..options(1) });
     assert!(does(&mut driver, append(1, 1, 500)));
     (1..=3).for_each(|index| fill(&mut driver, index));
     does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
-    // A step that drops files goes before the reserve; here there is none, because the oldest one has something that lives.
+    // A step that drops files comes before the reserve. Here there is none: the oldest file holds live data.
     driver.disk.fail_nth(Operation::Create, 1, ErrorKind::Other);
     let report = purge(&mut driver, 256 << 10);
     assert!(report.failed.as_ref().is_some_and(|failed| failed.starts_with("reserve: ")), "{report:?}");
@@ -415,9 +414,9 @@ fn a_reserve_that_fails_does_not_stop_purge() {
     driver.crash(1).unwrap();
 }
 
-/// A spare that has a second name is never written over: whoever gave it that name keeps what it holds.
+/// A spare with a second name is never overwritten: the other name keeps its content.
 #[test]
-fn a_spare_with_a_second_name_is_let_go_of_at_open() {
+fn a_spare_with_a_second_name_is_dropped_at_open() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     let options = || LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, ..LogOptions::default() };
