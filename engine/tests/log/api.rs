@@ -1,4 +1,4 @@
-//! What the calls of the log promise, one by one.
+//! The contracts of the calls of the log.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ fn append(index: u64, entry: Vec<u8>) -> LogBatch {
     batch
 }
 
-/// `compress_from` is about blocks: one that is shorter is stored as it is, however well it would compress.
+/// `compress_from` applies to blocks: a shorter block is stored raw, however well it compresses.
 #[test]
-fn a_block_is_compressed_from_the_length_that_is_set() {
+fn a_block_is_compressed_from_the_configured_length() {
     let stored = |compress_from: usize, len: usize| {
         let (log, _writer, _) =
             LogEngine::open_driven(SimDisk::new(), LogOptions { compress_from, ..options() }).unwrap();
@@ -32,12 +32,12 @@ fn a_block_is_compressed_from_the_length_that_is_set() {
     assert!(stored(2000, 1900) > 1900, "below: raw");
     assert!(stored(2000, 2100) < 300, "above: compressed");
     let (all, none) = (stored(0, 300), stored(usize::MAX, 30_000));
-    // The index knows long blocks by about their length.
+    // The index stores the length of long blocks approximately.
     assert!(all < 100 && none > 25_000, "all, and none: {all}, {none}");
 }
 
 #[test]
-fn keys_are_scanned_from_one_bound_to_before_the_other() {
+fn keys_are_scanned_in_a_half_open_range() {
     let disk = SimDisk::new();
     let (log, writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
     let mut batch = LogBatch::new();
@@ -54,10 +54,10 @@ fn keys_are_scanned_from_one_bound_to_before_the_other() {
             pairs.into_iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(scan(b"", None), ["", "a", "b", "ba", "c"]);
-        assert_eq!(scan(b"b", None), ["b", "ba", "c"], "the first is within");
-        assert_eq!(scan(b"", Some(b"b")), ["", "a"], "the last is not");
+        assert_eq!(scan(b"b", None), ["b", "ba", "c"], "the lower bound is inclusive");
+        assert_eq!(scan(b"", Some(b"b")), ["", "a"], "the upper bound is exclusive");
         assert_eq!(scan(b"b", Some(b"c")), ["b", "ba"]);
-        assert_eq!(scan(b"aa", Some(b"bb")), ["b", "ba"], "bounds need not be there");
+        assert_eq!(scan(b"aa", Some(b"bb")), ["b", "ba"], "bounds need not exist");
         assert!(scan(b"b", Some(b"b")).is_empty() && scan(b"c", Some(b"a")).is_empty() && scan(b"cc", None).is_empty());
         assert!(scan(b"", Some(b"")).is_empty());
     };
@@ -66,39 +66,39 @@ fn keys_are_scanned_from_one_bound_to_before_the_other() {
     check(&LogEngine::open_driven(disk.session(), options()).unwrap().0);
 }
 
-/// The fate of a batch is one, however it is asked for: told to a callback, looked at, or waited for.
+/// A batch has one outcome, whether a callback receives it, or a ticket polls or waits for it.
 #[test]
-fn a_callback_and_a_ticket_say_the_same() {
-    type Told = Arc<Mutex<Vec<Result<Lsn, LogError>>>>;
+fn a_callback_and_a_ticket_get_the_same_outcome() {
+    type Outcomes = Arc<Mutex<Vec<Result<Lsn, LogError>>>>;
     let (log, mut writer, _) = LogEngine::open_driven(SimDisk::new(), options()).unwrap();
-    let told = Told::default();
-    let tell = |told: &Told| {
-        let told = Arc::clone(told);
-        Box::new(move |outcome| told.lock().push(outcome))
+    let outcomes = Outcomes::default();
+    let callback = |outcomes: &Outcomes| {
+        let outcomes = Arc::clone(outcomes);
+        Box::new(move |outcome| outcomes.lock().push(outcome))
     };
-    let looked_at = log.submit(append(1, b"one".to_vec()), Durability::Synced).unwrap();
-    log.submit_with(append(2, b"two".to_vec()), Durability::Synced, tell(&told)).unwrap();
-    let waited_for = log.submit(append(3, b"three".to_vec()), Durability::Synced).unwrap();
+    let polled = log.submit(append(1, b"one".to_vec()), Durability::Synced).unwrap();
+    log.submit_with(append(2, b"two".to_vec()), Durability::Synced, callback(&outcomes)).unwrap();
+    let waited = log.submit(append(3, b"three".to_vec()), Durability::Synced).unwrap();
     assert!(
-        looked_at.poll().is_none() && waited_for.poll().is_none() && told.lock().is_empty(),
-        "nothing has a fate yet"
+        polled.poll().is_none() && waited.poll().is_none() && outcomes.lock().is_empty(),
+        "nothing is completed yet"
     );
-    assert!(matches!(log.entry(GROUP, 1), Err(LogError::NotFound { .. })), "and is not read");
+    assert!(matches!(log.entry(GROUP, 1), Err(LogError::NotFound { .. })), "and is not visible");
     assert_eq!(writer.turn(), 3);
-    let one = looked_at.poll().unwrap().unwrap();
-    assert_eq!(looked_at.poll().unwrap().unwrap(), one, "as often as one looks");
-    assert_eq!(told.lock().drain(..).map(Result::unwrap).collect::<Vec<_>>(), [one], "once, and one commit group");
-    assert_eq!(waited_for.wait().unwrap(), one);
+    let one = polled.poll().unwrap().unwrap();
+    assert_eq!(polled.poll().unwrap().unwrap(), one, "any number of times");
+    assert_eq!(outcomes.lock().drain(..).map(Result::unwrap).collect::<Vec<_>>(), [one], "once, and one commit group");
+    assert_eq!(waited.wait().unwrap(), one);
     assert_eq!(log.entry(GROUP, 2).unwrap(), Bytes::from_static(b"two"));
-    // A batch that is refused.
-    let looked_at = log.submit(append(9, Vec::new()), Durability::Synced).unwrap();
-    log.submit_with(append(9, Vec::new()), Durability::Synced, tell(&told)).unwrap();
-    let waited_for = log.submit(append(9, Vec::new()), Durability::Synced).unwrap();
+    // A refused batch.
+    let polled = log.submit(append(9, Vec::new()), Durability::Synced).unwrap();
+    log.submit_with(append(9, Vec::new()), Durability::Synced, callback(&outcomes)).unwrap();
+    let waited = log.submit(append(9, Vec::new()), Durability::Synced).unwrap();
     writer.turn();
     let gap = |outcome: Result<Lsn, LogError>| matches!(outcome, Err(LogError::Gap { expected: 4 }));
-    assert!(gap(looked_at.poll().unwrap()) && gap(waited_for.wait()));
-    assert!(told.lock().drain(..).all(gap));
-    // A ticket that nobody keeps changes nothing.
+    assert!(gap(polled.poll().unwrap()) && gap(waited.wait()));
+    assert!(outcomes.lock().drain(..).all(gap));
+    // Dropping a ticket has no effect.
     drop(log.submit(append(4, b"four".to_vec()), Durability::Synced).unwrap());
     writer.turn();
     assert_eq!(log.bounds(GROUP).unwrap().last, 4);

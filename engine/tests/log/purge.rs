@@ -1,7 +1,7 @@
-//! Purge takes a file from the middle: what it undoes of older files is not forgotten with it.
+//! Purge drops a file from the middle: its overrides of older files stay in effect.
 //!
-//! Each test lets file 1 say something, a later file undo it, and the later file go while file 1 stays. Then the log is opened
-//! again, and the model says what must be there.
+//! In each test file 1 holds a record, a later file overrides it, and purge drops the later file while file 1 stays.
+//! Then the log is reopened and compared with the model.
 
 use engine::disk::{Disk, Operation, SimDisk};
 use engine::log::{Budget, Compression, Durability, GroupId, LogOptions};
@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::model::{Change, Driver, flip, small_options};
 
-/// Dense files: so that a file can be mostly live.
+/// Dense files, so that a file can be mostly live.
 fn options() -> LogOptions {
     LogOptions { align_bytes: 512, ..small_options() }
 }
@@ -33,7 +33,7 @@ fn files(driver: &Driver) -> Vec<String> {
     names.into_iter().filter(|name| name.ends_with(".log")).collect()
 }
 
-/// Appends and compacts until the active file is another one.
+/// Appends and compacts until the log has a new active file.
 fn next_file(driver: &mut Driver, rng: &mut StdRng) {
     let before = files(driver).len();
     for round in 0.. {
@@ -47,7 +47,7 @@ fn next_file(driver: &mut Driver, rng: &mut StdRng) {
     }
 }
 
-/// `said` in file 1, `undone` in file 2; file 2 goes, file 1 stays.
+/// `said` in file 1, `undone` in file 2. Purge drops file 2; file 1 stays.
 fn survives(said: Vec<Change>, undone: Vec<Vec<Change>>, later: Vec<Change>) {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(options());
@@ -89,16 +89,16 @@ fn a_removed_group_stays_removed() {
 }
 
 #[test]
-fn a_cut_end_stays_cut() {
+fn replaced_entries_stay_replaced() {
     let append =
         |first: u64, text: &str, count: usize| Change::Append { group: 1, first, entries: entries(text, count) };
-    // Nothing of the cut is left but the cut itself: the compaction is in a later file.
+    // Only the cut itself is left of it: the compaction is in a later file.
     survives(
         vec![append(1, "old", 10)],
         vec![vec![append(5, "new", 1)]],
         vec![Change::Compact { group: 1, first_kept: 6 }],
     );
-    // Its entries live on.
+    // Its entries stay live.
     survives(vec![append(1, "old", 10)], vec![vec![append(5, "new", 1)]], vec![]);
     // They are replaced later.
     survives(vec![append(1, "old", 10)], vec![vec![append(5, "new", 4)]], vec![append(3, "newest", 1)]);
@@ -111,9 +111,9 @@ fn a_compaction_stays_done() {
     survives(vec![append], vec![vec![Change::Compact { group: 1, first_kept: 30 }]], vec![]);
 }
 
-/// A group that was removed and is there again: its file waits for the older ones.
+/// A group was removed and exists again: its file waits for the older ones.
 #[test]
-fn a_group_that_is_there_again_keeps_its_file() {
+fn a_recreated_group_keeps_its_file() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(options());
     let put = |key: &[u8]| Change::Put { group: 1, key: key.to_vec(), value: b"v".to_vec() };
@@ -140,10 +140,11 @@ fn a_group_that_is_there_again_keeps_its_file() {
     driver.check_live();
 }
 
-/// A group is removed, and made again just when what its file undoes is being said again: in the queue before that, but not yet written
-/// when it was looked at. Its old keys and entries must not come back with the file gone.
+/// A group is removed, and recreated while purge rewrites the overrides of its file: the batch is queued before the
+/// rewrite, but not yet written when purge looks at it. Old keys and entries of the group must not reappear when the
+/// file is gone.
 #[test]
-fn a_group_that_is_made_again_while_its_file_is_rewritten() {
+fn a_group_recreated_while_its_file_is_rewritten() {
     for calls in 0..8 {
         let mut rng = StdRng::seed_from_u64(5);
         let mut driver = Driver::new(options());
@@ -172,9 +173,10 @@ fn a_group_that_is_made_again_while_its_file_is_rewritten() {
     }
 }
 
-/// Groups that keep old files alive are named, with where to compact them to; once they are, the files go.
+/// Purge names groups that keep old files alive, with the index to compact them to. Once they are compacted, the files
+/// are removed.
 #[test]
-fn laggards_are_named_with_what_they_pin() {
+fn pinning_groups_are_named_with_what_they_pin() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { purge_threshold: 500 << 10, ..options() });
     does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
@@ -194,7 +196,8 @@ fn laggards_are_named_with_what_they_pin() {
     assert!(files(&driver)[0].as_str() > "0000000000000001.log");
 }
 
-/// A log over its threshold: group 99 pins file 1, group 50 has one entry, which is returned, in file 2 and group 51 one in file 3.
+/// A log over its threshold: group 99 pins file 1, group 50 has one entry, which is returned, in file 2, and group 51
+/// has one in file 3.
 fn pinned(rng: &mut StdRng) -> (Driver, bytes::Bytes) {
     let mut driver = Driver::new(LogOptions { purge_threshold: 300 << 10, cache_bytes: 0, ..options() });
     does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(rng, 17) }]);
@@ -207,9 +210,9 @@ fn pinned(rng: &mut StdRng) -> (Driver, bytes::Bytes) {
     (driver, entries[0].clone())
 }
 
-/// A file that cannot be read is named, once, and stays; the others go, and laggards are named all the same.
+/// An unreadable file is reported once and stays. Purge removes the others and still names pinning groups.
 #[test]
-fn damage_in_one_file_does_not_keep_the_others() {
+fn damage_in_one_file_does_not_stop_purge() {
     type Harm = fn(&Driver, &bytes::Bytes);
     let block: Harm = |driver, entry| {
         let content = driver.disk.content("0000000000000002.log").unwrap();
@@ -221,7 +224,7 @@ fn damage_in_one_file_does_not_keep_the_others() {
         flip(&driver.disk, "0000000000000002.log", content.len() - 5);
     };
     let failing: Harm = |driver, _| driver.disk.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
-    // Of the seal those that the next file's header names.
+    // Damage to the seal names the groups that the header of the next file records.
     let changed = [50, 1001, 1002].map(GroupId).to_vec();
     for (harm, groups) in [(block, vec![GroupId(50)]), (seal, changed.clone()), (failing, changed)] {
         let mut rng = StdRng::seed_from_u64(5);
@@ -245,7 +248,7 @@ fn damage_in_one_file_does_not_keep_the_others() {
             left.contains(&"0000000000000002.log".to_owned()) && !left.contains(&"0000000000000003.log".to_owned())
         );
         assert!(freed >= 3 * (60 << 10), "{freed}");
-        // Nothing lives in it any more: it goes with the oldest.
+        // It holds no live data any more: it is removed with the oldest file.
         does(&mut driver, [50, 99, 1001, 1002].map(|group| Change::Remove { group }).to_vec());
         (0..20).for_each(|_| {
             driver.engine.purge(Budget::default()).unwrap();
@@ -257,13 +260,13 @@ fn damage_in_one_file_does_not_keep_the_others() {
     }
 }
 
-/// What a log says that has met a failed sync is not trusted any more: the files that it has written again stay.
+/// After a failed sync the state of the log is not trusted: files whose live data was rewritten stay.
 #[test]
 fn a_poisoned_log_deletes_nothing() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(options());
     (0..3).for_each(|_| next_file(&mut driver, &mut rng));
-    // The record that drops the dead files is written; they are not deleted yet.
+    // The record that drops the dead files is written; the files are not deleted yet.
     driver.engine.purge(Budget::default()).unwrap();
     driver.turn();
     driver.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
@@ -273,15 +276,15 @@ fn a_poisoned_log_deletes_nothing() {
     assert!(before.contains(&"0000000000000001.log".to_owned()), "{before:?}");
     let report = driver.engine.purge(Budget::default()).unwrap();
     assert_eq!((report.freed, report.more, files(&driver), driver.disk.changes()), (0, false, before, changes));
-    // Opened again it knows where it stands, and they go.
+    // After reopening, its state is known, and the files are removed.
     driver.crash(1).unwrap();
     assert!(!files(&driver).contains(&"0000000000000001.log".to_owned()));
 }
 
-/// Many idle groups, each with less than is worth a report: together they hold more than the log may take. They are named all the same, and
-/// when their owner lets go what it is asked to, the log comes back to what it should be.
+/// Many idle groups, each too small to report: together they exceed the limit of the log. Purge names them all the
+/// same. When their owner compacts as asked, the log shrinks below its threshold.
 #[test]
-fn many_groups_that_pin_little_each_are_named_when_the_log_is_pressed() {
+fn many_small_pinning_groups_are_named_under_pressure() {
     const THRESHOLD: u64 = 1 << 20;
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { purge_threshold: THRESHOLD, ..options() });
@@ -314,16 +317,16 @@ fn many_groups_that_pin_little_each_are_named_when_the_log_is_pressed() {
     );
 }
 
-/// The same groups hold less than the log may take, in files that are nearly all live: what others write meanwhile is given back, and the
-/// log stays bounded without any help.
+/// The same groups stay below the limit, in files that are nearly all live. Purge frees what others write meanwhile,
+/// and the log stays bounded without help.
 #[test]
-fn many_idle_groups_are_written_again_and_the_log_stays_bounded() {
+fn many_idle_groups_are_rewritten_and_the_log_stays_bounded() {
     const THRESHOLD: u64 = 1 << 20;
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { purge_threshold: THRESHOLD, ..options() });
     let mut most = 0;
     for round in 0..400u64 {
-        // Every fourth commit group brings a new idle group, until they take 60 % of the threshold.
+        // Every fourth commit group adds a new idle group, up to 60 % of the threshold.
         if round < 250 {
             does(
                 &mut driver,
@@ -348,7 +351,8 @@ fn many_idle_groups_are_written_again_and_the_log_stays_bounded() {
     driver.crash(1).unwrap();
 }
 
-/// No step writes more than it may, by more than one key or block: also where a group has many large keys, or a file undoes much.
+/// A step exceeds its budget by at most one key or block, also if a group has many large keys or a file has many
+/// overrides.
 #[test]
 fn a_step_writes_no_more_than_its_budget() {
     const BUDGET: usize = 8 << 10;
@@ -356,7 +360,7 @@ fn a_step_writes_no_more_than_its_budget() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     let key = |number: u64| [number.to_be_bytes().as_slice(), &[7; 50]].concat();
-    // File 1 stays, and has what file 2 deletes.
+    // File 1 stays, and holds what file 2 deletes.
     for number in 0..300 {
         let put = Change::Put { group: 1, key: key(number), value: vec![1; 10] };
         driver.submit(vec![put], Durability::Buffered);
@@ -390,7 +394,7 @@ fn a_step_writes_no_more_than_its_budget() {
         let mut other = driver.fork();
         other.crash(steps).unwrap_or_else(|what| panic!("after {steps} steps: {what}"));
         steps += 1;
-        assert!(steps < 100, "it does not come to an end");
+        assert!(steps < 100, "purge does not finish");
     }
     assert!(steps > 6, "{steps}");
     assert!(files(&driver).contains(&"0000000000000001.log".to_owned()));
@@ -398,9 +402,9 @@ fn a_step_writes_no_more_than_its_budget() {
     driver.check_live();
 }
 
-/// Of two files that are as full, the one goes first that is older; of two that are about as old, the emptier one.
+/// Of two equally full files purge takes the older; of two about equally old, the emptier.
 #[test]
-fn the_file_that_brings_most_goes_first() {
+fn the_file_that_frees_most_is_purged_first() {
     let first_gone = |counts: [usize; 3]| {
         let mut rng = StdRng::seed_from_u64(5);
         let mut driver = Driver::new(options());
@@ -421,15 +425,15 @@ fn the_file_that_brings_most_goes_first() {
                 return gone;
             }
         }
-        panic!("none goes");
+        panic!("purge removes none");
     };
     assert_eq!(first_gone([2, 2, 2]), 0);
     assert_eq!(first_gone([7, 1, 1]), 1);
     assert_eq!(first_gone([7, 7, 1]), 2);
 }
 
-/// Purges, without anything else, until there is nothing more to do; says after how many calls.
-fn purge_to_its_end(driver: &mut Driver, most: usize) -> usize {
+/// Purges, without other work, until nothing is left to do. Returns the number of calls.
+fn purge_until_done(driver: &mut Driver, most: usize) -> usize {
     for calls in 1..=most {
         let report = driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
         driver.turn();
@@ -437,16 +441,16 @@ fn purge_to_its_end(driver: &mut Driver, most: usize) -> usize {
             return calls;
         }
     }
-    panic!("purge does not come to an end: {:?}", driver.engine.stats());
+    panic!("purge does not finish: {:?}", driver.engine.stats());
 }
 
-/// Keys and values stand in a sealed file twice, so a file full of them looks half dead by what lives in it, as would each that it is written again to. What
-/// lives takes more than the log may: there is nothing to gain, and purge sees it.
+/// Keys and values are stored twice in a sealed file. So a file full of live keys looks half dead, as does every
+/// rewrite of it. The live data exceeds the limit of the log: a rewrite gains nothing, and purge recognizes that.
 #[test]
-fn files_full_of_live_keys_are_not_written_again_for_ever() {
+fn files_full_of_live_keys_are_not_rewritten_endlessly() {
     let (lz4, off) = (Compression::Lz4, Compression::Off);
     let noisy = [(100, 0, lz4, 1), (1000, 0, lz4, 1), (4096, 0, lz4, 1), (4096, 32 << 10, lz4, 1)];
-    // Half of the bytes compress, in the index, which is compressed always, and elsewhere or not.
+    // Half of the bytes compress: always in the index, elsewhere with compression only.
     for (len, prefill_bytes, compression, noise) in noisy.into_iter().chain([(1000, 0, lz4, 2), (1000, 0, off, 2)]) {
         let mut rng = StdRng::seed_from_u64(5);
         let options =
@@ -465,28 +469,28 @@ fn files_full_of_live_keys_are_not_written_again_for_ever() {
             }
         }
         driver.turn();
-        purge_to_its_end(&mut driver, 100);
+        purge_until_done(&mut driver, 100);
         let before = driver.engine.stats();
         assert!(before.disk_bytes > 600_000, "{before:?}");
-        assert_eq!(purge_to_its_end(&mut driver, 1), 1, "values of {len} bytes, {compression:?}");
+        assert_eq!(purge_until_done(&mut driver, 1), 1, "values of {len} bytes, {compression:?}");
         assert_eq!(driver.engine.stats().disk_bytes, before.disk_bytes);
-        // Most of them die: now there is something to gain.
+        // Most of them die: now a rewrite gains space.
         for group in 1..10 {
             does(&mut driver, vec![Change::Remove { group }]);
         }
-        purge_to_its_end(&mut driver, 100);
+        purge_until_done(&mut driver, 100);
         let after = driver.engine.stats();
         assert!(after.disk_bytes <= 384 << 10, "{after:?}");
         driver.check_live();
         driver.crash(1).unwrap();
-        purge_to_its_end(&mut driver, 10);
+        purge_until_done(&mut driver, 10);
     }
 }
 
-/// A file that was made of a spare keeps its length, which may be that of files as they once were to be. What it has beyond the bound of files comes
-/// back by no writing again: the next file is made of it.
+/// A file made of a spare keeps the length of the spare, which may come from a larger `file_bytes`. Rewriting the file
+/// does not free the excess: the next file reuses it.
 #[test]
-fn files_made_of_longer_spares_are_not_written_again_for_ever() {
+fn files_made_of_longer_spares_are_not_rewritten_endlessly() {
     let mut rng = StdRng::seed_from_u64(5);
     let longer = LogOptions { file_bytes: 120 << 10, spare_files: 4, purge_threshold: 0, ..options() };
     let mut driver = Driver::new(longer.clone());
@@ -495,21 +499,21 @@ fn files_made_of_longer_spares_are_not_written_again_for_ever() {
         does(&mut driver, append(1 + round * 10, noise(&mut rng, 10)));
     }
     does(&mut driver, vec![Change::Compact { group: 1, first_kept: 201 }]);
-    purge_to_its_end(&mut driver, 100);
+    purge_until_done(&mut driver, 100);
     assert_eq!(driver.engine.stats().spare_files, 4);
     driver.options = LogOptions { file_bytes: 64 << 10, purge_threshold: 128 << 10, ..longer };
     driver.reopen().unwrap();
-    assert_eq!(driver.engine.stats().spare_files, 4, "they are not too long to be kept");
+    assert_eq!(driver.engine.stats().spare_files, 4, "they are not too long to keep");
     for round in 20..40 {
         does(&mut driver, append(1 + round * 10, noise(&mut rng, 10)));
     }
-    purge_to_its_end(&mut driver, 100);
+    purge_until_done(&mut driver, 100);
     driver.crash(1).unwrap();
 }
 
-/// The same for many groups of which little lives in a file each: their places in the index are more than what they hold.
+/// The same for many groups with few live bytes in each file: their index entries are larger than their data.
 #[test]
-fn files_full_of_tiny_entries_are_not_written_again_for_ever() {
+fn files_full_of_tiny_entries_are_not_rewritten_endlessly() {
     let mut rng = StdRng::seed_from_u64(5);
     let options = LogOptions { purge_threshold: 256 << 10, spare_files: 0, ..options() };
     let (engine, mut writer, _) = crate::model::open(&SimDisk::new(), &options).unwrap();
@@ -527,16 +531,17 @@ fn files_full_of_tiny_entries_are_not_written_again_for_ever() {
         writer.turn();
         report.more
     };
-    assert!((0..200).any(|_| !more()), "purge does not come to an end: {:?}", engine.stats());
+    assert!((0..200).any(|_| !more()), "purge does not finish: {:?}", engine.stats());
     assert!(!more() && engine.stats().disk_bytes > 384 << 10, "{:?}", engine.stats());
 }
 
-/// What a file deletes is said again as long as an older one is there: a file of nothing else comes back as large as it was.
+/// The deletions of a file are rewritten while an older file exists: a file of only deletions is as large after a
+/// rewrite.
 #[test]
-fn files_full_of_deletions_are_not_written_again_for_ever() {
+fn files_full_of_deletions_are_not_rewritten_endlessly() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { purge_threshold: 0, spare_files: 0, ..options() });
-    // It stays.
+    // This file stays.
     does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 18) }]);
     let key = |rng: &mut StdRng| (0..500).map(|_| rng.random()).collect::<Vec<u8>>();
     for _ in 0..400 {
@@ -545,8 +550,8 @@ fn files_full_of_deletions_are_not_written_again_for_ever() {
         driver.submit(vec![Change::Delete { group: 1, key }], Durability::Buffered);
         driver.turn();
     }
-    purge_to_its_end(&mut driver, 200);
-    assert_eq!(purge_to_its_end(&mut driver, 1), 1);
+    purge_until_done(&mut driver, 200);
+    assert_eq!(purge_until_done(&mut driver, 1), 1);
     driver.check_live();
     driver.crash(1).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What reading costs the disk: each block is read once when it is cold, and not at all when it is warm.
+//! The disk cost of reads: a cold block is read once, a warm one not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,15 +10,15 @@ use parking_lot::Mutex;
 
 use crate::hooked_disk::{HookedDisk, Hooks};
 
-/// Counts reads, and can hold one back until others may have come.
+/// Counts reads, and can block one until other readers may have arrived.
 #[derive(Default)]
 struct Gate {
     reads: AtomicUsize,
-    /// A read ends only after so many threads are about to read; 0 lets it through.
+    /// A read waits until this many threads are about to read; 0 does not block.
     expected: AtomicUsize,
-    coming: AtomicUsize,
+    arriving: AtomicUsize,
     crowded: AtomicBool,
-    /// Done on another thread while the next read waits.
+    /// Runs on another thread while the next read waits.
     between: Mutex<Option<Between>>,
 }
 
@@ -26,7 +26,7 @@ type Between = Box<dyn FnMut() + Send>;
 
 impl Gate {
     fn pass(&self) {
-        // Taken out, because it may read as well.
+        // Taken out, because it may read too.
         let between = self.between.lock().take();
         if let Some(mut between) = between {
             std::thread::scope(|scope| drop(scope.spawn(&mut between)));
@@ -35,10 +35,10 @@ impl Gate {
         if self.reads.fetch_add(1, Ordering::AcqRel) > 0 {
             self.crowded.store(true, Ordering::Release);
         }
-        while self.coming.load(Ordering::Acquire) < self.expected.load(Ordering::Acquire) {
+        while self.arriving.load(Ordering::Acquire) < self.expected.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        // They are about to: time enough for one of them to get here, unless something keeps it.
+        // They are about to read: time enough for one to arrive here, unless something blocks it.
         for _ in 0..10_000 {
             if self.expected.load(Ordering::Acquire) == 0 || self.crowded.load(Ordering::Acquire) {
                 return;
@@ -78,7 +78,7 @@ fn write(log: &mut (LogEngine, LogWriter), batch: LogBatch) {
     log.1.turn();
 }
 
-/// The log as it is on the disk, with nothing in its cache.
+/// The log opened from the disk, with an empty cache.
 fn cold(disk: &SimDisk, cache_bytes: usize) -> (LogEngine, LogWriter, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
     let counting = HookedDisk { disk: disk.session(), hooks: gate.clone() };
@@ -87,7 +87,7 @@ fn cold(disk: &SimDisk, cache_bytes: usize) -> (LogEngine, LogWriter, Arc<Gate>)
     (engine, writer, gate)
 }
 
-/// A hundred entries of one group, ten to a commit group, which others share: blocks of many sizes.
+/// A hundred entries of one group, ten to a commit group: blocks of many sizes.
 fn filled(len: usize) -> Arc<SimDisk> {
     let disk = SimDisk::new();
     let (engine, writer, _) = LogEngine::open_driven(disk.session(), options(0)).unwrap();
@@ -101,8 +101,8 @@ fn filled(len: usize) -> Arc<SimDisk> {
 }
 
 #[test]
-fn a_range_reads_each_block_once_and_then_none() {
-    // Entries of ten bytes share a block per commit group; of ten thousand, three do; of forty thousand none.
+fn a_range_reads_each_block_once() {
+    // A commit group has one block for entries of ten bytes, four for ten thousand, ten for forty thousand.
     for (len, blocks) in [(10, 10), (3_000, 10), (10_000, 40), (40_000, 100)] {
         let disk = filled(len);
         let expected: Vec<Bytes> = (1..=100).map(|index| entry(index, len)).collect();
@@ -115,16 +115,16 @@ fn a_range_reads_each_block_once_and_then_none() {
         assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
         (1..=100).for_each(|index| assert_eq!(engine.entry(GroupId(1), index).unwrap(), entry(index, len)));
         assert_eq!(gate.take_reads(), 0, "warm, entries of {len} bytes");
-        // Without a cache a range still reads each block once.
+        // A range reads each block once even without a cache.
         let (engine, _writer, gate) = cold(&disk, 0);
         assert_eq!(engine.entries(GroupId(1), 1, 101, usize::MAX).unwrap(), expected);
         assert_eq!(gate.take_reads(), blocks, "without a cache, entries of {len} bytes");
     }
 }
 
-/// Who passes over much of the log takes what the cache has, and leaves it as it is.
+/// A long scan uses the cached blocks and does not change the cache.
 #[test]
-fn a_long_range_leaves_the_cache_to_others() {
+fn a_long_range_does_not_change_the_cache() {
     let disk = filled(40_000);
     let (engine, _writer, gate) = cold(&disk, 64 << 20);
     engine.entries(GroupId(1), 41, 51, usize::MAX).unwrap();
@@ -152,7 +152,7 @@ fn runs_that_share_a_block_share_its_read() {
 }
 
 #[test]
-fn what_was_just_written_is_warm() {
+fn new_entries_are_warm() {
     let gate = Arc::new(Gate::default());
     let counting = HookedDisk { disk: SimDisk::new().session(), hooks: gate.clone() };
     let (engine, writer, _) = LogEngine::open_driven(Arc::new(counting), options(1 << 20)).unwrap();
@@ -173,7 +173,7 @@ fn readers_of_one_cold_block_share_its_read() {
     std::thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {
-                gate.coming.fetch_add(1, Ordering::AcqRel);
+                gate.arriving.fetch_add(1, Ordering::AcqRel);
                 assert_eq!(engine.entry(GroupId(1), 5).unwrap(), entry(5, 10));
             });
         }
@@ -182,7 +182,7 @@ fn readers_of_one_cold_block_share_its_read() {
 }
 
 #[test]
-fn a_read_that_failed_is_done_again() {
+fn a_failed_read_is_retried() {
     let disk = filled(10);
     let (engine, _writer, gate) = cold(&disk, 1 << 20);
     disk.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
@@ -191,7 +191,8 @@ fn a_read_that_failed_is_done_again() {
     assert_eq!(gate.take_reads(), 2);
 }
 
-/// A long read whose entries purge moves, one file after another, each just before its turn: each of them is found, however many there are.
+/// During a long read, purge moves entries, one file after another, each just before its turn. The read finds all of
+/// them.
 #[test]
 fn a_long_read_follows_entries_that_purge_moves() {
     const ENTRIES: u64 = 60;
@@ -205,7 +206,7 @@ fn a_long_read_follows_entries_that_purge_moves() {
         let mut batch = LogBatch::new();
         batch.append(GroupId(1), index, vec![entry(index, 20)]);
         write(&mut log, batch);
-        // Has a file for itself.
+        // Has a file of its own.
         let mut batch = LogBatch::new();
         batch.append(GroupId(2), index, vec![entry(index, 64_000)]);
         write(&mut log, batch);
@@ -216,7 +217,7 @@ fn a_long_read_follows_entries_that_purge_moves() {
     let moves = Arc::new(AtomicUsize::new(1));
     let (name, moved, purged) = (|seq: usize| format!("{seq:016}.log"), moves.clone(), disk.clone());
     *gate.between.lock() = Some(Box::new(move || {
-        // The entry after the one that is being read: each odd file has one.
+        // The entry after the current one: each odd file has one.
         let next = moved.fetch_add(1, Ordering::AcqRel) + 1;
         for _ in 0..200 {
             if purged.content(&name(2 * next - 1)).is_none() {
@@ -229,5 +230,5 @@ fn a_long_read_follows_entries_that_purge_moves() {
     }));
     let read = engine.entries(GroupId(1), 1, ENTRIES + 1, usize::MAX).unwrap();
     assert_eq!(read, (1..=ENTRIES).map(|index| entry(index, 20)).collect::<Vec<_>>());
-    assert!(moves.load(Ordering::Acquire) > 10, "too few reads were disturbed");
+    assert!(moves.load(Ordering::Acquire) > 10, "too few entries were moved");
 }

@@ -1,7 +1,7 @@
-//! Opening a damaged log to save what is left: what is shown is true, and the disk is not touched.
+//! Opening a damaged log for salvage: everything it shows is true, and the disk is not changed.
 //!
-//! The model of `log_model` says what the sound log would show. Damage of every kind is done to copies of its files; whatever a
-//! salvaged log then returns must be that, or a typed error.
+//! The model knows the content of the sound log. The tests damage copies of its files in every way. A salvaged log must
+//! return the true content or a typed error.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ fn salvage_options() -> LogOptions {
     LogOptions { recovery: RecoveryMode::Salvage, ..options() }
 }
 
-/// Opens to salvage; the disk is as it was, and is asked for no change.
+/// Opens for salvage and checks that no call changes the disk.
 fn salvage(disk: &SimDisk, options: LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport), LogError> {
     let (before, changes) = (contents(disk), disk.changes());
     let opened = LogEngine::open_driven(disk.session(), options);
-    assert_eq!(disk.changes(), changes, "no call that changes anything");
+    assert_eq!(disk.changes(), changes, "no call changes the disk");
     assert_eq!(contents(disk), before);
     opened
 }
 
-/// Several files with overwrites across them, compactions, keys, removed groups and purged files; all states it went through.
+/// Several files with overwrites across them, compactions, keys, removed groups and purged files.
 fn random_log(seed: u64, options: LogOptions) -> (Arc<SimDisk>, Vec<State>) {
     let mut rng = StdRng::seed_from_u64(seed);
-    // Every other log is purged early, the others hold many files.
+    // Every other log is purged early; the others have many files.
     let purge_threshold = if seed.is_multiple_of(2) { 600 << 10 } else { 0 };
     let mut driver = Driver::new(LogOptions { purge_threshold, ..options });
     let generator = Generator { groups: 6, max_entry: 3000, removes: false };
@@ -54,7 +54,7 @@ fn logs(disk: &SimDisk) -> Vec<String> {
     Disk::list(disk).unwrap().into_iter().filter(|name| name.ends_with(".log")).collect()
 }
 
-/// Does something bad to one file, or to two; says to which.
+/// Damages one file or two. Returns which.
 fn damage(disk: &SimDisk, rng: &mut StdRng) -> Vec<String> {
     let names = logs(disk);
     let Some(name) = names.get(rng.random_range(0..names.len().max(1))).cloned() else { return Vec::new() };
@@ -87,7 +87,7 @@ fn damage(disk: &SimDisk, rng: &mut StdRng) -> Vec<String> {
 }
 
 #[test]
-fn a_sound_log_is_shown_whole() {
+fn a_sound_log_is_shown_completely() {
     for seed in 0..10 {
         let (disk, history) = random_log(seed, options());
         let latest = &history[history.len() - 1];
@@ -100,16 +100,16 @@ fn a_sound_log_is_shown_whole() {
     }
 }
 
-/// Random damage, several times over: what is shown is true.
+/// Random damage: everything that is shown is true.
 #[test]
-fn what_is_shown_is_what_a_sound_log_would_show() {
+fn salvage_shows_only_what_a_sound_log_shows() {
     let (mut shown, mut opened, mut stale) = (0, 0, 0);
     for seed in 0..200 {
         let (disk, history) = random_log(seed, options());
         let newest = logs(&disk).pop().unwrap();
         let mut rng = StdRng::seed_from_u64(seed);
         let damaged: Vec<String> = (0..rng.random_range(1..4)).flat_map(|_| damage(&disk, &mut rng)).collect();
-        // Of the end of the newest file nobody can tell whether it was there: then it may be any state before.
+        // Whether the end of the newest file existed cannot be known: any earlier state is allowed then.
         let truths = if damaged.contains(&newest) { &history[..] } else { &history[history.len() - 1..] };
         let is_true = |engine: &LogEngine, report: &RecoveryReport| {
             truths.iter().rev().map(|state| is_true_to(engine, report, state)).reduce(|a, b| a.or(b)).unwrap()
@@ -120,7 +120,7 @@ fn what_is_shown_is_what_a_sound_log_would_show() {
                 let read = is_true(&engine, &report);
                 shown += read.unwrap_or_else(|what| panic!("seed {seed}: {damaged:?}: {what}\n{report:?}"));
                 opened += 1;
-                // The checker bites: with what stands before a loss some of what is shown is not true any more.
+                // The check is effective: with the entries from before a loss, some of what is shown is not true.
                 let doubtful = LogOptions { keep_doubtful: true, ..options };
                 let (engine, _writer, report) = salvage(&disk, doubtful).unwrap();
                 stale += u64::from(is_true(&engine, &report).is_err());
@@ -135,7 +135,7 @@ fn what_is_shown_is_what_a_sound_log_would_show() {
     assert!(opened > 180 && shown > 2000 && stale > 5, "opened {opened}, shown {shown}, stale {stale}");
 }
 
-/// Every entry that can be read was written to that place once.
+/// Every readable entry was written there once.
 fn was_written(engine: &LogEngine, history: &[State]) {
     for group in engine.groups() {
         let bounds = engine.bounds(group).unwrap();
@@ -153,7 +153,7 @@ fn entry(group: u64, index: u64, len: usize) -> Change {
     Change::Append { group, first: index, entries: vec![text.iter().cycle().take(len).copied().collect()] }
 }
 
-/// A small log of one file, all of it synced.
+/// A small log of one file, fully synced.
 fn small_log(finish: bool) -> (Arc<SimDisk>, Vec<State>) {
     let mut driver = Driver::new(options());
     for batch in [
@@ -186,12 +186,12 @@ fn any_flipped_bit_of_a_small_log() {
                 flipped.set_content(&file(1), content);
                 let opened = salvage(&flipped, salvage_options());
                 if let Err(error) = &opened {
-                    // The identity stands in the one header: without it no checksum can be verified.
+                    // The only header holds the identity: without it no checksum can be verified.
                     assert!((16..32).contains(&at), "bit {bit} of {at}: {error}");
                     continue;
                 }
                 let (engine, _writer, report) = opened.unwrap();
-                // Nobody vouches for the last group of a log that was not stopped cleanly: it may be taken for a torn tail.
+                // Nothing vouches for the last group of a log without a clean stop: it may be taken for a torn tail.
                 let torn = !finish && report.truncated_bytes > 0;
                 let states = &history[history.len() - 1 - usize::from(torn)..];
                 let truths: Vec<_> = states.iter().map(|state| is_true_to(&engine, &report, state)).collect();
@@ -222,7 +222,7 @@ fn any_flipped_byte_of_a_sealed_file_and_the_newest() {
     }
 }
 
-/// A file whose index is damaged is read group by group, and nothing is lost.
+/// A file with a damaged index is read group by group, and nothing is lost.
 #[test]
 fn a_damaged_index_loses_nothing() {
     let (disk, history) = random_log(8, options());
@@ -243,7 +243,7 @@ fn a_damaged_index_loses_nothing() {
     }
 }
 
-/// Files under each other's names say themselves which they are; a copy under another name is left aside.
+/// Files with swapped names are identified by their headers; a copy under another name is ignored.
 #[test]
 fn swapped_and_copied_files_lose_nothing() {
     let (disk, history) = random_log(8, options());
@@ -263,7 +263,7 @@ fn swapped_and_copied_files_lose_nothing() {
     assert_eq!(crate::model::observe(&engine).unwrap(), latest.seen());
 }
 
-/// Three files, each with entries of the same group, and of one of its own.
+/// Three files, each with entries of one shared group and of a group of its own.
 fn three_files() -> (Arc<SimDisk>, Driver) {
     let mut driver = Driver::new(options());
     let mut rng = StdRng::seed_from_u64(1);
@@ -283,9 +283,9 @@ fn three_files() -> (Arc<SimDisk>, Driver) {
     (disk, driver)
 }
 
-/// A missing file loses what it may have changed, and nothing else: the file after it says which groups it concerns.
+/// A missing file loses only what it may have changed: the next file records its groups.
 #[test]
-fn a_missing_file_loses_its_own_groups_only() {
+fn a_missing_file_loses_only_its_own_groups() {
     let (disk, driver) = three_files();
     let latest = &driver.history[driver.history.current];
     disk.lose(&file(2));
@@ -306,12 +306,15 @@ fn a_missing_file_loses_its_own_groups_only() {
     assert!(matches!(engine.get(GroupId(12), b"hard"), Err(LogError::Lost { .. })));
     let error = engine.entry(GroupId(1), 15).unwrap_err().to_string();
     assert_eq!(error, "entry 15 of group 1 is lost, or may have been changed by what is lost");
-    // Groups of other files are whole.
+    // Groups of other files are complete.
     for (group, key) in [(11, 1), (13, 3)] {
         assert_eq!(engine.get(GroupId(group), b"hard").unwrap().unwrap(), &[key][..]);
         assert_eq!(engine.entries(GroupId(group), 1, 11, usize::MAX).unwrap().len(), 10);
     }
-    assert!(matches!(engine.entry(GroupId(99), 1), Err(LogError::NotFound { .. })), "nor is one that never was");
+    assert!(
+        matches!(engine.entry(GroupId(99), 1), Err(LogError::NotFound { .. })),
+        "nor is a group that never existed"
+    );
 
     let doubtful = LogOptions { keep_doubtful: true, ..salvage_options() };
     let (engine, _writer, again) = salvage(&disk, doubtful).unwrap();
@@ -319,16 +322,16 @@ fn a_missing_file_loses_its_own_groups_only() {
     assert!(matches!(engine.entry(GroupId(1), 15), Err(LogError::Lost { .. })));
     assert!(matches!(engine.entries(GroupId(1), 8, 23, usize::MAX), Err(LogError::Lost { .. })));
     assert_eq!(engine.entries(GroupId(1), 5, 11, usize::MAX).unwrap().len(), 6);
-    assert!(matches!(engine.entry(GroupId(12), 3), Err(LogError::Lost { .. })), "only the lost file knew it");
+    assert!(matches!(engine.entry(GroupId(12), 3), Err(LogError::Lost { .. })), "only the lost file had it");
     assert_eq!(again.lost, report.lost);
 }
 
-/// Where nothing says which groups it was about, a lost part may concern any: what stands before it is not shown, what follows it is.
+/// If its groups are unknown, a lost part may concern any group: what precedes it is not shown, what follows it is.
 #[test]
-fn a_loss_that_may_concern_any_group_is_told() {
+fn a_loss_that_may_concern_any_group_is_reported() {
     let (disk, driver) = three_files();
     let latest = &driver.history[driver.history.current];
-    // The header of the first commit group of the newest file; the second proves that it was synced.
+    // The header of the first commit group of the newest file. The second group proves that the first was synced.
     let mut content = disk.content(&file(3)).unwrap();
     content[4096 + 10] ^= 1;
     disk.set_content(&file(3), content);
@@ -340,10 +343,10 @@ fn a_loss_that_may_concern_any_group_is_told() {
     let one = report.lost.iter().find(|loss| loss.group == GroupId(1)).unwrap();
     assert_eq!(one.doubtful, [EntryRange { first: 1, last: 20 }]);
     assert!(matches!(engine.get(GroupId(11), b"hard"), Err(LogError::Lost { .. })));
-    assert!(matches!(engine.entry(GroupId(99), 1), Err(LogError::Lost { .. })), "the lost part may have known it");
+    assert!(matches!(engine.entry(GroupId(99), 1), Err(LogError::Lost { .. })), "the lost part may have had it");
 }
 
-/// A damaged block loses its own entries; the error names the groups that have some in it.
+/// A damaged block loses only its own entries. The error names their groups.
 #[test]
 fn a_damaged_block_loses_its_own_entries() {
     let (disk, driver) = three_files();
@@ -360,13 +363,13 @@ fn a_damaged_block_loses_its_own_entries() {
 }
 
 #[test]
-fn a_salvaged_log_takes_no_writes_and_touches_nothing() {
+fn a_salvaged_log_refuses_writes_and_changes_nothing() {
     let (disk, driver) = three_files();
-    // That of the mark of the clean stop.
+    // The file with the mark of the clean stop.
     let last_lsn = driver.engine.stats().written.0;
     disk.set_content("0000000000000009.tmp", b"half a header".to_vec());
     disk.set_content("0000000000000007.spare", vec![0; 64 << 10]);
-    // Dropped and not deleted, as a crash leaves it.
+    // Dropped and not deleted, as after a crash.
     disk.set_content(&file(4711), disk.content(&file(1)).unwrap());
     let (before, changes) = (contents(&disk), disk.changes());
     {
@@ -386,7 +389,7 @@ fn a_salvaged_log_takes_no_writes_and_touches_nothing() {
         assert_eq!(crate::model::observe(&engine).unwrap(), driver.history[driver.history.current].seen());
         assert_eq!((engine.stats().written.0, engine.stats().synced.0), (last_lsn, last_lsn));
         engine.close();
-        // With threads of its own it does nothing else.
+        // The same with the threads of the log.
         let (engine, _) = LogEngine::open(disk.session(), salvage_options()).unwrap();
         assert!(matches!(engine.write(LogBatch::new(), Durability::Synced), Err(LogError::ReadOnly)));
     }
@@ -394,16 +397,16 @@ fn a_salvaged_log_takes_no_writes_and_touches_nothing() {
 }
 
 #[test]
-fn there_must_be_a_log_to_salvage() {
+fn salvage_refuses_an_empty_directory() {
     let disk = SimDisk::new();
     assert!(matches!(salvage(&disk, salvage_options()), Err(LogError::NoLog)));
     disk.set_content(&file(1), vec![7; 9000]);
     assert!(matches!(salvage(&disk, salvage_options()), Err(LogError::Corrupt { file: name, .. }) if name == file(1)));
 }
 
-/// A crash leaves a torn tail, which is no damage: what was synced is shown, and the tail is left where it is.
+/// A torn tail after a crash is not damage: salvage shows the synced data and leaves the tail alone.
 #[test]
-fn a_torn_tail_is_left_out() {
+fn a_torn_tail_is_not_shown() {
     let mut torn = 0;
     for seed in 0..60 {
         let mut driver = Driver::new(options());
@@ -420,7 +423,7 @@ fn a_torn_tail_is_left_out() {
         assert!(report.losses.is_empty() && report.lost.is_empty(), "seed {seed}: {report:?}");
         let salvaged = crate::model::observe(&engine).unwrap();
         torn += u64::from(report.truncated_bytes > 0);
-        // Opened as usual, it shows the same, and has cut as much.
+        // The default mode shows the same, and cuts as much.
         let (engine, _writer, cut) = LogEngine::open_driven(driver.disk.session(), options()).unwrap();
         assert_eq!(crate::model::observe(&engine).unwrap(), salvaged, "seed {seed}");
         assert_eq!((cut.truncated_bytes, cut.truncated_at), (report.truncated_bytes, report.truncated_at));
@@ -428,9 +431,9 @@ fn a_torn_tail_is_left_out() {
     assert!(torn > 10, "{torn}");
 }
 
-/// A disk that fails to give some sectors has lost these, not the file.
+/// A disk that fails to read some sectors has lost these, not the whole file.
 #[test]
-fn what_the_disk_does_not_give_is_damage_in_its_place() {
+fn a_failed_read_is_damage_at_its_offset() {
     let (disk, driver) = three_files();
     let mut content = disk.content(&file(2)).unwrap();
     let len = content.len();
@@ -447,5 +450,5 @@ fn what_the_disk_does_not_give_is_damage_in_its_place() {
         is_true_to(&engine, &report, &driver.history[driver.history.current])
             .unwrap_or_else(|what| panic!("read {nth}: {what}"));
     }
-    panic!("more reads than were counted on");
+    panic!("more reads than expected");
 }

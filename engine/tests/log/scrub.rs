@@ -88,7 +88,7 @@ fn worn(driver: &Driver) -> Worn {
     let disk = Arc::new(HookedDisk { disk: copy.session(), hooks: wear.clone() });
     let files = disk.list().unwrap();
     let (engine, writer, _) = LogEngine::open_driven(disk, driver.options.clone()).unwrap();
-    wear.lock().begin();
+    wear.lock().reset_reads();
     Worn { engine, _writer: writer, wear, files }
 }
 

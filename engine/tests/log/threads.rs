@@ -1,4 +1,4 @@
-//! The log on a real disk with its own threads: many writers, readers, purge and scrub at once.
+//! The log on a real disk with its own threads: concurrent writers, readers, purge and scrub.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use engine::disk::RealDisk;
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 
-/// A small cache: so that most reads go to files that purge may take away.
+/// A small cache, so that most reads go to files that purge may remove.
 fn options() -> LogOptions {
     LogOptions {
         file_bytes: 256 << 10,
@@ -19,7 +19,7 @@ fn options() -> LogOptions {
     }
 }
 
-/// Bytes that depend on group and index alone, and hardly compress.
+/// Bytes that depend only on group and index, and hardly compress.
 fn entry(group: u64, index: u64) -> Bytes {
     let mut state = (group << 32) + index;
     let mut next = || {
@@ -29,8 +29,8 @@ fn entry(group: u64, index: u64) -> Bytes {
     (0..index % 7 * 100).map(|_| next()).collect()
 }
 
-/// Reads what is there while it is compacted and moved away: the right entry, or `Compacted`.
-fn read_along(engine: &LogEngine, group: GroupId, stop: &AtomicBool) -> u64 {
+/// Reads entries while they are compacted and moved: the right entry, or `Compacted`.
+fn read_until(engine: &LogEngine, group: GroupId, stop: &AtomicBool) -> u64 {
     let mut found = 0;
     while !stop.load(Ordering::Acquire) {
         let Some(bounds) = engine.bounds(group) else { continue };
@@ -48,8 +48,8 @@ fn read_along(engine: &LogEngine, group: GroupId, stop: &AtomicBool) -> u64 {
     found
 }
 
-/// Round after round while files are sealed, given up and used again: nothing is damaged. Returns how many rounds.
-fn scrub_along(engine: &LogEngine, stop: &AtomicBool) -> u32 {
+/// Scrubs in rounds while files are sealed, removed and reused: no damage is reported. Returns the number of rounds.
+fn scrub_until(engine: &LogEngine, stop: &AtomicBool) -> u32 {
     let mut rounds = 0;
     loop {
         let report = engine.scrub(32 << 10);
@@ -71,12 +71,12 @@ fn writers_readers_and_purge_run_together() {
     let readers: Vec<_> = (0..GROUPS)
         .map(|group| {
             let (engine, stop) = (engine.clone(), stop.clone());
-            std::thread::spawn(move || read_along(&engine, GroupId(group), &stop))
+            std::thread::spawn(move || read_until(&engine, GroupId(group), &stop))
         })
         .collect();
     let scrub = {
         let (engine, stop) = (engine.clone(), stop.clone());
-        std::thread::spawn(move || scrub_along(&engine, &stop))
+        std::thread::spawn(move || scrub_until(&engine, &stop))
     };
     let writers: Vec<_> = (0..GROUPS)
         .map(|group| {
@@ -88,7 +88,7 @@ fn writers_readers_and_purge_run_together() {
                     let mut batch = LogBatch::new();
                     batch.append(id, first, (first..first + 5).map(|index| entry(group, index)).collect());
                     batch.put(id, b"round", &round.to_le_bytes());
-                    // One group lags far behind and has to be moved along.
+                    // One group lags far behind and has to be rewritten.
                     let keep = if group == 0 { 1500 } else { 50 };
                     batch.compact(id, first.saturating_sub(keep).max(1));
                     let durability = if round % 16 == 0 { Durability::Synced } else { Durability::Buffered };
@@ -106,7 +106,8 @@ fn writers_readers_and_purge_run_together() {
     let found: u64 = readers.into_iter().map(|reader| reader.join().unwrap()).sum();
     assert!(found > 0);
     let bounds: Vec<_> = engine.groups().into_iter().map(|group| engine.bounds(group)).collect();
-    // However the threads met: a few more calls and the oldest file is gone, though a group had lagged behind in it.
+    // Whatever the interleaving was: after a few more calls the oldest file is gone, although a group lagged behind in
+    // it.
     let oldest = dir.path().join("0000000000000001.log");
     for _ in 0..50 {
         engine.purge(Budget::default()).unwrap();
@@ -130,7 +131,7 @@ fn writers_readers_and_purge_run_together() {
     }
 }
 
-/// Two logs that are the same to the last byte of their files' places, but for what their entries say.
+/// Two logs with identical layouts that differ only in the content of their entries.
 #[test]
 fn two_logs_in_one_process_do_not_mix() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -165,12 +166,12 @@ fn a_directory_in_use_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_queued_is_written_when_the_last_handle_goes() {
+fn queued_batches_are_written_when_the_last_handle_is_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
     let tickets: Vec<_> = (1..200).map(|index| engine.submit(append(index, 10), Durability::Synced).unwrap()).collect();
     drop(engine);
-    assert!(tickets.iter().all(|ticket| matches!(ticket.poll(), Some(Ok(_)))), "closing waits for all of it");
+    assert!(tickets.iter().all(|ticket| matches!(ticket.poll(), Some(Ok(_)))), "close waits for all batches");
     let (engine, report) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
     assert_eq!((report.truncated_bytes, engine.bounds(GroupId(1)).unwrap().last), (0, 199));
 }
@@ -181,10 +182,10 @@ fn append(index: u64, len: usize) -> LogBatch {
     batch
 }
 
-/// Many batches under way at once, so that groups are encoded while others sync: each is checked against those before it, which are not in the
-/// index yet, and all are acknowledged in order.
+/// Many batches in flight, so that groups are encoded while others sync. Each is checked against earlier ones, which
+/// are not in the index yet, and all are acknowledged in order.
 #[test]
-fn batches_under_way_are_checked_against_each_other() {
+fn batches_in_flight_are_checked_against_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let options = LogOptions { group_bytes: 16 << 10, file_bytes: 1 << 20, ..LogOptions::default() };
     let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options).unwrap();
@@ -210,7 +211,7 @@ fn batches_under_way_are_checked_against_each_other() {
     assert!(entries.iter().zip(1u64..).all(|(entry, index)| entry[0] == index as u8 && entry.len() == 4 << 10));
 }
 
-/// Callers that wait do the work themselves when nobody else does, and hand it on when more has come.
+/// Waiting callers do the work themselves if nobody else does, and hand it over when more arrives.
 #[test]
 fn waiting_and_submitting_callers_share_the_work() {
     let dir = tempfile::tempdir().unwrap();
@@ -242,7 +243,7 @@ fn waiting_and_submitting_callers_share_the_work() {
     }
 }
 
-/// A callback that panics is a defect of the caller's: nothing is written after it, and nobody waits for ever.
+/// A panic in a callback is a defect of the caller: the log writes nothing after it, and nobody waits for ever.
 #[test]
 fn a_callback_that_panics_poisons_the_log() {
     let dir = tempfile::tempdir().unwrap();
@@ -254,9 +255,10 @@ fn a_callback_that_panics_poisons_the_log() {
     engine.close();
 }
 
-/// What does not fit into a commit group waits for the next one, also when whoever wrote the group has its answer and goes.
+/// A batch that does not fit into a commit group goes into the next one, even if the thread that wrote the group
+/// returns.
 #[test]
-fn a_batch_that_is_left_over_is_written_though_nobody_else_comes() {
+fn a_leftover_batch_is_not_stranded() {
     const TOGETHER: u64 = 2;
     let dir = tempfile::tempdir().unwrap();
     let options = LogOptions { group_bytes: 4 << 10, ..options() };

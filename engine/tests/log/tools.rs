@@ -1,4 +1,4 @@
-//! The tools: a check finds everything that is wrong and nothing else, a dump says what the log says, a repaired log opens.
+//! The tools: a check finds exactly the damage, a dump shows the content of the log, a repaired log opens.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn logs(disk: &SimDisk) -> Vec<String> {
     Disk::list(disk).unwrap().into_iter().filter(|name| name.ends_with(".log")).collect()
 }
 
-/// Checks; changes nothing, and tells its progress to the end.
+/// Checks the log. Changes nothing, and reports progress up to the end.
 fn checked(disk: &SimDisk) -> CheckReport {
     let (before, changes) = (contents(disk), disk.changes());
     let mut told: Vec<Progress> = Vec::new();
@@ -33,10 +33,10 @@ fn checked(disk: &SimDisk) -> CheckReport {
     report
 }
 
-/// A log of several files with everything in it.
+/// A log of several files with records of every kind.
 fn busy_log(seed: u64, options: LogOptions, finish: bool) -> Driver {
     let mut rng = StdRng::seed_from_u64(seed);
-    // Every other log is purged early, the others hold many files.
+    // Every other log is purged early; the others have many files.
     let purge_threshold = if seed.is_multiple_of(2) { 1 << 20 } else { 0 };
     let mut driver = Driver::new(LogOptions { purge_threshold, ..options });
     let generator = Generator { groups: 6, max_entry: 2500, removes: false };
@@ -53,9 +53,9 @@ fn busy_log(seed: u64, options: LogOptions, finish: bool) -> Driver {
     driver
 }
 
-/// Whatever a crash leaves is sound, but for a torn tail: as much as opening cuts off.
+/// A crash leaves a sound log, apart from a torn tail of the length that opening cuts.
 #[test]
-fn what_a_crash_leaves_is_sound() {
+fn a_log_after_a_crash_is_sound() {
     let (mut torn, mut reused) = (0, 0);
     for seed in 0..60 {
         let prefill_bytes = [0, 16 << 10][seed as usize % 2];
@@ -88,7 +88,7 @@ fn what_a_crash_leaves_is_sound() {
     assert!(torn > 10 && reused > 10, "{torn} torn, {reused} with spares");
 }
 
-/// Any flipped bit is found, wherever it is, and named by file; in the last group it may be taken for a torn tail.
+/// Any flipped bit is found, and its file named. In the last group it may be taken for a torn tail.
 #[test]
 fn any_flipped_bit_is_found() {
     let driver = busy_log(2, options(), true);
@@ -112,9 +112,9 @@ fn any_flipped_bit_is_found() {
     }
 }
 
-/// Not only the first: every file that is damaged is named, each with its groups.
+/// Not only the first: every damaged file is named, each with its groups.
 #[test]
-fn everything_that_is_wrong_is_found() {
+fn all_damage_is_found() {
     let mut driver = Driver::new(options());
     let mut rng = StdRng::seed_from_u64(4);
     for group in 1..=60 {
@@ -130,7 +130,7 @@ fn everything_that_is_wrong_is_found() {
         content[at] ^= 1;
         driver.disk.set_content(name, content);
     };
-    // A block, a header, an index, and a file that is not there.
+    // A block, a header, an index, and a missing file.
     flip(&names[0], 4096 + 64 + 16 + 100);
     flip(&names[1], 50);
     let footer = driver.disk.content(&names[2]).unwrap().len() - 64;
@@ -149,17 +149,17 @@ fn everything_that_is_wrong_is_found() {
     assert!(what(&names[3]).contains(&"file is missing"), "{report:?}");
     let block = report.findings.iter().find(|finding| finding.what == "block fails its checksum").unwrap();
     assert!(!block.groups.is_empty() && block.offset == 4096 + 64);
-    // The file after it says which groups a missing one changed.
+    // The next file records the groups of a missing one.
     let missing = report.findings.iter().find(|finding| finding.what == "file is missing").unwrap();
     assert!(missing.groups.len() > 5, "{missing:?}");
     let index = report.findings.iter().find(|finding| finding.what == "index fails its checksum").unwrap();
-    assert!(index.groups.is_empty(), "the one that would tell is missing");
+    assert!(index.groups.is_empty(), "the file that records them is missing");
     assert!(report.findings.windows(2).all(|pair| (&pair[0].file, pair[0].offset) <= (&pair[1].file, pair[1].offset)));
 }
 
 #[test]
-fn an_index_that_lies_is_found_with_the_groups_it_lies_about() {
-    // Two logs of one identity, alike but for group 2: the index of one under the groups of the other is a lie.
+fn a_wrong_index_is_found_with_its_groups() {
+    // Two logs of one identity that differ only in group 2: the index of one does not match the groups of the other.
     let log = |key: &[u8]| {
         let mut driver = Driver::new(LogOptions { compress_from: usize::MAX, ..options() });
         let put = Change::Put { group: 2, key: key.to_vec(), value: b"v".to_vec() };
@@ -177,7 +177,7 @@ fn an_index_that_lies_is_found_with_the_groups_it_lies_about() {
     let footer = content.len() - 64;
     let index = u64::from_le_bytes(content[footer + 16..footer + 24].try_into().unwrap()) as usize;
     assert_eq!(content.len(), lie.len());
-    // All but the last commit group's checksum, which the footer repeats, is the same size and place.
+    // Everything except the checksum of the last commit group, which the footer repeats, has the same size and offset.
     content[index..].copy_from_slice(&lie[index..]);
     one.set_content(&file(1), content);
     let report = checked(&one);
@@ -189,7 +189,7 @@ fn an_index_that_lies_is_found_with_the_groups_it_lies_about() {
 }
 
 #[test]
-fn tools_refuse_what_is_no_log() {
+fn tools_refuse_an_empty_directory() {
     let disk = SimDisk::new();
     disk.set_content("notes.txt", b"mine".to_vec());
     assert!(matches!(check(disk.as_ref(), &mut |_| ()), Err(LogError::NoLog)));
@@ -201,7 +201,7 @@ fn tools_refuse_what_is_no_log() {
 }
 
 #[test]
-fn the_counts_are_those_of_the_engine() {
+fn stats_match_the_engine() {
     for seed in 0..6 {
         let driver = busy_log(seed, options(), true);
         let counted = stats(driver.disk.as_ref(), &mut |_| ()).unwrap();
@@ -214,7 +214,7 @@ fn the_counts_are_those_of_the_engine() {
             assert_eq!(group.entries, known.entries.len() as u64);
         }
         assert_eq!(counted.entries, seen.values().map(|group| group.entries.len() as u64).sum::<u64>());
-        // The engine may hold files that are dropped and not deleted yet.
+        // The engine may keep files that are dropped and not deleted yet.
         assert!(counted.bytes <= driver.engine.stats().disk_bytes);
         assert_eq!(counted.bytes, counted.files.iter().map(|file| file.bytes).sum::<u64>());
         assert!(counted.live_bytes > 0 && counted.live_bytes <= counted.bytes);
@@ -235,7 +235,7 @@ fn repaired(disk: &SimDisk, keep_doubtful: bool) -> (Arc<SimDisk>, RepairReport)
 }
 
 #[test]
-fn a_sound_log_is_repaired_to_the_same() {
+fn a_repaired_sound_log_has_the_same_content() {
     for seed in 0..6 {
         let driver = busy_log(seed, options(), true);
         let (to, report) = repaired(&driver.disk, false);
@@ -247,16 +247,16 @@ fn a_sound_log_is_repaired_to_the_same() {
     }
 }
 
-/// Random damage: the new log opens strictly, is sound, holds nothing that is not true, and the report says what it holds.
+/// Random damage: the new log opens strictly, is sound, holds only true entries, and the report lists its content.
 #[test]
-fn a_damaged_log_is_repaired_to_what_is_true() {
+fn a_repaired_damaged_log_holds_only_true_entries() {
     let (mut whole, mut partly) = (0, 0);
     for seed in 0..60 {
         let driver = busy_log(seed, options(), true);
         let names = logs(&driver.disk);
         let mut rng = StdRng::seed_from_u64(seed);
         for _ in 0..rng.random_range(1..3) {
-            // Not the newest: whose end may be a torn tail.
+            // Not the newest file: its end may be a torn tail.
             let name = &names[rng.random_range(0..names.len().max(2) - 1)];
             let Some(mut content) = driver.disk.content(name).filter(|_| names.len() > 1) else { continue };
             let at = rng.random_range(0..content.len());
@@ -273,7 +273,7 @@ fn a_damaged_log_is_repaired_to_what_is_true() {
         let strict = LogOptions { recovery: engine::log::RecoveryMode::Strict, verify: true, ..options() };
         let (engine, _writer, opened) = LogEngine::open_driven(to.session(), strict).unwrap();
         assert!(checked(&to).is_sound());
-        is_kept(&engine, &report, latest).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+        check_kept(&engine, &report, latest).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         assert_eq!(
             opened.entries,
             report.groups.iter().filter_map(|group| group.kept).map(|r| r.last - r.first + 1).sum::<u64>()
@@ -284,8 +284,8 @@ fn a_damaged_log_is_repaired_to_what_is_true() {
     assert!(whole > 50 && partly > 50, "{whole} whole, {partly} not");
 }
 
-/// The repaired log holds, of each group, what the report says, and all of it is true.
-fn is_kept(engine: &LogEngine, report: &RepairReport, state: &State) -> Result<(), String> {
+/// The repaired log holds what the report says of each group, and all of it is true.
+fn check_kept(engine: &LogEngine, report: &RepairReport, state: &State) -> Result<(), String> {
     for group in engine.groups() {
         let Some(told) = report.groups.iter().find(|told| told.group == group) else {
             return Err(format!("{group:?} is not in the report"));
@@ -317,9 +317,9 @@ fn is_kept(engine: &LogEngine, report: &RepairReport, state: &State) -> Result<(
     Ok(())
 }
 
-/// Of a group with a hole the newest stretch is kept, and the report says what was not.
+/// Of a group with a hole repair keeps the newest consecutive entries, and reports what it drops.
 #[test]
-fn of_a_group_with_a_hole_the_newest_stretch_is_kept() {
+fn a_group_with_a_hole_keeps_its_newest_entries() {
     let mut driver = Driver::new(options());
     let mut rng = StdRng::seed_from_u64(1);
     for index in 1..=30 {
@@ -348,7 +348,7 @@ fn of_a_group_with_a_hole_the_newest_stretch_is_kept() {
         is_true_to(&engine, &engine::log::RecoveryReport::default(), &driver.history[driver.history.current]).is_err()
     );
 
-    // With a file lost, what is older than it is kept only where it is asked for.
+    // With a lost file, older entries are kept only on request.
     driver.disk.lose(&file(1));
     let (_, strictly) = repaired(&driver.disk, false);
     assert_eq!(strictly.losses.len(), 1);
@@ -358,7 +358,7 @@ fn of_a_group_with_a_hole_the_newest_stretch_is_kept() {
 }
 
 #[test]
-fn doubtful_entries_are_kept_only_where_asked_for() {
+fn doubtful_entries_are_kept_only_on_request() {
     let mut driver = Driver::new(options());
     let mut rng = StdRng::seed_from_u64(1);
     let mut noise = || -> Vec<Bytes> { (0..19).map(|_| (0..3000).map(|_| rng.random::<u8>()).collect()).collect() };
@@ -381,16 +381,16 @@ fn doubtful_entries_are_kept_only_where_asked_for() {
         (one.doubtful.as_slice(), one.lost.as_slice()),
         (&[EntryRange { first: 1, last: 6 }][..], &[EntryRange { first: 1, last: 7 }][..])
     );
-    assert!(strictly.groups[2].is_whole, "the lost file did not know it");
+    assert!(strictly.groups[2].is_whole, "the lost file did not have it");
     let (to, doubtful) = repaired(&driver.disk, true);
     assert_eq!(ids(&doubtful), [(1, true), (2, false), (3, true)]);
-    // Entry 7 is lost whatever is asked for: the newest stretch begins behind it.
+    // Entry 7 is lost in any case: the newest consecutive entries start after it.
     assert_eq!(doubtful.groups[0].kept, Some(EntryRange { first: 8, last: 8 }));
     let (engine, _writer, _) = LogEngine::open_driven(to.session(), options()).unwrap();
     assert_eq!(engine.bounds(GroupId(1)).unwrap().last, 8);
 }
 
-/// A log with one of each record, with bytes that never change; purged, its first file is dropped.
+/// A log with one record of each kind and fixed bytes. With `purged`, its first file is dropped.
 fn fixed_log(purged: bool) -> Arc<SimDisk> {
     let disk = SimDisk::new();
     let options = LogOptions { spare_files: 0, ..options() };
@@ -435,7 +435,7 @@ fn fixed_log(purged: bool) -> Arc<SimDisk> {
 }
 
 #[test]
-fn a_dump_reads_as_it_always_did() {
+fn a_dump_has_the_golden_format() {
     let shown = |disk: &SimDisk, options: DumpOptions| {
         let mut text = String::new();
         let mut show = |record: &Record| {
@@ -456,10 +456,10 @@ fn a_dump_reads_as_it_always_did() {
     if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
         std::fs::write(&golden, &text).unwrap();
     }
-    assert_eq!(text, std::fs::read_to_string(golden).unwrap(), "UPDATE_GOLDENFILES=1 writes it anew");
+    assert_eq!(text, std::fs::read_to_string(golden).unwrap(), "UPDATE_GOLDENFILES=1 rewrites it");
 }
 
-/// A dump shows what can be read around damage, and the damage in its place; who has seen enough ends it.
+/// A dump shows what can be read around damage, and the damage in its place. The caller can end it.
 #[test]
 fn a_dump_shows_damage_in_its_place() {
     let disk = fixed_log(false);
@@ -498,9 +498,9 @@ fn a_dump_shows_damage_in_its_place() {
     assert_eq!(seen, 3);
 }
 
-/// Counting reads everything and verifies what it reads: a block, an index, a commit group, each told once and with its groups.
+/// Stats read and verify everything: damage to a block, an index or a commit group is reported once, with its groups.
 #[test]
-fn the_counts_of_a_damaged_log_say_what_is_damaged() {
+fn stats_of_a_damaged_log_report_the_damage() {
     let damaged = |at: &dyn Fn(&[u8]) -> usize| {
         let disk = fixed_log(false);
         let mut content = disk.content(&file(1)).unwrap();
@@ -518,9 +518,9 @@ fn the_counts_of_a_damaged_log_say_what_is_damaged() {
     assert!(index.len() == 1 && index[0].contains("index fails its checksum (groups 1, 2)"), "{index:?}");
 }
 
-/// A repair tells of its progress from the first file it reads, and writes only where there is nothing.
+/// A repair reports progress from the first file it reads, and writes only into an empty directory.
 #[test]
-fn a_repair_tells_how_far_it_is_and_writes_to_an_empty_place_only() {
+fn a_repair_reports_progress_and_needs_an_empty_directory() {
     let mut driver = Driver::new(options());
     for index in 1..=100 {
         let append =
@@ -540,7 +540,7 @@ fn a_repair_tells_how_far_it_is_and_writes_to_an_empty_place_only() {
         repair(driver.disk.as_ref(), &mut open, &repair_options, &mut |progress| told.borrow_mut().push(progress))
             .unwrap();
         let told = told.into_inner();
-        assert!(read_before > 0, "nothing told while the log was read: {told:?}");
+        assert!(read_before > 0, "no progress while the log was read: {told:?}");
         assert!(told.windows(2).all(|pair| pair[0].done <= pair[1].done && pair[0].total <= pair[1].total), "{told:?}");
         assert!(told.iter().all(|progress| progress.done <= progress.total), "{told:?}");
         assert_eq!(told.last().map(|progress| progress.done), told.last().map(|progress| progress.total));

@@ -1,4 +1,5 @@
-//! A disk under a page cache: what is damaged on it is not seen before the pages are forgotten, and some of it cannot be read at all.
+//! A disk under a page cache: readers see damage on it only after the pages are dropped, and some of it cannot be read
+//! at all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,29 +11,29 @@ use crate::hooked_disk::Hooks;
 
 #[derive(Default)]
 pub(crate) struct Wear {
-    /// Bytes that are others on the disk than in memory.
+    /// Bytes that differ between the disk and the page cache.
     pub(crate) rot: Vec<(String, u64)>,
-    /// Bytes that the disk does not give.
+    /// Bytes that the disk fails to read.
     pub(crate) bad: Vec<(String, u64)>,
-    /// The number of the error with which no file can be opened.
+    /// The error number with which every open fails.
     pub(crate) refuses: Option<i32>,
-    /// Of each file, byte by byte, whether memory holds it no more.
-    forgotten: BTreeMap<String, Vec<bool>>,
-    /// Reads of which memory held a part: file, offset and length.
+    /// For each file, byte by byte, whether the page cache has dropped it.
+    dropped: BTreeMap<String, Vec<bool>>,
+    /// Reads of which the page cache held a part: file, offset and length.
     pub(crate) stale: Vec<(String, u64, usize)>,
     /// Bytes read of each file.
     pub(crate) read: BTreeMap<String, u64>,
 }
 
 impl Wear {
-    /// What was read so far is not counted.
-    pub(crate) fn begin(&mut self) {
+    /// Resets the counters of reads.
+    pub(crate) fn reset_reads(&mut self) {
         self.stale.clear();
         self.read.clear();
     }
 
-    fn is_forgotten(&self, name: &str, offset: u64) -> bool {
-        self.forgotten.get(name).and_then(|bytes| bytes.get(offset as usize)).copied().unwrap_or(false)
+    fn is_dropped(&self, name: &str, offset: u64) -> bool {
+        self.dropped.get(name).and_then(|bytes| bytes.get(offset as usize)).copied().unwrap_or(false)
     }
 }
 
@@ -49,11 +50,11 @@ impl Hooks for Mutex<Wear> {
         }
         file.read_at(buf, offset)?;
         *wear.read.entry(name.to_owned()).or_default() += buf.len() as u64;
-        if (offset..end).any(|at| !wear.is_forgotten(name, at)) {
+        if (offset..end).any(|at| !wear.is_dropped(name, at)) {
             wear.stale.push((name.to_owned(), offset, buf.len()));
         }
         let rotten = wear.rot.iter().filter(|(rotten, at)| rotten == name && (offset..end).contains(at));
-        for (_, at) in rotten.filter(|(_, at)| wear.is_forgotten(name, *at)) {
+        for (_, at) in rotten.filter(|(_, at)| wear.is_dropped(name, *at)) {
             buf[(at - offset) as usize] ^= 4;
         }
         Ok(())
@@ -62,7 +63,7 @@ impl Hooks for Mutex<Wear> {
     fn drop_cached(&self, file: &dyn DiskFile, name: &str, offset: u64, len: u64) {
         let end = file.len().unwrap_or(0).min(offset.saturating_add(len)) as usize;
         let mut wear = self.lock();
-        let bytes = wear.forgotten.entry(name.to_owned()).or_default();
+        let bytes = wear.dropped.entry(name.to_owned()).or_default();
         bytes.resize(bytes.len().max(end), false);
         if let Some(bytes) = bytes.get_mut(offset as usize..end) {
             bytes.fill(true);

@@ -1,4 +1,4 @@
-//! What nobody asks to be synced is not left for the seal to sync all at once: the disk is told to begin with it.
+//! Unsynced data is flushed in the background, so that the seal does not have to sync all of it at once.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 
 use crate::hooked_disk::{HookedDisk, Hooks};
 
-/// What was announced, as offset and length.
+/// The write-back requests, as offset and length.
 #[derive(Default)]
-struct Announced(Mutex<Vec<(u64, u64)>>);
+struct Requests(Mutex<Vec<(u64, u64)>>);
 
-impl Hooks for Announced {
+impl Hooks for Requests {
     fn start_writeback(&self, offset: u64, len: u64) {
         self.0.lock().push((offset, len));
     }
@@ -21,9 +21,9 @@ impl Hooks for Announced {
 
 const ENTRY: usize = 100 << 10;
 
-/// What is announced while so many entries are written to one file.
-fn announced(entries: u64, durability: Durability) -> Vec<(u64, u64)> {
-    let hooks = Arc::new(Announced::default());
+/// The write-back requests while so many entries are written to one file.
+fn requests(entries: u64, durability: Durability) -> Vec<(u64, u64)> {
+    let hooks = Arc::new(Requests::default());
     let disk = Arc::new(HookedDisk { disk: SimDisk::new(), hooks: hooks.clone() });
     let options = LogOptions { prefill_bytes: 0, compression: Compression::Off, ..LogOptions::default() };
     let (log, mut writer, _) = LogEngine::open_driven(disk, options).unwrap();
@@ -34,22 +34,22 @@ fn announced(entries: u64, durability: Durability) -> Vec<(u64, u64)> {
         writer.turn();
         ticket.wait().unwrap();
     }
-    let announced = hooks.0.lock();
-    announced.clone()
+    let requests = hooks.0.lock();
+    requests.clone()
 }
 
 #[test]
-fn the_disk_begins_with_what_is_not_synced_once_it_is_much() {
-    let told = announced(100, Durability::Buffered);
-    assert!(told.len() >= 5, "{told:?}");
-    for pair in told.windows(2) {
+fn much_unsynced_data_is_flushed_in_the_background() {
+    let requested = requests(100, Durability::Buffered);
+    assert!(requested.len() >= 5, "{requested:?}");
+    for pair in requested.windows(2) {
         assert_eq!(pair[0].0 + pair[0].1, pair[1].0, "each byte once, in order");
     }
-    let bytes: u64 = told.iter().map(|(_, len)| len).sum();
-    assert!(bytes + (2 << 20) > 100 * ENTRY as u64, "but for the last of it, all");
+    let bytes: u64 = requested.iter().map(|(_, len)| len).sum();
+    assert!(bytes + (2 << 20) > 100 * ENTRY as u64, "everything except the end");
 }
 
 #[test]
-fn what_is_synced_anyway_is_not_announced() {
-    assert_eq!(announced(100, Durability::Synced), []);
+fn synced_data_is_not_flushed_in_the_background() {
+    assert_eq!(requests(100, Durability::Synced), []);
 }
