@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use engine::disk::{Disk, SimDisk};
 use engine::log::{Compression, Durability, LogOptions};
 
-use crate::log_model::cases::{Case, case, does};
+use crate::log_model::cases::{Case, case, write};
 use crate::log_model::{Change, Driver, History};
 
 /// The files of a log, by name.
@@ -69,7 +69,7 @@ fn compressed(compression: Compression) -> Base {
     for round in 0..6u64 {
         let entries = (0..4).map(|at| format!("{round} {at} ").repeat(200).into()).collect();
         let put = Change::Put { group: 2, key: vec![b'k'; 90], value: vec![round as u8; 90] };
-        does(&mut driver, vec![Change::Append { group: 1, first: round * 4 + 1, entries }, put], Durability::Synced);
+        write(&mut driver, vec![Change::Append { group: 1, first: round * 4 + 1, entries }, put], Durability::Synced);
     }
     Base::of(&driver)
 }

@@ -15,7 +15,7 @@ use engine::log::{
 
 use crate::bases::{Base, Files, bases, disk_with, files};
 use crate::log_model::cases::append;
-use crate::log_model::{Observed, batch_of, is_true_to, observe, open};
+use crate::log_model::{Observed, batch_of, check_salvaged, observe, open};
 use crate::mutate::{Input, mutate};
 use crate::tools;
 
@@ -180,7 +180,7 @@ fn salvaged(base: &Base, files: &Files, keep_doubtful: bool) {
             if !keep_doubtful {
                 let mut lies = Vec::new();
                 for state in base.history.iter().rev() {
-                    lies.extend(is_true_to(&engine, &report, state).err());
+                    lies.extend(check_salvaged(&engine, &report, state).err());
                 }
                 // That of the newest state is the one to look at.
                 let lie = lies.first().filter(|_| lies.len() == base.history.len());
@@ -202,7 +202,7 @@ pub fn was_written(base: &Base, engine: &LogEngine) -> bool {
         bounds.filter_map(move |index| Some((index, engine.entry(group, index).ok()?)))
     };
     engine.groups().into_iter().all(|group| {
-        entries(group).all(|(index, entry)| base.history.brought(group.0, index, entry.len(), &entry))
+        entries(group).all(|(index, entry)| base.history.was_appended(group.0, index, entry.len(), &entry))
             && engine.scan(group).into_iter().flatten().all(|(key, value)| base.history.was_set(group.0, &key, &value))
     })
 }

@@ -107,7 +107,7 @@ fn was_said(base: &Base, record: &Record) -> bool {
     use engine::log::tools::Change::Put;
     match record {
         Record::Entry(entry) => {
-            let written = |len: u64| base.history.brought(entry.group.0, entry.index, len as usize, &entry.prefix);
+            let written = |len: u64| base.history.was_appended(entry.group.0, entry.index, len as usize, &entry.prefix);
             entry.bytes.is_none_or(written)
         }
         Record::Change(Put { group, key, value }) => base.history.was_set(group.0, key, value),

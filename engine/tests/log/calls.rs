@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use engine::disk::{Applied, Operation};
 use engine::log::{Durability, GroupId, LogError};
 
-use crate::model::cases::{Case, append, case, cases, does, put};
+use crate::model::cases::{Case, append, case, cases, put, write};
 use crate::model::check::recovered;
 use crate::model::{After, Driver, Violation, each_crash, open};
 
@@ -74,7 +74,7 @@ fn each_failure(case: &Case, mut check: impl FnMut(Failure, Driver)) -> usize {
 }
 
 fn write_more(driver: &mut Driver) {
-    does(driver, vec![append(7, 1, &[100]), put(7, "k", "v")], Durability::Synced);
+    write(driver, vec![append(7, 1, &[100]), put(7, "k", "v")], Durability::Synced);
 }
 
 /// Only acknowledged batches are visible. A failed sync poisons the log: it syncs nothing again, neither a file nor the

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::disk::SimDisk;
 use engine::log::Durability;
 
-use crate::model::cases::{Case, append, case, cases, does, put};
+use crate::model::cases::{Case, append, case, cases, put, write};
 use crate::model::check::recovered;
 use crate::model::{After, Driver, History, each_crash, fingerprint, observe, open};
 
@@ -101,7 +101,7 @@ fn the_process_ends_at_each_change() {
         each_stop(&case, |stop, driver| {
             let context = |what| panic!("{}, process ended after {stop}: {what}", case.name);
             driver.reopen().map(drop).unwrap_or_else(context);
-            does(driver, vec![append(7, 1, &[100]), put(7, "k", "v")], Durability::Synced);
+            write(driver, vec![append(7, 1, &[100]), put(7, "k", "v")], Durability::Synced);
             each_crash(&driver.disk, crashes(20), |disk| {
                 recovered(disk, &driver.options, &driver.history, After::Crash).map(drop).unwrap_or_else(context);
             });
@@ -119,7 +119,7 @@ fn a_log_is_created_whole_or_not_at_all() {
         assert_eq!(open(&disk, &options).is_ok(), stop == 5, "create, write, sync, rename, sync the directory");
         let used = |disk: &Arc<SimDisk>| {
             let mut driver = Driver::on(disk.clone(), options.clone());
-            does(&mut driver, vec![append(1, 1, &[100]), put(1, "k", "v")], Durability::Synced);
+            write(&mut driver, vec![append(1, 1, &[100]), put(1, "k", "v")], Durability::Synced);
             each_crash(disk, usize::MAX, |disk| {
                 recovered(disk, &options, &driver.history, After::Crash)
                     .map(drop)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use engine::disk::{Disk, Lie, Operation};
 use engine::log::Durability;
 
-use crate::model::cases::{Case, append, case, cases, does, entry, put};
+use crate::model::cases::{Case, append, case, cases, entry, put, write};
 use crate::model::check::{glance, recovered, refusal};
 use crate::model::{After, Change, Driver, History, Observed, State, Violation, each_crash, open};
 
@@ -224,7 +224,7 @@ fn an_old_file_that_reappears_is_harmless() {
 fn wrong_acknowledgements_are_detected() {
     let case = case("append into new space");
     let mut early = case.prepared();
-    does(&mut early, vec![append(1, 1, &[100])], Durability::Buffered);
+    write(&mut early, vec![append(1, 1, &[100])], Durability::Buffered);
     early.history.synced = early.history.current;
     let lost = (0..20).find_map(|seed| {
         let twin = early.disk.fork();
@@ -236,7 +236,7 @@ fn wrong_acknowledgements_are_detected() {
     let mut split = case.prepared();
     let whole = vec![append(1, 1, &[600]), append(2, 1, &[600])];
     for change in &whole {
-        does(&mut split, vec![change.clone()], Durability::Buffered);
+        write(&mut split, vec![change.clone()], Durability::Buffered);
     }
     let mut history = History::new();
     let after = history.latest().after(&whole).unwrap();

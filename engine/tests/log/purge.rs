@@ -23,7 +23,7 @@ fn entries(text: &str, count: usize) -> Vec<bytes::Bytes> {
     (0..count).map(|at| format!("{text} {at}").into_bytes().into()).collect()
 }
 
-fn does(driver: &mut Driver, changes: Vec<Change>) {
+fn write(driver: &mut Driver, changes: Vec<Change>) {
     driver.submit(changes, Durability::Synced);
     driver.turn();
 }
@@ -39,8 +39,8 @@ fn next_file(driver: &mut Driver, rng: &mut StdRng) {
     for round in 0.. {
         let first = 1 + round;
         let group = 1000 + before as u64;
-        does(driver, vec![Change::Append { group, first, entries: noise(rng, 1) }]);
-        does(driver, vec![Change::Compact { group, first_kept: first + 1 }]);
+        write(driver, vec![Change::Append { group, first, entries: noise(rng, 1) }]);
+        write(driver, vec![Change::Compact { group, first_kept: first + 1 }]);
         if files(driver).len() > before {
             return;
         }
@@ -51,12 +51,12 @@ fn next_file(driver: &mut Driver, rng: &mut StdRng) {
 fn survives(said: Vec<Change>, undone: Vec<Vec<Change>>, later: Vec<Change>) {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(options());
-    does(&mut driver, said);
-    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
+    write(&mut driver, said);
+    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
     next_file(&mut driver, &mut rng);
-    undone.into_iter().for_each(|changes| does(&mut driver, changes));
+    undone.into_iter().for_each(|changes| write(&mut driver, changes));
     next_file(&mut driver, &mut rng);
-    does(&mut driver, later);
+    write(&mut driver, later);
     next_file(&mut driver, &mut rng);
     for _ in 0..20 {
         driver.engine.purge(Budget::default()).unwrap();
@@ -117,11 +117,11 @@ fn a_recreated_group_keeps_its_file() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(options());
     let put = |key: &[u8]| Change::Put { group: 1, key: key.to_vec(), value: b"v".to_vec() };
-    does(&mut driver, vec![put(b"a"), put(b"b")]);
-    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
+    write(&mut driver, vec![put(b"a"), put(b"b")]);
+    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
     next_file(&mut driver, &mut rng);
-    does(&mut driver, vec![Change::Remove { group: 1 }]);
-    does(&mut driver, vec![put(b"c")]);
+    write(&mut driver, vec![Change::Remove { group: 1 }]);
+    write(&mut driver, vec![put(b"c")]);
     next_file(&mut driver, &mut rng);
     next_file(&mut driver, &mut rng);
     let purge = |driver: &mut Driver| {
@@ -132,7 +132,7 @@ fn a_recreated_group_keeps_its_file() {
     };
     purge(&mut driver);
     assert!(files(&driver).contains(&"0000000000000002.log".to_owned()));
-    does(&mut driver, vec![Change::Remove { group: 99 }]);
+    write(&mut driver, vec![Change::Remove { group: 99 }]);
     purge(&mut driver);
     let left = files(&driver);
     assert!(left[0].as_str() > "0000000000000002.log", "{left:?}");
@@ -150,10 +150,10 @@ fn a_group_recreated_while_its_file_is_rewritten() {
         let mut driver = Driver::new(options());
         let put = |key: &[u8]| Change::Put { group: 1, key: key.to_vec(), value: b"v".to_vec() };
         let append = |first, count| Change::Append { group: 1, first, entries: entries("old", count) };
-        does(&mut driver, vec![put(b"a"), put(b"b"), Change::Compact { group: 1, first_kept: 8 }, append(8, 4)]);
-        does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
+        write(&mut driver, vec![put(b"a"), put(b"b"), Change::Compact { group: 1, first_kept: 8 }, append(8, 4)]);
+        write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
         next_file(&mut driver, &mut rng);
-        does(&mut driver, vec![Change::Remove { group: 1 }]);
+        write(&mut driver, vec![Change::Remove { group: 1 }]);
         next_file(&mut driver, &mut rng);
         next_file(&mut driver, &mut rng);
         let purge = |driver: &mut Driver| {
@@ -166,7 +166,7 @@ fn a_group_recreated_while_its_file_is_rewritten() {
         driver.check_live();
         driver.crash(3).unwrap_or_else(|what| panic!("after {calls} calls: {what}"));
         assert!(files(&driver).contains(&"0000000000000001.log".to_owned()));
-        does(&mut driver, vec![Change::Remove { group: 99 }]);
+        write(&mut driver, vec![Change::Remove { group: 99 }]);
         (0..20).for_each(|_| purge(&mut driver));
         assert!(files(&driver)[0].as_str() > "0000000000000002.log", "{:?}", files(&driver));
         driver.crash(4).unwrap();
@@ -179,7 +179,7 @@ fn a_group_recreated_while_its_file_is_rewritten() {
 fn pinning_groups_are_named_with_what_they_pin() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { purge_threshold: 500 << 10, ..options() });
-    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
+    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
     for _ in 0..8 {
         next_file(&mut driver, &mut rng);
     }
@@ -187,7 +187,7 @@ fn pinning_groups_are_named_with_what_they_pin() {
     let [lag] = report.lagging.as_slice() else { panic!("{report:?}") };
     assert_eq!((lag.group.0, lag.compact_to), (99, 18));
     assert!((17 * 3200..17 * 3400).contains(&lag.pinned_bytes), "{lag:?}");
-    does(&mut driver, vec![Change::Compact { group: 99, first_kept: lag.compact_to }]);
+    write(&mut driver, vec![Change::Compact { group: 99, first_kept: lag.compact_to }]);
     for _ in 0..30 {
         driver.engine.purge(Budget::default()).unwrap();
         driver.turn();
@@ -200,12 +200,12 @@ fn pinning_groups_are_named_with_what_they_pin() {
 /// has one in file 3.
 fn pinned(rng: &mut StdRng) -> (Driver, bytes::Bytes) {
     let mut driver = Driver::new(LogOptions { purge_threshold: 300 << 10, cache_bytes: 0, ..options() });
-    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(rng, 17) }]);
+    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(rng, 17) }]);
     next_file(&mut driver, rng);
     let entries = noise(rng, 1);
-    does(&mut driver, vec![Change::Append { group: 50, first: 1, entries: entries.clone() }]);
+    write(&mut driver, vec![Change::Append { group: 50, first: 1, entries: entries.clone() }]);
     next_file(&mut driver, rng);
-    does(&mut driver, vec![Change::Append { group: 51, first: 1, entries: noise(rng, 1) }]);
+    write(&mut driver, vec![Change::Append { group: 51, first: 1, entries: noise(rng, 1) }]);
     (0..6).for_each(|_| next_file(&mut driver, rng));
     (driver, entries[0].clone())
 }
@@ -249,7 +249,7 @@ fn damage_in_one_file_does_not_stop_purge() {
         );
         assert!(freed >= 3 * (60 << 10), "{freed}");
         // It holds no live data any more: it is removed with the oldest file.
-        does(&mut driver, [50, 99, 1001, 1002].map(|group| Change::Remove { group }).to_vec());
+        write(&mut driver, [50, 99, 1001, 1002].map(|group| Change::Remove { group }).to_vec());
         (0..20).for_each(|_| {
             driver.engine.purge(Budget::default()).unwrap();
             driver.turn();
@@ -270,7 +270,7 @@ fn a_poisoned_log_deletes_nothing() {
     driver.engine.purge(Budget::default()).unwrap();
     driver.turn();
     driver.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
-    does(&mut driver, vec![Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }]);
+    write(&mut driver, vec![Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }]);
     assert!(driver.engine.poisoned().is_some());
     let (before, changes) = (files(&driver), driver.disk.changes());
     assert!(before.contains(&"0000000000000001.log".to_owned()), "{before:?}");
@@ -328,7 +328,7 @@ fn many_idle_groups_are_rewritten_and_the_log_stays_bounded() {
     for round in 0..400u64 {
         // Every fourth commit group adds a new idle group, up to 60 % of the threshold.
         if round < 250 {
-            does(
+            write(
                 &mut driver,
                 vec![Change::Append {
                     group: 10_000 + round,
@@ -339,9 +339,9 @@ fn many_idle_groups_are_rewritten_and_the_log_stays_bounded() {
         }
         for at in 0..3 {
             let index = round * 3 + at + 1;
-            does(&mut driver, vec![Change::Append { group: 1, first: index, entries: noise(&mut rng, 1) }]);
+            write(&mut driver, vec![Change::Append { group: 1, first: index, entries: noise(&mut rng, 1) }]);
         }
-        does(&mut driver, vec![Change::Compact { group: 1, first_kept: round * 3 + 1 }]);
+        write(&mut driver, vec![Change::Compact { group: 1, first_kept: round * 3 + 1 }]);
         driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
         driver.turn();
         most = most.max(driver.engine.stats().disk_bytes);
@@ -366,7 +366,7 @@ fn a_step_writes_no_more_than_its_budget() {
         driver.submit(vec![put], Durability::Buffered);
     }
     driver.turn();
-    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 10) }]);
+    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 10) }]);
     next_file(&mut driver, &mut rng);
     for number in 0..300 {
         driver.submit(vec![Change::Delete { group: 1, key: key(number) }], Durability::Buffered);
@@ -376,7 +376,7 @@ fn a_step_writes_no_more_than_its_budget() {
         driver.submit(vec![Change::Put { group: 3, key: vec![number], value }], Durability::Buffered);
     }
     driver.turn();
-    does(&mut driver, vec![Change::Append { group: 4, first: 1, entries: noise(&mut rng, 3) }]);
+    write(&mut driver, vec![Change::Append { group: 4, first: 1, entries: noise(&mut rng, 3) }]);
     next_file(&mut driver, &mut rng);
     next_file(&mut driver, &mut rng);
     let second = "0000000000000002.log".to_owned();
@@ -408,10 +408,10 @@ fn the_file_that_frees_most_is_purged_first() {
     let first_gone = |counts: [usize; 3]| {
         let mut rng = StdRng::seed_from_u64(5);
         let mut driver = Driver::new(options());
-        does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
+        write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
         for (at, count) in counts.into_iter().enumerate() {
             next_file(&mut driver, &mut rng);
-            does(
+            write(
                 &mut driver,
                 vec![Change::Append { group: 50 + at as u64, first: 1, entries: noise(&mut rng, count) }],
             );
@@ -476,7 +476,7 @@ fn files_full_of_live_keys_are_not_rewritten_endlessly() {
         assert_eq!(driver.engine.stats().disk_bytes, before.disk_bytes);
         // Most of them die: now a rewrite gains space.
         for group in 1..10 {
-            does(&mut driver, vec![Change::Remove { group }]);
+            write(&mut driver, vec![Change::Remove { group }]);
         }
         purge_until_done(&mut driver, 100);
         let after = driver.engine.stats();
@@ -496,16 +496,16 @@ fn files_made_of_longer_spares_are_not_rewritten_endlessly() {
     let mut driver = Driver::new(longer.clone());
     let append = |first, entries| vec![Change::Append { group: 1, first, entries }];
     for round in 0..20 {
-        does(&mut driver, append(1 + round * 10, noise(&mut rng, 10)));
+        write(&mut driver, append(1 + round * 10, noise(&mut rng, 10)));
     }
-    does(&mut driver, vec![Change::Compact { group: 1, first_kept: 201 }]);
+    write(&mut driver, vec![Change::Compact { group: 1, first_kept: 201 }]);
     purge_until_done(&mut driver, 100);
     assert_eq!(driver.engine.stats().spare_files, 4);
     driver.options = LogOptions { file_bytes: 64 << 10, purge_threshold: 128 << 10, ..longer };
     driver.reopen().unwrap();
     assert_eq!(driver.engine.stats().spare_files, 4, "they are not too long to keep");
     for round in 20..40 {
-        does(&mut driver, append(1 + round * 10, noise(&mut rng, 10)));
+        write(&mut driver, append(1 + round * 10, noise(&mut rng, 10)));
     }
     purge_until_done(&mut driver, 100);
     driver.crash(1).unwrap();
@@ -542,7 +542,7 @@ fn files_full_of_deletions_are_not_rewritten_endlessly() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { purge_threshold: 0, spare_files: 0, ..options() });
     // This file stays.
-    does(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 18) }]);
+    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 18) }]);
     let key = |rng: &mut StdRng| (0..500).map(|_| rng.random()).collect::<Vec<u8>>();
     for _ in 0..400 {
         let key = key(&mut rng);

@@ -13,7 +13,7 @@ use engine::log::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::model::{Change, Driver, Generator, State, contents, file, is_true_to, small_options};
+use crate::model::{Change, Driver, Generator, State, check_salvaged, contents, file, small_options};
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, align_bytes: 8, ..small_options() }
@@ -112,7 +112,7 @@ fn salvage_shows_only_what_a_sound_log_shows() {
         // Whether the end of the newest file existed cannot be known: any earlier state is allowed then.
         let truths = if damaged.contains(&newest) { &history[..] } else { &history[history.len() - 1..] };
         let is_true = |engine: &LogEngine, report: &RecoveryReport| {
-            truths.iter().rev().map(|state| is_true_to(engine, report, state)).reduce(|a, b| a.or(b)).unwrap()
+            truths.iter().rev().map(|state| check_salvaged(engine, report, state)).reduce(|a, b| a.or(b)).unwrap()
         };
         let options = LogOptions { verify: seed % 3 == 0, ..salvage_options() };
         match salvage(&disk, options.clone()) {
@@ -194,7 +194,7 @@ fn any_flipped_bit_of_a_small_log() {
                 // Nothing vouches for the last group of a log without a clean stop: it may be taken for a torn tail.
                 let torn = !finish && report.truncated_bytes > 0;
                 let states = &history[history.len() - 1 - usize::from(torn)..];
-                let truths: Vec<_> = states.iter().map(|state| is_true_to(&engine, &report, state)).collect();
+                let truths: Vec<_> = states.iter().map(|state| check_salvaged(&engine, &report, state)).collect();
                 assert!(truths.iter().any(Result::is_ok), "bit {bit} of {at}: {truths:?}\n{report:?}");
                 // A damaged header alone loses nothing.
                 assert!(at >= 4096 || crate::model::observe(&engine).unwrap() == latest.seen(), "bit {bit} of {at}");
@@ -216,7 +216,7 @@ fn any_flipped_byte_of_a_sealed_file_and_the_newest() {
             content[at] ^= 0x41;
             flipped.set_content(&name, content);
             let (engine, _writer, report) = salvage(&flipped, salvage_options()).unwrap();
-            is_true_to(&engine, &report, latest)
+            check_salvaged(&engine, &report, latest)
                 .unwrap_or_else(|what| panic!("byte {at} of {name}: {what}\n{report:?}"));
         }
     }
@@ -290,7 +290,7 @@ fn a_missing_file_loses_only_its_own_groups() {
     let latest = &driver.history[driver.history.current];
     disk.lose(&file(2));
     let (engine, _writer, report) = salvage(&disk, salvage_options()).unwrap();
-    is_true_to(&engine, &report, latest).unwrap();
+    check_salvaged(&engine, &report, latest).unwrap();
     assert_eq!(report.losses.len(), 1, "{report:?}");
     assert_eq!((report.losses[0].file.as_str(), report.losses[0].what.as_str()), (file(2).as_str(), "file is missing"));
     assert_eq!(report.losses[0].concerns.as_deref(), Some(&[GroupId(1), GroupId(12)][..]));
@@ -336,7 +336,7 @@ fn a_loss_that_may_concern_any_group_is_reported() {
     content[4096 + 10] ^= 1;
     disk.set_content(&file(3), content);
     let (engine, _writer, report) = salvage(&disk, salvage_options()).unwrap();
-    is_true_to(&engine, &report, latest).unwrap();
+    check_salvaged(&engine, &report, latest).unwrap();
     let [loss] = report.losses.as_slice() else { panic!("{report:?}") };
     assert_eq!((loss.from, loss.concerns.as_ref()), (4096, None));
     assert_eq!(loss.first_lsn, loss.last_lsn);
@@ -354,7 +354,7 @@ fn a_damaged_block_loses_its_own_entries() {
     content[20_000] ^= 1;
     disk.set_content(&file(1), content);
     let (engine, _writer, report) = salvage(&disk, LogOptions { verify: true, ..salvage_options() }).unwrap();
-    is_true_to(&engine, &report, &driver.history[driver.history.current]).unwrap();
+    check_salvaged(&engine, &report, &driver.history[driver.history.current]).unwrap();
     let [loss] = report.lost.as_slice() else { panic!("{report:?}") };
     let [range] = loss.unreadable.as_slice() else { panic!("{report:?}") };
     let error = engine.entry(loss.group, range.first).unwrap_err();
@@ -447,7 +447,7 @@ fn a_failed_read_is_damage_at_its_offset() {
             assert!(nth > 10, "only {nth} reads");
             return;
         }
-        is_true_to(&engine, &report, &driver.history[driver.history.current])
+        check_salvaged(&engine, &report, &driver.history[driver.history.current])
             .unwrap_or_else(|what| panic!("read {nth}: {what}"));
     }
     panic!("more reads than expected");

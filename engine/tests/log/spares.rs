@@ -30,7 +30,7 @@ fn append(group: u64, first: u64, len: usize) -> Change {
 }
 
 /// Whether the batch was accepted.
-fn does(driver: &mut Driver, change: Change) -> bool {
+fn write(driver: &mut Driver, change: Change) -> bool {
     let before = driver.history.current;
     driver.submit(vec![change], Durability::Synced);
     driver.turn();
@@ -45,7 +45,7 @@ fn purge(driver: &mut Driver, bytes: usize) -> PurgeReport {
 
 /// Leaves the active file nearly full.
 fn fill(driver: &mut Driver, index: u64) {
-    assert!(does(driver, append(9, index, 60_000)));
+    assert!(write(driver, append(9, index, 60_000)));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn no_more_spares_are_kept_than_wanted() {
     for wanted in 0..4 {
         let mut driver = Driver::new(options(wanted));
         (1..=8).for_each(|index| fill(&mut driver, index));
-        does(&mut driver, Change::Compact { group: 9, first_kept: 9 });
+        write(&mut driver, Change::Compact { group: 9, first_kept: 9 });
         for _ in 0..20 {
             purge(&mut driver, 256 << 10);
             assert!(names(&driver.disk, ".spare").len() <= wanted);
@@ -100,7 +100,7 @@ fn the_reserve_is_made_in_steps() {
 fn a_partial_reserve_is_not_a_spare() {
     let made = |halt: Option<u64>| {
         let mut driver = Driver::new(options(1));
-        assert!(does(&mut driver, append(1, 1, 50)));
+        assert!(write(&mut driver, append(1, 1, 50)));
         let start = driver.disk.changes();
         if let Some(halt) = halt {
             driver.disk.halt_after(start + halt);
@@ -147,18 +147,18 @@ fn the_reserve_is_not_spent_while_there_is_room() {
     purge(&mut driver, 256 << 10);
     assert_eq!(driver.engine.stats().spare_files, 1);
     fill(&mut driver, 1);
-    assert!(does(&mut driver, append(1, 1, 1000)));
+    assert!(write(&mut driver, append(1, 1, 1000)));
     let before = names(&driver.disk, ".log").len();
     for first_kept in 2.. {
         if names(&driver.disk, ".log").len() > before {
             break;
         }
-        assert!(does(&mut driver, Change::Compact { group: 9, first_kept }));
+        assert!(write(&mut driver, Change::Compact { group: 9, first_kept }));
     }
     assert_eq!(driver.engine.stats().spare_files, 1);
     // Others fill the disk: dead files are removed all the same.
     driver.disk.set_capacity(Some(driver.disk.used()));
-    assert!(does(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
+    assert!(write(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
     let freed: u64 = (0..20).map(|_| purge(&mut driver, 256 << 10).freed).sum();
     assert!(freed > 0);
     driver.crash(1).unwrap();
@@ -173,15 +173,15 @@ fn an_empty_file_that_cannot_grow_is_replaced_by_the_reserve() {
         purge(&mut driver, 256 << 10);
         fill(&mut driver, 1);
         driver.disk.set_capacity(Some(driver.disk.used() + spare));
-        assert!(!does(&mut driver, append(9, 2, 30_000)));
+        assert!(!write(&mut driver, append(9, 2, 30_000)));
         driver.disk.set_capacity(Some(driver.disk.used()));
         for first_kept in 2..6 {
-            assert!(does(&mut driver, Change::Compact { group: 9, first_kept }), "{spare}: {first_kept}");
+            assert!(write(&mut driver, Change::Compact { group: 9, first_kept }), "{spare}: {first_kept}");
         }
         assert_eq!(driver.engine.stats().spare_files, 0);
         let freed: u64 = (0..20).map(|_| purge(&mut driver, 256 << 10).freed).sum();
         assert!(freed > 0, "{spare}");
-        assert!(does(&mut driver, append(9, 6, 1000)));
+        assert!(write(&mut driver, append(9, 6, 1000)));
         driver.check_live();
         driver.crash(spare).unwrap();
         driver.check_live();
@@ -193,19 +193,19 @@ fn an_empty_file_that_cannot_grow_is_replaced_by_the_reserve() {
 #[test]
 fn a_full_disk_makes_purge_rewrite() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 1 << 30, ..prefilled() });
-    assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
+    assert!(write(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
     (1..=5).for_each(|index| fill(&mut driver, index));
     while purge(&mut driver, 256 << 10).more {}
     driver.disk.set_capacity(Some(driver.disk.used()));
-    let index = (6..).find(|index| !does(&mut driver, append(9, *index, 9000))).unwrap();
-    assert!(does(&mut driver, Change::Compact { group: 9, first_kept: index }), "truncations have the reserve");
+    let index = (6..).find(|index| !write(&mut driver, append(9, *index, 9000))).unwrap();
+    assert!(write(&mut driver, Change::Compact { group: 9, first_kept: index }), "truncations have the reserve");
     let files = names(&driver.disk, ".log").len();
     for _ in 0..40 {
         purge(&mut driver, 256 << 10);
     }
     let left = names(&driver.disk, ".log").len();
     assert!(left + 2 < files, "{left} of {files} files are left");
-    assert!(does(&mut driver, append(9, index, 9000)), "the log continues, and nobody freed space");
+    assert!(write(&mut driver, append(9, index, 9000)), "the log continues, and nobody freed space");
     driver.crash(1).unwrap();
 }
 
@@ -225,7 +225,7 @@ fn a_step_reports_when_it_is_written() {
     let report = step(&driver);
     assert!(!report.queued && !report.more && !report.pressed, "{report:?}");
     (1..=4).for_each(|index| fill(&mut driver, index));
-    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    write(&mut driver, Change::Compact { group: 9, first_kept: 4 });
     let report = step(&driver);
     assert!(report.queued && report.more && report.pressed, "{report:?}");
     let again = step(&driver);
@@ -243,7 +243,7 @@ fn a_step_reports_when_it_is_written() {
 fn a_step_reports_that_it_was_not_written() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, queue_batches: 1, ..options(0) });
     (1..=4).for_each(|index| fill(&mut driver, index));
-    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    write(&mut driver, Change::Compact { group: 9, first_kept: 4 });
     let fates = Arc::new(Mutex::new(Vec::new()));
     let step = |driver: &Driver| {
         let fates = fates.clone();
@@ -276,9 +276,9 @@ fn is_pressed(driver: &mut Driver) -> bool {
 /// A log far below its threshold whose disk was full and has space again.
 fn was_full() -> Driver {
     let mut driver = Driver::new(LogOptions { purge_threshold: 1 << 30, ..options(0) });
-    assert!(does(&mut driver, append(1, 1, 100)));
+    assert!(write(&mut driver, append(1, 1, 100)));
     driver.disk.set_capacity(Some(driver.disk.used() + 100));
-    assert!(!does(&mut driver, append(1, 2, 1000)));
+    assert!(!write(&mut driver, append(1, 2, 1000)));
     driver.disk.set_capacity(Some(driver.disk.used() + FILE / 2));
     assert!(is_pressed(&mut driver), "nothing shows that there is space");
     driver
@@ -289,7 +289,7 @@ fn was_full() -> Driver {
 fn written_keys_show_that_the_disk_has_space_again() {
     let mut driver = was_full();
     assert!(is_pressed(&mut driver), "half a file is not enough to start one");
-    assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
+    assert!(write(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
     assert!(!is_pressed(&mut driver));
 }
 
@@ -306,12 +306,12 @@ fn an_idle_log_notices_that_the_disk_has_space_again() {
 #[test]
 fn a_truncation_does_not_show_that_there_is_space() {
     let mut driver = was_full();
-    assert!(does(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
+    assert!(write(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
     assert!(is_pressed(&mut driver));
-    assert!(does(&mut driver, append(1, 2, 10)));
+    assert!(write(&mut driver, append(1, 2, 10)));
     assert!(!is_pressed(&mut driver));
     driver.disk.set_capacity(Some(driver.disk.used()));
-    assert!(!does(&mut driver, Change::Compact { group: 1, first_kept: 3 }));
+    assert!(!write(&mut driver, Change::Compact { group: 1, first_kept: 3 }));
     assert!(is_pressed(&mut driver));
 }
 
@@ -319,7 +319,7 @@ fn a_truncation_does_not_show_that_there_is_space() {
 fn dropped_files(options: LogOptions) -> Driver {
     let mut driver = Driver::new(options);
     (1..=4).for_each(|index| fill(&mut driver, index));
-    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    write(&mut driver, Change::Compact { group: 9, first_kept: 4 });
     let report = purge(&mut driver, 256 << 10);
     assert!(report.queued && report.freed == 0, "{report:?}");
     assert_eq!(names(&driver.disk, ".log").len(), 4);
@@ -345,7 +345,7 @@ fn a_file_that_cannot_be_removed_keeps_no_other() {
         let report = failing(&mut driver);
         assert!(report.freed == 0 && !report.progressed, "{report:?}");
         fill(&mut driver, last);
-        does(&mut driver, Change::Compact { group: 9, first_kept: last });
+        write(&mut driver, Change::Compact { group: 9, first_kept: last });
         assert!(failing(&mut driver).queued);
         assert!(failing(&mut driver).freed >= 60_000);
     }
@@ -401,9 +401,9 @@ fn a_surplus_spare_after_an_unknown_outcome_is_deleted() {
 #[test]
 fn a_reserve_that_fails_does_not_stop_purge() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 0, ..options(1) });
-    assert!(does(&mut driver, append(1, 1, 500)));
+    assert!(write(&mut driver, append(1, 1, 500)));
     (1..=3).for_each(|index| fill(&mut driver, index));
-    does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
+    write(&mut driver, Change::Compact { group: 9, first_kept: 4 });
     // A step that drops files comes before the reserve. Here there is none: the oldest file holds live data.
     driver.disk.fail_nth(Operation::Create, 1, ErrorKind::Other);
     let report = purge(&mut driver, 256 << 10);

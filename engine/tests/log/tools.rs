@@ -11,7 +11,7 @@ use engine::log::{Budget, Durability, EntryRange, GroupId, LogBatch, LogEngine, 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::model::{Change, Driver, Generator, State, contents, file, is_true_to, observe, small_options};
+use crate::model::{Change, Driver, Generator, State, check_salvaged, contents, file, observe, small_options};
 
 fn options() -> LogOptions {
     LogOptions { prefill_bytes: 0, align_bytes: 512, ..small_options() }
@@ -345,7 +345,8 @@ fn a_group_with_a_hole_keeps_its_newest_entries() {
     assert!(matches!(engine.entry(GroupId(1), 1), Err(LogError::Compacted { first }) if first == kept.first));
     assert_eq!(engine.get(GroupId(1), b"hard").unwrap().unwrap(), &[30][..]);
     assert!(
-        is_true_to(&engine, &engine::log::RecoveryReport::default(), &driver.history[driver.history.current]).is_err()
+        check_salvaged(&engine, &engine::log::RecoveryReport::default(), &driver.history[driver.history.current])
+            .is_err()
     );
 
     // With a lost file, older entries are kept only on request.

@@ -1,4 +1,4 @@
-//! What the tests of the store share: crashes of either store, and dumps to compare.
+//! Shared by the tests of the store: crashes of either store, and dumps to compare.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,9 +11,9 @@ use engine::{Cf, WriteBatch};
 /// A row of a column family.
 pub(crate) type Row = (Cf, Vec<u8>, Vec<u8>);
 
-/// A store that can be crashed and opened again.
+/// A store that can crash and reopen.
 pub(crate) trait Crash: Store {
-    /// Loses what was not flushed. No other handle and no snapshot of the store may be left.
+    /// Loses what was not flushed. No other handle and no snapshot of the store may exist.
     fn crash(self) -> Self;
 }
 
@@ -32,17 +32,17 @@ impl Crash for RocksStore {
     }
 }
 
-/// Small memtables, so that RocksDB flushes on its own when a test writes much.
+/// Small memtables: RocksDB flushes on its own when a test writes much.
 pub(crate) fn options() -> RocksOptions {
     RocksOptions { block_cache_bytes: 1 << 20, write_buffer_bytes: 64 << 10 }
 }
 
-/// Opens a store that must open.
+/// Opens a store.
 pub(crate) fn open(dir: &Path) -> RocksStore {
     RocksStore::open(dir, &options()).unwrap()
 }
 
-/// The column family of a name.
+/// The column family with this name.
 pub(crate) fn family(name: &str) -> Option<Cf> {
     Cf::ALL.into_iter().find(|cf| cf.name() == name)
 }

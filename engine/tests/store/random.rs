@@ -1,4 +1,4 @@
-//! Random scripts on both stores at once: the same reads, and after a crash a consistent prefix over all families.
+//! Random operations on both stores at once: equal reads, and after a crash a consistent prefix in all column families.
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::rocks::RocksStore;
@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::common::{Crash, Row, open, rows};
 
-/// Where the number of the newest write is kept, in the same batch: what tells which prefix survived.
+/// The key of the number of the newest write, put by every batch: it identifies the surviving prefix.
 const APPLIED: &[u8] = b"applied";
 const STEPS: usize = 400;
 const SEEDS: u64 = 4;
@@ -18,12 +18,12 @@ struct World {
     rng: StdRng,
     memory: MemoryStore,
     rocks: Option<RocksStore>,
-    /// Number of the newest write.
+    /// The number of the newest write.
     applied: u64,
-    /// States that a crash may return to: the last one flushed, and every later one.
+    /// The states that a crash may return to: the last flushed one and every later one.
     history: Vec<MemorySnapshot>,
     crashes: usize,
-    /// Crashes that kept more than what was flushed explicitly.
+    /// Crashes that kept more than the last explicit flush.
     lucky_crashes: usize,
 }
 
@@ -38,7 +38,7 @@ impl World {
     }
 
     fn value(&mut self) -> Vec<u8> {
-        // Long ones fill the memtables, so that RocksDB flushes on its own.
+        // Long values fill the memtables, so RocksDB flushes on its own.
         let len = if self.rng.random_ratio(1, 4) { 4000 } else { self.rng.random_range(0..8) };
         let mut value = vec![0; len];
         self.rng.fill(value.as_mut_slice());
@@ -98,7 +98,7 @@ impl World {
         self.history = vec![self.memory.snapshot()];
     }
 
-    /// Crashes RocksDB, finds the state that survived among those allowed, and takes the memory store there.
+    /// Crashes RocksDB, finds the surviving state among the allowed ones, and moves the memory store to it.
     fn crash(&mut self) {
         let promised = self.rocks().get_flushed(Cf::Meta, APPLIED).unwrap().map(number);
         self.rocks = self.rocks.take().map(Crash::crash);

@@ -1,4 +1,4 @@
-//! What only the RocksDB store can get wrong: files, locks, processes that die, and who outlives whom.
+//! Tests of the RocksDB store alone: files, locks, dying processes, and the lifetimes of handles and snapshots.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use rand::{Rng, SeedableRng};
 
 use crate::common::{dump, open, options, put};
 
-/// Tells a child process, started from this very binary, which store to use.
+/// The environment variable with the store directory of a child process of this binary.
 const CHILD_DIR: &str = "CORTADO_STORE_TEST_DIR";
 
-/// Runs the test `name` of this binary, with its module, as a child process, on the store in `dir`.
+/// Runs the test `name` of this binary, with its module, as a child process on the store in `dir`.
 fn child(name: &str, dir: &Path) -> std::process::Output {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
@@ -59,7 +59,7 @@ fn child_dies_with_unflushed_writes() {
 }
 
 #[test]
-fn a_killed_process_keeps_what_was_flushed() {
+fn a_killed_process_keeps_flushed_data() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().join("store");
     let output = child("rocks::child_dies_with_unflushed_writes", &dir);
@@ -69,7 +69,7 @@ fn a_killed_process_keeps_what_was_flushed() {
 }
 
 #[test]
-fn child_meets_the_lock() {
+fn child_finds_the_lock_taken() {
     let Some(dir) = child_dir() else { return };
     assert!(matches!(RocksStore::open(&dir, &options()), Err(StoreError::Locked { .. })));
     println!("refused");
@@ -80,7 +80,7 @@ fn a_directory_in_use_is_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().join("store");
     let store = open(&dir);
-    let output = child("rocks::child_meets_the_lock", &dir);
+    let output = child("rocks::child_finds_the_lock_taken", &dir);
     assert!(String::from_utf8_lossy(&output.stdout).contains("refused"), "{output:?}");
     assert!(matches!(RocksStore::open(&dir, &options()), Err(StoreError::Locked { dir: locked }) if locked == dir));
     store.write(&put(Cf::Default, b"a", b"1")).unwrap();
@@ -125,7 +125,7 @@ fn a_damaged_file_is_reported_as_damage() {
     store.write(&put(Cf::Default, b"a", &value)).unwrap();
     store.flush().unwrap();
     drop(store);
-    // Tables that hold the value; small ones are the store's own.
+    // Tables that hold the value; the small ones belong to the store.
     let is_table = |path: &Path| path.extension().is_some_and(|name| name == "sst");
     let tables = files(&dir).into_iter().filter(|(path, bytes)| is_table(path) && bytes.len() > 20_000);
     for (path, mut bytes) in tables {
@@ -156,7 +156,7 @@ fn leftovers_of_a_replacement_are_cleaned_on_open() {
     let failing = [Ok((Cf::Default, b"b".to_vec(), b"1".to_vec())), Err(StoreError::Corrupt("source".into()))];
     store.replace_range(b"", b"", &mut failing.into_iter(), &put(Cf::Meta, b"m", b"2")).unwrap_err();
     assert_eq!(fs::read_dir(dir.join("ingest")).unwrap().count(), 0);
-    // The source failed before the store was touched.
+    // The source failed before the store was changed.
     assert_eq!(dump(&store.snapshot()), "default/a=1\nmeta/m=1\n");
 }
 
@@ -171,7 +171,7 @@ fn a_snapshot_outlives_its_store() {
     store.write(&put(Cf::Default, b"a", b"2")).unwrap();
     drop(store);
     drop(snapshot);
-    // The database is open as long as the last snapshot is; then the directory is free.
+    // The database stays open until the last snapshot is dropped; then the directory is free.
     assert!(matches!(RocksStore::open(&dir, &options()), Err(StoreError::Locked { .. })));
     let read = std::thread::spawn(move || {
         let mut cursor = clone.cursor(Cf::Default, b"", b"").unwrap();
@@ -182,8 +182,8 @@ fn a_snapshot_outlives_its_store() {
     open(&dir);
 }
 
-/// RocksDB's atomic flush can return while its memtables are not on disk yet (see `store::rocks`, `flush`); ours must
-/// not. It takes families whose memtable numbers have drifted apart, and an earlier flush of others still under way.
+/// RocksDB's atomic flush can return before its memtables are on disk (see `store::rocks::flush`); a flush of the store
+/// must not. It takes families whose memtable numbers differ, and a running flush of other families.
 #[test]
 fn a_flush_returns_when_it_is_on_disk() {
     let temporary = tempfile::tempdir().unwrap();
@@ -203,7 +203,7 @@ fn a_flush_returns_when_it_is_on_disk() {
     assert!(store.get_flushed(Cf::Lock, b"last").unwrap().is_some());
 }
 
-/// The files vanish under the store: what fails first is reported as it is, everything after it as poisoned.
+/// The files disappear under the store: the first failure is reported as it is, later ones as poisoned.
 #[test]
 fn a_failed_flush_poisons() {
     let temporary = tempfile::tempdir().unwrap();
@@ -218,7 +218,7 @@ fn a_failed_flush_poisons() {
     assert!(matches!(store.write(&put(Cf::Default, b"a", b"3")), Err(StoreError::Poisoned(_))));
     let replaced = store.replace_range(b"", b"", &mut std::iter::empty(), &put(Cf::Meta, b"m", b"1"));
     assert!(matches!(replaced, Err(StoreError::Poisoned(_))));
-    // Reading goes on, and reopening brings back what was flushed.
+    // Reads still work, and reopening restores the flushed data.
     assert_eq!(store.snapshot().get(Cf::Default, b"a").unwrap().unwrap(), b"2");
     fs::rename(dir.join("elsewhere"), dir.join("db")).unwrap();
     drop(store);

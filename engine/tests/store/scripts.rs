@@ -1,4 +1,4 @@
-//! The behaviour of a store as golden scripts, run on both implementations in lock-step: one answer for both.
+//! Golden scripts of the behaviour of a store, run on both implementations in lock-step: both give the same output.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -15,7 +15,7 @@ use crate::common::{Crash, dump, family, open};
 
 type Answer = Result<String, Box<dyn Error>>;
 
-/// One store with the snapshots that the script named.
+/// One store and the named snapshots of the script.
 struct Side<S: Crash> {
     store: Option<S>,
     snapshots: BTreeMap<String, S::Snapshot>,

@@ -1,9 +1,9 @@
-//! Small histories, each of which makes the log do one thing in all its steps: append, seal and rotate, recycle, purge, make a
-//! checkpoint, stop.
+//! Small histories, one for each operation of the log with all its steps: append, seal and rotate, recycle, purge,
+//! stop.
 //!
-//! A case prepares a log and then takes its steps; a test breaks the steps off wherever it likes. The groups that are written stay
-//! within a few sectors, so that every crash between two syncs can be gone through. Whatever the log learns to do besides
-//! gets a case of its own here, and with it every crash, failing call and planted bug that the tests know.
+//! A case prepares a log and then runs its steps; a test interrupts the steps anywhere. Written groups stay within a
+//! few sectors, so that every crash between two syncs can be enumerated. Each new operation of the log gets a case
+//! here, and with it every crash, failing call and planted bug of the tests.
 
 use bytes::Bytes;
 use engine::disk::Disk;
@@ -15,12 +15,12 @@ use super::{Change, Driver, small_options};
 pub struct Case {
     pub name: &'static str,
     pub options: LogOptions,
-    /// Makes the log that the steps are taken on. All of it is durable.
+    /// Makes the log for the steps. All of it is durable.
     pub prepare: fn(&mut Driver),
     pub steps: &'static [fn(&mut Driver)],
-    /// Whether one commit group is written while the one before is in flight.
+    /// Whether one commit group is written while the previous one is in flight.
     pub overlapping: bool,
-    /// Whether the steps did what the case is there for.
+    /// Whether the steps did what the case is for.
     pub did: fn(&Driver) -> bool,
 }
 
@@ -32,13 +32,13 @@ impl Case {
         driver
     }
 
-    /// Takes the steps.
+    /// Runs the steps.
     pub fn run(&self, driver: &mut Driver) {
         driver.overlapping = self.overlapping;
         self.steps.iter().for_each(|step| step(driver));
     }
 
-    /// How many changes the disk sees in the steps when nothing disturbs them; proves that they do what they are meant to.
+    /// The number of disk changes in the undisturbed steps. Also checks that the steps did what the case is for.
     pub fn changes(&self, prepared: &Driver) -> u64 {
         let mut driver = prepared.fork();
         let before = driver.disk.changes();
@@ -93,12 +93,12 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// The one of that name.
+/// The case with this name.
 pub fn case(name: &str) -> Case {
     cases().into_iter().find(|case| case.name == name).unwrap()
 }
 
-/// No cache: reads go to the disk. Nothing is compressed, so that bytes stay where they are.
+/// No cache: reads go to the disk. No compression: bytes keep their offsets.
 fn options(align_bytes: u64) -> LogOptions {
     LogOptions {
         align_bytes,
@@ -110,13 +110,13 @@ fn options(align_bytes: u64) -> LogOptions {
     }
 }
 
-/// Queues a batch and lets the writer work.
-pub fn does(driver: &mut Driver, changes: Vec<Change>, durability: Durability) {
+/// Submits a batch and runs the writer.
+pub fn write(driver: &mut Driver, changes: Vec<Change>, durability: Durability) {
     driver.submit(changes, durability);
     driver.turn();
 }
 
-/// Bytes that depend on group, index and length alone, and do not repeat themselves.
+/// Bytes that depend only on group, index and length, and do not repeat.
 pub fn entry(group: u64, index: u64, len: usize) -> Bytes {
     let mut state = (group << 40) + (index << 20) + len as u64;
     let mut next = || {
@@ -159,7 +159,7 @@ fn appended(driver: &Driver) -> bool {
     driver.history.len() > 1
 }
 
-/// The log goes on in what was the first spare, and the second one was a log file.
+/// The log continues in the former first spare, and the second spare is a former log file.
 fn reserve_was_spent(driver: &Driver) -> bool {
     has(driver, 2) && !has(driver, 1) && names(driver).contains(&"0000000000000002.spare".to_owned())
 }
@@ -168,14 +168,14 @@ fn nothing(_: &mut Driver) {}
 
 use Durability::{Buffered, Synced};
 
-/// Group 9 fills what is left of a file, and has `count` entries then.
+/// Group 9 fills the rest of a file, and has `count` entries then.
 fn fill(driver: &mut Driver, count: u64) {
-    does(driver, vec![append(9, count, &[60_000])], Synced);
+    write(driver, vec![append(9, count, &[60_000])], Synced);
 }
 
 /// A file with room for one more small commit group.
 fn nearly_full(driver: &mut Driver) {
-    does(driver, vec![append(1, 1, &[50]), put(1, "k", "old")], Synced);
+    write(driver, vec![append(1, 1, &[50]), put(1, "k", "old")], Synced);
     fill(driver, 1);
 }
 
@@ -187,93 +187,93 @@ fn purge_all(driver: &mut Driver) {
             return;
         }
     }
-    panic!("purge does not come to an end");
+    panic!("purge does not finish");
 }
 
-/// A sealed file, of which little lives, and an active one.
+/// A sealed file with little live data, and an active one.
 fn sealed_and_active(driver: &mut Driver) {
     nearly_full(driver);
-    does(driver, vec![append(1, 2, &[3000])], Synced);
+    write(driver, vec![append(1, 2, &[3000])], Synced);
 }
 
-/// A reserve, and a file with room for its seal and no more.
+/// A reserve, and a file with room only for its seal.
 fn reserved_and_nearly_full(driver: &mut Driver) {
     purge_all(driver);
     nearly_full(driver);
     assert!(spare_count(driver) == 1 && !has(driver, 2), "{:?}", names(driver));
 }
 
-/// A reserve, and an active file that has a header and nothing else.
+/// A reserve, and an active file with only a header.
 fn reserved_and_empty(driver: &mut Driver) {
     purge_all(driver);
     nearly_full(driver);
     driver.disk.set_capacity(Some(driver.disk.used() + 4096 + 200));
-    does(driver, vec![append(9, 2, &[30_000])], Synced);
+    write(driver, vec![append(9, 2, &[30_000])], Synced);
     driver.disk.set_capacity(None);
     assert!(spare_count(driver) == 1 && has(driver, 2), "{:?}", names(driver));
 }
 
-/// Spares with commit groups of earlier files at all places, and a nearly full file 6.
+/// Spares full of old commit groups, and a nearly full file 6.
 fn spares_of_old_files(driver: &mut Driver) {
     let mut last = 0;
     while !has(driver, 4) {
         last += 1;
-        does(driver, vec![append(9, last, &[300])], Synced);
+        write(driver, vec![append(9, last, &[300])], Synced);
     }
-    does(driver, vec![compact(9, last + 1)], Synced);
+    write(driver, vec![compact(9, last + 1)], Synced);
     purge_all(driver);
     assert_eq!(spare_count(driver), 3, "{:?}", names(driver));
     while !has(driver, 5) {
         last += 1;
-        does(driver, vec![append(9, last, &[9000])], Synced);
+        write(driver, vec![append(9, last, &[9000])], Synced);
     }
-    does(driver, vec![compact(9, last + 1), append(1, 1, &[50]), put(1, "k", "old")], Synced);
+    write(driver, vec![compact(9, last + 1), append(1, 1, &[50]), put(1, "k", "old")], Synced);
     purge_all(driver);
-    does(driver, vec![append(9, last + 1, &[60_900])], Synced);
+    write(driver, vec![append(9, last + 1, &[60_900])], Synced);
     assert!(has(driver, 6) && !has(driver, 7) && spare_count(driver) > 1, "{:?}", names(driver));
 }
 
-/// Three files: of the first little lives, the second undoes some of what the first says.
+/// Three files: the first has little live data, the second overrides some of its records.
 fn old_files(driver: &mut Driver) {
-    does(
+    write(
         driver,
         vec![append(1, 1, &[40, 50, 60]), put(1, "k", "old"), append(2, 1, &[30]), put(3, "k", "live")],
         Synced,
     );
     fill(driver, 1);
     fill(driver, 2);
-    does(driver, vec![delete(1, "k"), compact(1, 2), Change::Remove { group: 2 }, append(4, 7, &[20])], Synced);
+    write(driver, vec![delete(1, "k"), compact(1, 2), Change::Remove { group: 2 }, append(4, 7, &[20])], Synced);
     fill(driver, 3);
-    does(driver, vec![compact(9, 4), append(5, 1, &[10])], Synced);
+    write(driver, vec![compact(9, 4), append(5, 1, &[10])], Synced);
 }
 
-/// The same, but most of the first file lives on.
+/// The same, but most of the first file stays live.
 fn pinned_file(driver: &mut Driver) {
     let old = vec![append(1, 1, &[40, 50, 60]), put(1, "k", "old"), put(3, "k", "old"), append(8, 1, &[60_000])];
-    does(driver, old, Synced);
+    write(driver, old, Synced);
     fill(driver, 1);
-    does(driver, vec![delete(1, "k"), append(1, 2, &[20]), append(4, 7, &[20]), Change::Remove { group: 3 }], Synced);
+    write(driver, vec![delete(1, "k"), append(1, 2, &[20]), append(4, 7, &[20]), Change::Remove { group: 3 }], Synced);
     fill(driver, 2);
-    does(driver, vec![compact(9, 3), append(1, 2, &[33])], Synced);
+    write(driver, vec![compact(9, 3), append(1, 2, &[33])], Synced);
 }
 
-/// Two batches between syncs, with overwritten entries, a compaction, and a group that is removed and made again.
+/// Two batches between syncs, with overwritten entries, a compaction, and a group that is removed and recreated.
 const APPENDS: &[fn(&mut Driver)] = &[
-    |driver| does(driver, vec![append(1, 1, &[120, 90]), put(1, "k", "one")], Buffered),
-    |driver| does(driver, vec![append(1, 2, &[200]), append(2, 5, &[50])], Buffered),
-    |driver| does(driver, vec![compact(1, 2), delete(1, "k")], Synced),
-    |driver| does(driver, vec![append(2, 6, &[300, 10]), Change::Remove { group: 1 }], Buffered),
-    |driver| does(driver, vec![append(1, 1, &[77]), put(1, "k", "two")], Buffered),
-    |driver| does(driver, vec![compact(2, 7)], Synced),
+    |driver| write(driver, vec![append(1, 1, &[120, 90]), put(1, "k", "one")], Buffered),
+    |driver| write(driver, vec![append(1, 2, &[200]), append(2, 5, &[50])], Buffered),
+    |driver| write(driver, vec![compact(1, 2), delete(1, "k")], Synced),
+    |driver| write(driver, vec![append(2, 6, &[300, 10]), Change::Remove { group: 1 }], Buffered),
+    |driver| write(driver, vec![append(1, 1, &[77]), put(1, "k", "two")], Buffered),
+    |driver| write(driver, vec![compact(2, 7)], Synced),
 ];
 
-/// All in the queue before the first is written.
+/// All are queued before the first is written.
 const APPENDS_AT_ONCE: &[fn(&mut Driver)] = &[
     |driver| driver.submit(vec![append(1, 1, &[120]), put(1, "k", "one")], Synced),
     |driver| driver.submit(vec![append(1, 2, &[20]), append(2, 5, &[450])], Buffered),
     |driver| driver.submit(vec![append(1, 2, &[90, 10]), Change::Remove { group: 2 }], Synced),
     |driver| driver.submit(vec![compact(1, 2), delete(1, "k")], Synced),
-    |driver| does(driver, vec![append(2, 1, &[30])], Buffered),
+    |driver| write(driver, vec![append(2, 1, &[30])], Buffered),
 ];
 
 /// The file is full after the first or second batch.
@@ -281,32 +281,32 @@ const ROTATION_AT_ONCE: &[fn(&mut Driver)] = &[
     |driver| driver.submit(vec![append(1, 2, &[150]), put(1, "k", "new")], Synced),
     |driver| driver.submit(vec![append(1, 3, &[160]), delete(1, "k")], Buffered),
     |driver| driver.submit(vec![append(1, 3, &[170, 20]), put(2, "k", "new")], Synced),
-    |driver| does(driver, vec![append(1, 5, &[180]), compact(1, 2)], Synced),
+    |driver| write(driver, vec![append(1, 5, &[180]), compact(1, 2)], Synced),
 ];
 
 /// The file is full after the first batch; the next file is used at once.
 const ROTATION: &[fn(&mut Driver)] = &[
-    |driver| does(driver, vec![append(1, 2, &[150]), put(1, "k", "new")], Buffered),
-    |driver| does(driver, vec![append(1, 2, &[160]), delete(1, "k")], Buffered),
-    |driver| does(driver, vec![append(1, 3, &[170, 20]), put(2, "k", "new")], Synced),
-    |driver| does(driver, vec![append(1, 4, &[180]), compact(1, 2)], Buffered),
-    |driver| does(driver, vec![put(2, "k", "newest")], Synced),
+    |driver| write(driver, vec![append(1, 2, &[150]), put(1, "k", "new")], Buffered),
+    |driver| write(driver, vec![append(1, 2, &[160]), delete(1, "k")], Buffered),
+    |driver| write(driver, vec![append(1, 3, &[170, 20]), put(2, "k", "new")], Synced),
+    |driver| write(driver, vec![append(1, 4, &[180]), compact(1, 2)], Buffered),
+    |driver| write(driver, vec![put(2, "k", "newest")], Synced),
 ];
 
 fn purge(driver: &mut Driver) {
-    // Errors are those of the disk; what matters is what they leave behind.
+    // Errors of purge come from the disk; the tests check their consequences.
     let _ = driver.purge();
 }
 
-/// Purge to its end, with a batch in between that touches what is moved.
+/// Purge until it is done, with a batch in between that changes moved data.
 const PURGES: &[fn(&mut Driver)] = &[
     purge,
     purge,
-    |driver| does(driver, vec![append(1, 4, &[25]), put(3, "k", "newer")], Buffered),
+    |driver| write(driver, vec![append(1, 4, &[25]), put(3, "k", "newer")], Buffered),
     purge,
     purge,
     purge,
-    |driver| does(driver, vec![compact(1, 3), append(2, 1, &[15])], Synced),
+    |driver| write(driver, vec![compact(1, 3), append(2, 1, &[15])], Synced),
     purge,
     purge,
     purge,
@@ -314,7 +314,7 @@ const PURGES: &[fn(&mut Driver)] = &[
     purge,
 ];
 
-/// Purge looks at what batches in the queue are about to change: a group that its file removed is made again.
+/// Queued batches change what purge looks at: a group that its file removed is recreated.
 const PURGES_BEHIND: &[fn(&mut Driver)] = &[
     |driver| driver.submit(vec![put(3, "n", "new"), append(1, 3, &[35])], Buffered),
     purge,
@@ -326,22 +326,23 @@ const PURGES_BEHIND: &[fn(&mut Driver)] = &[
     purge,
 ];
 
-/// A disk that others fill: what lets entries go, and the records of purge, are written all the same, and old files go. When there is space again, the log goes on.
+/// Others fill the disk: truncations and the records of purge are written all the same, and old files are removed. Once
+/// there is space, the log continues.
 const FULL_DISK: &[fn(&mut Driver)] = &[
     |driver| driver.disk.set_capacity(Some(driver.disk.used())),
-    |driver| does(driver, vec![append(1, 2, &[20_000])], Synced),
-    |driver| does(driver, vec![compact(9, 2), compact(1, 2)], Synced),
+    |driver| write(driver, vec![append(1, 2, &[20_000])], Synced),
+    |driver| write(driver, vec![compact(9, 2), compact(1, 2)], Synced),
     purge,
     purge,
     |driver| driver.disk.set_capacity(None),
-    |driver| does(driver, vec![append(2, 1, &[80]), put(2, "k", "new")], Synced),
+    |driver| write(driver, vec![append(2, 1, &[80]), put(2, "k", "new")], Synced),
     purge,
     purge,
 ];
 
 /// The reserve is made in steps, with a batch in between.
 const RESERVE: &[fn(&mut Driver)] =
-    &[purge, |driver| does(driver, vec![append(1, 1, &[60]), put(1, "k", "one")], Synced), purge, purge, purge];
+    &[purge, |driver| write(driver, vec![append(1, 1, &[60]), put(1, "k", "one")], Synced), purge, purge, purge];
 
 const STOP: &[fn(&mut Driver)] =
-    &[|driver| does(driver, vec![append(1, 1, &[900]), put(1, "k", "one")], Buffered), Driver::stop];
+    &[|driver| write(driver, vec![append(1, 1, &[900]), put(1, "k", "one")], Buffered), Driver::stop];

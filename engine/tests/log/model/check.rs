@@ -1,24 +1,24 @@
-//! What must hold, by number, and how it is told what does not.
+//! The numbered invariants, and the checks that name a violated one.
 //!
-//! A [`History`] is what the log was told and what it answered. [`History::judge`] takes what an observer sees and finds its place in
-//! it, or names the invariant that is broken. [`recovered`] opens a log that a crash left, in all the ways that must
-//! come to the same end.
+//! A [`History`] records the batches of a log and their outcomes. [`History::judge`] finds the state of the history
+//! that an observer sees, or names the violated invariant. [`recovered`] opens a log after a crash in all the ways that
+//! must give the same result.
 //!
 //! 1. A batch acknowledged as synced survives power loss.
-//! 2. A batch is there whole or not at all.
-//! 3. What is recovered is a prefix of the log's order.
-//! 4. What was compacted, overwritten, deleted or removed does not come back.
-//! 5. A byte that is returned is the byte that was written.
-//! 6. What is acknowledged is there, live and after a restart of the process.
+//! 2. A batch is visible completely or not at all.
+//! 3. Recovery finds a prefix of the log order.
+//! 4. Compacted, overwritten, deleted or removed data does not reappear.
+//! 5. A read returns the bytes that were written.
+//! 6. Acknowledged data is visible, live and after a restart of the process.
 //! 7. The entries of a group are consecutive, and a batch that would break that is refused.
-//! 8. Purge changes nothing that can be seen.
-//! 9. No file goes before its replacement is durable.
+//! 8. Purge changes nothing visible.
+//! 9. No file is removed before its replacement is durable.
 //! 10. After a failed sync nothing is acknowledged as synced until the log is reopened.
-//! 11. A write that failed leaves no trace that can be seen, now or after a restart, and later ones succeed.
-//! 12. Recovery cuts off no more than it says; a crash is never taken for damage.
-//! 13. Recovery comes to the same end each time, needs no space, and never panics.
-//! 14. A read returns the right entry or a typed error, whatever is purged meanwhile.
-//! 15. Batches are acknowledged in the order of the log.
+//! 11. A failed write leaves no visible trace, now or after a restart, and later writes succeed.
+//! 12. Recovery cuts no more than it reports, and never takes a crash for damage.
+//! 13. Recovery gives the same result each time, needs no space, and never panics.
+//! 14. A read returns the right entry or a typed error, whatever purge does meanwhile.
+//! 15. Batches are acknowledged in log order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,10 +30,10 @@ use engine::log::{LogEngine, LogError, LogOptions, LogWriter, RecoveryMode, Reco
 
 use super::{Change, Observed, Seen, State, observe, open};
 
-/// Something that does not hold.
+/// A violated invariant.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The number of what is broken.
+    /// The number of the invariant.
     pub invariant: u8,
     pub what: String,
 }
@@ -56,31 +56,31 @@ impl fmt::Debug for Violation {
     }
 }
 
-/// What happened to the log before it is looked at.
+/// What happened to the log before it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// At most the end of the process: all that was acknowledged is there.
+    /// At most the end of the process: all acknowledged batches are there.
     Process,
-    /// A power loss: all that was acknowledged as synced is there.
+    /// A power loss: all batches acknowledged as synced are there.
     Crash,
 }
 
-/// What the log was told, and what it answered. Dereferences to all states, oldest first; batches whose fate is unknown are in it
-/// as if they had been written.
+/// The batches of a log and their outcomes. Dereferences to all states, oldest first. A batch with an unknown outcome
+/// is included as if it was written.
 #[derive(Clone)]
 pub struct History {
     states: Vec<State>,
-    /// The position in the log at which each state was reached; of one that may not have been, the largest number.
+    /// The log position of each state; `u64::MAX` for a state that may not have been reached.
     pub positions: Vec<u64>,
-    /// The batch that led to each state but the first.
+    /// The batch that led to each state except the first.
     batches: Vec<Vec<Change>>,
-    /// All batches there ever were, also those that a crash took back.
-    told: Vec<Vec<Change>>,
-    /// Batches that were not written, for want of space or another failure, and the state that they met.
+    /// All batches so far, including those that a crash lost.
+    submitted: Vec<Vec<Change>>,
+    /// Batches that were not written, because of a full disk or another failure, each with the state before it.
     refused: Vec<(usize, Vec<Change>)>,
-    /// The state that is acknowledged as synced, by its place.
+    /// The index of the newest state acknowledged as synced.
     pub synced: usize,
-    /// The state that is acknowledged.
+    /// The index of the newest acknowledged state.
     pub current: usize,
     /// Whether purge did something since the last batch.
     pub purged: bool,
@@ -100,7 +100,7 @@ impl History {
             states: vec![State::default()],
             positions: vec![0],
             batches: Vec::new(),
-            told: Vec::new(),
+            submitted: Vec::new(),
             refused: Vec::new(),
             synced: 0,
             current: 0,
@@ -108,7 +108,7 @@ impl History {
         }
     }
 
-    /// Of a log that was found in this state, durable.
+    /// The history of a log found in this durable state.
     pub fn from_state(state: State) -> History {
         History { states: vec![state], ..History::new() }
     }
@@ -117,22 +117,22 @@ impl History {
         &self.states[self.states.len() - 1]
     }
 
-    /// A batch that was written at a position, or may have been if there is none, and the state after it.
+    /// Adds a batch and the state after it. Without a position the batch may not have been written.
     pub fn push(&mut self, batch: Vec<Change>, after: State, position: Option<u64>) {
         self.positions.push(position.unwrap_or(u64::MAX));
-        self.told.push(batch.clone());
+        self.submitted.push(batch.clone());
         self.batches.push(batch);
         self.states.push(after);
         self.purged = false;
     }
 
-    /// A batch that was not written.
+    /// Adds a batch that was not written.
     pub fn refuse(&mut self, batch: Vec<Change>) {
-        self.told.push(batch.clone());
+        self.submitted.push(batch.clone());
         self.refused.push((self.states.len() - 1, batch));
     }
 
-    /// What was recovered is all there is now; recovery made it durable.
+    /// The recovered state is the newest one; recovery made it durable.
     pub fn rewind(&mut self, found: usize) {
         self.states.truncate(found + 1);
         self.positions.truncate(found + 1);
@@ -148,10 +148,10 @@ impl History {
         }
     }
 
-    /// The newest state that looks like what was seen.
+    /// The index of the newest state that looks like `seen`.
     pub fn judge(&self, seen: &Observed, after: After) -> Result<usize, Violation> {
         let floor = self.floor(after);
-        // Equal states may stand at several places: the newest is meant.
+        // Several states may be equal: take the newest.
         let found = self.states.iter().rposition(|state| state.seen() == *seen);
         match found.filter(|found| *found >= floor) {
             Some(found) => Ok(found),
@@ -159,7 +159,7 @@ impl History {
         }
     }
 
-    /// What a running log shows is what it acknowledged, no more and no less.
+    /// Checks that a running log shows exactly the acknowledged state.
     pub fn judge_live(&self, seen: &Observed) -> Result<(), Violation> {
         if self.states[self.current].seen() == *seen {
             return Ok(());
@@ -173,7 +173,7 @@ impl History {
         let floor = self.floor(after);
         let wanted = self.states[floor].seen();
         let text =
-            format!("after {after:?}, {floor} of {} must be there\n seen {seen:?}\n want {wanted:?}", self.len());
+            format!("after {after:?}, {floor} of {} must be visible\n seen {seen:?}\n want {wanted:?}", self.len());
         let violation = |invariant| Violation::new(invariant, text.clone());
         if let Some(group) = seen.iter().find(|(_, seen)| seen.last + 1 - seen.first != seen.entries.len() as u64) {
             return Violation::new(7, format!("group {group:?}"));
@@ -186,7 +186,7 @@ impl History {
         }
         let (shown, later) = (items(seen), &self.states[floor..]);
         let later: Vec<BTreeSet<Item>> = later.iter().map(|state| items(&state.seen())).collect();
-        // Something that no state shows which may be there; or lacks what all of them show.
+        // An item that no allowed state has, or a missing item that all of them have.
         let back = shown.iter().any(|item| later.iter().all(|state| !state.contains(item)));
         let gone = later[0].iter().any(|item| !shown.contains(item) && later.iter().all(|state| state.contains(item)));
         if found.is_some() {
@@ -217,11 +217,12 @@ impl History {
         })
     }
 
-    /// An entry or a value that no batch brought.
+    /// An entry or a value that no batch contained.
     fn never_written(&self, seen: &Observed) -> Option<String> {
         for (id, shown) in seen {
             let mut entries = (shown.first..).zip(&shown.entries);
-            if let Some((index, _)) = entries.find(|(index, entry)| !self.brought(*id, *index, entry.len(), entry)) {
+            if let Some((index, _)) = entries.find(|(index, entry)| !self.was_appended(*id, *index, entry.len(), entry))
+            {
                 return Some(format!("entry {index} of group {id}"));
             }
             if let Some((key, _)) = shown.keys.iter().find(|(key, value)| !self.was_set(*id, key, value)) {
@@ -231,9 +232,9 @@ impl History {
         None
     }
 
-    /// Whether some batch brought this entry, of which the length and the first bytes are known.
-    pub fn brought(&self, id: u64, index: u64, len: usize, prefix: &[u8]) -> bool {
-        self.told.iter().flatten().any(|change| match change {
+    /// Whether some batch appended this entry, given its length and first bytes.
+    pub fn was_appended(&self, id: u64, index: u64, len: usize, prefix: &[u8]) -> bool {
+        self.submitted.iter().flatten().any(|change| match change {
             Change::Append { group, first, entries } => {
                 let at = index.checked_sub(*first).and_then(|at| entries.get(at as usize));
                 *group == id && at.is_some_and(|at| at.len() == len && at.starts_with(prefix))
@@ -244,13 +245,13 @@ impl History {
 
     /// Whether some batch set the key to this value.
     pub fn was_set(&self, id: u64, name: &[u8], shown: &[u8]) -> bool {
-        self.told.iter().flatten().any(|change| match change {
+        self.submitted.iter().flatten().any(|change| match change {
             Change::Put { group, key, value } => *group == id && key == name && value == shown,
             _ => false,
         })
     }
 
-    /// Whether this is what a batch would leave of which only some changes happened.
+    /// Whether this state is the result of only some changes of a batch.
     fn is_part(&self, at: usize, seen: &Observed) -> bool {
         let batch = &self.batches[at];
         let some = 1..(1u32 << batch.len().min(10)) - 1;
@@ -262,7 +263,7 @@ impl History {
     }
 }
 
-/// A group's entry or key as it is shown: the group, the index or the key, and the bytes.
+/// A visible entry or key: the group, the index or the key, and the bytes.
 type Item = (u64, Result<u64, Vec<u8>>, Vec<u8>);
 
 fn items(seen: &Observed) -> BTreeSet<Item> {
@@ -274,7 +275,7 @@ fn items(seen: &Observed) -> BTreeSet<Item> {
     seen.iter().flat_map(of_group).collect()
 }
 
-/// A log that was opened, and its place in the history.
+/// An opened log, and its place in the history.
 pub struct Recovered {
     pub engine: LogEngine,
     pub writer: LogWriter,
@@ -282,8 +283,8 @@ pub struct Recovered {
     pub found: usize,
 }
 
-/// Opens what is on the disk and checks it: that a full disk does not keep it from being opened, that opening it again changes
-/// nothing, that what recovery changes is what it reports, and that what it found is a state of the history.
+/// Opens a log and checks recovery: it succeeds on a full disk, a second open changes nothing, the changes are those in
+/// the report, and the result is a state of the history.
 pub fn recovered(
     disk: &Arc<SimDisk>,
     options: &LogOptions,
@@ -308,7 +309,7 @@ pub fn recovered(
     Ok(Recovered { engine, writer, report, found })
 }
 
-/// The same in short: what is found when the log is opened, once.
+/// A short check: opens the log once, and finds its state in the history.
 pub fn glance(disk: &SimDisk, options: &LogOptions, history: &History, after: After) -> Result<usize, Violation> {
     let found = history.judge(&opened(disk, options)?.0, after)?;
     Ok(found)
@@ -319,7 +320,7 @@ fn opened(disk: &SimDisk, options: &LogOptions) -> Result<(Observed, RecoveryRep
     Ok((observe(&engine).map_err(refusal)?, report))
 }
 
-/// What it means that a log cannot be opened or read after no more than a crash.
+/// The violation when a log cannot be opened or read after a mere crash.
 pub fn refusal(error: LogError) -> Violation {
     let invariant = match &error {
         LogError::Missing { .. } | LogError::Misplaced { .. } => 9,
@@ -336,7 +337,7 @@ fn logs(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     logs.filter_map(|name| disk.content(&name).map(|content| (name, content))).collect()
 }
 
-/// Recovery changed no byte but those that it says it cut off.
+/// Checks that recovery changed only the bytes that it reports as cut.
 fn check_report(
     before: &BTreeMap<String, Vec<u8>>,
     after: &BTreeMap<String, Vec<u8>>,

@@ -1,10 +1,17 @@
-//! What the log must do, as simply as it can be said: a map per group, and a history of all states.
+//! The reference model of the log: a map per group, and a history of all states.
 //!
-//! The model checks itself against nothing of the engine's code: it applies batches to plain maps. A [`Driver`] feeds the same
-//! batches to both, and follows what is answered in a [`History`]. After a crash it asks whether what was recovered is one
-//! of the states of the history, at or after the last one that was acknowledged as synced ([`check`] has all that must
-//! hold). [`each_crash`] goes through every crash that is possible.
-#![allow(dead_code, unreachable_pub, unused_imports, missing_docs, clippy::unwrap_used)] // shared by test binaries that use parts of it
+//! The model shares no code with the engine: it applies batches to plain maps. A [`Driver`] feeds the same batches to
+//! both, and records the outcomes in a [`History`]. After a crash it checks that the recovered state is one of the
+//! history, at or after the last one acknowledged as synced ([`check`] has all invariants). [`each_crash`] enumerates
+//! every possible crash.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "each test binary and the fuzz targets use a part of it"
+)]
 
 pub mod cases;
 pub mod check;
@@ -23,9 +30,9 @@ use rand::rngs::StdRng;
 pub use check::{After, History, Violation};
 pub use driver::Driver;
 pub use outcomes::{each_crash, fingerprint};
-pub use salvaged::is_true_to;
+pub use salvaged::check_salvaged;
 
-/// One change, in a form that both sides understand.
+/// One change, in a form for engine and model.
 #[derive(Clone)]
 pub enum Change {
     Append { group: u64, first: u64, entries: Vec<Bytes> },
@@ -47,12 +54,12 @@ impl std::fmt::Debug for Change {
     }
 }
 
-/// The first bytes, to tell one thing from another.
+/// The first bytes, for messages.
 fn short(bytes: &[u8]) -> String {
     bytes.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A group as the model sees it.
+/// A group in the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelGroup {
     pub floor: u64,
@@ -64,10 +71,10 @@ pub struct ModelGroup {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State(pub BTreeMap<u64, ModelGroup>);
 
-/// What an observer can see of all groups.
+/// What an observer sees of all groups.
 pub type Observed = BTreeMap<u64, Seen>;
 
-/// What an observer can see of a group.
+/// What an observer sees of a group.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seen {
     pub first: u64,
@@ -99,7 +106,7 @@ pub fn batch_of(changes: &[Change]) -> LogBatch {
 }
 
 impl State {
-    /// The state after a batch, or `None` if the batch must be refused.
+    /// The state after a batch, or `None` if the log must refuse the batch.
     pub fn after(&self, changes: &[Change]) -> Option<State> {
         let mut next = self.clone();
         for change in changes {
@@ -157,7 +164,7 @@ pub fn file(seq: u64) -> String {
     format!("{seq:016}.log")
 }
 
-/// Flips a bit of a file, for those too who have it open.
+/// Flips a bit of a file, also for open handles.
 pub fn flip(disk: &SimDisk, name: &str, offset: usize) {
     let file = Disk::open(disk, name).unwrap();
     let mut byte = [0];
@@ -171,19 +178,19 @@ pub fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     names.into_iter().map(|name| (name.clone(), disk.content(&name).unwrap())).collect()
 }
 
-/// Opens the log on a disk, to be driven by hand.
+/// Opens the log on a disk, to be driven step by step.
 pub fn open(disk: &SimDisk, options: &LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport)> {
     LogEngine::open_driven(disk.session(), options.clone())
 }
 
-/// Everything an observer can read from the engine.
+/// Everything that an observer can read from the engine.
 pub fn observe(engine: &LogEngine) -> Result<Observed> {
     let mut out = BTreeMap::new();
     for id in engine.groups() {
         let bounds = engine.bounds(id).unwrap();
         let entries = engine.entries(id, bounds.first, bounds.last + 1, usize::MAX)?;
         for (index, entry) in (bounds.first..).zip(&entries) {
-            assert_eq!(engine.entry(id, index)?, entry, "invariant 5: entry {index} of {id:?}, alone and in a row");
+            assert_eq!(engine.entry(id, index)?, entry, "invariant 5: entry {index} of {id:?}, alone and in a range");
         }
         let keys = engine.scan(id)?.into_iter().map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
         out.insert(id.0, Seen { first: bounds.first, last: bounds.last, entries, keys });
@@ -191,7 +198,7 @@ pub fn observe(engine: &LogEngine) -> Result<Observed> {
     Ok(out)
 }
 
-/// Small files and blocks, so that little work reaches every path.
+/// Small files and blocks: little work reaches every path.
 pub fn small_options() -> LogOptions {
     LogOptions {
         file_bytes: 64 << 10,
@@ -206,11 +213,11 @@ pub fn small_options() -> LogOptions {
     }
 }
 
-/// Draws batches that are mostly valid for the state they follow.
+/// Generates batches that are mostly valid in a given state.
 pub struct Generator {
     pub groups: u64,
     pub max_entry: usize,
-    /// Whether groups are removed, and made again, all the time.
+    /// Whether groups are removed and recreated frequently.
     pub removes: bool,
 }
 

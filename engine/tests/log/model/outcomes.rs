@@ -1,4 +1,4 @@
-//! Every crash that is possible, one after another.
+//! Enumerates every possible crash.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use engine::disk::{Disk, SimDisk};
 
-/// How many sequences of choices are gone through for each crash that is to be looked at: many leave the same.
+/// How many sequences of choices to enumerate for each crash to check: many sequences give the same crash.
 const SEQUENCES: usize = 4;
-/// How many crashes are drawn in search of one that leaves something else, for each that is to be looked at.
+/// How many crashes to draw for each crash to check, in search of a different one.
 const DRAWS: usize = 20;
 
-/// Calls `check` with a copy of `disk` for each crash that is possible, once for what looks the same. Where there may be many more
-/// than `limit` different ones, `limit` of them are drawn instead. Returns whether all were looked at.
+/// Calls `check` with a copy of `disk` for each possible crash, once for each different result. If there may be many
+/// more than `limit` different ones, draws `limit` of them instead. Returns whether all were checked.
 pub fn each_crash(disk: &SimDisk, limit: usize, mut check: impl FnMut(&Arc<SimDisk>)) -> bool {
     let mut met = HashSet::new();
     let mut look = |twin: &Arc<SimDisk>| {
@@ -35,9 +35,10 @@ pub fn each_crash(disk: &SimDisk, limit: usize, mut check: impl FnMut(&Arc<SimDi
     false
 }
 
-/// Goes through all sequences of choices that a crash can be.
+/// Enumerates all sequences of choices that make up a crash.
 fn all_crashes(disk: &SimDisk, look: &mut impl FnMut(&Arc<SimDisk>) -> usize) {
-    // The answers so far, and how many were possible: the last is counted up like the lowest digit of a number.
+    // The answers so far, and the number of options of each. The last answer is incremented like the lowest digit of a
+    // number.
     let mut answers: Vec<(usize, usize)> = Vec::new();
     let mut count = 0;
     loop {
@@ -65,7 +66,7 @@ fn all_crashes(disk: &SimDisk, look: &mut impl FnMut(&Arc<SimDisk>) -> usize) {
     assert!(count <= disk.possible_crashes(), "{count} crashes, more than are said to be possible");
 }
 
-/// A number that tells what is on a disk from what is on another.
+/// A number that distinguishes the content of disks.
 pub fn fingerprint(disk: &SimDisk) -> u64 {
     let mut hasher = DefaultHasher::new();
     for name in Disk::list(disk).unwrap_or_default() {

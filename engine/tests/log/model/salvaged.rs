@@ -1,4 +1,4 @@
-//! What a log that was opened to be salvaged may show: what the sound one would, or that it cannot.
+//! What a salvaged log may show: the content of the sound log, or a typed error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use engine::log::{GroupId, LogEngine, LogError, RecoveryReport};
 
 use super::{ModelGroup, State};
 
-/// A salvaged log shows what the sound one would, or says that it cannot: nothing else. Groups that the report does not name are all
-/// there, but for entries in damaged blocks. Returns how many entries were read.
-pub fn is_true_to(engine: &LogEngine, report: &RecoveryReport, state: &State) -> std::result::Result<u64, String> {
+/// Checks that a salvaged log shows only the content of the sound log, or typed errors. Groups that the report does not
+/// name are complete, except for entries in damaged blocks. Returns the number of entries read.
+pub fn check_salvaged(engine: &LogEngine, report: &RecoveryReport, state: &State) -> std::result::Result<u64, String> {
     let mut read = 0;
     let nobody = ModelGroup::default();
     let ids: BTreeSet<u64> =
@@ -48,7 +48,7 @@ pub fn is_true_to(engine: &LogEngine, report: &RecoveryReport, state: &State) ->
         let pairs = engine.scan(group);
         let text = |pairs: engine::log::Result<Vec<(Bytes, Bytes)>>| pairs.map_err(|error| error.to_string());
         if engine.bounds(group).is_some() && text(engine.scan_range(group, &[], None)) != text(engine.scan(group)) {
-            return Err(format!("the keys of {id} differ by who reads them"));
+            return Err(format!("the keys of {id} differ between scan and scan_range"));
         }
         let owned = |(key, value): &(Bytes, Bytes)| (key.to_vec(), value.to_vec());
         let fits = match &pairs {
