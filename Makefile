@@ -35,6 +35,6 @@ nightly: setup
 bench: setup
 	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
 
-# The log beside raft-engine and RocksDB: about half an hour, 20 GB of space. Options of the benchmark: make bench-peers ARGS="--only W2"
+# The log beside raft-engine and RocksDB: about half an hour, 20 GB of space. Options: make bench-peers ARGS="--only W2"
 bench-peers: setup
-	@cargo bench --locked -p engine --bench peers -- $(ARGS)
+	@cargo bench --locked -p peers -- $(ARGS)

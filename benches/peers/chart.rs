@@ -1,8 +1,8 @@
-//! The ratios as a bar chart in SVG: for every cell its headline figure, against each peer, on a logarithmic scale around 1. Ratios are
-//! computed so that above 1 is better, whichever way the figure goes.
+//! The ratios as a bar chart in SVG: for every cell its headline figure against each peer, on a logarithmic scale
+//! around 1. A ratio above 1 is always better, for rates and for costs.
 //!
-//! Written as text: a chart of bars needs no library. Colours have enough contrast on white and on dark pages, which is why
-//! the chart brings its own background.
+//! The chart is written as text: bars need no library. It has its own background, so that its colours have enough
+//! contrast on white and on dark pages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,11 +15,11 @@ const RIGHT: f64 = 70.0;
 const TOP: f64 = 74.0;
 const BAR: f64 = 11.0;
 const GAP: f64 = 8.0;
-/// The scale goes from 1/32 to 32; what lies beyond ends at the edge, and its number is exact.
+/// The scale goes from 1/32 to 32. Longer bars end at the edge; their numbers are exact.
 const DOUBLINGS: (f64, f64) = (-5.0, 5.0);
 const COLOURS: [&str; 2] = ["#2563eb", "#d97706"];
 
-/// Where a ratio lies.
+/// The x position of a ratio.
 fn place(ratio: f64) -> f64 {
     let (low, high) = DOUBLINGS;
     let at = ratio.log2().clamp(low, high);
@@ -48,8 +48,9 @@ pub fn svg(rows: &[Row], title: &str) -> String {
     }
     let height = y + 16.0;
     let (grid, legend) = (grid(y), legend(&colours));
+    let font = r##"font-family="system-ui, sans-serif" font-size="12" fill="#111827""##;
     format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="system-ui, sans-serif" font-size="12" fill="#111827">
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {font}>
 <title>{title}</title>
 <rect width="{WIDTH}" height="{height}" fill="#ffffff"/>
 <text x="14" y="24" font-size="15" font-weight="600">{title}</text>
@@ -66,7 +67,7 @@ fn bar(y: f64, ratio: f64, colour: &str) -> String {
     let (one, end) = (place(1.0), place(ratio));
     let (x, width) = (one.min(end), (one - end).abs().max(1.0));
     let height = BAR - 1.5;
-    // The number stands beyond the end of the bar, on its side of the line.
+    // The number is past the end of the bar, on its side of the line.
     let (at, anchor) = if end >= one { (end + 4.0, "start") } else { (end - 4.0, "end") };
     let number = if ratio >= 10.0 { format!("{ratio:.0}") } else { format!("{ratio:.2}") };
     let base = y + height - 0.5;
@@ -83,12 +84,10 @@ fn grid(bottom: f64) -> String {
         let x = place(2f64.powi(doubling));
         let (colour, width) = if doubling == 0 { ("#111827", 1.5) } else { ("#d1d5db", 1.0) };
         let name = if doubling < 0 { format!("1/{}", 1 << -doubling) } else { format!("{}", 1 << doubling) };
-        let _ = writeln!(
-            out,
-            r#"<line x1="{x:.1}" y1="{}" x2="{x:.1}" y2="{bottom}" stroke="{colour}" stroke-width="{width}"/><text x="{x:.1}" y="{}" text-anchor="middle">{name}</text>"#,
-            TOP - 6.0,
-            TOP - 12.0,
-        );
+        let (top, text) = (TOP - 6.0, TOP - 12.0);
+        let line = format!(r#"<line x1="{x:.1}" y1="{top}" x2="{x:.1}" y2="{bottom}""#);
+        let _ = write!(out, r#"{line} stroke="{colour}" stroke-width="{width}"/>"#);
+        let _ = writeln!(out, r#"<text x="{x:.1}" y="{text}" text-anchor="middle">{name}</text>"#);
     }
     out
 }

@@ -1,4 +1,5 @@
-//! What the disk itself can do, in the same run: no synced append of one writer beats an overwrite and an fdatasync.
+//! The limits of the disk, measured in the same run: no synced append of one writer is faster than an overwrite and an
+//! fdatasync.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -7,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::measure::{Figures, push, sync_all};
 
-/// Name of the figure that synced appends of one thread are compared with.
+/// The figure to compare synced appends of one thread with.
 pub const SYNCS: &str = "overwrite-4KiB-fdatasync/s";
-/// Name of the figure that large appends are compared with.
+/// The figure to compare large appends with.
 pub const BANDWIDTH: &str = "sequential-MB/s";
 
-/// Overwrites a file that has real bytes everywhere: in blocks with an fdatasync each, for `time`; and from end to end.
+/// Overwrites a file full of written bytes: blocks with an fdatasync each, for `time`; then the whole file
+/// sequentially.
 pub fn measure(dir: &Path, time: Duration, bytes: u64) -> Figures {
     let path = dir.join("limit");
     let file = OpenOptions::new().create_new(true).read(true).write(true).open(&path).unwrap();
@@ -34,7 +36,7 @@ fn fill(file: &File, bytes: u64) {
     file.sync_data().unwrap();
 }
 
-/// Writes of `len` bytes, each made durable, one after another; how many in a second.
+/// Durable writes of `len` bytes per second, one at a time.
 fn syncs(file: &File, len: usize, bytes: u64, time: Duration) -> f64 {
     let block = vec![0xa5; len];
     let (started, mut count) = (Instant::now(), 0);

@@ -5,13 +5,13 @@
 //!     --json=FILE --markdown FILE --svg FILE]
 //! ```
 //!
-//! [`workloads`] are cut into cells; each cell is run round by round, the engines taking turns, so that a machine that slows down
-//! slows all. Every run has a process of its own ([`runs`]). Printed are medians, one line per figure ([`report`]): ours, the peers',
-//! the ratios, and whether the target is met. The disk's own limits ([`limits`]) come first. How each engine is set up, and why, is in
-//! [`engines`].
+//! [`workloads`] are divided into cells. Each cell runs in rounds, the engines in turn, so that a slowdown of the
+//! machine affects all of them. Every run has a process of its own ([`runs`]). The output has one line of medians per
+//! figure ([`report`]): ours, the peers', the ratios, and whether the target is met. The limits of the disk
+//! ([`limits`]) come first. [`engines`] says how each engine is configured, and why.
 //!
-//! `--scale 1` is the full size of the data (10 GB, 10 million entries); the default is a tenth, which takes about half an hour. `--quick`
-//! only shows that everything works.
+//! `--scale 1` is the full size of the data (10 GB, 10 million entries). The default is a tenth and takes about half an
+//! hour. `--quick` only checks that everything works.
 
 #![allow(
     missing_docs,
@@ -52,25 +52,25 @@ pub struct Options {
     /// Engines
     #[arg(long, value_delimiter = ',', default_value = "ours,raft-engine,rocksdb")]
     engines: Vec<EngineKind>,
-    /// Seconds of each run that is bounded by time
+    /// Seconds of each run with a time limit
     #[arg(long)]
     seconds: Option<f64>,
-    /// Runs of each cell; the median counts
+    /// Runs of each cell; the median is reported
     #[arg(long)]
     rounds: Option<usize>,
-    /// Share of the full sizes of the data
+    /// Share of the full data size
     #[arg(long)]
     scale: Option<f64>,
-    /// Where the logs are written; a temporary directory by default
+    /// Directory of the logs; a temporary one by default
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Leave raft-engine's prefill off, its default
     #[arg(long)]
     no_prefill: bool,
-    /// Only show that it works: one round, tiny sizes
+    /// Only check that it works: one round, tiny sizes
     #[arg(long)]
     quick: bool,
-    /// Print JSON in place of lines, or beside them into a file
+    /// Print JSON instead of lines, or also write it to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Write the medians as a Markdown table
@@ -79,10 +79,10 @@ pub struct Options {
     /// Write a chart of the ratios
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Name the cells and end
+    /// List the cells and exit
     #[arg(long)]
     list: bool,
-    /// What a child of this program is to do
+    /// The task of a child process
     #[arg(long, hide = true)]
     child: Option<String>,
     /// Passed by cargo
@@ -103,7 +103,7 @@ impl Options {
         Scale(self.scale.unwrap_or(if self.quick { 0.002 } else { 0.1 }))
     }
 
-    /// The cells that were asked for.
+    /// The selected cells.
     fn cells(&self) -> Vec<Cell> {
         let wanted = |cell: &Cell| {
             let workload = cell.name.split('/').next().unwrap_or_default();
@@ -156,7 +156,7 @@ fn main() {
     say(&format!("# took {} s", started.elapsed().as_secs()));
     write(&options, &parent, &limits, &rows);
     let failures = runner.failures;
-    // Before the exit, which runs no destructor.
+    // Before the exit, which runs no destructors.
     drop(root);
     if failures > 0 {
         eprintln!("peers: {failures} run(s) failed");
@@ -164,7 +164,7 @@ fn main() {
     }
 }
 
-/// What was run, and on what.
+/// What runs, and on which machine.
 fn header(options: &Options, dir: &Path) -> Vec<String> {
     let space = rustix::fs::statvfs(dir).unwrap();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -185,7 +185,7 @@ fn header(options: &Options, dir: &Path) -> Vec<String> {
     ]
 }
 
-/// Writes the files that were asked for.
+/// Writes the requested files.
 fn write(options: &Options, dir: &Path, limits: &Figures, rows: &[Row]) {
     if let Some(file) = &options.json {
         let all = serde_json::json!({

@@ -1,8 +1,8 @@
-//! What a run costs: time, CPU, bytes on the device, memory, space.
+//! The costs of a run: time, CPU, bytes on the device, memory, space.
 //!
-//! A run has a process of its own, so the process's counters are the run's. What is written to the device is taken from the
-//! counters of the block device below the directory, which count everybody's writes: on a quiet machine they are the run's.
-//! Where there is no such device the process's own `write_bytes` stands in.
+//! A run has a process of its own, so the counters of the process are those of the run. Bytes written come from the
+//! counters of the block device of the directory. These count all processes: on a quiet machine, only the run. Without
+//! such a device the process's own `write_bytes` is used.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use rustix::fs::Advice;
 use rustix::time::ClockId;
 
-/// Figures of one run, by name. One that ends in `/s` is better when higher, every other when lower.
+/// The figures of one run, by name. A figure whose name ends in `/s` is better when higher, every other when lower.
 pub type Figures = Vec<(String, f64)>;
 
 /// Adds a figure.
@@ -27,9 +27,9 @@ pub fn push(figures: &mut Figures, name: &str, value: f64) {
 struct Counters {
     /// Bytes written to the device.
     device_bytes: u64,
-    /// Times that the device was told to make its cache durable; unknown without a device.
+    /// Cache flushes of the device; unknown without a device.
     flushes: Option<u64>,
-    /// Bytes that this process passed to write calls.
+    /// Bytes passed to write calls by this process.
     written: u64,
 }
 
@@ -47,14 +47,14 @@ impl Counters {
     }
 }
 
-/// The block device below a directory, where there is exactly one.
+/// The block device of a directory, if there is exactly one.
 fn device(dir: &Path) -> Option<PathBuf> {
     let number = fs::metadata(dir).unwrap().dev();
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()
 }
 
-/// Where bytes on the device are counted.
+/// The source of the count of bytes on the device.
 pub fn byte_source(dir: &Path) -> String {
     match device(dir) {
         Some(device) => format!("{} (whole machine)", device.join("stat").display()),
@@ -72,12 +72,12 @@ fn field(text: &str, name: &str) -> u64 {
     line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Bytes of memory that this process has now.
+/// The memory of this process now, in bytes.
 pub fn resident() -> u64 {
     field(&fs::read_to_string("/proc/self/status").unwrap(), "VmRSS") * 1024
 }
 
-/// The most it ever had.
+/// The peak memory of this process.
 pub fn peak_resident() -> u64 {
     field(&fs::read_to_string("/proc/self/status").unwrap(), "VmHWM") * 1024
 }
@@ -92,7 +92,7 @@ pub fn sync_all(dir: &Path) {
     rustix::fs::syncfs(fs::File::open(dir).unwrap()).unwrap();
 }
 
-/// Makes the system forget what it has cached of the files in `dir`.
+/// Drops the files in `dir` from the page cache.
 pub fn drop_cache(dir: &Path) {
     sync_all(dir);
     for path in files(dir) {
@@ -100,7 +100,7 @@ pub fn drop_cache(dir: &Path) {
     }
 }
 
-/// All files below a directory; those that vanish meanwhile are left out.
+/// All files below a directory, except those that disappear meanwhile.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -113,19 +113,19 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Bytes that the files in `dir` take on the disk.
+/// Bytes of the files in `dir` on the disk.
 pub fn disk_bytes(dir: &Path) -> u64 {
     files(dir).iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.blocks() * 512).sum()
 }
 
-/// Watches what the files of a directory take, from a thread of its own.
+/// Samples the size of a directory from a thread of its own.
 pub struct HighWater {
     stop: SyncSender<()>,
     watcher: std::thread::JoinHandle<u64>,
 }
 
 impl HighWater {
-    /// Looks every 20 ms from now on.
+    /// Samples every 20 ms from now on.
     pub fn watch(dir: &Path) -> HighWater {
         let dir = dir.to_owned();
         let (stop, stopped) = sync_channel::<()>(1);
@@ -139,14 +139,14 @@ impl HighWater {
         HighWater { stop, watcher }
     }
 
-    /// The most it saw.
+    /// The largest sample.
     pub fn finish(self) -> u64 {
         drop(self.stop);
         self.watcher.join().unwrap()
     }
 }
 
-/// Measures a stretch of a run.
+/// Measures a part of a run.
 pub struct Meter {
     dir: PathBuf,
     before: Counters,
@@ -155,7 +155,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Starts once everything written before is on the device.
+    /// Starts once all earlier writes are on the device.
     pub fn start(dir: &Path) -> Meter {
         sync_all(dir);
         Meter { dir: dir.to_owned(), before: Counters::now(dir), cpu: cpu_time(), started: Instant::now() }
@@ -166,8 +166,8 @@ impl Meter {
         self.started.elapsed()
     }
 
-    /// Ends the measured time, then waits until all is on the device, whose bytes count too. The figures of `tally`'s
-    /// operations and bytes; the first is called `rate`.
+    /// Ends the measured time, then waits until all data is on the device; those bytes count too. Returns the figures
+    /// of `tally`'s operations and bytes; the first is called `rate`.
     pub fn stop(self, rate: &str, tally: &Tally) -> Figures {
         let mut figures = self.stop_reading(rate, tally);
         sync_all(&self.dir);
@@ -181,7 +181,7 @@ impl Meter {
         figures
     }
 
-    /// Ends the measured time of a run that only read.
+    /// Ends the measured time of a read-only run.
     pub fn stop_reading(&self, rate: &str, tally: &Tally) -> Figures {
         let (elapsed, cpu) = (self.started.elapsed().as_secs_f64(), cpu_time() - self.cpu);
         let (operations, bytes) = (tally.operations.max(1) as f64, tally.bytes.max(1) as f64);
@@ -204,9 +204,9 @@ pub fn read_from_device() -> u64 {
     own_io("read_bytes")
 }
 
-/// What was done, and how long each call took.
+/// Operations, and the latency of each call.
 pub struct Tally {
-    /// Calls, and what a workload counts beside them.
+    /// Calls, and other counts of a workload.
     pub operations: u64,
     /// Bytes of payload.
     pub bytes: u64,
@@ -231,14 +231,14 @@ impl Tally {
         out
     }
 
-    /// Adds what another thread did.
+    /// Adds the operations of another thread.
     pub fn merge(&mut self, other: &Tally) {
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.latency.add(&other.latency).unwrap();
     }
 
-    /// A quantile of the timed calls, in microseconds.
+    /// A quantile of the call latencies, in microseconds.
     pub fn micros(&self, quantile: f64) -> f64 {
         self.latency.value_at_quantile(quantile) as f64 / 1e3
     }
@@ -253,7 +253,7 @@ impl Tally {
     }
 }
 
-/// Runs a worker per thread, each over and over until the time is up. `worker` is called once per thread, with its number.
+/// Runs one worker per thread repeatedly until the time is up. `worker` is called once per thread, with its number.
 pub fn closed_loop<W>(threads: usize, time: Duration, worker: impl Fn(usize) -> W + Sync) -> Tally
 where
     W: FnMut(&mut Tally),
@@ -268,7 +268,7 @@ where
     })
 }
 
-/// Runs `work` once on each thread, with the thread's number.
+/// Runs `work` once on each thread, with the number of the thread.
 pub fn on_threads(threads: usize, work: impl Fn(usize) -> Tally + Sync) -> Tally {
     let work = &work;
     let mut sum = Tally::default();
@@ -279,7 +279,7 @@ pub fn on_threads(threads: usize, work: impl Fn(usize) -> Tally + Sync) -> Tally
     sum
 }
 
-/// Calls `chore` every `pause` on a thread of its own, while `work` runs.
+/// Calls `chore` every `pause` on a thread of its own while `work` runs.
 pub fn beside<T>(pause: Duration, chore: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
     let (stop, stopped) = sync_channel::<()>(1);
     let mut chore = chore;

@@ -1,24 +1,24 @@
-//! The bytes that all engines are given: one pool per run, entries cut out of it.
+//! The payload of all engines: one pool per run, from which entries are cut.
 //!
-//! The half-compressible pool is cells of 64 bytes, 27 random ones and then 37 times the same: LZ4 leaves about half of it, as of
-//! encoded commands. An entry is a copy of a random stretch, so two entries have nothing long in common. Its first
-//! 8 bytes are its index, which is where raft-engine's adapter finds it; the other engines get the same bytes.
+//! The half-compressible pool consists of cells of 64 bytes: 27 random bytes and 37 equal ones. LZ4 compresses it to
+//! about half, as it does encoded commands. An entry is a copy of a random range, so two entries have nothing long in
+//! common. Its first 8 bytes are its index, which raft-engine's adapter needs; the other engines get the same bytes.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
-/// Bytes of a pool: entries of 8 MiB still begin in many places.
+/// The size of a pool: even entries of 8 MiB have many start offsets.
 const POOL: usize = 24 << 20;
 const CELL: usize = 64;
 const RANDOM: usize = 27;
 
-/// Where entries are cut from.
+/// The pool to cut entries from.
 pub struct Payloads {
     pool: Vec<u8>,
 }
 
 impl Payloads {
-    /// Data of which LZ4 leaves about half.
+    /// Data that LZ4 compresses to about half.
     pub fn half_compressible() -> Payloads {
         let mut pool = vec![b'v'; POOL];
         let mut rng = StdRng::seed_from_u64(7);
@@ -28,7 +28,7 @@ impl Payloads {
         Payloads { pool }
     }
 
-    /// Data that is one letter over and over, as in the article's example.
+    /// One repeated letter, as in the example of the article.
     pub fn constant() -> Payloads {
         Payloads { pool: vec![b'x'; POOL] }
     }
@@ -41,7 +41,7 @@ impl Payloads {
         entry
     }
 
-    /// What LZ4 leaves of blocks of 32 KiB, as a share of them.
+    /// The compressed share of blocks of 32 KiB with LZ4.
     pub fn compressed_share(&self) -> f64 {
         let sample = &self.pool[..1 << 20];
         let left: usize =
@@ -50,7 +50,7 @@ impl Payloads {
     }
 }
 
-/// A generator of its own for each thread and purpose; the same in every run and for every engine.
+/// A generator for each thread and purpose; the same in every run and for every engine.
 pub fn generator(stream: u64) -> StdRng {
     StdRng::seed_from_u64(0x5eed_0000 + stream)
 }

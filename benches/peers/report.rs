@@ -1,8 +1,8 @@
 //! Medians, ratios and targets: one line per figure of a cell, and the same as JSON.
 //!
-//! A ratio is ours against a peer, computed so that above 1 means ours is better: a figure whose name ends in `/s` is
-//! better when higher, every other when lower, and its line says so. The last ratio, `ratio`, is against the better peer.
-//! Targets in `x` are against raft-engine, or the peer they name, as in the acceptance table.
+//! A ratio above 1 means that ours is better than the peer. A figure whose name ends in `/s` is better when higher,
+//! every other when lower, and its line says so. The last ratio, `ratio`, is against the better peer. A target in `x`
+//! is against raft-engine, or the named peer, as in the acceptance table.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -22,7 +22,7 @@ pub struct Row {
     pub figure: String,
     /// Whether lower is better.
     pub lower: bool,
-    /// Whether it is the one that the chart shows.
+    /// Whether the chart shows it.
     pub headline: bool,
     /// Medians by engine.
     pub medians: BTreeMap<String, f64>,
@@ -32,14 +32,14 @@ pub struct Row {
     pub ratios: BTreeMap<String, f64>,
     /// Ours against the better peer.
     pub ratio: Option<f64>,
-    /// What is asked, and whether it is met.
+    /// The target, and whether it is met.
     pub targets: Vec<Verdict>,
 }
 
-/// A target, judged.
+/// An evaluated target.
 #[derive(Serialize)]
 pub struct Verdict {
-    /// What is asked.
+    /// The target.
     pub asked: String,
     /// Whether the median meets it.
     pub met: bool,
@@ -109,7 +109,7 @@ fn row(cell: &Cell, figure: &str, runs: &Runs, limits: &Figures) -> Row {
     }
 }
 
-/// Whether a target is met; `None` where what it compares with was not measured.
+/// Whether a target is met; `None` if the reference was not measured.
 fn judge(
     target: Target,
     ours: Option<&f64>,
@@ -167,7 +167,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// What was missed and what was lost, so that nothing is averaged away.
+/// All missed targets and lost comparisons, so that no average hides one.
 pub fn summary(rows: &[Row]) -> String {
     let mut out = String::new();
     let verdicts = rows.iter().flat_map(|row| row.targets.iter().map(move |verdict| (row, verdict)));

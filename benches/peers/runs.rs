@@ -1,8 +1,9 @@
-//! Runs, each in a process of its own: the parent starts this program again with the name of a cell, and the child prints its
-//! figures as JSON.
+//! Runs, each in a process of its own: the parent starts this program again with the name of a cell, and the child
+//! prints its figures as JSON.
 //!
-//! So engines share no allocator and no caches but the system's, and a process's counters are those of the run. A child ends without
-//! closing its log. One that fails fails its cell for that engine, and the rest goes on.
+//! So engines share no allocator and no caches except the system's, and the counters of a process are those of the run.
+//! A child exits without closing its log. If a child fails, the cell fails for that engine, and the other runs
+//! continue.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,12 +16,12 @@ use crate::measure::{Figures, drop_cache, sync_all};
 use crate::report::{Runs, median};
 use crate::workloads::{Cell, Context, cells};
 
-/// What a child does, by the name that its parent gives it.
+/// The tasks of a child, as its parent names them.
 const PREPARE: &str = "prepare";
 const RUN: &str = "run";
 const LIMITS: &str = "limits";
 
-/// The child's part: does what `--child` says and prints the figures.
+/// The child: runs the task of `--child` and prints the figures.
 pub fn child(options: &Options, task: &str) {
     let dir = options.dir.clone().unwrap();
     let figures = match task.split_once(' ') {
@@ -48,18 +49,18 @@ pub fn child(options: &Options, task: &str) {
         None => panic!("not a task: {task}"),
     };
     println!("{}", serde_json::to_string(&figures).unwrap());
-    // As killed: no destructor tidies up.
+    // As if killed: no destructor runs.
     std::process::exit(0);
 }
 
-/// The parent's part.
+/// The parent.
 pub struct Runner<'a> {
     options: &'a Options,
-    /// Below it every log has a directory.
+    /// The parent directory of all logs.
     root: PathBuf,
-    /// Name of the data that is prepared at the moment.
+    /// The name of the data that is currently prepared.
     prepared: Option<String>,
-    /// Children that failed.
+    /// The number of failed children.
     pub failures: usize,
 }
 
@@ -69,7 +70,7 @@ impl<'a> Runner<'a> {
         Runner { options, root: root.to_owned(), prepared: None, failures: 0 }
     }
 
-    /// What the disk can do: medians over the rounds.
+    /// The limits of the disk: medians over the rounds.
     pub fn limits(&mut self) -> Figures {
         let mut rounds: Vec<Figures> = Vec::new();
         for _ in 0..self.options.rounds() {
@@ -88,7 +89,7 @@ impl<'a> Runner<'a> {
         let mut runs = Runs::new();
         for round in 0..self.options.rounds() {
             for at in 0..engines.len() {
-                // Every round begins with another engine.
+                // Every round starts with another engine.
                 let engine = engines[(at + round) % engines.len()];
                 let dir = match &cell.prepared {
                     Some(prepared) => self.root.join(format!("{}-{engine}", prepared.name)),
@@ -105,7 +106,7 @@ impl<'a> Runner<'a> {
         runs
     }
 
-    /// Writes the data that a cell begins with, where it is not there from the cell before. An engine that fails drops out.
+    /// Writes the initial data of a cell, unless the previous cell has left it. An engine that fails is left out.
     fn prepare(&mut self, cell: &Cell, engines: &mut Vec<EngineKind>) {
         let name = cell.prepared.as_ref().map(|prepared| prepared.name.clone());
         if self.prepared == name {
@@ -131,7 +132,7 @@ impl<'a> Runner<'a> {
         dir
     }
 
-    /// Runs a child to its end.
+    /// Runs a child to completion.
     fn start(&mut self, task: &str, engine: EngineKind, dir: &Path) -> Option<Figures> {
         sync_all(dir);
         let mut command = Command::new(std::env::current_exe().unwrap());

@@ -1,14 +1,16 @@
-//! The figures as a Markdown table, for `docs/benchmarks.md`: each cell's headline, whatever has a target, tails and costs.
+//! The figures as a Markdown table for `docs/benchmarks.md`: the headline of each cell, all figures with targets, tails
+//! and costs.
 
 use std::fmt::Write as _;
 
 use crate::engines::EngineKind;
 use crate::report::{Row, Short};
 
-/// Shown of every cell that has them, besides headlines and figures with targets: rates, so that no cell hides one, and what they cost.
+/// Figures that are always shown, besides headlines and figures with targets: rates, so that no cell hides one, and
+/// their costs.
 const SHOWN: [&str; 6] = ["ops/s", "entries/s", "MB/s", "p99-us", "cpu-s/GB", "written-bytes/byte"];
 
-/// The table. A ratio above 1 means that ours is better; what is lost or missed is in bold.
+/// The table. A ratio above 1 means that ours is better. Lost comparisons and missed targets are bold.
 pub fn markdown(rows: &[Row]) -> String {
     let engines = [EngineKind::Ours, EngineKind::RaftEngine, EngineKind::RocksDb];
     let mut out = String::from("| cell | figure | ours | raft-engine | RocksDB | ratio | ratio | target |\n");

@@ -1,8 +1,8 @@
-//! The engines side by side, behind what the workloads ask of a Raft log.
+//! The engines, behind the interface that the workloads use.
 //!
-//! A batch is plain data that the workload hands over; each adapter turns it into its engine's own form within the measured
-//! call, as an application would. Entries are owned vectors, so that no adapter copies what another one need not.
-//! An engine that refuses a call ends the run: a benchmark has nobody who could react.
+//! A batch is plain data of the workload. Each adapter converts it into the form of its engine within the measured
+//! call, as an application would. Entries are owned vectors, so no adapter copies what another one need not. An engine
+//! that refuses a call ends the run.
 
 mod ours;
 mod raft_engine;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-/// Which engine.
+/// An engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum EngineKind {
     /// Cortado's log.
@@ -35,20 +35,21 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// What a workload asks of every engine alike. Everything else is in the adapters, with the reasons.
+/// The settings that a workload makes for every engine. All other settings are in the adapters, with the reasons.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// LZ4 as the engine does it, or none.
+    /// The engine's own LZ4 compression, or none.
     pub compress: bool,
-    /// Bytes of files up to which purge leaves live data alone.
+    /// The size of all files below which purge does not rewrite live data.
     pub purge_threshold: u64,
-    /// Bytes of decompressed blocks kept for readers, in engines that keep any.
+    /// The size of the cache of decompressed blocks, in engines that have one.
     pub cache_bytes: usize,
-    /// Whether raft-engine fills files with zeros at open, for the first ones to be as fast as later ones.
+    /// Whether raft-engine prefills files with zeros at open, so that the first ones are as fast as later ones.
     pub prefill: bool,
     /// Threads that read files at open.
     pub recovery_threads: usize,
-    /// Open without changing a file, so that the next open finds the same (RocksDB; the others' open changes none anyway).
+    /// Open without changing a file, so that the next open finds the same (RocksDB; the others' open changes none
+    /// anyway).
     pub frozen: bool,
 }
 
@@ -66,8 +67,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Size of a file: the engine's default, but an eighth of the threshold at most, so that a scaled-down run has as
-    /// many files to choose from.
+    /// The size of a file: the engine's default, but at most an eighth of the threshold, so that a scaled-down run has
+    /// as many files to choose from.
     fn file_bytes(&self, default: u64) -> u64 {
         default.min((self.purge_threshold / 8) & !4095)
     }
@@ -101,37 +102,37 @@ impl Batch {
         self
     }
 
-    /// Drops the entries `from..to`; those below `from` are gone already, as the owner of a log knows.
+    /// Deletes the entries `from..to`; those below `from` are deleted already.
     pub fn compact(mut self, group: u64, from: u64, to: u64) -> Batch {
         self.ops.push(Op::Compact { group, from, to });
         self
     }
 
-    /// Bytes of entries, keys and values: what the caller wants stored.
+    /// Bytes of entries, keys and values: the payload.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// What the workloads ask of an engine. All of it may be called from many threads.
+/// The calls of a workload on an engine, from many threads.
 pub trait RaftLog: Send + Sync {
-    /// Writes a batch: to the operating system, or, with `sync`, to stable storage.
+    /// Writes a batch to the page cache or, with `sync`, to stable storage.
     fn write(&self, batch: Batch, sync: bool);
     /// The value of a small key.
     fn key(&self, group: u64, key: &'static [u8]) -> Option<Vec<u8>>;
-    /// One entry, which must be there.
+    /// One entry, which must exist.
     fn entry(&self, group: u64, index: u64) -> Vec<u8>;
-    /// Reads the entries `first..end`, which must be there; their bytes in all.
+    /// Reads the entries `first..end`, which must exist. Returns their total bytes.
     fn entries(&self, group: u64, first: u64, end: u64) -> u64;
-    /// Index of the last entry, 0 where there is none.
+    /// The index of the last entry, or 0.
     fn last(&self, group: u64) -> u64;
-    /// Gives space back, as far as the engine does that by itself; the groups whose entries stand in the way.
+    /// Frees space, as far as the engine does that on its own. Returns the groups whose entries pin files.
     fn purge(&self) -> Vec<u64>;
-    /// Finishes what the engine has put off, so that a measurement begins at rest.
+    /// Finishes background work, so that a measurement starts at rest.
     fn settle(&self);
 }
 
-/// Opens the log in `dir`, creating it where there is none.
+/// Opens the log in `dir`, creating it if it does not exist.
 pub fn open(kind: EngineKind, dir: &Path, settings: &Settings) -> Box<dyn RaftLog> {
     match kind {
         EngineKind::Ours => Box::new(ours::Ours::open(dir, settings)),

@@ -1,6 +1,6 @@
-//! Cortado's log. All use of its API by this benchmark is here.
+//! Cortado's log. The only use of its API in this benchmark.
 //!
-//! Configuration: the defaults of a node, with what the workload asks for.
+//! Configuration: the defaults of a node, with the settings of the workload.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use engine::log::{Budget, Compression, Durability, GroupId, LogBatch, LogEngine,
 
 use super::{Batch, Op, RaftLog, Settings};
 
-/// Steps of purge in one call: more than a call of a run that keeps up ever needs.
+/// The most steps of purge in one call: more than a run that keeps up ever needs.
 const PURGE_STEPS: usize = 256;
 
 /// An open log.
@@ -72,13 +72,13 @@ impl RaftLog for Ours {
     fn purge(&self) -> Vec<u64> {
         let mut lagging = Vec::new();
         for step in 0..PURGE_STEPS {
-            // Once is enough to know who lags.
+            // One report of the pinning groups is enough.
             let report = self.log.purge(Budget { laggards: step == 0, ..Budget::default() }).unwrap();
             lagging.extend(report.lagging.iter().map(|lag| lag.group.0));
             if !report.more {
                 break;
             }
-            // A step is done once what was queued after it is.
+            // A step is complete once a batch queued after it is.
             self.log.write(LogBatch::new(), Durability::Buffered).unwrap();
         }
         lagging

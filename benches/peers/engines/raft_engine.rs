@@ -1,12 +1,13 @@
-//! raft-engine 0.4.2, the newest on crates.io, with neither its scripting nor its internals.
+//! raft-engine 0.4.2, the newest on crates.io, without its scripting and its internals.
 //!
 //! Configuration, and why:
 //! - files of 128 MB, recycled, format 2, 16 KB blocks at recovery: its defaults;
 //! - compression from 4 KB on, as TiKV sets it with asynchronous I/O (the default is 8 KB), at its fastest level;
-//! - files filled with zeros ahead (`prefill-for-recycle`, off by default): synced appends are faster with it, because overwriting
+//! - prefilled files (`prefill-for-recycle`, off by default): synced appends are faster with them, because overwriting
 //!   commits no metadata. `--no-prefill` shows it as TiKV ships it.
 //!
-//! Entries are protobuf messages of one bytes field, the smallest there is; the index is the first 8 bytes of the payload.
+//! Entries are protobuf messages of one bytes field, the smallest possible; the index is the first 8 bytes of the
+//! payload.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use raft_engine::{Command, Config, Engine, LogBatch, MessageExt, ReadableSize};
 
 use super::{Batch, Op, RaftLog, Settings};
 
-/// Zeros written at open are enough for what a run writes before recycling provides the space.
+/// The zeros written at open last until recycling provides the space.
 const PREFILL: u64 = 512 << 20;
 
 #[derive(Clone)]

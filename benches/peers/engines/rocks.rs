@@ -1,17 +1,17 @@
 //! RocksDB as a Raft log: what TiKV ran before raft-engine, with its `raftdb` settings.
 //!
 //! Configuration, and why:
-//! - one column family; the WAL is on and synced where the workload syncs;
-//! - WAL files recycled (`recycle_log_file_num`), which TiKV leaves off: an overwrite commits no metadata, so synced writes are faster;
-//!   the recovery mode is the one TiKV has, point in time, which allows it;
-//! - memtables of 128 MB, up to 5 (scaled down with the purge threshold, as the files of the others), levels from 512 MB, tables of 8 MB,
-//!   pipelined writes: TiKV's;
-//! - LZ4 from level 2 on: TiKV's, with LZ4 in place of its ZSTD for the last levels. The WAL is not compressed: RocksDB can
-//!   do that with ZSTD only;
-//! - table blocks of 16 KiB where TiKV has 64 KiB: faster reads, and writes do not notice;
-//! - truncation deletes key by key, as TiKV does it, and with a range tombstone from 64 keys on, where that is cheaper.
+//! - one column family; the WAL is on, and synced if the workload syncs;
+//! - WAL files are recycled (`recycle_log_file_num`), which TiKV leaves off: an overwrite commits no metadata, so
+//!   synced writes are faster. The recovery mode is TiKV's, point in time, which allows it;
+//! - memtables of 128 MB, up to 5 (scaled down with the purge threshold, as the files of the others), levels from 512
+//!   MB, tables of 8 MB, pipelined writes: TiKV's;
+//! - LZ4 from level 2 on: TiKV's, with LZ4 in place of its ZSTD for the last levels. The WAL is not compressed: RocksDB
+//!   supports only ZSTD there;
+//! - table blocks of 16 KiB instead of TiKV's 64 KiB: faster reads at no cost for writes;
+//! - truncation deletes key by key, as TiKV does, and with a range tombstone from 64 keys on, where that is cheaper.
 //!
-//! Keys are the group, a kind (1 entry, 2 small key) and the index, big endian, so that a log is a range.
+//! A key is the group, a kind (1 entry, 2 small key) and the index, big endian: a log is a range.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use super::{Batch, Op, RaftLog, Settings};
 
 const ENTRY: u8 = 1;
 const SMALL_KEY: u8 = 2;
-/// Keys from which on a range tombstone is cheaper than deleting one by one.
+/// The number of keys from which a range tombstone is cheaper than single deletes.
 const RANGE_FROM: u64 = 64;
 
 /// An open log.
@@ -130,7 +130,7 @@ impl RaftLog for Rocks {
         options.set_iterate_upper_bound(entry_key(group, end));
         let mut cursor = self.db.raw_iterator_opt(options);
         cursor.seek(entry_key(group, first));
-        // The others hand out owned entries, so these are copied, too.
+        // The other engines return owned entries, so these are copied too.
         let mut entries = Vec::with_capacity((end - first) as usize);
         while let Some(value) = cursor.value() {
             entries.push(value.to_vec());
@@ -148,7 +148,7 @@ impl RaftLog for Rocks {
         key.map_or(0, |key| u64::from_be_bytes(*key.last_chunk().unwrap()))
     }
 
-    /// RocksDB gives space back in the background.
+    /// RocksDB frees space in the background.
     fn purge(&self) -> Vec<u64> {
         Vec::new()
     }

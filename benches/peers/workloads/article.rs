@@ -1,8 +1,9 @@
-//! W1: the example program of raft-engine's article, as it is, and with what it leaves out.
+//! W1: the example program of raft-engine's article, as it is and in variants.
 //!
-//! One thread. Each write appends one entry of 32 KiB to a group drawn from Normal(128, 96) (below 0 is 0) and sets a small key to
-//! its index, which is read first. Every 32nd entry of a group compacts it to about 32 entries, Normal(32, 16). After every 1024 writes
-//! purge is called, and groups that it names are compacted to their last 8 entries. Space: 2 GB at full size.
+//! One thread. Each write appends one entry of 32 KiB to a group drawn from Normal(128, 96) (negative draws are 0) and
+//! sets a small key to its index, which is read first. Every 32nd entry of a group compacts it to about 32 entries,
+//! Normal(32, 16). After every 1024 writes purge is called, and the groups that it names are compacted to their last 8
+//! entries. Space: 2 GB at full size.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ const WRITES_PER_PURGE: u64 = 1024;
 const COMPACT_EVERY: u64 = 32;
 const KEPT_OF_LAGGING: u64 = 8;
 
-/// How a variant differs from the example.
+/// The differences of a variant from the example.
 #[derive(Clone, Copy)]
 struct Variant {
     name: &'static str,
@@ -87,7 +88,7 @@ fn run(context: &Context, variant: Variant, threshold: u64, writes: u64) -> Figu
 
 struct Example<'a> {
     log: &'a dyn RaftLog,
-    /// Up to where a group was compacted.
+    /// The index up to which a group was compacted.
     compacted: HashMap<u64, u64>,
     rng: StdRng,
 }

@@ -1,8 +1,8 @@
-//! W6: what an idle group costs in memory: 100,000 of them, each with five entries of 256 B and one small key, after they were
-//! written, and after the log was opened again.
+//! W6: the memory of an idle group: 100,000 groups with five entries of 256 B and one small key each, after writing and
+//! after reopening the log.
 //!
-//! No cache, so that what is measured is the group. Our log and raft-engine hold the small keys in memory by design: the target is on
-//! what comes on top of them. RocksDB holds neither groups nor keys, and is slower to find them.
+//! No cache, so that only the groups are measured. Our log and raft-engine hold the small keys in memory by design: the
+//! target applies to the rest. RocksDB holds neither groups nor keys in memory, and is slower to find them.
 
 use super::{Cell, Context, Prepared, Scale, Target};
 use crate::engines::{Batch, RaftLog, Settings};
@@ -15,12 +15,12 @@ const STATE: &[u8] = b"state";
 const STATE_BYTES: usize = 64;
 const WRITERS: usize = 16;
 const TARGET: &str = "rss-bytes/group";
-/// The acceptance table's, and the bytes of the key.
+/// The limit of the acceptance table, and the bytes of the key.
 const MOST: usize = 512 + STATE.len() + STATE_BYTES;
 
 /// The cells.
 pub fn cells(scale: Scale) -> Vec<Cell> {
-    // Cheap enough to be in full from a tenth of the scale on; fewer would not show above the noise.
+    // Cheap enough to run in full from a tenth of the scale on; fewer groups would drown in noise.
     let groups = scale.of(1_000_000, 2000).min(100_000);
     let cell = |name: &str, how: &str, prepared, run: Box<dyn Fn(&Context) -> Figures>| Cell {
         name: format!("W6/{name}"),

@@ -1,6 +1,6 @@
-//! W7: what an entry costs in memory: 10 million entries of 256 B at full size, 64 to a batch, and one to a batch.
+//! W7: the memory of an entry: 10 million entries of 256 B at full size, 64 to a batch, and one to a batch.
 //!
-//! 16 groups, a thread for each. No cache, so that what is measured is the index.
+//! 16 groups, a thread for each. No cache, so that only the index is measured.
 
 use super::{Cell, Context, Scale, Target};
 use crate::engines::{Batch, Settings};
@@ -32,7 +32,7 @@ fn cell(name: &str, per_group: u64, per_batch: u64) -> Cell {
 
 fn run(context: &Context, per_group: u64, per_batch: u64) -> Figures {
     let payloads = Payloads::half_compressible();
-    // More than is ever written: nothing is to be purged.
+    // More than is ever written: purge must do nothing.
     let settings = Settings { cache_bytes: 0, prefill: false, purge_threshold: 100 << 30, ..Settings::default() };
     let log = context.open(settings);
     let memory = resident();

@@ -1,9 +1,9 @@
-//! W9: large entries, against the disk's sequential bandwidth: 1 and 8 MB with LZ4, 8 MB without, synced each or not.
+//! W9: large entries, against the sequential bandwidth of the disk: 1 and 8 MB with LZ4, 8 MB without, each synced or
+//! not.
 //!
-//! Four threads with a group each, of which the last entries are kept, in a log in the middle of its life (see `steady`); purge is
-//! called every 100 ms.
-//! The last entry of each thread is synced within the measured time: what counts is what reached the disk. MB are those of the
-//! payload, of which LZ4 leaves half.
+//! Four threads with a group each, which keep their last entries, in a log in steady state (see `steady`). Purge is
+//! called every 100 ms. The last entry of each thread is synced within the measured time: only data on the disk counts.
+//! MB are those of the payload, which LZ4 halves.
 
 use std::time::Duration;
 

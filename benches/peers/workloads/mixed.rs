@@ -1,8 +1,9 @@
-//! W3: what a store does all day. 1000 groups, synced appends of 256 B to 4 KB with a small key in each batch, a random read with every
-//! tenth, groups compacted as they grow, and a follower far behind that reads a tenth of the groups from their beginning.
+//! W3: the load of a store. 1000 groups, synced appends of 256 B to 4 KB with a small key in each batch, a random read
+//! with every tenth, groups compacted as they grow, and a follower far behind that reads a tenth of the groups from
+//! their start.
 //!
-//! First half quiet, second half with purge at work on a log that is half as large again as it should be. A group that the follower
-//! reads is compacted only when purge asks for it, and never beyond where the follower is.
+//! The first half runs without purge, the second half with purge on a log at 1.5 times its threshold. A group that the
+//! follower reads is compacted only when purge asks for it, and never past the follower.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,7 +24,7 @@ const STATE: &[u8] = b"state";
 const KEPT: u64 = 64;
 /// Entries that the follower reads at a time.
 const RANGE: u64 = 64;
-/// One group in so many is read by the follower.
+/// The follower reads one group in so many.
 const LAGGING: usize = 10;
 
 /// The cells.
@@ -32,8 +33,8 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
     vec![Cell {
         name: "W3/mixed".to_owned(),
         about: format!(
-            "1000 groups, {WRITERS} threads, synced, 256 B to 4 KB and a key, reads, a follower far behind; {} beyond a purge \
-             threshold of {}",
+            "1000 groups, {WRITERS} threads, synced, 256 B to 4 KB and a key, reads, a follower far behind; {} beyond a \
+             purge threshold of {}",
             megabytes(threshold / 2),
             megabytes(threshold),
         ),
@@ -45,7 +46,7 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
     }]
 }
 
-/// A group as its writer, the follower and purge see it.
+/// A group, as its writer, the follower and purge see it.
 #[derive(Default)]
 struct Group {
     first: AtomicU64,
@@ -114,7 +115,7 @@ impl Store<'_> {
         }
     }
 
-    /// Appends to one of the thread's groups; which one.
+    /// Appends to one of the groups of the thread. Returns which.
     fn append(&self, thread: usize, rng: &mut StdRng, sync: bool, tally: &mut Tally) -> usize {
         let number = rng.random_range(0..GROUPS / WRITERS) * WRITERS + thread;
         let group = &self.groups[number];
@@ -133,7 +134,7 @@ impl Store<'_> {
         number
     }
 
-    /// The first index that a group needs now that `last` is its last.
+    /// The first index that a group must keep when its last is `last`.
     fn keep_from(&self, number: usize, last: u64) -> u64 {
         let group = &self.groups[number];
         if number.is_multiple_of(LAGGING) {
@@ -151,7 +152,7 @@ impl Store<'_> {
     }
 }
 
-/// Reads the groups that lag, one range at a time.
+/// Reads the lagging groups, one range at a time.
 struct Follower<'a> {
     store: &'a Store<'a>,
     at: usize,

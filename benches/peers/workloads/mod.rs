@@ -1,7 +1,7 @@
-//! The workloads W1 to W9, cut into cells: a cell is one row of measurements, the same for every engine.
+//! The workloads W1 to W9, divided into cells. A cell is one row of measurements, the same for every engine.
 //!
-//! A cell is code plus targets. Every run of a cell has a process and (unless cells share prepared data) a directory of its own; the
-//! parent finds the cell by its name in the list that the same arguments give in every process.
+//! A cell is code plus targets. Every run of a cell has a process and (unless cells share prepared data) a directory of
+//! its own. A child finds its cell by name in the list, which is the same in every process for the same arguments.
 
 mod article;
 mod idle;
@@ -24,48 +24,48 @@ use crate::measure::Figures;
 pub struct Cell {
     /// Workload and variant, as `W2/16thr`.
     pub name: String,
-    /// What is done, in a line, with the sizes used.
+    /// One line about the cell, with its sizes.
     pub about: String,
-    /// The figure that is shown in the chart.
+    /// The figure in the chart.
     pub headline: &'static str,
-    /// What is asked of our figures.
+    /// The targets of our figures.
     pub targets: Vec<(&'static str, Target)>,
-    /// Data that is written once per engine and used by all rounds, and by other cells that name it alike.
+    /// Data written once per engine, for all rounds and for other cells with the same name.
     pub prepared: Option<Prepared>,
-    /// Whether the page cache is emptied of the prepared files before each run.
+    /// Whether the prepared files are dropped from the page cache before each run.
     pub cold: bool,
     /// One run.
     pub run: Box<dyn Fn(&Context) -> Figures>,
 }
 
-/// Data that runs begin with.
+/// The initial data of runs.
 pub struct Prepared {
     /// The same for cells that share it.
     pub name: String,
-    /// Writes it. The process ends right after, without closing the log: as killed.
+    /// Writes it. The process ends right after, without closing the log, as if killed.
     pub write: Box<dyn Fn(&Context)>,
 }
 
-/// What is asked of a figure of ours.
+/// The target of a figure of ours.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
     /// This many times better than a peer.
     Times(EngineKind, f64),
-    /// This value at most.
+    /// At most this value.
     AtMost(f64),
-    /// At least this share of one of the disk's own limits, by its name.
+    /// At least this share of a limit of the disk, by its name.
     OfLimit(&'static str, f64),
 }
 
-/// Where and on what a run works.
+/// The parameters of a run.
 pub struct Context {
     /// The engine.
     pub engine: EngineKind,
     /// The log's directory.
     pub dir: PathBuf,
-    /// How long a run that is bounded by time takes.
+    /// The duration of a run with a time limit.
     pub time: Duration,
-    /// Whether raft-engine may fill files ahead.
+    /// Whether raft-engine may prefill files.
     pub prefill: bool,
 }
 
@@ -77,12 +77,12 @@ impl Context {
     }
 }
 
-/// The share of the full data sizes that is used.
+/// The share of the full data sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale(pub f64);
 
 impl Scale {
-    /// A number of things, at least `least`.
+    /// A scaled number, at least `least`.
     pub fn of(self, full: u64, least: u64) -> u64 {
         ((full as f64 * self.0) as u64).max(least)
     }
@@ -92,7 +92,8 @@ impl Scale {
         self.of(2 << 30, 32 << 20) & !4095
     }
 
-    /// A purge threshold that is 1 GB from a tenth of the scale on: for cells whose figures do not depend on how much there is.
+    /// A purge threshold of 1 GB from a tenth of the scale on: for cells whose figures do not depend on the amount of
+    /// data.
     pub fn steady_threshold(self) -> u64 {
         self.of(10 << 30, 64 << 20).min(1 << 30)
     }
@@ -103,7 +104,7 @@ pub fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }
 
-/// All cells, in the order in which they run.
+/// All cells, in execution order.
 pub fn cells(scale: Scale) -> Vec<Cell> {
     let all = [
         article::cells(scale),

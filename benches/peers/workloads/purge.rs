@@ -1,11 +1,12 @@
-//! W5: what it costs to give space back. 10,000 groups, nine in ten of which write five entries once and then nothing any more; the
-//! others write entries of 2 KB, ten times the purge threshold in all, and keep a quarter of it.
+//! W5: the cost of freeing space. 10,000 groups: nine in ten write five entries once and then nothing; the others write
+//! entries of 2 KB, ten times the purge threshold in all, and keep a quarter of it.
 //!
-//! The idle groups' entries are spread over the first half, so that every file has a few live entries among dead ones. One
-//! thread, not synced; purge is called each time a twentieth of the threshold was written, and groups that it names are compacted
-//! to their last 8 entries.
+//! The entries of the idle groups are spread over the first half, so that every file has a few live entries among dead
+//! ones. One thread, not synced. Purge is called after each twentieth of the threshold, and the groups that it names
+//! are compacted to their last 8 entries.
 //!
-//! `rewritten-bytes/byte` is what was written within calls of purge. RocksDB writes in the background instead: there is only
+//! `rewritten-bytes/byte` counts the bytes written within calls of purge. RocksDB writes in the background instead:
+//! only its total is known.
 //! its total.
 
 use rand::Rng;
@@ -25,7 +26,7 @@ const STATE: &[u8] = b"state";
 /// The cells.
 pub fn cells(scale: Scale) -> Vec<Cell> {
     let threshold = (scale.threshold() / 2) & !4095;
-    // Fewer in a trial run, whose space they would fill.
+    // Fewer in a quick run, whose space they would fill.
     let groups = scale.of(100_000, 1000).min(10_000);
     vec![Cell {
         name: "W5/purge".to_owned(),
@@ -89,7 +90,7 @@ struct Store<'a> {
     log: &'a dyn RaftLog,
     payloads: Payloads,
     rng: StdRng,
-    /// The first so many groups are active.
+    /// The number of active groups, the first ones.
     active: u64,
     /// An active group keeps between this many entries and twice as many.
     kept: u64,

@@ -1,7 +1,7 @@
-//! W8: reads by one thread of a log of 1000 groups, entries of 512 B, written in batches of four: a random entry, a random range of 100
-//! entries, and groups as a follower far behind reads them, from end to end and with nothing of them in the page cache.
+//! W8: reads by one thread of a log of 1000 groups, entries of 512 B, written in batches of four: a random entry, a
+//! random range of 100 entries, and whole groups as a follower far behind reads them, with an empty page cache.
 //!
-//! 1 GB, from a tenth of the scale on. Caches of blocks hold a sixteenth of it, where an engine has one.
+//! 1 GB, from a tenth of the scale on. Block caches hold a sixteenth of it, in engines that have one.
 
 use rand::Rng;
 
@@ -32,7 +32,7 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
     ]
 }
 
-/// How much there is.
+/// The amount of data.
 #[derive(Clone, Copy)]
 struct Sized {
     per_group: u64,
@@ -56,7 +56,7 @@ fn cell(sized: Sized, name: &str, what: &str, rate: &'static str, run: fn(&Conte
 }
 
 fn open(context: &Context, sized: Sized) -> Box<dyn RaftLog> {
-    // More than is ever written: nothing is to be purged.
+    // More than is ever written: purge must do nothing.
     context.open(Settings {
         cache_bytes: sized.cache_bytes,
         purge_threshold: 100 << 30,
@@ -99,8 +99,8 @@ fn random(context: &Context, sized: Sized, count: u64) -> Figures {
     meter.stop_reading("ops/s", &tally)
 }
 
-/// Reads every hundredth group: the more are read, the more comes from memory, as groups share pages of the log. The page cache
-/// is emptied after the open, which reads the whole log in some engines.
+/// Reads every hundredth group. Groups share pages of the log, so with more groups more would come from the page cache.
+/// The page cache is dropped after the open, which reads the whole log in some engines.
 fn catch_up(context: &Context, sized: Sized) -> Figures {
     let log = open(context, sized);
     drop_cache(&context.dir);

@@ -1,8 +1,9 @@
-//! W4: how long it takes to open a log after a kill, with nothing of it in the page cache, and how much memory that takes.
+//! W4: the time and memory of opening a log after a kill, with an empty page cache.
 //!
-//! The log: 100 groups, entries of 1 KB, one to a batch (1KB) or a thousand (1MB). Written once per engine; the process that wrote it
-//! ends without closing it, its last batches synced. Every open has a process of its own. RocksDB is opened read-only, so that
-//! every round finds the same WAL: an ordinary open also writes out what it replayed, and the next one has nothing left to do.
+//! The log: 100 groups, entries of 1 KB, one to a batch (1KB) or a thousand (1MB). It is written once per engine; the
+//! writing process ends without closing it, its last batches synced. Every open has a process of its own. RocksDB is
+//! opened read-only, so that every round finds the same WAL: an ordinary open also flushes what it replayed, and the
+//! next one has nothing left to do.
 
 use std::time::Instant;
 
@@ -14,14 +15,14 @@ use crate::payload::{Payloads, generator};
 const GROUPS: u64 = 100;
 const ENTRY: u64 = 1000;
 const THREADS: [usize; 3] = [1, 4, 16];
-/// Threads that write; a group belongs to one of them.
+/// Writing threads; each group belongs to one of them.
 const WRITERS: usize = 10;
-/// A group's index in memory: what the acceptance table allows per entry.
+/// The index memory per entry that the acceptance table allows.
 const INDEX_BYTES: u64 = 16;
 /// And per thread.
 const THREAD_BYTES: u64 = 32 << 20;
 
-/// How many entries a batch has, and how much faster than raft-engine ours is to be.
+/// The entries of a batch, and the required speedup against raft-engine.
 const BATCHES: [(&str, u64, f64); 2] = [("1MB", 1000, 2.0), ("1KB", 1, 5.0)];
 
 /// The cells.
@@ -33,7 +34,7 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
 }
 
 fn settings(recovery_threads: usize) -> Settings {
-    // More than is ever written: nothing is to be purged.
+    // More than is ever written: purge must do nothing.
     Settings { purge_threshold: 100 << 30, prefill: false, recovery_threads, ..Settings::default() }
 }
 

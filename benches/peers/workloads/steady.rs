@@ -1,22 +1,21 @@
-//! A log as it is after a long time, for workloads that measure one in the middle of its life: as large as purge lets it be, with a few
-//! live entries of idle groups in every file, so that space comes back only by writing those again, and with files that were
-//! given up and kept for reuse.
+//! A log in steady state, for workloads that need one: as large as purge lets it be, with a few live entries of idle
+//! groups in every file, so that only rewriting them frees space, and with spare files for reuse.
 //!
-//! It is written once per engine; every run opens it, goes on a little in the same way, so that what an engine only knows while it
-//! is open is in place as well (RocksDB: which WAL files may be reused), and then measures.
+//! It is written once per engine. Every run opens it and continues for a while, so that state of the open engine is in
+//! place too (RocksDB: which WAL files it may recycle), and then measures.
 
 use super::{Context, Prepared, Scale};
 use crate::engines::{Batch, RaftLog, Settings};
 use crate::payload::{Payloads, generator};
 
-/// The group that the bulk belongs to. Idle groups follow it; workloads use lower numbers.
+/// The group of the bulk. Idle groups follow it; workloads use lower numbers.
 const BULK: u64 = 1_000_000;
 const BULK_ENTRY: usize = 64 << 10;
-/// One idle group appears with so many entries of the bulk, about every megabyte.
+/// One idle group appears after so many entries of the bulk, about every megabyte.
 const IDLE_EVERY: u64 = 16;
 const PURGE_EVERY: u64 = 256;
 
-/// What such a log is opened with.
+/// The settings to open such a log with.
 pub fn settings(scale: Scale) -> Settings {
     Settings { purge_threshold: scale.steady_threshold(), ..Settings::default() }
 }
@@ -31,7 +30,7 @@ pub fn prepared(scale: Scale) -> Prepared {
     Prepared { name: "steady".to_owned(), write: Box::new(write) }
 }
 
-/// Goes on with the log: more than two files of any engine, and memtables of RocksDB.
+/// Continues the log: more than two files of any engine, and more than the memtables of RocksDB.
 pub fn warm(log: &dyn RaftLog, payloads: &Payloads, settings: &Settings) {
     go_on(log, payloads, settings.purge_threshold * 3 / 8);
 }

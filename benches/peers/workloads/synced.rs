@@ -1,7 +1,7 @@
 //! W2: small synced appends, one entry of 256 B to a batch, from 1 to 64 threads with a group each.
 //!
-//! The log is one in the middle of its life (see `steady`). While it runs, groups are compacted and purge is called every 100 ms,
-//! as a store does.
+//! The log is in steady state (see `steady`). During the run, groups are compacted and purge is called every 100 ms, as
+//! a store does.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn run(context: &Context, threads: usize, settings: &Settings) -> Figures {
 
 fn writer<'a>(log: &'a dyn RaftLog, payloads: &'a Payloads, group: u64) -> impl FnMut(&mut Tally) + 'a {
     let mut rng = generator(group);
-    // What earlier rounds left of the group goes with the first compaction.
+    // The first compaction removes what earlier rounds left of the group.
     let mut next = log.last(group) + 1;
     let mut first = next;
     move |tally| {
