@@ -1,5 +1,5 @@
-//! What the fuzz targets of the Raft log do with their input. Each input is a small program, so that the fuzzer changes what is
-//! done and not only bytes that a checksum refuses.
+//! The fuzz targets of the Raft log. Each input is a small program, so that the fuzzer mutates operations, and not only
+//! bytes that a checksum detects.
 
 pub mod bases;
 pub mod batch_decode;
