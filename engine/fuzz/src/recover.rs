@@ -12,9 +12,7 @@
 //! `recover` uses `tools`; both use `bases`.
 
 use engine::disk::SimDisk;
-use engine::log::{
-    Budget, Durability, GroupId, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport, Result, fuzzing,
-};
+use engine::log::{Budget, Durability, LogError, LogOptions, RecoveryMode, RecoveryReport, Result, fuzzing};
 
 use crate::bases::{Base, Files, bases, disk_with, files, is_damage_error, was_written};
 use crate::log_model::cases::append;

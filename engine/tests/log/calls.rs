@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::ErrorKind;
 
 use engine::disk::{Applied, Operation};
-use engine::log::{Durability, GroupId, LogError};
+use engine::log::{Durability, GroupId, LogError, PurgeOutcome};
 
 use crate::model::cases::{Case, append, case, cases, put, write};
 use crate::model::check::recovered;
@@ -112,7 +112,7 @@ fn the_log_continues_or_is_poisoned() {
 fn purge_until_done(driver: &mut Driver) -> Result<(), LogError> {
     for _ in 0..60 {
         let report = driver.purge()?;
-        if !report.more && report.freed == 0 {
+        if report.outcome == PurgeOutcome::Idle && report.freed == 0 {
             return Ok(());
         }
     }

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use engine::disk::Disk;
-use engine::log::{Durability, LogOptions};
+use engine::log::{Durability, LogOptions, PurgeOutcome};
 
 use super::{Change, Driver, small_options};
 
@@ -183,7 +183,7 @@ fn nearly_full(driver: &mut Driver) {
 fn purge_all(driver: &mut Driver) {
     for _ in 0..60 {
         let report = driver.purge().unwrap();
-        if !report.more && report.freed == 0 {
+        if report.outcome == PurgeOutcome::Idle && report.freed == 0 {
             return;
         }
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use engine::disk::SimDisk;
 use engine::log::{
-    Budget, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeReport, RecoveryReport, Result,
+    Budget, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeOutcome, PurgeReport,
+    RecoveryReport, Result,
 };
 use parking_lot::Mutex;
 
@@ -153,7 +154,8 @@ impl Driver {
     /// consequences.
     pub fn purge(&mut self) -> Result<PurgeReport> {
         let outcome = self.engine.purge(Budget::default());
-        self.history.purged |= !matches!(&outcome, Ok(report) if report.freed == 0 && !report.more);
+        self.history.purged |=
+            !matches!(&outcome, Ok(report) if report.freed == 0 && report.outcome == PurgeOutcome::Idle);
         self.turn();
         outcome
     }
