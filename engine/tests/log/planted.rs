@@ -23,7 +23,7 @@ fn history() -> History {
         vec![append(1, 3, &[20]), put(2, "k", "v")],
         vec![Change::Compact { group: 1, first_kept: 2 }, append(1, 4, &[30])],
     ];
-    let mut history = History::new();
+    let mut history = History::default();
     for batch in batches {
         let after = history.latest().after(&batch).unwrap();
         history.push(batch, after, None);
@@ -238,7 +238,7 @@ fn wrong_acknowledgements_are_detected() {
     for change in &whole {
         write(&mut split, vec![change.clone()], Durability::Buffered);
     }
-    let mut history = History::new();
+    let mut history = History::default();
     let after = history.latest().after(&whole).unwrap();
     history.push(whole, after, None);
     let torn = (0..50).find_map(|seed| {

@@ -16,7 +16,13 @@
 //!
 //! A file handle and a [`SimDisk::session`] belong to the life in which they were opened: after a crash they only fail.
 //!
-//! Modules, each using only those before it: `plan` and `choice`, `content`, `names`, `state`, `session`.
+//! # Layers
+//!
+//! 1. `plan`, `choice`: the planned outcome of a call; the choices of a crash
+//! 2. `content`: the content of a file
+//! 3. `names`: the names in the directory
+//! 4. `state`: the whole disk, and the outcome of each call
+//! 5. `session`: the calls of `Disk` and `DiskFile`
 
 mod choice;
 mod content;

@@ -94,8 +94,8 @@ impl Deref for History {
     }
 }
 
-impl History {
-    pub fn new() -> History {
+impl Default for History {
+    fn default() -> History {
         History {
             states: vec![State::default()],
             positions: vec![0],
@@ -106,11 +106,14 @@ impl History {
             current: 0,
             purged: false,
         }
+}
+
+impl History {
     }
 
     /// The history of a log found in this durable state.
     pub fn from_state(state: State) -> History {
-        History { states: vec![state], ..History::new() }
+        History { states: vec![state], ..History::default() }
     }
 
     pub fn latest(&self) -> &State {

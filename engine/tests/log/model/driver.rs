@@ -51,7 +51,7 @@ impl Driver {
     /// On a disk without a log, or with an empty one.
     pub fn on(disk: Arc<SimDisk>, options: LogOptions) -> Driver {
         let (engine, writer, _) = open(&disk, &options).unwrap();
-        Driver::with(disk, options, engine, writer, History::new())
+        Driver::with(disk, options, engine, writer, History::default())
     }
 
     fn with(disk: Arc<SimDisk>, options: LogOptions, engine: LogEngine, writer: LogWriter, history: History) -> Driver {
