@@ -106,11 +106,10 @@ impl Default for History {
             current: 0,
             purged: false,
         }
+    }
 }
 
 impl History {
-    }
-
     /// The history of a log found in this durable state.
     pub fn from_state(state: State) -> History {
         History { states: vec![state], ..History::default() }
