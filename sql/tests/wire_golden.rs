@@ -10,16 +10,16 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
 
-mod wire_common;
+mod support;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
 use goldenscript::{Argument, Command, Context};
+use support::TestServer;
+use support::client::{Raw, Reply, bind, cancel, execute, flush, message, named, parse, query, sync};
 use tokio::runtime::Runtime;
-use wire_common::TestServer;
-use wire_common::client::{Raw, Reply, bind, cancel, execute, flush, message, named, parse, query, sync};
 
 struct Runner {
     runtime: Runtime,

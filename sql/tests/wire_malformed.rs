@@ -3,15 +3,15 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
 
-mod wire_common;
+mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
-use wire_common::client::{Raw, bind, cancel, message, packet, parse, query, startup, sync};
-use wire_common::{TestServer, eventually};
+use support::client::{Raw, bind, cancel, message, packet, parse, query, startup, sync};
+use support::{TestServer, eventually};
 
 const V3_0: i32 = 0x0003_0000;
 const SSL: i32 = 80_877_103;
@@ -236,7 +236,7 @@ async fn messages_arrive_in_any_pieces() {
     bytes.extend_from_slice(&query("show server_encoding"));
     bytes.extend_from_slice(&parse("", "show server_encoding", &[]));
     bytes.extend_from_slice(&bind("", "", &[], &[], &[1]));
-    bytes.extend_from_slice(&wire_common::client::execute("", 0));
+    bytes.extend_from_slice(&support::client::execute("", 0));
     bytes.extend_from_slice(&sync());
     for byte in bytes {
         raw.send(&[byte]).await;

@@ -10,9 +10,10 @@ use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
 use super::keys::{self, VersionRecord};
-use super::{Catalog, StorageId, descriptor, storage_error};
+use super::{Catalog, descriptor, storage_error};
 use crate::codec::CodecError;
 use crate::error::SqlError;
+use crate::table::StorageId;
 
 /// Versions kept: the current one, and older ones that running transactions still see.
 const KEPT: usize = 4;

@@ -8,10 +8,10 @@ use txn::Transaction;
 
 use super::cache::CatalogCache;
 use super::keys::{self, VersionRecord};
-use super::table::{Column, StorageId, Table, TableId};
 use super::{descriptor, storage_error};
 use crate::codec::CodecError;
 use crate::error::{SqlError, SqlState};
+use crate::table::{Column, StorageId, Table, TableId};
 
 /// What CREATE TABLE asks for, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]

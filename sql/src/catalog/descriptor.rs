@@ -7,8 +7,8 @@
 use bytes::Bytes;
 
 use super::keys;
-use super::table::{Column, ColumnId, MAX_COLUMNS, StorageId, Table, TableId};
 use crate::codec::{CodecError, get_varint, put_varint, take};
+use crate::table::{Column, ColumnId, MAX_COLUMNS, StorageId, Table, TableId};
 use crate::types::SqlType;
 
 const WHAT: &str = "table descriptor";

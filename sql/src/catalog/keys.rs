@@ -14,8 +14,8 @@ use bytes::Bytes;
 use kv::Key;
 use tso::Timestamp;
 
-use super::table::{StorageId, TableId};
 use crate::codec::{CodecError, take};
+use crate::table::{StorageId, TableId};
 
 /// The id of the schema `public`, PostgreSQL's.
 const PUBLIC_ID: u32 = 2200;

@@ -19,7 +19,6 @@ pub mod ddl;
 pub mod descriptor;
 pub mod keys;
 pub mod reclaim;
-pub mod table;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,10 +26,10 @@ use std::sync::Arc;
 use txn::TxnError;
 
 pub use cache::CatalogCache;
-pub use table::{Column, ColumnId, StorageId, Table, TableId};
 
 use crate::codec;
 use crate::error::{ConstraintFields, SqlError, SqlState};
+use crate::table::{StorageId, Table};
 use crate::types::{Datum, TimeZone, output};
 
 /// The one schema.

@@ -14,9 +14,9 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::{Database, TxnError};
 
-use super::StorageId;
 use super::keys;
 use crate::codec;
+use crate::table::StorageId;
 
 /// Rows removed in one transaction.
 const BATCH: u32 = 512;

@@ -2,6 +2,7 @@
 
 use super::keys::{self, VersionRecord};
 use super::*;
+use crate::table::{Column, ColumnId, TableId};
 use crate::types::SqlType;
 
 fn hex(bytes: &[u8]) -> String {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use kv::Key;
 
 use super::CodecError;
-use crate::catalog::{StorageId, Table};
+use crate::table::{StorageId, Table};
 use crate::types::{Datum, SqlType};
 
 const WHAT: &str = "row key";

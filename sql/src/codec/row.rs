@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::{CodecError, get_varint, put_varint, take};
-use crate::catalog::Table;
+use crate::table::Table;
 use crate::types::Datum;
 
 const WHAT: &str = "row value";

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{key, row};
-use crate::catalog::{Column, ColumnId, StorageId, Table, TableId};
+use crate::table::{Column, ColumnId, StorageId, Table, TableId};
 use crate::types::compare::compare;
 use crate::types::{Datum, SqlType};
 

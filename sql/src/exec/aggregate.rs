@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::budget::Budget;
-use super::eval::{Env, bounded, eval, holds};
 use super::rows::distinct_key;
 use crate::error::{SqlError, SqlState};
+use crate::expr::eval::{Env, bounded, eval, holds};
 use crate::plan::{AggregateCall, AggregateKind};
 use crate::types::compare::compare;
 use crate::types::{Datum, SqlType};

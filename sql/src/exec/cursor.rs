@@ -8,12 +8,14 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::Transaction;
 
-use super::eval::{Env, eval};
 use super::{Row, empty_row};
-use crate::catalog::{Table, storage_error};
+use crate::catalog::storage_error;
 use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;
-use crate::plan::{AccessPath, Bound, Expr, Source, TableAccess};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval};
+use crate::plan::{AccessPath, Bound, Source, TableAccess};
+use crate::table::Table;
 use crate::types::Datum;
 
 /// Rows of a page at most.

@@ -12,13 +12,15 @@ use txn::TxnError;
 
 use super::budget::{Budget, row_bytes};
 use super::cursor;
-use super::eval::{Env, eval, holds};
 use super::rows::check_not_null;
 use super::{Done, ExecContext, QueryRun, Row, budget};
-use crate::catalog::{Table, duplicate_key, storage_error};
+use crate::catalog::{duplicate_key, storage_error};
 use crate::codec::{CodecError, key, row};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Conflict, Expr, InsertPlan};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval, holds};
+use crate::plan::{Conflict, InsertPlan};
+use crate::table::Table;
 use crate::types::Datum;
 
 /// Rows handled together.

@@ -8,10 +8,7 @@
 mod aggregate;
 mod budget;
 mod cursor;
-pub(crate) mod eval;
-mod functions;
 mod insert;
-mod like;
 mod modify;
 mod pipeline;
 mod rows;
@@ -21,13 +18,14 @@ use std::sync::Arc;
 
 use txn::Transaction;
 
-use crate::catalog::{CatalogCache, Table, ddl};
+use crate::catalog::{CatalogCache, ddl};
 use crate::error::SqlError;
+use crate::expr::eval::Env;
 use crate::plan::{Body, Plan, SelectPlan};
+use crate::table::Table;
 use crate::types::{Datum, TimeZone};
 use budget::Budget;
 use cursor::Cursor;
-use eval::Env;
 use pipeline::Pipeline;
 
 /// A row of a result.

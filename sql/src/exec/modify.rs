@@ -8,14 +8,16 @@ use kv::Key;
 
 use super::budget::{Budget, row_bytes};
 use super::cursor::Cursor;
-use super::eval::{Env, eval, holds};
 use super::insert::{check_free, project, taken};
 use super::rows::check_not_null;
 use super::{Done, ExecContext, Row, budget};
-use crate::catalog::{Table, storage_error};
+use crate::catalog::storage_error;
 use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;
-use crate::plan::{DeletePlan, Expr, Source, TableAccess, UpdatePlan};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval, holds};
+use crate::plan::{DeletePlan, Source, TableAccess, UpdatePlan};
+use crate::table::Table;
 use crate::types::Datum;
 
 /// Rows of the first page.

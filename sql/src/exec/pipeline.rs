@@ -11,11 +11,12 @@ use kv::Key;
 
 use super::aggregate::Accumulator;
 use super::budget::{Budget, row_bytes};
-use super::eval::{Env, eval, holds};
 use super::rows::distinct_key;
 use super::{Row, budget};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Expr, SelectPlan, SortKey};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval, holds};
+use crate::plan::{SelectPlan, SortKey};
 use crate::types::Datum;
 use crate::types::compare::compare;
 

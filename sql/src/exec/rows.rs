@@ -1,8 +1,9 @@
 //! Small operations on rows that several parts of the executor share.
 
-use crate::catalog::{PUBLIC, Table};
+use crate::catalog::PUBLIC;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
+use crate::table::Table;
 use crate::types::{Datum, TimeZone, output};
 
 /// Bytes that are equal exactly if the values are, NULLs equal to one another.

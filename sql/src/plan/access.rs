@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::expr::{CompareOp, Expr};
-use crate::catalog::Table;
+use crate::expr::{CompareOp, Expr};
+use crate::table::Table;
 use crate::types::Datum;
 
 /// Most keys of one list: IN, or ORs of whole keys.

@@ -5,7 +5,7 @@
 
 use sqlparser::tokenizer::Location;
 
-use super::expr::Expr;
+use crate::expr::Expr;
 use crate::types::SqlType;
 
 /// What an aggregate computes.

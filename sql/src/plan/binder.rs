@@ -6,10 +6,11 @@ use sqlparser::tokenizer::{Location, Span};
 use super::Notice;
 use super::aggregate::AggregateState;
 use super::decimal::Decimal;
-use super::expr::{ContextValue, Expr};
-use crate::catalog::{Catalog, Table};
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{ContextValue, Expr};
 use crate::parse::{NOWHERE, Parsed};
+use crate::table::Table;
 use crate::types::SqlType;
 
 /// Highest parameter number that the protocol can carry values for.

@@ -4,9 +4,9 @@
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
-use super::expr::{Expr, Place};
 use super::fold::fold;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{Expr, Place};
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::timestamp::Now;
 use crate::types::{Datum, SqlType, TimeZone, input};

@@ -8,10 +8,10 @@ use sqlparser::tokenizer::Span;
 
 use super::binder::{Binder, Scope, Typed};
 use super::decimal::{Decimal, NEVER};
-use super::expr::{CompareOp, Expr};
 use super::fold::fold;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{CompareOp, Expr};
 use crate::parse::{NOWHERE, is_distinct, start_of};
 use crate::types::cast::CastContext;
 use crate::types::compare::compare;

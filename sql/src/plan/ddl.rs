@@ -10,11 +10,12 @@ use super::binder::Binder;
 use super::dml::{bind_default, bind_default_tree};
 use super::names::fold_ident;
 use super::{Body, Notice};
+use crate::catalog::PUBLIC;
 use crate::catalog::ddl::NewTable;
-use crate::catalog::table::MAX_COLUMNS;
-use crate::catalog::{Column, ColumnId, PUBLIC};
+
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NOWHERE, default_span, start_of};
+use crate::table::{Column, ColumnId, MAX_COLUMNS, Table};
 use crate::types::SqlType;
 
 /// The tag of VACUUM, which runs outside of transaction blocks only.
@@ -275,7 +276,7 @@ impl Binder<'_> {
 
     /// Binds DROP TABLE.
     pub(super) fn drop_table(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
-        let mut tables: Vec<std::sync::Arc<crate::catalog::Table>> = Vec::with_capacity(names.len());
+        let mut tables: Vec<std::sync::Arc<Table>> = Vec::with_capacity(names.len());
         for name in names {
             match self.table(name) {
                 Ok(table) if tables.iter().any(|t| t.id == table.id) => {}
@@ -297,7 +298,7 @@ impl Binder<'_> {
 
     /// Binds TRUNCATE.
     pub(super) fn truncate(&mut self, truncate: &Truncate) -> Result<Body, SqlError> {
-        let mut tables: Vec<std::sync::Arc<crate::catalog::Table>> = Vec::new();
+        let mut tables: Vec<std::sync::Arc<Table>> = Vec::new();
         for target in &truncate.table_names {
             let mut table = self.table(&target.name);
             if let Err(error) = &mut table {

@@ -4,7 +4,7 @@
 //! type here yet, and the literal is a float; but what it means for an integer is worked out from its digits: what it
 //! rounds to when it becomes one, and which integers are below, at or above it.
 
-use super::expr::CompareOp;
+use crate::expr::CompareOp;
 
 /// Beyond every bigint.
 const FAR: i128 = 1 << 100;

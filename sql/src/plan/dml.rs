@@ -9,13 +9,14 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, ScopeTable, Typed};
-use super::expr::Expr;
 use super::names::fold_ident;
 use super::select::{is_default, query_start, whole_rows};
 use super::{Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan};
-use crate::catalog::{Catalog, Column, Table};
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::parse::{self, NOWHERE, start_of};
+use crate::table::{Column, Table};
 use crate::types::Datum;
 use crate::types::cast::CastContext;
 

@@ -3,14 +3,15 @@
 use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, Spanned, Statement, UtilityOption};
 
 use super::binder::Binder;
-use super::expr::{ContextValue, Expr};
 use super::{
     AccessPath, Body, Bound, BoundTree, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, TableAccess,
     UpdatePlan,
 };
 use crate::catalog::quote;
 use crate::error::SqlError;
+use crate::expr::{ContextValue, Expr};
 use crate::parse::NOWHERE;
+use crate::table::Table;
 use crate::types::{Datum, SqlType, TimeZone, output};
 
 impl Binder<'_> {
@@ -197,7 +198,7 @@ impl Printer<'_> {
     }
 }
 
-fn points(table: &crate::catalog::Table, keys: &[Vec<Expr>], names: &[String]) -> String {
+fn points(table: &Table, keys: &[Vec<Expr>], names: &[String]) -> String {
     const SHOWN: usize = 10;
     let columns: Vec<&str> = table.primary_key.iter().map(|at| names[*at].as_str()).collect();
     let key = |values: &Vec<Expr>| {
@@ -217,7 +218,7 @@ fn points(table: &crate::catalog::Table, keys: &[Vec<Expr>], names: &[String]) -
     }
 }
 
-fn range(table: &crate::catalog::Table, prefix: &[Expr], lower: &[Bound], upper: &[Bound], names: &[String]) -> String {
+fn range(table: &Table, prefix: &[Expr], lower: &[Bound], upper: &[Bound], names: &[String]) -> String {
     let name = |at: usize| table.primary_key.get(at).map_or("", |column| names[*column].as_str());
     let mut parts: Vec<String> =
         prefix.iter().enumerate().map(|(at, value)| format!("({} = {})", name(at), show(value, names))).collect();

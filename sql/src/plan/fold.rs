@@ -4,8 +4,8 @@
 //! error then comes when the expression is evaluated, or never. So does what is large: `repeat('x', 1000000)` would be kept
 //! as long as the plan.
 
-use super::expr::Expr;
-use crate::exec::eval::{Env, eval};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval};
 use crate::types::{Datum, SqlType, TimeZone};
 
 /// Longest value that takes the place of its expression, in bytes.

@@ -15,7 +15,6 @@ mod ddl;
 mod decimal;
 mod dml;
 mod explain;
-pub(crate) mod expr;
 mod fold;
 mod functions;
 mod names;
@@ -29,13 +28,14 @@ use sqlparser::ast::{FromTable, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, Bound, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
-pub(crate) use expr::Expr;
 
+use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
-use crate::catalog::{Catalog, StorageId, Table};
+use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::parse::Parsed;
-use crate::roomy;
+use crate::table::{StorageId, Table};
 use crate::types::SqlType;
 use binder::Binder;
 
@@ -216,7 +216,7 @@ pub(crate) struct DeletePlan {
 /// control and SET/SHOW never come here.
 pub fn bind(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
     // The binder itself goes down a limited way, but what it asks of the tree (where something ends) walks over all of it.
-    roomy::run(statement.is_deep(), || bind_here(statement, declared, catalog))
+    deep_stack::run(statement.is_deep(), || bind_here(statement, declared, catalog))
 }
 
 fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {

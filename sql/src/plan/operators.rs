@@ -3,9 +3,9 @@
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 
 use super::binder::{Binder, Typed};
-use super::expr::{ArithOp, CompareOp, Expr, Function};
 use super::fold::fold;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{ArithOp, CompareOp, Expr, Function};
 use crate::parse::is_distinct;
 use crate::types::SqlType;
 use crate::types::cast::CastContext;

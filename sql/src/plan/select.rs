@@ -11,12 +11,12 @@ use sqlparser::tokenizer::Location;
 use super::access::{self, TableAccess};
 use super::bind_expr::literal;
 use super::binder::{Binder, Scope, Typed};
-use super::expr::Expr;
 use super::names::fold_ident;
 use super::{Aggregation, ResultColumn, SelectPlan, SortKey, Source};
-use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::parse::{NOWHERE, start_of};
+use crate::table::Table;
 use crate::types::SqlType;
 use crate::types::cast::CastContext;
 

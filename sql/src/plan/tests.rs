@@ -1,8 +1,8 @@
 //! Binding without a cluster: parameter types, errors, access paths.
 
 use super::*;
-use crate::catalog::{Column, ColumnId, StorageId, TableId};
 use crate::parse::parse;
+use crate::table::{Column, ColumnId, StorageId, TableId};
 use crate::types::Datum;
 
 fn catalog() -> Catalog {
@@ -159,7 +159,7 @@ fn the_deepest_expressions_do_not_overflow_the_stack() {
             let Body::Select(select) = &bound.body else { panic!("no query") };
             let expr = select.filter.as_ref().unwrap_or(&select.output[0]);
             let row = vec![Datum::Int(1); 8];
-            let value = crate::exec::eval::eval(expr, &row, &env()).unwrap().into_owned();
+            let value = crate::expr::eval::eval(expr, &row, &env()).unwrap().into_owned();
             assert!([Datum::Int(901), Datum::Bool(true)].contains(&value), "{value:?}");
             assert_eq!(expr.clone(), *expr);
         }
@@ -167,19 +167,19 @@ fn the_deepest_expressions_do_not_overflow_the_stack() {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }
 
-fn env() -> crate::exec::eval::Env<'static> {
+fn env() -> crate::expr::eval::Env<'static> {
     let zone = Box::leak(Box::new(crate::types::TimeZone::utc()));
-    crate::exec::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
+    crate::expr::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
 }
 
 /// It had an order, and so a wrong answer.
 #[test]
 fn a_comparison_of_two_types_is_a_defect_and_says_so() {
-    use crate::exec::eval::eval;
+    use crate::expr::eval::eval;
     let (one, other) = (Expr::Const(Datum::Int(1)), Expr::Const(Datum::Float(1.0)));
     let (left, right) = (|| Box::new(one.clone()), || Box::new(other.clone()));
     for expr in [
-        Expr::Compare { op: expr::CompareOp::Less, left: left(), right: right() },
+        Expr::Compare { op: crate::expr::CompareOp::Less, left: left(), right: right() },
         Expr::Distinct { left: left(), right: right(), negated: false },
         Expr::InList { expr: left(), list: vec![other.clone()], negated: false },
         Expr::InSet { expr: left(), values: vec![Datum::Float(1.0)], with_null: false, negated: false },

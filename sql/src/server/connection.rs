@@ -13,14 +13,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::frame::{Gateway, violation};
+use super::Node;
 use super::registry::Registered;
-use super::startup::{Greeting, PROTOCOL_3_0, Packet, next_packet};
-use super::{Frontend, Node, clock};
+use crate::clock;
 use crate::error::{SqlError, SqlState};
+use crate::protocol::frame::{Frontend, Gateway, violation};
+use crate::protocol::output::{Output, Severity};
+use crate::protocol::startup::{Greeting, PROTOCOL_3_0, Packet, next_packet};
 use crate::session::fault::Fault;
 use crate::session::interrupt::shutdown_error;
-use crate::session::output::{Output, Severity};
 use crate::session::settings::Settings;
 use crate::session::{Next, Session};
 
@@ -87,7 +88,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         stop: &CancellationToken,
     ) -> Result<Option<(Session, Registered)>, Fault> {
         let deadline = clock::instant() + self.node.config.authentication_timeout;
-        let handshake = self.node.metrics.handshake();
+        let handshake = self.node.context.metrics.handshake();
         let greeting = tokio::select! {
             biased;
             greeting = timeout_at(deadline, self.greeting()) => greeting,
@@ -153,7 +154,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             return Err(Fault::Fatal(SqlError::new(SqlState::INVALID_CATALOG_NAME, message)));
         }
         let Some(registered) = self.node.sessions.register(self.node.config.max_connections) else {
-            self.node.metrics.refuse();
+            self.node.context.metrics.refuse();
             let message = "sorry, too many clients already";
             return Err(Fault::Fatal(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));
         };
@@ -164,14 +165,15 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         self.out.put(&Authentication::Ok).map_err(Fault::Fatal)?;
         let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
         let interrupt = registered.interrupt.clone();
-        let mut session = Session::new(self.node.clone(), greeting.user, greeting.database, settings, interrupt);
+        let mut session =
+            Session::new(self.node.context.clone(), greeting.user, greeting.database, settings, interrupt);
         session.greet(&key, &mut self.out)?;
         Ok((session, registered))
     }
 
     /// Messages and replies, until the client leaves.
     async fn converse(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
-        let _counted = self.node.metrics.connection();
+        let _counted = self.node.context.metrics.connection();
         let gateway = Gateway::new(self.node.config.max_message_bytes);
         let mut began = None;
         loop {
@@ -188,7 +190,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                 return Ok(());
             }
             if ends {
-                self.node.metrics.request(clock::instant().duration_since(start).as_secs_f64());
+                self.node.context.metrics.request(clock::instant().duration_since(start).as_secs_f64());
                 began = None;
             }
         }
@@ -221,7 +223,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
     async fn fail(mut self, fault: Fault) {
         match fault {
             Fault::Fatal(error) | Fault::Statement(error) | Fault::Retry(error) => {
-                self.node.metrics.error(error.code);
+                self.node.context.metrics.error(error.code);
                 tracing::debug!("a connection is closed: {error}");
                 if self.out.put_error(Severity::Fatal, &error, 0).is_ok() {
                     self.close().await;
@@ -235,7 +237,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
     async fn panicked(mut self, panic: Box<dyn Any + Send>) {
         let why = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         tracing::error!("a connection failed: {}", why.unwrap_or("a panic without a message"));
-        self.node.metrics.panic();
+        self.node.context.metrics.panic();
         self.out.discard();
         let error = SqlError::new(SqlState::INTERNAL_ERROR, "internal error: the session has failed");
         self.fail(Fault::Fatal(error)).await;

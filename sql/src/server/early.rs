@@ -14,10 +14,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::startup::{Packet, next_packet};
-use super::{ACCEPT_PAUSE, clock, violation};
+use super::ACCEPT_PAUSE;
+use crate::clock;
 use crate::error::{SqlError, SqlState};
-use crate::session::output::{Output, Severity};
+use crate::protocol::frame::violation;
+use crate::protocol::output::{Output, Severity};
+use crate::protocol::startup::{Packet, next_packet};
 
 /// Connections that are answered at a time.
 const MAX_CONNECTIONS: usize = 64;

@@ -5,30 +5,26 @@
 //! node share is the [`Node`]; the [`registry`] is how a CancelRequest on one connection reaches the statement of another.
 //! Before there is a server, [`turn_away`] answers who comes early.
 
-pub(crate) mod clock;
 mod config;
 mod connection;
 mod early;
-mod frame;
-mod metrics;
 mod registry;
-mod startup;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use txn::Database;
 
-use crate::catalog::CatalogCache;
-use crate::session::fault::Fault;
+use crate::clock;
+pub use crate::clock::WallClock;
+pub use crate::metrics::SqlMetrics;
+use crate::session::node::NodeContext;
 pub use config::SqlConfig;
 pub use early::turn_away;
-pub(crate) use frame::{Frontend, violation};
-pub use metrics::SqlMetrics;
 use registry::Registry;
 
 /// How long connections have to close once they were told to; a commit that takes longer goes on without `serve`.
@@ -39,20 +35,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What all connections of a node share.
 pub(crate) struct Node {
-    pub(crate) db: Database,
-    pub(crate) catalog: CatalogCache,
+    pub(crate) context: Arc<NodeContext>,
     pub(crate) config: SqlConfig,
-    pub(crate) metrics: SqlMetrics,
     pub(crate) sessions: Arc<Registry>,
-    initialised: OnceCell<()>,
-}
-
-impl Node {
-    /// Makes sure that the catalog's own records exist, which the first statement of a new cluster finds missing.
-    pub(crate) async fn initialised(&self) -> Result<(), Fault> {
-        self.initialised.get_or_try_init(|| async { self.catalog.initialise(&self.db).await }).await?;
-        Ok(())
-    }
 }
 
 /// The front end of a node.
@@ -64,11 +49,15 @@ pub struct SqlServer {
 impl SqlServer {
     /// A front end over a database. The config must be valid (see [`SqlConfig::validate`]).
     pub fn new(db: Database, config: SqlConfig, metrics: SqlMetrics) -> Arc<SqlServer> {
+        SqlServer::with_clock(db, config, metrics, clock::system_micros)
+    }
+
+    /// As [`SqlServer::new`], with another source of `now()` than the system's clock.
+    pub fn with_clock(db: Database, config: SqlConfig, metrics: SqlMetrics, wall_clock: WallClock) -> Arc<SqlServer> {
         let handshakes = Arc::new(Semaphore::new(config.max_handshakes));
         let sessions = Registry::new(config.node_id);
-        let catalog = CatalogCache::new();
-        let node = Node { db, catalog, config, metrics, sessions, initialised: OnceCell::new() };
-        Arc::new(SqlServer { node: Arc::new(node), handshakes })
+        let context = Arc::new(NodeContext::new(db, metrics, wall_clock));
+        Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 
     /// How many sessions are open.
@@ -110,7 +99,7 @@ impl SqlServer {
 
     fn accept(&self, stream: TcpStream, tasks: &TaskTracker, stop: &CancellationToken) {
         let Ok(permit) = self.handshakes.clone().try_acquire_owned() else {
-            self.node.metrics.refuse();
+            self.node.context.metrics.refuse();
             return;
         };
         if let Err(error) = stream.set_nodelay(true) {
@@ -125,16 +114,13 @@ impl SqlServer {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    //! Servers and sessions for unit tests.
+    //! Servers for unit tests.
 
     use kv::client::Client;
     use kv::memory::MemoryCluster;
     use tso::TsoClient;
 
     use super::*;
-    use crate::session::Session;
-    use crate::session::interrupt::Interrupt;
-    use crate::session::settings::Settings;
 
     /// A server over a cluster in memory.
     pub(crate) fn server(registry: &prometheus::Registry) -> Arc<SqlServer> {
@@ -142,12 +128,5 @@ pub(crate) mod tests {
         let tso = TsoClient::new(cluster.tso());
         let db = Database::new(Client::new(Arc::new(cluster)), tso);
         SqlServer::new(db, SqlConfig::default(), SqlMetrics::new(registry).unwrap())
-    }
-
-    /// A session of such a server.
-    pub(crate) fn session() -> Session {
-        let node = server(&prometheus::Registry::new()).node.clone();
-        let (user, database) = ("ann".to_owned(), node.config.database.clone());
-        Session::new(node, user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
     }
 }

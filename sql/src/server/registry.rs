@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::clock;
+use crate::clock;
 use crate::session::interrupt::Interrupt;
 
 /// Bits of a process id that number the sessions of one node; the bits above, but for the sign, name the node.

@@ -3,12 +3,11 @@
 use super::Session;
 use super::control::{Control, Discard, Isolation, Modes};
 use super::fault::Fault;
-use super::output::{Notice, Output};
 use super::rows::{Formats, put_row};
 use super::state::{Block, Ending, check_isolation};
 use super::statement::{Listing, listing_columns};
 use crate::error::{SqlError, SqlState};
-use crate::server::clock;
+use crate::protocol::output::{Notice, Output};
 use crate::types::Datum;
 
 /// What a session statement answers.
@@ -35,7 +34,7 @@ impl Session {
         if !control.ends_transaction() {
             self.state.check_alive()?;
         }
-        self.node.metrics.command(control);
+        self.node.metrics.statement(control.kind());
         match control {
             Control::Begin { tag, modes } => {
                 let notice = self.state.begin(*modes, self.settings.default_read_only())?;
@@ -100,7 +99,7 @@ impl Session {
         self.end(ending.fate).await?;
         if chain {
             self.state.restart();
-            self.now = clock::micros();
+            self.now = (self.node.wall_clock)();
         }
         Ok(Reply::Tag(ending.tag))
     }

@@ -4,6 +4,7 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{Lexer, Spanned, Token};
+use crate::metrics::StatementKind;
 
 /// A statement that the session itself carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +88,20 @@ impl Isolation {
 }
 
 impl Control {
-    /// Whether it ends a transaction, which is all that a failed one takes.
+    /// Its kind in the metrics.
+    pub(crate) fn kind(&self) -> StatementKind {
+        match self {
+            Control::Begin { .. } | Control::Commit { .. } | Control::Rollback { .. } => StatementKind::Transaction,
+            Control::Set { .. }
+            | Control::SetTransaction { .. }
+            | Control::SetNothing(_)
+            | Control::Reset(_)
+            | Control::Show(_) => StatementKind::Setting,
+            _ => StatementKind::Other,
+        }
+    }
+
+    /// Whether it ends a transaction block. A failed block accepts nothing else.
     pub(crate) fn ends_transaction(&self) -> bool {
         matches!(self, Control::Commit { .. } | Control::Rollback { .. })
     }

@@ -6,19 +6,20 @@ use std::time::Duration;
 use pgwire::messages::response::CommandComplete;
 
 use super::fault::Fault;
-use super::output::{Notice, Output};
 use super::rows::put_row;
 use super::settings::Settings;
 use super::state::Block;
 use super::statement::{Body, Bound, Call, Query, Run};
 use super::{Active, Session, control};
 use crate::catalog::{Catalog, CatalogCache, constraint_error};
+use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{ExecContext, Execution, Tag};
 use crate::lexer;
+use crate::metrics::StatementKind;
 use crate::parse;
 use crate::plan;
-use crate::server::clock;
+use crate::protocol::output::{Notice, Output};
 use crate::types::SqlType;
 
 /// Rows asked of an execution at once.
@@ -81,7 +82,7 @@ impl Session {
         if self.active.is_none() {
             let node = &self.node;
             let begin = async {
-                node.initialised().await?;
+                node.ensure_initialised().await?;
                 node.db.begin().await.map_err(Fault::from)
             };
             let txn = self.interrupt.guard(self.deadline, begin).await?;
@@ -141,7 +142,7 @@ impl Session {
         if bound.plan.stands_alone {
             self.state.check_outside_block(&query.command, self.executed > 0)?;
         }
-        self.node.metrics.statement(&query.command);
+        self.node.metrics.statement(StatementKind::of_command(&query.command));
         self.executed += 1;
         let active = self.active().await?;
         if let Some(storage) = bound.plan.written_storage().filter(|storage| !active.written.contains(storage)) {

@@ -12,14 +12,14 @@
 //! 3. A commit, once begun, is awaited to its end: nothing that stops a statement is looked at meanwhile.
 //! 4. After a failure within a pipeline nothing is done until its Sync.
 
+pub(crate) mod bounded_map;
 pub(crate) mod command;
 pub(crate) mod control;
 pub(crate) mod execute;
 pub(crate) mod extended;
 pub(crate) mod fault;
 pub(crate) mod interrupt;
-pub(crate) mod kept;
-pub(crate) mod output;
+pub(crate) mod node;
 pub(crate) mod plans;
 pub(crate) mod rows;
 pub(crate) mod settings;
@@ -35,15 +35,18 @@ use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
 use tokio::time::Instant;
 use txn::Transaction;
 
-use crate::catalog::{Catalog, StorageId};
+use crate::catalog::Catalog;
+use crate::clock;
 use crate::error::{SqlError, SqlState};
-use crate::server::{Frontend, Node, clock};
+use crate::protocol::frame::Frontend;
+use crate::protocol::output::{Notice, Output, Severity};
+use crate::table::StorageId;
 use crate::types::SqlType;
+use bounded_map::{BoundedMap, Limits};
 use execute::Replay;
 use fault::Fault;
 use interrupt::{Interrupt, shutdown_error};
-use kept::{Kept, Limits};
-use output::{Notice, Output, Severity};
+use node::NodeContext;
 use plans::PlanCache;
 use settings::Settings;
 use state::{Block, Fate, TxnState};
@@ -81,7 +84,7 @@ pub(crate) struct Active {
 
 /// The state of one connection.
 pub(crate) struct Session {
-    pub(crate) node: Arc<Node>,
+    pub(crate) node: Arc<NodeContext>,
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) interrupt: Arc<Interrupt>,
@@ -94,9 +97,9 @@ pub(crate) struct Session {
     /// The declared types of a statement without any.
     pub(crate) no_types: Arc<[SqlType]>,
     /// Prepared statements; the unnamed one has the empty name.
-    pub(crate) statements: Kept<Prepared>,
+    pub(crate) statements: BoundedMap<Prepared>,
     /// Portals; the unnamed one has the empty name.
-    pub(crate) portals: Kept<Portal>,
+    pub(crate) portals: BoundedMap<Portal>,
     /// When the running statement has to stop, however often it was run.
     pub(crate) deadline: Option<Instant>,
     /// Until when it may be run again.
@@ -118,7 +121,7 @@ pub(crate) struct Session {
 impl Session {
     /// A session of a user, with what the startup packet set.
     pub(crate) fn new(
-        node: Arc<Node>,
+        node: Arc<NodeContext>,
         user: String,
         database: String,
         settings: Settings,
@@ -135,8 +138,8 @@ impl Session {
             now: 0,
             plans: PlanCache::new(),
             no_types: Arc::new([]),
-            statements: Kept::new(STATEMENTS),
-            portals: Kept::new(PORTALS),
+            statements: BoundedMap::new(STATEMENTS),
+            portals: BoundedMap::new(PORTALS),
             deadline: None,
             retry_until: clock::instant(),
             shift: 0,
@@ -274,7 +277,7 @@ impl Session {
     pub(crate) fn reopen(&mut self, shift: u32) {
         self.shift = shift;
         if self.state.block() == Block::Idle {
-            self.now = clock::micros();
+            self.now = (self.node.wall_clock)();
             self.executed = 0;
             self.state.open(self.settings.default_read_only());
         }
@@ -344,12 +347,29 @@ fn function_call_error() -> SqlError {
 
 #[cfg(test)]
 mod tests {
+    use kv::client::Client;
+    use kv::memory::MemoryCluster;
+    use tso::TsoClient;
+    use txn::Database;
+
     use super::*;
+    use crate::metrics::SqlMetrics;
+
+    /// A session over an in-memory cluster.
+    fn session() -> Session {
+        let cluster = MemoryCluster::new();
+        let tso = TsoClient::new(cluster.tso());
+        let db = Database::new(Client::new(Arc::new(cluster)), tso);
+        let metrics = SqlMetrics::new(&prometheus::Registry::new()).unwrap();
+        let node = Arc::new(NodeContext::new(db, metrics, clock::system_micros));
+        let (user, database) = ("ann".to_owned(), "postgres".to_owned());
+        Session::new(node, user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
+    }
 
     /// Every run of a statement that met a conflict had the whole time anew, and one that had waited for a lock in vain waited ten times.
     #[tokio::test(start_paused = true)]
     async fn all_runs_of_a_statement_share_its_time() {
-        let mut session = crate::server::tests::session();
+        let mut session = session();
         session.settings.set("statement_timeout", Some(&["2000".to_owned()]), false).unwrap();
         session.settings.commit();
         session.open(0);

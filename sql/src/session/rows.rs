@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use crate::error::{SqlError, SqlState};
 use crate::exec::Row;
 use crate::plan::ResultColumn;
-use crate::server::violation;
+use crate::protocol::frame::violation;
 use crate::types::{Datum, Format, TimeZone};
 
 /// The formats of a statement's columns or parameters: one for all, or one each.

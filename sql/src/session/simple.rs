@@ -8,12 +8,12 @@ use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
 use super::Session;
 use super::fault::Fault;
-use super::output::Output;
 use super::rows::Formats;
 use super::state::Block;
 use super::statement::{Body, Call, describe};
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{self, Piece};
+use crate::protocol::output::Output;
 use crate::session::command::Reply;
 
 /// Most statements of one query string.

@@ -11,8 +11,8 @@
 use pgwire::messages::response::TransactionStatus;
 
 use super::control::{Isolation, Modes};
-use super::output::Notice;
 use crate::error::{SqlError, SqlState};
+use crate::protocol::output::Notice;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ ERROR 42P07: relation "t" already exists
 
 create table if not exists t (a int);
 ----
+NOTICE 42P07: relation "t" already exists, skipping
 CREATE TABLE
 
 create table T (a int);
@@ -117,6 +118,7 @@ ERROR 42P01: table "nope" does not exist
 
 drop table if exists nope;
 ----
+NOTICE 00000: table "nope" does not exist, skipping
 DROP TABLE
 
 drop table t, nope;
@@ -125,6 +127,7 @@ ERROR 42P01: table "nope" does not exist
 
 drop table if exists nope, "T";
 ----
+NOTICE 00000: table "nope" does not exist, skipping
 DROP TABLE
 
 drop table t;

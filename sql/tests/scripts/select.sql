@@ -391,7 +391,7 @@ ERROR 42601: SELECT * with no tables specified is not valid [at 8]
 
 select;
 ----
-ERROR 42601: syntax error at or near ";" [at 7]
+ERROR 42601: syntax error at end of input [at 7]
 
 select 1 where false;
 ----

@@ -60,7 +60,9 @@ COMMIT
 commit;
 select * from t where id = 1;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 1000000.16, after 1000000.14
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 1000000.16, after 1000000.14
+HINT: The transaction might succeed if retried.
 id:int4|v:text
 1|b
 
@@ -93,7 +95,9 @@ INSERT 0 1
 commit;
 select * from t where id = 9;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x00r\x81\t": committed at 1000000.21, after 1000000.19
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "t\x00\x00@\x00r\x81\t": committed at 1000000.21, after 1000000.19
+HINT: The transaction might succeed if retried.
 id:int4|v:text
 9|b
 
@@ -169,7 +173,9 @@ commit;
 create table same (a int);
 select * from same;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "mi": committed at 1000000.37, after 1000000.35
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "mi": committed at 1000000.37, after 1000000.35
+HINT: The transaction might succeed if retried.
 ERROR 42P07: relation "same" already exists
 b:int4
 
@@ -226,7 +232,8 @@ CREATE TABLE
 commit;
 select * from gone;
 ----
-COMMIT
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: A table that it writes to was dropped or truncated.
 a:int4
 
 # SELECT FOR UPDATE conflicts with a later writer.
@@ -247,7 +254,9 @@ DELETE 1
 \session a
 commit;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x06r\x81\x05": committed at 1000000.65, after 1000000.63
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "t\x00\x00@\x06r\x81\x05": committed at 1000000.64, after 1000000.62
+HINT: The transaction might succeed if retried.
 
 # TRUNCATE and DROP can be taken back.
 create table keep (a int primary key);

@@ -9,8 +9,8 @@ mod value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::output::Level;
 use crate::error::{SqlError, SqlState};
+use crate::protocol::output::Level;
 use crate::types::TimeZone;
 use table::{SETTINGS, Setting};
 pub(crate) use value::on_off;

@@ -31,10 +31,15 @@ impl Raw {
         Raw { stream, input: BytesMut::new(), pid: 0, secret: 0 }
     }
 
-    /// Connects and goes through the startup.
+    /// Connects as `postgres` and completes the startup.
     pub(crate) async fn login(address: SocketAddr) -> Raw {
+        Raw::login_as(address, "postgres", "postgres").await
+    }
+
+    /// Connects and completes the startup.
+    pub(crate) async fn login_as(address: SocketAddr, user: &str, database: &str) -> Raw {
         let mut raw = Raw::open(address).await;
-        raw.send(&startup(0x0003_0000, &[("user", "postgres"), ("database", "postgres")])).await;
+        raw.send(&startup(0x0003_0000, &[("user", user), ("database", database)])).await;
         for reply in raw.until_ready().await {
             if reply.kind == b'K' {
                 let mut body = reply.body.clone();
@@ -139,7 +144,38 @@ impl Reply {
         }
     }
 
-    /// In words.
+    /// The OIDs of a ParameterDescription.
+    pub(crate) fn parameter_types(&self) -> Vec<u32> {
+        let mut body = self.body.clone();
+        (0..body.get_u16()).map(|_| body.get_u32()).collect()
+    }
+
+    /// Names and type OIDs of a RowDescription.
+    pub(crate) fn columns(&self) -> Vec<(String, u32)> {
+        let mut body = self.body.clone();
+        let mut columns = Vec::new();
+        for _ in 0..body.get_u16() {
+            let name = string(&mut body);
+            body.advance(6);
+            columns.push((name, body.get_u32()));
+            body.advance(8);
+        }
+        columns
+    }
+
+    /// The values of a DataRow.
+    pub(crate) fn values(&self) -> Vec<Option<Bytes>> {
+        let mut body = self.body.clone();
+        let count = body.get_u16();
+        (0..count).map(|_| usize::try_from(body.get_i32()).ok().map(|length| body.split_to(length))).collect()
+    }
+
+    /// The tag of a CommandComplete.
+    pub(crate) fn command_tag(&self) -> String {
+        string(&mut self.body.clone())
+    }
+
+    /// As text.
     pub(crate) fn show(&self) -> String {
         let mut body = self.body.clone();
         match self.kind {
@@ -156,12 +192,15 @@ impl Reply {
             b'Z' => format!("ReadyForQuery {}", char::from(body.get_u8())),
             b'v' => format!("NegotiateProtocolVersion {} {:?}", body.get_i32(), options(&mut body)),
             b't' => {
-                let count = body.get_u16();
-                let types: Vec<String> = (0..count).map(|_| body.get_i32().to_string()).collect();
+                let types: Vec<String> = self.parameter_types().iter().map(u32::to_string).collect();
                 format!("ParameterDescription [{}]", types.join(", "))
             }
             b'T' => format!("RowDescription [{}]", columns(&mut body).join(", ")),
-            b'D' => format!("DataRow [{}]", values(&mut body).join(", ")),
+            b'D' => {
+                let quoted = |value: Bytes| format!("\"{}\"", value.escape_ascii());
+                let values = self.values().into_iter().map(|value| value.map_or("NULL".to_owned(), quoted));
+                format!("DataRow [{}]", values.collect::<Vec<_>>().join(", "))
+            }
             b'E' | b'N' => self.show_fields(),
             other => format!("{} {:?}", char::from(other), self.body),
         }
@@ -194,18 +233,6 @@ fn columns(body: &mut Bytes) -> Vec<String> {
         columns.push(format!("{name}:{oid}:{format}"));
     }
     columns
-}
-
-fn values(body: &mut Bytes) -> Vec<String> {
-    let count = body.get_u16();
-    let mut values = Vec::new();
-    for _ in 0..count {
-        values.push(match usize::try_from(body.get_i32()) {
-            Ok(length) => format!("\"{}\"", body.split_to(length).escape_ascii()),
-            Err(_) => "NULL".to_owned(),
-        });
-    }
-    values
 }
 
 fn options(body: &mut Bytes) -> Vec<String> {

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::Function;
 use super::eval::{bounded, division_by_zero};
 use crate::error::{SqlError, SqlState};
-use crate::plan::expr::Function;
 use crate::types::Datum;
 
 /// Longest text that a function may make, in bytes, so that `repeat` cannot exhaust the memory. PostgreSQL stops at 1

@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::{functions, like};
+use super::{ArithOp, CompareOp, ContextValue, Expr, functions, like};
 use crate::error::{SqlError, SqlState};
-use crate::plan::expr::{ArithOp, CompareOp, ContextValue, Expr};
 use crate::types::cast::{self, CastEnv};
 use crate::types::compare::{compare, compare_same};
 use crate::types::input::{self, int_range};
@@ -267,7 +266,7 @@ fn negate(ty: SqlType, value: &Datum) -> Result<Datum, SqlError> {
 }
 
 /// An integer result within its type, else 22003.
-pub(super) fn bounded(value: Option<i64>, ty: SqlType) -> Result<Datum, SqlError> {
+pub(crate) fn bounded(value: Option<i64>, ty: SqlType) -> Result<Datum, SqlError> {
     let (low, high) = int_range(ty);
     match value {
         Some(value) if (low..=high).contains(&value) => Ok(Datum::Int(value)),

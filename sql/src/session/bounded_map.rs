@@ -19,7 +19,7 @@ pub(crate) struct Limits {
 
 /// Things by name; the unnamed one has the empty name.
 #[derive(Debug)]
-pub(crate) struct Kept<T> {
+pub(crate) struct BoundedMap<T> {
     entries: HashMap<String, Entry<T>>,
     bytes: usize,
     limits: Limits,
@@ -32,10 +32,10 @@ pub(crate) struct Entry<T> {
     bytes: usize,
 }
 
-impl<T> Kept<T> {
+impl<T> BoundedMap<T> {
     /// Nothing, within limits.
-    pub(crate) fn new(limits: Limits) -> Kept<T> {
-        Kept { entries: HashMap::new(), bytes: 0, limits }
+    pub(crate) fn new(limits: Limits) -> BoundedMap<T> {
+        BoundedMap { entries: HashMap::new(), bytes: 0, limits }
     }
 
     /// The thing of a name.
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn number_and_bytes_are_bounded_and_what_is_replaced_makes_room() {
-        let mut kept = Kept::new(Limits { what: "portals", count: 2, bytes: 100 });
+        let mut kept = BoundedMap::new(Limits { what: "portals", count: 2, bytes: 100 });
         assert_eq!(kept.check_room("a", 1000), Ok(()), "the first is taken, however large");
         kept.insert("a".into(), 1, 60);
         assert_eq!(kept.check_room("b", 41).unwrap_err().code.0, "53200");

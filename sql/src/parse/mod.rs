@@ -11,9 +11,9 @@ use sqlparser::ast::{Expr, Spanned, Statement};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Word};
 
+use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::lexer;
-use crate::roomy;
 
 mod depth;
 mod dialect;
@@ -78,7 +78,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let depth = depth::most(&tokens).ok_or_else(too_deep)?;
     let tokens = tokens::put_right(&text, tokens)?;
     let (tokens, ready) = prepare::prepare(&text, tokens)?;
-    roomy::run(depth > SHALLOW, || {
+    deep_stack::run(depth > SHALLOW, || {
         let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, ready, depth));
         catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {
             Ok(_) => Err(too_deep()),

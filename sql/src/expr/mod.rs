@@ -3,6 +3,10 @@
 //! The binder builds them, [`super::fold`] shortens them, [`super::access`] reads key bounds off them, and `exec::eval`
 //! evaluates them over a row. Operands of one node always hold the same kind of [`Datum`].
 
+pub(crate) mod eval;
+mod functions;
+mod like;
+
 use crate::types::{Datum, SqlType};
 
 /// An expression over one row.

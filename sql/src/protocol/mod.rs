@@ -1,0 +1,8 @@
+//! The PostgreSQL wire protocol below the session: bytes from a client become checked messages, replies become bytes.
+//!
+//! [`frame`] checks and decodes the messages of an established connection, [`startup`] the packets before it.
+//! [`output`] buffers replies.
+
+pub(crate) mod frame;
+pub(crate) mod output;
+pub(crate) mod startup;
