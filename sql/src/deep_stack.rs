@@ -15,8 +15,8 @@ pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> Result<T, SqlError
         return work();
     }
     std::thread::scope(|scope| {
-        let roomy = std::thread::Builder::new().name("cortado-deep".to_owned()).stack_size(STACK_BYTES);
-        match roomy.spawn_scoped(scope, work) {
+        let builder = std::thread::Builder::new().name("cortado-deep".to_owned()).stack_size(STACK_BYTES);
+        match builder.spawn_scoped(scope, work) {
             Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(error) => {
                 let message = format!("no stack for a statement as deep as this: {error}");

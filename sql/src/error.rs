@@ -46,6 +46,11 @@ impl SqlError {
         SqlError { code, message: message.into(), detail: None, hint: None, position: None, constraint: None }
     }
 
+    /// XX000 for a state that only a defect of this program can reach.
+    pub(crate) fn internal(why: &str) -> SqlError {
+        SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}"))
+    }
+
     /// With a detail line.
     pub fn detail(mut self, detail: impl Into<String>) -> SqlError {
         self.detail = Some(detail.into().into_boxed_str());

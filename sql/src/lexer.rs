@@ -43,17 +43,17 @@ pub(crate) struct Lexer<'a> {
 
 /// One statement of a query string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct StatementText<'a> {
     /// Its text, without the semicolon, white space around it trimmed; comments in front of it are kept, for they may be hints.
     pub(crate) text: &'a str,
     /// How many characters of the query string come before it.
-    pub(crate) shift: u32,
+    pub(crate) char_offset: u32,
 }
 
 /// Cuts a query string at its semicolons; pieces without a token vanish.
-pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
+pub(crate) fn split_statements(query: &str) -> Vec<StatementText<'_>> {
     let mut pieces = Vec::with_capacity(1);
-    let mut lexer = Lexer::skimming(query);
+    let mut lexer = Lexer::without_values(query);
     let mut start = 0;
     let mut tokens = 0;
     let mut counted = (0, 0u32);
@@ -73,7 +73,7 @@ pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
             let begin = start + (raw.len() - raw.trim_start().len());
             let more = query[counted.0..begin].chars().count();
             counted = (begin, counted.1.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)));
-            pieces.push(Piece { text, shift: counted.1 });
+            pieces.push(StatementText { text, char_offset: counted.1 });
         }
         match token {
             Some(semicolon) => (start, tokens) = (semicolon.end, 0),
@@ -83,8 +83,8 @@ pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
 }
 
 /// How many words, symbols and blanks a text has.
-pub(crate) fn count(text: &str) -> usize {
-    let mut lexer = Lexer::skimming(text);
+pub(crate) fn count_tokens(text: &str) -> usize {
+    let mut lexer = Lexer::without_values(text);
     let mut count = 0;
     let mut end = 0;
     while let Some(token) = lexer.next() {
@@ -95,7 +95,7 @@ pub(crate) fn count(text: &str) -> usize {
 }
 
 /// The words by which errors and metrics call a statement.
-pub(crate) fn command(text: &str) -> String {
+pub(crate) fn command_name(text: &str) -> String {
     let mut lexer = Lexer::new(text);
     let mut words = Vec::new();
     while let Some(token) = lexer.next() {
@@ -121,13 +121,13 @@ impl<'a> Lexer<'a> {
     }
 
     /// The same, leaving the values of strings empty: for a look at where statements end.
-    fn skimming(text: &'a str) -> Lexer<'a> {
+    fn without_values(text: &'a str) -> Lexer<'a> {
         Lexer { text, at: 0, values: false }
     }
 
     /// The next token, or `None` at the end of the text.
     pub(crate) fn next(&mut self) -> Option<Spanned<'a>> {
-        self.skip_blank();
+        self.skip_whitespace();
         let start = self.at;
         let first = self.rest().chars().next()?;
         let token = match first {
@@ -148,7 +148,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    fn skip_blank(&mut self) {
+    fn skip_whitespace(&mut self) {
         loop {
             let rest = self.rest();
             let trimmed = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     fn texts(query: &str) -> Vec<(&str, u32)> {
-        split(query).into_iter().map(|p| (p.text, p.shift)).collect()
+        split_statements(query).into_iter().map(|p| (p.text, p.char_offset)).collect()
     }
 
     #[test]
@@ -306,17 +306,17 @@ mod tests {
 
     #[test]
     fn commands_are_named_as_in_errors() {
-        assert_eq!(command("insert into t values (1)"), "INSERT");
-        assert_eq!(command("/*+ x */ create  table t (a int)"), "CREATE TABLE");
-        assert_eq!(command("((select 1))"), "SELECT");
-        assert_eq!(command("drop table if exists t"), "DROP TABLE");
-        assert_eq!(command("1"), "");
+        assert_eq!(command_name("insert into t values (1)"), "INSERT");
+        assert_eq!(command_name("/*+ x */ create  table t (a int)"), "CREATE TABLE");
+        assert_eq!(command_name("((select 1))"), "SELECT");
+        assert_eq!(command_name("drop table if exists t"), "DROP TABLE");
+        assert_eq!(command_name("1"), "");
     }
 
     #[test]
     fn everything_is_counted_but_what_is_inside_of_strings() {
-        assert_eq!(count("(1), (22)"), 8);
-        assert_eq!(count("e'\\'; ;' $a$;;$a$"), 3);
+        assert_eq!(count_tokens("(1), (22)"), 8);
+        assert_eq!(count_tokens("e'\\'; ;' $a$;;$a$"), 3);
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "[ ;'\"$a-z\\\\/*é-]{0,40}") {
-            for piece in split(&text) {
+            for piece in split_statements(&text) {
                 prop_assert!(text.contains(piece.text));
             }
         }

@@ -15,22 +15,22 @@ use crate::codec::CodecError;
 use crate::error::SqlError;
 use crate::table::StorageId;
 
-/// Versions kept: the current one, and older ones that running transactions still see.
-const KEPT: usize = 4;
-/// Transactions whose version is remembered between their statements.
-const REMEMBERED: usize = 256;
+/// Versions cached: the current one, and older ones that running transactions still see.
+const MAX_CATALOGS: usize = 4;
+/// Transactions whose version is slot between their statements.
+const VERSION_SLOTS: usize = 256;
 /// Catalogs of transactions with schema changes of their own are numbered from here, above every committed version.
 const OWN_VERSIONS: u64 = 1 << 63;
 /// Descriptors to a page when the catalog is loaded.
-const PAGE: u32 = 256;
+const PAGE_ROWS: u32 = 256;
 
 /// A node's cache of the catalog; clones share it.
 #[derive(Clone)]
 pub struct CatalogCache {
-    shared: Arc<Shared>,
+    state: Arc<CacheState>,
 }
 
-struct Shared {
+struct CacheState {
     /// Newest last.
     catalogs: RwLock<Vec<Arc<Catalog>>>,
     /// Direct-mapped: the version that a transaction, named by its start_ts, sees. Losing an entry costs a read.
@@ -48,9 +48,9 @@ impl Default for CatalogCache {
 impl CatalogCache {
     /// An empty cache.
     pub fn new() -> CatalogCache {
-        let versions = (0..REMEMBERED).map(|_| Mutex::new((Timestamp::ZERO, 0))).collect();
+        let versions = (0..VERSION_SLOTS).map(|_| Mutex::new((Timestamp::ZERO, 0))).collect();
         CatalogCache {
-            shared: Arc::new(Shared {
+            state: Arc::new(CacheState {
                 catalogs: RwLock::new(Vec::new()),
                 versions,
                 hasher: RandomState::new(),
@@ -63,9 +63,9 @@ impl CatalogCache {
     /// record per transaction as long as the version is known here; a new version is loaded as a whole.
     pub async fn at(&self, txn: &Transaction) -> Result<Arc<Catalog>, SqlError> {
         let start_ts = txn.start_ts();
-        let remembered = *self.slot(start_ts).lock();
-        if remembered.0 == start_ts
-            && let Some(catalog) = self.cached(remembered.1)
+        let slot = *self.slot(start_ts).lock();
+        if slot.0 == start_ts
+            && let Some(catalog) = self.cached(slot.1)
         {
             return Ok(catalog);
         }
@@ -76,30 +76,30 @@ impl CatalogCache {
         if record.writer == start_ts {
             // Its own changes, which may yet be undone: nobody else may see this catalog, nor this transaction after
             // its next change.
-            let version = self.shared.own.fetch_add(1, Ordering::Relaxed);
+            let version = self.state.own.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::new(load(txn, version).await?));
         }
         let catalog = match self.cached(record.version) {
             Some(catalog) => catalog,
-            None => self.keep(load(txn, record.version).await?),
+            None => self.insert(load(txn, record.version).await?),
         };
         *self.slot(start_ts).lock() = (start_ts, record.version);
         Ok(catalog)
     }
 
     /// Whether one of these storages, which `seen` has, is known here to have been given up since: by DROP or TRUNCATE.
-    pub(crate) fn has_given_up(&self, seen: &Catalog, storages: &[StorageId]) -> bool {
+    pub(crate) fn was_dropped_since(&self, seen: &Catalog, storages: &[StorageId]) -> bool {
         if storages.is_empty() {
             return false;
         }
-        let newest = self.shared.catalogs.read().last().cloned();
+        let newest = self.state.catalogs.read().last().cloned();
         newest.is_some_and(|newest| {
             newest.version > seen.version && storages.iter().any(|storage| newest.by_storage(*storage).is_none())
         })
     }
 
-    /// To be called before a transaction changes the schema: what is remembered of it no longer holds.
-    pub(super) fn forget(&self, start_ts: Timestamp) {
+    /// To be called before a transaction changes the schema: what is slot of it no longer holds.
+    pub(super) fn forget_version(&self, start_ts: Timestamp) {
         let mut slot = self.slot(start_ts).lock();
         if slot.0 == start_ts {
             *slot = (Timestamp::ZERO, 0);
@@ -125,23 +125,23 @@ impl CatalogCache {
     }
 
     fn slot(&self, start_ts: Timestamp) -> &Mutex<(Timestamp, u64)> {
-        let hash = self.shared.hasher.hash_one(start_ts);
-        &self.shared.versions[(hash % REMEMBERED as u64) as usize]
+        let hash = self.state.hasher.hash_one(start_ts);
+        &self.state.versions[(hash % VERSION_SLOTS as u64) as usize]
     }
 
     fn cached(&self, version: u64) -> Option<Arc<Catalog>> {
-        self.shared.catalogs.read().iter().rev().find(|catalog| catalog.version == version).cloned()
+        self.state.catalogs.read().iter().rev().find(|catalog| catalog.version == version).cloned()
     }
 
-    fn keep(&self, catalog: Catalog) -> Arc<Catalog> {
-        let mut catalogs = self.shared.catalogs.write();
-        if let Some(same) = catalogs.iter().find(|kept| kept.version == catalog.version) {
+    fn insert(&self, catalog: Catalog) -> Arc<Catalog> {
+        let mut catalogs = self.state.catalogs.write();
+        if let Some(same) = catalogs.iter().find(|cached| cached.version == catalog.version) {
             return same.clone();
         }
         let catalog = Arc::new(catalog);
         catalogs.push(catalog.clone());
-        catalogs.sort_by_key(|kept| kept.version);
-        let surplus = catalogs.len().saturating_sub(KEPT);
+        catalogs.sort_by_key(|cached| cached.version);
+        let surplus = catalogs.len().saturating_sub(MAX_CATALOGS);
         catalogs.drain(..surplus);
         catalog
     }
@@ -153,7 +153,7 @@ async fn load(txn: &Transaction, version: u64) -> Result<Catalog, SqlError> {
     let mut range = ScanRange { start, end, reverse: false };
     let mut tables = Vec::new();
     loop {
-        let page = txn.scan(&range, PAGE).await.map_err(storage_error)?;
+        let page = txn.scan(&range, PAGE_ROWS).await.map_err(storage_error)?;
         for (_, value) in &page.pairs {
             tables.push(descriptor::decode(value)?);
         }

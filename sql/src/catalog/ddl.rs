@@ -29,7 +29,7 @@ pub struct NewTable {
 /// Adds a table. The caller has looked that the name is free in the transaction's snapshot; should somebody else take
 /// it meanwhile, the commit fails.
 pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
-    let id = change(cache, txn, 1).await?;
+    let id = raise_version(cache, txn, 1).await?;
     let table = Table {
         id: TableId(id),
         storage: StorageId(id),
@@ -45,29 +45,29 @@ pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &New
 
 /// Removes a table of the transaction's catalog; its rows become unreachable and are reclaimed later.
 pub async fn drop_table(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
-    change(cache, txn, 0).await?;
+    raise_version(cache, txn, 0).await?;
     txn.delete(keys::name(&table.name)).map_err(storage_error)?;
     txn.delete(keys::table(table.id)).map_err(storage_error)?;
-    give_up(txn, table.storage)
+    mark_dropped(txn, table.storage)
 }
 
 /// Empties a table of the transaction's catalog by giving it new storage.
 pub async fn truncate(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
-    let id = change(cache, txn, 1).await?;
-    give_up(txn, table.storage)?;
+    let id = raise_version(cache, txn, 1).await?;
+    mark_dropped(txn, table.storage)?;
     let emptied = Table { storage: StorageId(id), ..table.clone() };
     txn.put(keys::table(table.id), descriptor::encode(&emptied)).map_err(storage_error)
 }
 
-fn give_up(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {
+fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {
     let at = keys::encode_dropped(txn.start_ts());
     txn.put(keys::dropped(storage), at).map_err(storage_error)
 }
 
 /// Raises the version and draws `ids` consecutive ids, of which the first is returned.
-async fn change(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result<u32, SqlError> {
+async fn raise_version(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result<u32, SqlError> {
     let start_ts = txn.start_ts();
-    cache.forget(start_ts);
+    cache.forget_version(start_ts);
     let record = VersionRecord::decode(&required(txn, &keys::version()).await?)?;
     let raised = VersionRecord { version: record.version + 1, writer: start_ts };
     txn.put(keys::version(), raised.encode()).map_err(storage_error)?;

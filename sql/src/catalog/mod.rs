@@ -8,7 +8,7 @@
 //! A transaction that writes to a table while another one drops or truncates it writes to storage that nobody reads any
 //! more. Nothing of it is left when both have committed: what it wrote lies under a storage id that is never used again and
 //! is removed with the rest of that storage ([`reclaim`]). The session therefore refuses such a commit with 40001 as far as
-//! its node knows of the other transaction ([`CatalogCache::has_given_up`]); one that commits within the same moment, on a
+//! its node knows of the other transaction ([`CatalogCache::was_dropped_since`]); one that commits within the same moment, on a
 //! node that has not heard of it, gets through. To rule that out every write would have to leave a mark that the schema
 //! change meets: a check that a fence key does not exist leaves none, and its latch, which is exclusive, would make the
 //! writers of a table wait for one another. Schema changes that wait for all nodes will do it. CREATE cannot be overlapped:

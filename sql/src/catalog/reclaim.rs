@@ -19,13 +19,13 @@ use crate::codec;
 use crate::table::StorageId;
 
 /// Rows removed in one transaction.
-const BATCH: u32 = 512;
-/// Storages worked on in one step.
-const STORAGES: u32 = 16;
+const BATCH_ROWS: u32 = 512;
+/// Storages swept on in one step.
+const MAX_STORAGES: u32 = 16;
 /// Records read at once.
-const PAGE: u32 = 64;
+const PAGE_RECORDS: u32 = 64;
 /// Age at which a storage is swept for the last time.
-const SETTLED_MS: u64 = 3_600_000;
+const FINAL_SWEEP_AGE_MS: u64 = 3_600_000;
 
 /// What one step did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ enum State {
     /// Swept, and too young for the last time.
     Waiting,
     /// Nothing is left of it.
-    Gone,
+    Empty,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,15 +75,15 @@ impl Reclaimer {
     /// One step: a batch from each of the first storages that have something left.
     pub async fn step(&mut self, db: &Database) -> Result<Progress, TxnError> {
         let mut progress = Progress::default();
-        let mut worked = 0;
+        let mut swept = 0;
         let mut seen = BTreeSet::new();
         let txn = db.begin().await?;
         let (start, end) = keys::all_dropped();
         let mut range = ScanRange { start, end, reverse: false };
         loop {
-            let page = txn.scan(&range, PAGE).await?;
+            let page = txn.scan(&range, PAGE_RECORDS).await?;
             for (record, value) in page.pairs {
-                if worked == STORAGES {
+                if swept == MAX_STORAGES {
                     progress.more = true;
                     return Ok(progress);
                 }
@@ -93,9 +93,9 @@ impl Reclaimer {
                 seen.insert(storage);
                 let age_ms = txn.start_ts().physical_ms().saturating_sub(since.physical_ms());
                 if let Some(sweep) = self.sweep(storage, age_ms) {
-                    worked += 1;
+                    swept += 1;
                     // After an error the sweep goes on from where it was.
-                    let state = sweep.batch(db, storage, record, &mut progress).await?;
+                    let state = sweep.remove_batch(db, storage, record, &mut progress).await?;
                     self.states.insert(storage, state);
                 }
             }
@@ -110,12 +110,12 @@ impl Reclaimer {
 
     /// The sweep that a storage needs now, if any.
     fn sweep(&self, storage: StorageId, age_ms: u64) -> Option<Sweep> {
-        let is_settled = age_ms >= SETTLED_MS;
+        let is_final = age_ms >= FINAL_SWEEP_AGE_MS;
         match self.states.get(&storage) {
             Some(State::Sweep(sweep)) => Some(sweep.clone()),
-            Some(State::Waiting) if !is_settled => None,
-            Some(State::Gone) => None,
-            Some(State::Waiting) | None => Some(Sweep::begin(storage, is_settled)),
+            Some(State::Waiting) if !is_final => None,
+            Some(State::Empty) => None,
+            Some(State::Waiting) | None => Some(Sweep::begin(storage, is_final)),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Sweep {
     }
 
     /// Removes one batch. How far the storage is then.
-    async fn batch(
+    async fn remove_batch(
         mut self,
         db: &Database,
         storage: StorageId,
@@ -136,7 +136,7 @@ impl Sweep {
     ) -> Result<State, TxnError> {
         let mut batch = db.begin().await?;
         let (_, end) = codec::key::storage_range(storage);
-        let rows = batch.scan(&ScanRange { start: self.next.clone(), end, reverse: false }, BATCH).await?;
+        let rows = batch.scan(&ScanRange { start: self.next.clone(), end, reverse: false }, BATCH_ROWS).await?;
         let count = rows.pairs.len() as u64;
         for (row, _) in rows.pairs {
             batch.delete(row)?;
@@ -158,7 +158,7 @@ impl Sweep {
         progress.storages += u64::from(is_empty);
         self.found = found;
         let state = match rows.resume {
-            _ if is_empty => State::Gone,
+            _ if is_empty => State::Empty,
             Some(resume) => State::Sweep(Sweep { next: resume, ..self }),
             None if self.is_last => State::Sweep(Sweep::begin(storage, true)),
             None => State::Waiting,

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use super::budget::Budget;
 use super::rows::distinct_key;
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::{Env, bounded, eval, holds};
+use crate::expr::arithmetic::bounded;
+use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{AggregateCall, AggregateKind};
 use crate::types::compare::compare;
 use crate::types::{Datum, SqlType};
@@ -36,7 +37,7 @@ impl Accumulator {
         budget: &mut Budget,
     ) -> Result<(), SqlError> {
         if let Some(filter) = &call.filter
-            && !holds(filter, row, env)?
+            && !is_true(filter, row, env)?
         {
             return Ok(());
         }
@@ -68,8 +69,8 @@ impl Accumulator {
                 self.float_sum += v;
                 self.saw_infinity |= v.is_infinite();
             }
-            (AggregateKind::Min, _) => self.keep(value, Ordering::Less),
-            (AggregateKind::Max, _) => self.keep(value, Ordering::Greater),
+            (AggregateKind::Min, _) => self.keep_extreme(value, Ordering::Less),
+            (AggregateKind::Max, _) => self.keep_extreme(value, Ordering::Greater),
             (AggregateKind::BoolAnd, Datum::Bool(v)) => {
                 self.value = Some(Datum::Bool(*v && self.value != Some(Datum::Bool(false))));
             }
@@ -80,7 +81,7 @@ impl Accumulator {
         }
     }
 
-    fn keep(&mut self, value: Cow<'_, Datum>, wanted: Ordering) {
+    fn keep_extreme(&mut self, value: Cow<'_, Datum>, wanted: Ordering) {
         if self.value.as_ref().is_none_or(|best| compare(&value, best) == wanted) {
             self.value = Some(value.into_owned());
         }

@@ -14,7 +14,7 @@ use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
-use crate::plan::{AccessPath, Bound, Source, TableAccess};
+use crate::plan::{AccessPath, KeyBound, Source, TableAccess};
 use crate::table::Table;
 use crate::types::Datum;
 
@@ -40,7 +40,7 @@ enum State {
     /// What is left of a range.
     Scan(ScanRange),
     /// At the end.
-    Done,
+    AtEnd,
 }
 
 impl Cursor {
@@ -122,11 +122,11 @@ impl Cursor {
                     Some(resume) if range.reverse && resume < range.end => range.end = resume,
                     Some(resume) if !range.reverse && resume > range.start => range.start = resume,
                     Some(_) => return Err(CodecError::new("page of a scan", "does not advance").into()),
-                    None => self.state = State::Done,
+                    None => self.state = State::AtEnd,
                 }
                 decode_all(access, page.pairs).map(Some)
             }
-            State::Fixed(_) | State::Done => Ok(None),
+            State::Fixed(_) | State::AtEnd => Ok(None),
         }
     }
 }
@@ -161,7 +161,7 @@ fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
             let mut keys = Vec::with_capacity(points.len());
             for point in points {
                 let mut bytes = key::row_prefix(table.storage);
-                if put_all(point, env, &mut bytes)? {
+                if put_values(point, env, &mut bytes)? {
                     keys.push(Key::new(bytes));
                 }
             }
@@ -173,14 +173,14 @@ fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
         }
         AccessPath::Range { prefix, lower, upper } => {
             let mut bytes = key::row_prefix(table.storage);
-            if !put_all(prefix, env, &mut bytes)? {
-                return Ok(State::Done);
+            if !put_values(prefix, env, &mut bytes)? {
+                return Ok(State::AtEnd);
             }
-            let lower = tightest(&bytes, lower, env, Side::Lower)?;
-            let upper = tightest(&bytes, upper, env, Side::Upper)?;
+            let lower = tightest_bound(&bytes, lower, env, Side::Lower)?;
+            let upper = tightest_bound(&bytes, upper, env, Side::Upper)?;
             match (lower, upper) {
                 (Some(start), Some(end)) if start < end => Ok(scan(start, end, access.reverse)),
-                _ => Ok(State::Done),
+                _ => Ok(State::AtEnd),
             }
         }
     }
@@ -191,7 +191,7 @@ fn scan(start: Vec<u8>, end: Vec<u8>, reverse: bool) -> State {
 }
 
 /// Appends the values of key columns; false if one is NULL, which equals nothing.
-fn put_all(values: &[Expr], env: &Env<'_>, out: &mut Vec<u8>) -> Result<bool, SqlError> {
+fn put_values(values: &[Expr], env: &Env<'_>, out: &mut Vec<u8>) -> Result<bool, SqlError> {
     for value in values {
         if key::put(&*eval(value, &[], env)?, out).is_none() {
             return Ok(false);
@@ -208,7 +208,7 @@ enum Side {
 }
 
 /// The byte bound that satisfies all bounds of one side, within `prefix`; `None` if one is NULL.
-fn tightest(prefix: &[u8], bounds: &[Bound], env: &Env<'_>, side: Side) -> Result<Option<Vec<u8>>, SqlError> {
+fn tightest_bound(prefix: &[u8], bounds: &[KeyBound], env: &Env<'_>, side: Side) -> Result<Option<Vec<u8>>, SqlError> {
     let mut best = if side == Side::Lower { prefix.to_vec() } else { key::successor(prefix) };
     for bound in bounds {
         let value = eval(&bound.value, &[], env)?;

@@ -13,12 +13,12 @@ use txn::TxnError;
 use super::budget::{Budget, row_bytes};
 use super::cursor;
 use super::rows::check_not_null;
-use super::{Done, ExecContext, QueryRun, Row, budget};
+use super::{Changes, ExecContext, QueryRun, Row, budget};
 use crate::catalog::{duplicate_key, storage_error};
 use crate::codec::{CodecError, key, row};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::eval::{Env, eval, holds};
+use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{Conflict, InsertPlan};
 use crate::table::Table;
 use crate::types::Datum;
@@ -29,20 +29,21 @@ const CHUNK: usize = 512;
 /// The work of one INSERT.
 struct Inserter<'p> {
     plan: &'p InsertPlan,
-    done: Done,
+    done: Changes,
     budget: Budget,
     /// Where the hidden row ids of this statement begin.
     first_id: u64,
     /// Keys that this statement has inserted or changed, for ON CONFLICT.
-    touched: HashSet<Key>,
+    changed_keys: HashSet<Key>,
 }
 
 /// Runs an INSERT to its end.
-pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Done, SqlError> {
+pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Changes, SqlError> {
     let mut source = QueryRun::new(&plan.source, &ctx.env(params))?;
     // The undo log grows with every new key, so that no two rows of a transaction get the same number.
     let first_id = ctx.txn.savepoint() as u64;
-    let mut inserter = Inserter { plan, done: Done::default(), budget: budget(), first_id, touched: HashSet::new() };
+    let mut inserter =
+        Inserter { plan, done: Changes::default(), budget: budget(), first_id, changed_keys: HashSet::new() };
     let mut waiting: Vec<Row> = Vec::new();
     loop {
         let rows = source.next(&plan.source, ctx, params, CHUNK).await?;
@@ -74,7 +75,7 @@ impl Inserter<'_> {
             let env = ctx.env(params);
             let row = match &self.plan.columns {
                 None => source,
-                Some(columns) => widened(columns, source, &env)?,
+                Some(columns) => table_row(columns, source, &env)?,
             };
             check_not_null(table, &row, ctx.zone)?;
             let key = if table.has_hidden_key() {
@@ -88,7 +89,7 @@ impl Inserter<'_> {
         match &self.plan.conflict {
             Conflict::Fail => {
                 if ctx.explicit {
-                    check_free(table, &prepared, ctx).await?;
+                    check_keys_unused(table, &prepared, ctx).await?;
                 }
                 prepared.into_iter().try_for_each(|(key, row)| self.store(key, row, ctx, params))
             }
@@ -106,12 +107,12 @@ impl Inserter<'_> {
         if table.has_hidden_key() {
             ctx.txn.put(key, value).map_err(storage_error)?;
         } else {
-            ctx.txn.insert(key, value).map_err(|error| taken(table, &row, error, ctx))?;
+            ctx.txn.insert(key, value).map_err(|error| store_error(table, &row, error, ctx))?;
         }
-        self.finished(&row, &ctx.env(params))
+        self.record_row(&row, &ctx.env(params))
     }
 
-    fn finished(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
+    fn record_row(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
         self.done.count += 1;
         if let Some(returning) = &self.plan.returning {
             let returned = project(returning, row, env)?;
@@ -135,7 +136,7 @@ impl Inserter<'_> {
         let keys: Vec<Key> = prepared.iter().map(|(key, _)| key.clone()).collect();
         let found: HashMap<Key, Bytes> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
         for (key, row) in prepared {
-            let taken_by_us = self.touched.contains(&key);
+            let taken_by_us = self.changed_keys.contains(&key);
             let there = found.get(&key).cloned();
             match conflict {
                 Conflict::DoUpdate { .. } if taken_by_us => {
@@ -147,14 +148,14 @@ impl Inserter<'_> {
                 Conflict::DoUpdate { assignments, filter } if there.is_some() => {
                     let old = there.unwrap_or_default();
                     let old = cursor::decode(table, &key, &old, &vec![true; table.columns.len()])?;
-                    self.touched.insert(key.clone());
+                    self.changed_keys.insert(key.clone());
                     self.change(key, old, row, (assignments, filter.as_ref()), ctx, params)?;
                 }
                 _ if taken_by_us || there.is_some() => {}
                 _ => {
-                    self.touched.insert(key.clone());
+                    self.changed_keys.insert(key.clone());
                     ctx.txn.put(key, row::encode(table, &row)).map_err(storage_error)?;
-                    self.finished(&row, &ctx.env(params))?;
+                    self.record_row(&row, &ctx.env(params))?;
                 }
             }
         }
@@ -176,7 +177,7 @@ impl Inserter<'_> {
         let mut new = old.clone();
         let both: Row = old.into_iter().chain(proposed).collect();
         if let Some(filter) = filter
-            && !holds(filter, &both, &env)?
+            && !is_true(filter, &both, &env)?
         {
             return Ok(());
         }
@@ -185,12 +186,12 @@ impl Inserter<'_> {
         }
         check_not_null(table, &new, ctx.zone)?;
         ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
-        self.finished(&new, &env)
+        self.record_row(&new, &env)
     }
 }
 
 /// A row of the table from a row of the source, each of whose columns goes to one place at most.
-fn widened(columns: &[Expr], mut source: Row, env: &Env<'_>) -> Result<Row, SqlError> {
+fn table_row(columns: &[Expr], mut source: Row, env: &Env<'_>) -> Result<Row, SqlError> {
     let mut row = Vec::with_capacity(columns.len());
     for expr in columns {
         row.push(match expr {
@@ -207,7 +208,11 @@ pub(super) fn project(exprs: &[Expr], row: &Row, env: &Env<'_>) -> Result<Row, S
 }
 
 /// 23505 if one of the keys is taken in the snapshot or by the transaction itself.
-pub(super) async fn check_free(table: &Table, rows: &[(Key, Row)], ctx: &ExecContext<'_>) -> Result<(), SqlError> {
+pub(super) async fn check_keys_unused(
+    table: &Table,
+    rows: &[(Key, Row)],
+    ctx: &ExecContext<'_>,
+) -> Result<(), SqlError> {
     if table.has_hidden_key() {
         return Ok(());
     }
@@ -227,7 +232,7 @@ pub(super) async fn check_free(table: &Table, rows: &[(Key, Row)], ctx: &ExecCon
 }
 
 /// An error of storing a row under a key that must be free.
-pub(super) fn taken(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
+pub(super) fn store_error(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
     match error {
         TxnError::AlreadyExists { .. } => duplicate_key(table, row, ctx.zone),
         other => storage_error(other),

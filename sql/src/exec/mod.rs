@@ -177,7 +177,7 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
 
 /// What a change of rows did.
 #[derive(Default)]
-struct Done {
+struct Changes {
     count: u64,
     returned: VecDeque<Row>,
 }
@@ -192,7 +192,7 @@ struct QueryRun {
 impl QueryRun {
     fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<QueryRun, SqlError> {
         let pipeline = Pipeline::new(plan, env)?;
-        let cursor = Cursor::new(&plan.source, pipeline.wants(plan), env)?;
+        let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), env)?;
         Ok(QueryRun { cursor, pipeline, exhausted: false })
     }
 

@@ -15,21 +15,21 @@ use super::rows::distinct_key;
 use super::{Row, budget};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::eval::{Env, eval, holds};
+use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{SelectPlan, SortKey};
 use crate::types::Datum;
 use crate::types::compare::compare;
 
 /// The first page when all rows will be read anyway.
-const WHOLE: u32 = 1024;
+const FULL_PAGE: u32 = 1024;
 /// The first page when a client may stop at any row.
-const FIRST: u32 = 128;
+const INITIAL_PAGE: u32 = 128;
 
 /// The state of a query's stages.
 pub(crate) struct Pipeline {
     skip: u64,
     /// Rows that may still come out.
-    left: u64,
+    remaining: u64,
     accumulators: Vec<Accumulator>,
     seen: HashSet<Vec<u8>>,
     /// Rows to be sorted, with their keys if they are to be locked.
@@ -45,7 +45,7 @@ impl Pipeline {
     /// The stages of a plan; LIMIT and OFFSET are computed now.
     pub(crate) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<Pipeline, SqlError> {
         let skip = row_count(plan.offset.as_ref(), env, "OFFSET")?.unwrap_or(0);
-        let left = row_count(plan.limit.as_ref(), env, "LIMIT")?.unwrap_or(u64::MAX);
+        let remaining = row_count(plan.limit.as_ref(), env, "LIMIT")?.unwrap_or(u64::MAX);
         let calls = plan.aggregation.as_ref().map_or(0, |aggregation| aggregation.calls.len());
         let columns: Option<Vec<usize>> = plan
             .output
@@ -58,7 +58,7 @@ impl Pipeline {
         let plain = columns.is_some_and(|columns| columns.iter().enumerate().all(|(i, at)| !columns[..i].contains(at)));
         Ok(Pipeline {
             skip,
-            left,
+            remaining,
             accumulators: (0..calls).map(|_| Accumulator::default()).collect(),
             seen: HashSet::new(),
             unsorted: Vec::new(),
@@ -69,19 +69,19 @@ impl Pipeline {
     }
 
     /// How many rows of the source are likely to be wanted.
-    pub(crate) fn wants(&self, plan: &SelectPlan) -> u32 {
+    pub(crate) fn first_page_rows(&self, plan: &SelectPlan) -> u32 {
         if plan.aggregation.is_some() || !plan.sort.is_empty() {
-            return WHOLE;
+            return FULL_PAGE;
         }
-        let rows = u32::try_from(self.left.saturating_add(self.skip)).unwrap_or(u32::MAX);
+        let rows = u32::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(u32::MAX);
         // A filter drops some of what is read.
         let least = if plan.filter.is_some() || plan.distinct { 32 } else { 1 };
-        rows.clamp(least, FIRST)
+        rows.clamp(least, INITIAL_PAGE)
     }
 
     /// Whether no further row of the source can change the result.
     pub(crate) fn is_satisfied(&self) -> bool {
-        self.left == 0 && self.accumulators.is_empty() && self.unsorted.is_empty()
+        self.remaining == 0 && self.accumulators.is_empty() && self.unsorted.is_empty()
     }
 
     /// Results at hand.
@@ -98,7 +98,7 @@ impl Pipeline {
         env: &Env<'_>,
     ) -> Result<(), SqlError> {
         if let Some(filter) = &plan.filter
-            && !holds(filter, &row, env)?
+            && !is_true(filter, &row, env)?
         {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl Pipeline {
         self.budget.charge(row_bytes(&output))?;
         self.unsorted.push((key, output));
         // Only the first rows of the order can come out.
-        let most = usize::try_from(self.left.saturating_add(self.skip)).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(usize::MAX);
         if self.unsorted.len() >= most.saturating_mul(2).max(1024) {
             self.sort(&plan.sort);
             let dropped: usize = self.unsorted.drain(most..).map(|(_, row)| row_bytes(&row)).sum();
@@ -150,8 +150,8 @@ impl Pipeline {
     fn emit(&mut self, plan: &SelectPlan, key: Option<Key>, mut row: Row) {
         if self.skip > 0 {
             self.skip -= 1;
-        } else if self.left > 0 {
-            self.left -= 1;
+        } else if self.remaining > 0 {
+            self.remaining -= 1;
             row.truncate(plan.visible);
             self.out.push_back((key, row));
         }
@@ -165,7 +165,7 @@ impl Pipeline {
                 row.push(accumulator.finish(call)?);
             }
             let passes = match &aggregation.having {
-                Some(having) => holds(having, &row, env)?,
+                Some(having) => is_true(having, &row, env)?,
                 None => true,
             };
             if passes {

@@ -6,13 +6,14 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::{ArithOp, CompareOp, ContextValue, Expr, functions, like};
-use crate::error::{SqlError, SqlState};
+use super::arithmetic::{arithmetic, negate};
+use super::{CompareOp, ContextValue, Expr, functions, like};
+use crate::error::SqlError;
 use crate::types::cast::{self, CastEnv};
 use crate::types::compare::{compare, compare_same};
-use crate::types::input::{self, int_range};
+use crate::types::input;
 use crate::types::timestamp::Now;
-use crate::types::{Datum, SqlType, TimeZone};
+use crate::types::{Datum, TimeZone};
 
 /// What `version()` says: PostgreSQL's version first, for clients that read it off there.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
@@ -42,42 +43,44 @@ impl<'a> Env<'a> {
 
 type Value<'a> = Result<Cow<'a, Datum>, SqlError>;
 
-fn own<'a>(value: Datum) -> Value<'a> {
+fn owned<'a>(value: Datum) -> Value<'a> {
     Ok(Cow::Owned(value))
 }
 
 fn boolean<'a>(value: Option<bool>) -> Value<'a> {
-    own(value.map_or(Datum::Null, Datum::Bool))
+    owned(value.map_or(Datum::Null, Datum::Bool))
 }
 
 /// The value of an expression.
 pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
     match expr {
         Expr::Const(value) => Ok(Cow::Borrowed(value)),
-        Expr::Column(at) => row.get(*at).map(Cow::Borrowed).ok_or_else(|| internal("a column is missing")),
-        Expr::Param(at) => env.params.get(*at).map(Cow::Borrowed).ok_or_else(|| internal("a parameter is missing")),
+        Expr::Column(at) => row.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a column is missing")),
+        Expr::Param(at) => {
+            env.params.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a parameter is missing"))
+        }
         Expr::Compare { op, left, right } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
             boolean(compare_values(*op, &left, &right)?)
         }
-        Expr::And(items) => connective(items, row, env, false),
-        Expr::Or(items) => connective(items, row, env, true),
-        Expr::Not(expr) => boolean(truth(&*eval(expr, row, env)?).map(|value| !value)),
+        Expr::And(items) => and_or(items, row, env, false),
+        Expr::Or(items) => and_or(items, row, env, true),
+        Expr::Not(expr) => boolean(as_bool(&*eval(expr, row, env)?).map(|value| !value)),
         Expr::Arith { op, ty, left, right } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
-            own(arithmetic(*op, *ty, &left, &right)?)
+            owned(arithmetic(*op, *ty, &left, &right)?)
         }
-        Expr::Negate { ty, expr } => own(negate(*ty, &*eval(expr, row, env)?)?),
+        Expr::Negate { ty, expr } => owned(negate(*ty, &*eval(expr, row, env)?)?),
         Expr::Cast { expr, to, explicit } => {
-            own(cast::cast(eval(expr, row, env)?.into_owned(), *to, *explicit, env.cast())?)
+            owned(cast::cast(eval(expr, row, env)?.into_owned(), *to, *explicit, env.cast())?)
         }
         Expr::Input { ty, text, position } => {
             let value = input::parse(*ty, text, env.zone, Now::At(env.now));
-            own(value.map_err(|error| error.at(position.0))?)
+            owned(value.map_err(|error| error.at(position.0))?)
         }
         Expr::IsNull { expr, negated } => boolean(Some(eval(expr, row, env)?.is_null() != *negated)),
         Expr::IsBool { expr, value, negated } => {
-            boolean(Some((truth(&*eval(expr, row, env)?) == Some(*value)) != *negated))
+            boolean(Some((as_bool(&*eval(expr, row, env)?) == Some(*value)) != *negated))
         }
         Expr::Distinct { left, right, negated } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
@@ -96,26 +99,28 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             for arg in args {
                 values.push(eval(arg, row, env)?);
             }
-            own(functions::call(*function, &values)?)
+            owned(functions::call(*function, &values)?)
         }
-        Expr::Context(value) => own(context(*value, env)),
-        Expr::Local(at) => env.locals.get(*at).map(Cow::Borrowed).ok_or_else(|| internal("a local value is missing")),
+        Expr::Context(value) => owned(context(*value, env)),
+        Expr::Local(at) => {
+            env.locals.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a local value is missing"))
+        }
         Expr::Let { values, body } => {
             let values: Vec<Datum> =
                 values.iter().map(|value| Ok(eval(value, row, env)?.into_owned())).collect::<Result<_, SqlError>>()?;
             let inner = Env { locals: &values, ..*env };
-            own(eval(body, row, &inner)?.into_owned())
+            owned(eval(body, row, &inner)?.into_owned())
         }
-        other => choices(other, row, env),
+        other => eval_conditional(other, row, env),
     }
 }
 
 /// The constructs that evaluate only some of their operands.
-fn choices<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
     match expr {
         Expr::Case { branches, otherwise } => {
             for (condition, result) in branches {
-                if truth(&*eval(condition, row, env)?) == Some(true) {
+                if as_bool(&*eval(condition, row, env)?) == Some(true) {
                     return eval(result, row, env);
                 }
             }
@@ -128,7 +133,7 @@ fn choices<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
                     return Ok(value);
                 }
             }
-            own(Datum::Null)
+            owned(Datum::Null)
         }
         Expr::Extreme { greatest, items } => {
             let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
@@ -147,28 +152,24 @@ fn choices<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
                 Some(escape) => Some(eval(escape, row, env)?),
                 None => None,
             };
-            let (Datum::Text(text), Datum::Text(pattern)) = (&*text, &*pattern) else { return own(Datum::Null) };
+            let (Datum::Text(text), Datum::Text(pattern)) = (&*text, &*pattern) else { return owned(Datum::Null) };
             let escape = match escape.as_deref() {
                 None => Some('\\'),
                 Some(Datum::Text(escape)) => like::escape_character(escape)?,
-                Some(_) => return own(Datum::Null),
+                Some(_) => return owned(Datum::Null),
             };
             boolean(Some(like::matches(text, pattern, escape, *fold)? != *negated))
         }
-        _ => Err(internal("an expression has no meaning")),
+        _ => Err(SqlError::internal("an expression has no meaning")),
     }
 }
 
-fn internal(why: &str) -> SqlError {
-    SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}"))
-}
-
 /// Whether a condition holds; NULL does not.
-pub(crate) fn holds(expr: &Expr, row: &[Datum], env: &Env<'_>) -> Result<bool, SqlError> {
-    Ok(truth(&*eval(expr, row, env)?) == Some(true))
+pub(crate) fn is_true(expr: &Expr, row: &[Datum], env: &Env<'_>) -> Result<bool, SqlError> {
+    Ok(as_bool(&*eval(expr, row, env)?) == Some(true))
 }
 
-fn truth(value: &Datum) -> Option<bool> {
+fn as_bool(value: &Datum) -> Option<bool> {
     match value {
         Datum::Bool(value) => Some(*value),
         _ => None,
@@ -176,10 +177,10 @@ fn truth(value: &Datum) -> Option<bool> {
 }
 
 /// AND (`decisive` false) or OR (`decisive` true): the decisive value wins over NULL.
-fn connective<'a>(items: &'a [Expr], row: &'a [Datum], env: &Env<'a>, decisive: bool) -> Value<'a> {
+fn and_or<'a>(items: &'a [Expr], row: &'a [Datum], env: &Env<'a>, decisive: bool) -> Value<'a> {
     let mut result = Some(!decisive);
     for item in items {
-        match truth(&*eval(item, row, env)?) {
+        match as_bool(&*eval(item, row, env)?) {
             Some(value) if value == decisive => return boolean(Some(decisive)),
             Some(_) => {}
             None => result = None,
@@ -190,7 +191,7 @@ fn connective<'a>(items: &'a [Expr], row: &'a [Datum], env: &Env<'a>, decisive: 
 
 /// The order of two values of one type. Of two types they have none: the binder must not have let that through.
 fn order(left: &Datum, right: &Datum) -> Result<Ordering, SqlError> {
-    compare_same(left, right).ok_or_else(|| internal("a comparison is between values of two types"))
+    compare_same(left, right).ok_or_else(|| SqlError::internal("a comparison is between values of two types"))
 }
 
 fn compare_values(op: CompareOp, left: &Datum, right: &Datum) -> Result<Option<bool>, SqlError> {
@@ -211,7 +212,7 @@ fn compare_values(op: CompareOp, left: &Datum, right: &Datum) -> Result<Option<b
 fn in_list<'a>(expr: &'a Expr, list: &'a [Expr], negated: bool, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
     let value = eval(expr, row, env)?;
     if value.is_null() {
-        return own(Datum::Null);
+        return owned(Datum::Null);
     }
     let mut saw_null = false;
     for item in list {
@@ -227,7 +228,7 @@ fn in_list<'a>(expr: &'a Expr, list: &'a [Expr], negated: bool, row: &'a [Datum]
 
 fn in_set<'a>(value: &Datum, values: &[Datum], with_null: bool, negated: bool) -> Value<'a> {
     if value.is_null() {
-        return own(Datum::Null);
+        return owned(Datum::Null);
     }
     // All of the list are of one type.
     if let Some(first) = values.first() {
@@ -245,100 +246,4 @@ fn context(value: ContextValue, env: &Env<'_>) -> Datum {
         ContextValue::Schema => Datum::Text(crate::catalog::PUBLIC.into()),
         ContextValue::Version => Datum::Text(VERSION.into()),
     }
-}
-
-fn out_of_range(ty: SqlType) -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
-}
-
-/// 22012
-pub(super) fn division_by_zero() -> SqlError {
-    SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
-}
-
-fn negate(ty: SqlType, value: &Datum) -> Result<Datum, SqlError> {
-    match value {
-        Datum::Null => Ok(Datum::Null),
-        Datum::Int(value) => bounded(value.checked_neg(), ty),
-        Datum::Float(value) => Ok(Datum::Float(-value)),
-        _ => Err(internal("minus is over no number")),
-    }
-}
-
-/// An integer result within its type, else 22003.
-pub(crate) fn bounded(value: Option<i64>, ty: SqlType) -> Result<Datum, SqlError> {
-    let (low, high) = int_range(ty);
-    match value {
-        Some(value) if (low..=high).contains(&value) => Ok(Datum::Int(value)),
-        _ => Err(out_of_range(ty)),
-    }
-}
-
-fn arithmetic(op: ArithOp, ty: SqlType, left: &Datum, right: &Datum) -> Result<Datum, SqlError> {
-    match (left, right) {
-        (Datum::Null, _) | (_, Datum::Null) => Ok(Datum::Null),
-        (Datum::Int(a), Datum::Int(b)) => integers(op, ty, *a, *b),
-        (Datum::Float(a), Datum::Float(b)) => floats(op, *a, *b).map(Datum::Float),
-        _ => Err(internal("arithmetic is over no numbers")),
-    }
-}
-
-fn integers(op: ArithOp, ty: SqlType, a: i64, b: i64) -> Result<Datum, SqlError> {
-    let value = match op {
-        ArithOp::Add => a.checked_add(b),
-        ArithOp::Subtract => a.checked_sub(b),
-        ArithOp::Multiply => a.checked_mul(b),
-        ArithOp::Divide | ArithOp::Modulo if b == 0 => return Err(division_by_zero()),
-        ArithOp::Divide => a.checked_div(b),
-        // The remainder by -1 is 0 even where the quotient does not fit.
-        ArithOp::Modulo => Some(a.wrapping_rem(b)),
-        ArithOp::BitAnd => Some(a & b),
-        ArithOp::BitOr => Some(a | b),
-        ArithOp::BitXor => Some(a ^ b),
-        ArithOp::ShiftLeft | ArithOp::ShiftRight => return Ok(Datum::Int(shift(op, ty, a, b))),
-        ArithOp::Power => return Err(internal("power is over no floats")),
-    };
-    bounded(value, ty)
-}
-
-/// Shifts as C does on the machines that PostgreSQL runs on: the count is taken modulo the width, bits fall off, the
-/// sign is filled in.
-fn shift(op: ArithOp, ty: SqlType, a: i64, count: i64) -> i64 {
-    let left = op == ArithOp::ShiftLeft;
-    match ty {
-        SqlType::Int8 => {
-            let count = (count & 63) as u32;
-            if left { a << count } else { a >> count }
-        }
-        SqlType::Int2 => {
-            let count = (count & 31) as u32;
-            let wide = a as i32;
-            i64::from(if left { (wide << count) as i16 } else { (wide >> count) as i16 })
-        }
-        _ => {
-            let count = (count & 31) as u32;
-            let a = a as i32;
-            i64::from(if left { a << count } else { a >> count })
-        }
-    }
-}
-
-fn floats(op: ArithOp, a: f64, b: f64) -> Result<f64, SqlError> {
-    let finite = a.is_finite() && b.is_finite();
-    let (value, may_vanish) = match op {
-        ArithOp::Add => (a + b, true),
-        ArithOp::Subtract => (a - b, true),
-        ArithOp::Multiply => (a * b, a == 0.0 || b == 0.0),
-        ArithOp::Divide if b == 0.0 && !a.is_nan() => return Err(division_by_zero()),
-        ArithOp::Divide => (a / b, a == 0.0 || b.is_infinite()),
-        ArithOp::Power => return functions::power(a, b),
-        _ => return Err(internal("the operator is not for floats")),
-    };
-    if value.is_infinite() && finite {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
-    }
-    if value == 0.0 && !may_vanish {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
-    }
-    Ok(value)
 }

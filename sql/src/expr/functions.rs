@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Function;
-use super::eval::{bounded, division_by_zero};
+use super::arithmetic::{bounded, division_by_zero, overflowing, power};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 
@@ -14,11 +14,11 @@ const MAX_RESULT: usize = 64 << 20;
 /// Calls a function. All but the two concats give NULL when an argument is NULL.
 pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
     match function {
-        Function::Concat => return joined("", args),
+        Function::Concat => return concat("", args),
         Function::ConcatWs => {
             let Some((separator, rest)) = args.split_first() else { return Ok(Datum::Null) };
             let Datum::Text(separator) = &**separator else { return Ok(Datum::Null) };
-            return joined(separator, rest);
+            return concat(separator, rest);
         }
         _ => {}
     }
@@ -40,10 +40,10 @@ pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum,
 }
 
 fn mismatch() -> SqlError {
-    SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a function got arguments of other types")
+    SqlError::internal("a function got arguments of other types")
 }
 
-fn joined(separator: &str, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
+fn concat(separator: &str, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
     let texts: Vec<&str> = args
         .iter()
         .filter_map(|arg| match &**arg {
@@ -51,7 +51,7 @@ fn joined(separator: &str, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
             _ => None,
         })
         .collect();
-    limited(texts.iter().map(|text| text.len() + separator.len()).sum())?;
+    check_length(texts.iter().map(|text| text.len() + separator.len()).sum())?;
     Ok(text(texts.join(separator)))
 }
 
@@ -59,7 +59,7 @@ fn text(value: impl Into<Box<str>>) -> Datum {
     Datum::Text(value.into())
 }
 
-fn limited(bytes: usize) -> Result<(), SqlError> {
+fn check_length(bytes: usize) -> Result<(), SqlError> {
     if bytes <= MAX_RESULT {
         return Ok(());
     }
@@ -118,29 +118,6 @@ fn of_float(function: Function, a: f64, second: &Datum) -> Result<Datum, SqlErro
     }))
 }
 
-/// A result that may have left the range of floats although the operands had not.
-fn overflowing(value: f64, finite: bool, may_vanish: bool) -> Result<f64, SqlError> {
-    if value.is_infinite() && finite {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
-    }
-    if value == 0.0 && finite && !may_vanish {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
-    }
-    Ok(value)
-}
-
-/// `a` to the power `b`, with PostgreSQL's errors where there is no real result.
-pub(crate) fn power(a: f64, b: f64) -> Result<f64, SqlError> {
-    if a == 0.0 && b < 0.0 {
-        return Err(SqlError::new(SqlState::INVALID_POWER, "zero raised to a negative power is undefined"));
-    }
-    if a < 0.0 && b.is_finite() && b.fract() != 0.0 {
-        let message = "a negative number raised to a non-integer power yields a complex result";
-        return Err(SqlError::new(SqlState::INVALID_POWER, message));
-    }
-    overflowing(a.powf(b), a.is_finite() && b.is_finite(), a == 0.0)
-}
-
 fn of_text(function: Function, a: &str, second: &Datum, third: &Datum) -> Result<Datum, SqlError> {
     Ok(match (function, second, third) {
         (Function::Length, ..) => count(a.chars().count()),
@@ -157,17 +134,17 @@ fn of_text(function: Function, a: &str, second: &Datum, third: &Datum) -> Result
             text(a.chars().skip(skip).take(take).collect::<String>())
         }
         (Function::ConcatText, Datum::Text(b), _) => {
-            limited(a.len() + b.len())?;
+            check_length(a.len() + b.len())?;
             text([a, b].concat())
         }
-        (Function::Left, Datum::Int(n), _) => text(a.chars().take(kept(*n, a)).collect::<String>()),
+        (Function::Left, Datum::Int(n), _) => text(a.chars().take(kept_chars(*n, a)).collect::<String>()),
         (Function::Right, Datum::Int(n), _) => {
-            let skip = a.chars().count() - kept(*n, a);
+            let skip = a.chars().count() - kept_chars(*n, a);
             text(a.chars().skip(skip).collect::<String>())
         }
         (Function::Repeat, Datum::Int(n), _) => {
             let times = usize::try_from(*n).unwrap_or(0);
-            limited(a.len().saturating_mul(times))?;
+            check_length(a.len().saturating_mul(times))?;
             text(a.repeat(times))
         }
         (Function::Replace, Datum::Text(from), Datum::Text(to)) => replace(a, from, to)?,
@@ -196,7 +173,7 @@ fn in_set(set: &Datum, c: char) -> bool {
 }
 
 /// What `left` and `right` keep: `n` characters, or all but `-n`.
-fn kept(n: i64, text: &str) -> usize {
+fn kept_chars(n: i64, text: &str) -> usize {
     let have = text.chars().count();
     let size = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
     if n >= 0 { size.min(have) } else { have.saturating_sub(size) }
@@ -218,7 +195,7 @@ fn replace(a: &str, from: &str, to: &str) -> Result<Datum, SqlError> {
         return Ok(text(a));
     }
     let hits = a.matches(from).count();
-    limited(a.len().saturating_add(hits.saturating_mul(to.len())))?;
+    check_length(a.len().saturating_add(hits.saturating_mul(to.len())))?;
     Ok(text(a.replace(from, to)))
 }
 
@@ -232,7 +209,7 @@ fn pad(a: &str, width: i64, fill: &Datum, left: bool) -> Result<Datum, SqlError>
     if width <= have || fill.is_empty() {
         return Ok(text(a.chars().take(width).collect::<String>()));
     }
-    limited(width.saturating_mul(4))?;
+    check_length(width.saturating_mul(4))?;
     let padding: String = fill.chars().cycle().take(width - have).collect();
     Ok(text(if left { padding + a } else { [a, &padding].concat() }))
 }
@@ -241,7 +218,7 @@ fn of_bytes(function: Function, a: &bytes::Bytes, second: &Datum, third: &Datum)
     match (function, second) {
         (Function::OctetLength, _) => Ok(count(a.len())),
         (Function::ConcatBytes, Datum::Bytes(b)) => {
-            limited(a.len() + b.len())?;
+            check_length(a.len() + b.len())?;
             Ok(Datum::Bytes([&a[..], &b[..]].concat().into()))
         }
         (Function::SubstringBytes, Datum::Int(start)) => {

@@ -3,6 +3,7 @@
 //! The binder builds them, [`super::fold`] shortens them, [`super::access`] reads key bounds off them, and `exec::eval`
 //! evaluates them over a row. Operands of one node always hold the same kind of [`Datum`].
 
+pub(crate) mod arithmetic;
 pub(crate) mod eval;
 mod functions;
 mod like;
@@ -19,7 +20,7 @@ pub(crate) enum Expr {
     /// Parameter, from 0 for `$1`.
     Param(usize),
     /// A literal whose value depends on the session (a time without a zone, `'now'`): read at execution.
-    Input { ty: SqlType, text: Box<str>, position: Place },
+    Input { ty: SqlType, text: Box<str>, position: Position },
     /// A conversion.
     Cast { expr: Box<Expr>, to: SqlType, explicit: bool },
     /// Arithmetic over integers or floats; `ty` is the type of the result and of both operands.
@@ -64,10 +65,10 @@ pub(crate) enum Expr {
 
 /// Where in the statement something stands, in characters from 1; 0 if nowhere. It makes no difference to what it means.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(pub(crate) u32);
+pub(crate) struct Position(pub(crate) u32);
 
-impl PartialEq for Place {
-    fn eq(&self, _: &Place) -> bool {
+impl PartialEq for Position {
+    fn eq(&self, _: &Position) -> bool {
         true
     }
 }

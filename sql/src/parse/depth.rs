@@ -75,7 +75,7 @@ impl Group {
 }
 
 /// How deep the tree of the tokens may get at most; `None` if that is deeper than any walk over it should follow.
-pub(super) fn most(tokens: &[TokenWithSpan]) -> Option<usize> {
+pub(super) fn max_depth(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut outer: Vec<Group> = Vec::new();
     let mut group = Group::default();
     let mut deepest = 0;

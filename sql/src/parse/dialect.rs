@@ -24,9 +24,9 @@ use super::precedence;
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// How often the parser may ask which dialect this is, for each token of a long text. It asks less than once where it is in no doubt.
-const QUESTIONS_PER_TOKEN: usize = 5;
+const CALLS_PER_TOKEN: usize = 5;
 /// The same for any text, however short: in short ones it asks up to three times for each.
-const QUESTIONS: usize = 20_000;
+const MIN_CALLS: usize = 20_000;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -41,13 +41,13 @@ pub(super) struct Exhausted;
 
 impl CortadoDialect {
     /// To split a text into tokens, which looks at each character once.
-    pub(super) fn to_split() -> CortadoDialect {
+    pub(super) fn for_tokenizer() -> CortadoDialect {
         CortadoDialect { left: Cell::new(usize::MAX) }
     }
 
     /// To parse so many tokens.
-    pub(super) fn to_parse(tokens: usize) -> CortadoDialect {
-        CortadoDialect { left: Cell::new(QUESTIONS + QUESTIONS_PER_TOKEN * tokens) }
+    pub(super) fn for_parser(tokens: usize) -> CortadoDialect {
+        CortadoDialect { left: Cell::new(MIN_CALLS + CALLS_PER_TOKEN * tokens) }
     }
 }
 

@@ -17,25 +17,25 @@ use crate::lexer;
 
 mod depth;
 mod dialect;
+mod normalize;
 mod precedence;
-mod prepare;
+mod rewrite;
 mod text;
-mod tokens;
 
 pub(crate) use dialect::default_span;
+pub(crate) use normalize::is_distinct;
 pub use text::SourceText;
-pub(crate) use tokens::is_distinct;
 
 /// Longest query string, in bytes.
-const MAX_TEXT: usize = 8 << 20;
+const MAX_TEXT_BYTES: usize = 8 << 20;
 /// Most words, symbols and blanks of a query string; each takes about a hundred bytes while it is parsed.
 const MAX_TOKENS: usize = 2_000_000;
 
 /// Trees up to this depth can be built and walked over on any stack.
-const SHALLOW: usize = 40;
+const MAX_SHALLOW_DEPTH: usize = 40;
 
 /// The location of what has none.
-pub const NOWHERE: Location = Location { line: 0, column: 0 };
+pub const NO_LOCATION: Location = Location { line: 0, column: 0 };
 
 /// One statement of a query string. Not to be copied or printed: its tree may be so deep that this takes more stack than there is.
 #[derive(Debug)]
@@ -53,13 +53,13 @@ pub struct Parsed {
 impl Parsed {
     /// Whether a walk over the tree may need more stack than a worker thread has.
     pub(crate) fn is_deep(&self) -> bool {
-        self.depth > SHALLOW
+        self.depth > MAX_SHALLOW_DEPTH
     }
 
     /// The words by which errors call the statement: `CREATE INDEX`. From the text, for a tree may be too deep to be printed.
     pub(crate) fn command(&self) -> String {
         let start = self.text.offset(self.start).unwrap_or(0);
-        match lexer::command(&self.text.as_str()[start..]) {
+        match lexer::command_name(&self.text.as_str()[start..]) {
             command if command.is_empty() || command == "EXPLAIN" => "this statement".to_owned(),
             command => command,
         }
@@ -70,16 +70,16 @@ impl Parsed {
 /// Text beyond the limits of size is 54000, nesting beyond what the walks over the tree can follow 54001.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     check_size(sql)?;
-    let dialect = dialect::CortadoDialect::to_split();
+    let dialect = dialect::CortadoDialect::for_tokenizer();
     let mut tokens = Vec::new();
     let split = Tokenizer::new(&dialect, sql).tokenize_with_location_into_buf(&mut tokens);
     let text = SourceText::new(sql);
     split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
-    let depth = depth::most(&tokens).ok_or_else(too_deep)?;
-    let tokens = tokens::put_right(&text, tokens)?;
-    let (tokens, ready) = prepare::prepare(&text, tokens)?;
-    deep_stack::run(depth > SHALLOW, || {
-        let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, ready, depth));
+    let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
+    let tokens = normalize::normalize(&text, tokens)?;
+    let (tokens, prebuilt) = rewrite::rewrite(&text, tokens)?;
+    deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
+        let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));
         catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {
             Ok(_) => Err(too_deep()),
             Err(panic) => resume_unwind(panic),
@@ -90,11 +90,11 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
 fn parse_tokens(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
-    ready: prepare::Ready,
+    prebuilt: rewrite::Prebuilt,
     depth: usize,
 ) -> Result<Vec<Parsed>, SqlError> {
-    let mut ready = ready.into_iter().peekable();
-    let dialect = dialect::CortadoDialect::to_parse(tokens.len());
+    let mut prebuilt = prebuilt.into_iter().peekable();
+    let dialect = dialect::CortadoDialect::for_parser(tokens.len());
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(3 * depth::MAX_NESTING).with_tokens_with_locations(tokens);
     let mut statements = Vec::new();
@@ -105,7 +105,7 @@ fn parse_tokens(
         let here = parser.peek_token_ref();
         let at_end = here.token == Token::EOF;
         let here = here.span.start;
-        while let Some((start, tree)) = ready.next_if(|(before, _)| at_end || *before < here) {
+        while let Some((start, tree)) = prebuilt.next_if(|(before, _)| at_end || *before < here) {
             statements.push(Parsed { tree, text: text.clone(), start, depth });
         }
         if at_end {
@@ -122,9 +122,9 @@ fn parse_tokens(
 
 /// Refuses what would take too much memory. No text has more tokens than bytes, so that short ones need not be counted.
 fn check_size(sql: &str) -> Result<(), SqlError> {
-    let message = if sql.len() > MAX_TEXT {
-        format!("query string of {} bytes exceeds the limit of {MAX_TEXT}", sql.len())
-    } else if sql.len() > MAX_TOKENS && lexer::count(sql) > MAX_TOKENS {
+    let message = if sql.len() > MAX_TEXT_BYTES {
+        format!("query string of {} bytes exceeds the limit of {MAX_TEXT_BYTES}", sql.len())
+    } else if sql.len() > MAX_TOKENS && lexer::count_tokens(sql) > MAX_TOKENS {
         format!("query string of more than {MAX_TOKENS} words and symbols")
     } else {
         return Ok(());
@@ -207,7 +207,7 @@ pub fn start_of(mut expr: &Expr) -> Location {
             | Expr::Collate { expr, .. } => expr,
             Expr::Tuple(items) => match items.first() {
                 Some(first) => first,
-                None => return NOWHERE,
+                None => return NO_LOCATION,
             },
             Expr::Function(call) => return call.name.span().start,
             Expr::Case { case_token, .. } => return case_token.0.span.start,
@@ -218,7 +218,7 @@ pub fn start_of(mut expr: &Expr) -> Location {
 
 /// The first token of a text, as written.
 fn token_at(text: &str) -> &str {
-    let dialect = dialect::CortadoDialect::to_split();
+    let dialect = dialect::CortadoDialect::for_tokenizer();
     // A token seldom is longer than this; the whole rest is tried only when the beginning alone does not make one.
     let short = text.char_indices().nth(256).map_or(text.len(), |(at, _)| at);
     for part in [&text[..short], text] {

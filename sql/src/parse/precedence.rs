@@ -18,7 +18,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
-use super::tokens::is_distinct;
+use super::normalize::is_distinct;
 
 pub(super) const NONE: u8 = 0;
 pub(super) const OR: u8 = 10;

@@ -58,7 +58,7 @@ fn depth_and_size_are_bounded() {
     assert_eq!(code(&format!("select {}1", "- ".repeat(5000))), "54001");
     assert_eq!(code(&format!("select true{}", " and true".repeat(50_000))), "54001");
     assert_eq!(code(&format!("select 1{}", "::int".repeat(5000))), "54001");
-    assert_eq!(code(&format!("select '{}'", "x".repeat(MAX_TEXT))), "54000");
+    assert_eq!(code(&format!("select '{}'", "x".repeat(MAX_TEXT_BYTES))), "54000");
     assert_eq!(code(&format!("select 1{}", ",1".repeat(MAX_TOKENS / 2))), "54000");
     assert_eq!(parse(&format!("select true{}", " and a = 1".repeat(1500))).unwrap().len(), 1);
     assert_eq!(parse(&format!("select 1 in (1{})", ", 1 + 1".repeat(20_000))).unwrap().len(), 1);
@@ -147,7 +147,7 @@ fn malformed_nesting_ends_soon() {
 fn positions_count_characters() {
     let parsed = &parse("select 'äö',\n  x").unwrap()[0];
     assert_eq!(parsed.text.position(Location { line: 2, column: 3 }), 16);
-    assert_eq!(parsed.text.position(NOWHERE), 0);
+    assert_eq!(parsed.text.position(NO_LOCATION), 0);
 }
 
 /// Each level doubled the time of parsing: fifty would never end.

@@ -34,14 +34,14 @@ pub(crate) enum AccessPath {
     /// Rows of these primary keys.
     Points(Vec<Vec<Expr>>),
     /// Rows whose key begins with `prefix` and whose next key column keeps to all of the bounds.
-    Range { prefix: Vec<Expr>, lower: Vec<Bound>, upper: Vec<Bound> },
+    Range { prefix: Vec<Expr>, lower: Vec<KeyBound>, upper: Vec<KeyBound> },
     /// All rows.
     Full,
 }
 
 /// A bound of a key column.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bound {
+pub(crate) struct KeyBound {
     /// Its value.
     pub(crate) value: Expr,
     /// Whether the value itself is within.
@@ -180,7 +180,7 @@ fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
                 CompareOp::Eq | CompareOp::NotEq => continue,
             };
             used[at] = true;
-            bounds.push(Bound { value, inclusive });
+            bounds.push(KeyBound { value, inclusive });
         }
         break;
     }

@@ -56,7 +56,7 @@ pub(super) struct AggregateState {
     /// Those found so far.
     pub(super) calls: Vec<AggregateCall>,
     /// The first column named outside of any.
-    pub(super) bare: Option<(String, Location)>,
+    pub(super) ungrouped: Option<(String, Location)>,
 }
 
 /// The kind and type of an aggregate over an argument of a type; `None` if there is no such function.

@@ -4,13 +4,13 @@ use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, U
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
-use super::comparison::{Held, Level, is_comparison, row_operands};
+use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
 use super::decimal::Decimal;
 use super::fold::fold;
 use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ArithOp, CompareOp, Expr};
-use crate::parse::{NOWHERE, is_distinct, start_of};
+use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use crate::types::cast::CastContext;
 use crate::types::{Datum, SqlType, input};
 
@@ -51,12 +51,12 @@ impl Binder<'_> {
                 self.special_function(ast, scope)
             }
             Ast::Collate { expr, collation } => self.collate(expr, collation, scope),
-            _ => self.tests(ast, scope),
+            _ => self.is_test(ast, scope),
         }
     }
 
     /// `IS ...` and what is not supported.
-    fn tests(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+    fn is_test(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let (expr, value, negated, name) = match ast {
             Ast::IsNull(expr) => return self.is_null(expr, false, scope),
             Ast::IsNotNull(expr) => return self.is_null(expr, true, scope),
@@ -68,7 +68,7 @@ impl Binder<'_> {
             Ast::IsNotUnknown(expr) => (expr, None, true, "IS NOT UNKNOWN"),
             other => return Err(self.unsupported_expr(other)),
         };
-        self.refuse_in_a_row(Level::Is, expr, None, "is")?;
+        self.refuse_nonassociative(Level::Is, expr, None, "is")?;
         let at = start_of(expr);
         let expr = Box::new(self.condition(expr, scope, name)?);
         let expr = match value {
@@ -164,10 +164,10 @@ impl Binder<'_> {
         for (op, left, right) in &links {
             match op {
                 op if is_comparison(op) => {
-                    self.refuse_in_a_row(Level::Comparison, left, Some(right), &op.to_string())?;
+                    self.refuse_nonassociative(Level::Comparison, left, Some(right), &op.to_string())?;
                 }
                 BinaryOperator::Custom(custom) if is_distinct(custom).is_some() => {
-                    self.refuse_in_a_row(Level::Is, left, Some(right), "is")?;
+                    self.refuse_nonassociative(Level::Is, left, Some(right), "is")?;
                 }
                 // The parser takes one literal behind ESCAPE, PostgreSQL an expression.
                 _ if matches!(
@@ -227,7 +227,7 @@ impl Binder<'_> {
         if fits {
             return Ok(value);
         }
-        let position = self.before(start_of(operand), symbol);
+        let position = self.position_before(start_of(operand), symbol);
         let (code, what, hint) = if value.ty == SqlType::Unknown {
             (SqlState::AMBIGUOUS_FUNCTION, "operator is not unique", super::operators::NOT_UNIQUE_HINT)
         } else {
@@ -258,7 +258,7 @@ impl Binder<'_> {
                 let message = format!("cannot cast type {} to {}", from.base_name(), ty.base_name());
                 let position = match kind {
                     CastKind::DoubleColon => self.cast_position(inner),
-                    _ => self.before(at, "cast"),
+                    _ => self.position_before(at, "cast"),
                 };
                 Err(SqlError::new(SqlState::CANNOT_COERCE, message).at(position))
             }
@@ -314,13 +314,13 @@ impl Binder<'_> {
             (false, true) => "ilike",
             (false, false) => "like",
         };
-        self.refuse_in_a_row(Level::Between, expr, Some(pattern), word)?;
+        self.refuse_nonassociative(Level::Between, expr, Some(pattern), word)?;
         let left = self.expr(expr, scope)?;
         let right = self.expr(pattern, scope)?;
         let escape = match escape {
             Some(value) => {
                 let value = self.value(value, false)?;
-                Some(self.settle(value)?.expr)
+                Some(self.resolve_unknown(value)?.expr)
             }
             None => None,
         };
@@ -328,7 +328,7 @@ impl Binder<'_> {
     }
 
     fn is_null(&mut self, operand: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
-        self.refuse_in_a_row(Level::Is, operand, None, "is")?;
+        self.refuse_nonassociative(Level::Is, operand, None, "is")?;
         let value = self.expr(operand, scope)?;
         let at = value.at;
         let expr = Expr::IsNull { expr: Box::new(value.expr), negated };
@@ -342,12 +342,12 @@ impl Binder<'_> {
         otherwise: Option<&Ast>,
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
-        let at = conditions.first().map_or(NOWHERE, |when| start_of(&when.condition));
-        let mut held = Held::default();
+        let at = conditions.first().map_or(NO_LOCATION, |when| start_of(&when.condition));
+        let mut shared = SharedOperands::default();
         let subject = match operand {
             Some(ast) => {
                 let subject = self.expr(ast, scope)?;
-                Some(self.hold(subject, &mut held)?)
+                Some(self.share(subject, &mut shared)?)
             }
             None => None,
         };
@@ -372,7 +372,7 @@ impl Binder<'_> {
         let (mut results, ty) = self.unify(results, "CASE")?;
         let otherwise = Box::new(results.remove(0));
         let expr = Expr::Case { branches: tests.into_iter().zip(results).collect(), otherwise };
-        Ok(Typed::new(held.within(expr), ty, at))
+        Ok(Typed::new(shared.wrap(expr), ty, at))
     }
 
     /// Only the collations that are what all text has anyway.
@@ -386,7 +386,7 @@ impl Binder<'_> {
         let at = start_of(operand);
         if !["c", "posix", "default", "ucs_basic"].contains(&name.to_ascii_lowercase().as_str()) {
             let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
-            let position = self.before(collation.span().start, "collate");
+            let position = self.position_before(collation.span().start, "collate");
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position));
         }
         let value = self.expr(operand, scope)?;
@@ -394,7 +394,7 @@ impl Binder<'_> {
             let message = format!("collations are not supported by type {}", value.ty.base_name());
             return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         }
-        self.settle(value)
+        self.resolve_unknown(value)
     }
 }
 

@@ -9,7 +9,7 @@ use super::decimal::Decimal;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
-use crate::parse::{NOWHERE, Parsed};
+use crate::parse::{NO_LOCATION, Parsed};
 use crate::table::Table;
 use crate::types::SqlType;
 
@@ -149,7 +149,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Where the first occurrence of `symbol` between two spans is; the start of the first if there is none.
-    pub(super) fn between(&self, left: Span, symbol: &str, right: Span) -> u32 {
+    pub(super) fn position_between(&self, left: Span, symbol: &str, right: Span) -> u32 {
         let text = &self.statement.text;
         let Some(start) = text.offset(left.end) else { return self.position(left.start) };
         let end = text.offset(right.start).unwrap_or(text.as_str().len());
@@ -162,7 +162,7 @@ impl<'a> Binder<'a> {
 
     /// Where the last occurrence of `symbol` before a location is, if only blanks and words lie between; the location
     /// itself otherwise.
-    pub(super) fn before(&self, at: Location, symbol: &str) -> u32 {
+    pub(super) fn position_before(&self, at: Location, symbol: &str) -> u32 {
         let text = &self.statement.text;
         let Some(end) = text.offset(at) else { return self.position(at) };
         match text.as_str()[..end].to_ascii_lowercase().rfind(symbol) {
@@ -205,7 +205,7 @@ impl<'a> Binder<'a> {
 
     /// A column by its possibly qualified name.
     pub(super) fn column(&mut self, parts: &[Ident], scope: &Scope) -> Result<Typed, SqlError> {
-        let at = parts.first().map_or(NOWHERE, |ident| ident.span.start);
+        let at = parts.first().map_or(NO_LOCATION, |ident| ident.span.start);
         parts.first().map_or(Ok(()), |ident| self.check_name(ident))?;
         let names = parts.iter().map(|part| self.alias(part)).collect::<Result<Vec<String>, SqlError>>()?;
         let (table, name) = match names.as_slice() {
@@ -215,7 +215,7 @@ impl<'a> Binder<'a> {
             _ => return Err(self.unsupported(&format!("the name {} is", names.join(".")), at)),
         };
         if let Some(table) = table {
-            self.known_table(table, scope, at)?;
+            self.check_table_in_scope(table, scope, at)?;
         }
         let mut found = scope
             .columns()
@@ -236,14 +236,14 @@ impl<'a> Binder<'a> {
             };
             return Err(self.error(SqlState::UNDEFINED_COLUMN, message, at));
         };
-        if !self.aggregates.inside && self.aggregates.bare.is_none() {
+        if !self.aggregates.inside && self.aggregates.ungrouped.is_none() {
             let owner = scope.tables.iter().rev().find(|t| t.offset <= place).map_or("", |t| &t.name);
-            self.aggregates.bare = Some((format!("{owner}.{name}"), at));
+            self.aggregates.ungrouped = Some((format!("{owner}.{name}"), at));
         }
         Ok(Typed::new(Expr::Column(place), column.ty, at))
     }
 
-    fn known_table(&self, table: &str, scope: &Scope, at: Location) -> Result<(), SqlError> {
+    fn check_table_in_scope(&self, table: &str, scope: &Scope, at: Location) -> Result<(), SqlError> {
         if scope.tables.iter().any(|t| t.name == table) {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Typed};
 use super::fold::fold;
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Expr, Place};
+use crate::expr::{Expr, Position};
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::timestamp::Now;
 use crate::types::{Datum, SqlType, TimeZone, input};
@@ -14,7 +14,7 @@ use crate::types::{Datum, SqlType, TimeZone, input};
 impl Binder<'_> {
     /// The value with the type that it has by now: a parameter may have got one after it was bound, from another place
     /// of the same expression.
-    pub(super) fn fresh(&self, value: Typed) -> Typed {
+    pub(super) fn refresh_type(&self, value: Typed) -> Typed {
         match value.expr {
             Expr::Param(number) if value.ty == SqlType::Unknown => Typed { ty: self.params[number], ..value },
             _ => value,
@@ -29,7 +29,7 @@ impl Binder<'_> {
         to: SqlType,
         context: CastContext,
     ) -> Result<Option<Typed>, SqlError> {
-        let value = self.fresh(value);
+        let value = self.refresh_type(value);
         let at = value.at;
         let explicit = context == CastContext::Explicit;
         if value.ty == SqlType::Unknown {
@@ -86,12 +86,12 @@ impl Binder<'_> {
         if value == elsewhere && !relative {
             return Ok(Expr::Const(value));
         }
-        Ok(Expr::Input { ty, text: text.into(), position: Place(position) })
+        Ok(Expr::Input { ty, text: text.into(), position: Position(position) })
     }
 
     /// Converts a condition to boolean, or fails with 42804 naming the construct it stands in.
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
-        let value = self.fresh(value);
+        let value = self.refresh_type(value);
         let (ty, at) = (value.ty, value.at);
         match self.coerce(value, SqlType::Bool, CastContext::Implicit)? {
             Some(value) => Ok(value.expr),
@@ -103,8 +103,8 @@ impl Binder<'_> {
     }
 
     /// Gives a value that is still of unknown type the type `text`.
-    pub(super) fn settle(&mut self, value: Typed) -> Result<Typed, SqlError> {
-        let value = self.fresh(value);
+    pub(super) fn resolve_unknown(&mut self, value: Typed) -> Result<Typed, SqlError> {
+        let value = self.refresh_type(value);
         if value.ty == SqlType::Unknown { self.coerce_unknown(value, SqlType::Text, false) } else { Ok(value) }
     }
 
@@ -141,7 +141,7 @@ impl Binder<'_> {
 
     /// Converts all values to their common type.
     pub(super) fn unify(&mut self, values: Vec<Typed>, construct: &str) -> Result<(Vec<Expr>, SqlType), SqlError> {
-        let values: Vec<Typed> = values.into_iter().map(|value| self.fresh(value)).collect();
+        let values: Vec<Typed> = values.into_iter().map(|value| self.refresh_type(value)).collect();
         let ty = self.common_type(&values, construct)?;
         let mut out = Vec::with_capacity(values.len());
         for value in values {

@@ -14,7 +14,7 @@ use crate::catalog::PUBLIC;
 use crate::catalog::ddl::NewTable;
 
 use crate::error::{SqlError, SqlState};
-use crate::parse::{NOWHERE, default_span, start_of};
+use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, MAX_COLUMNS, Table};
 use crate::types::SqlType;
 
@@ -166,7 +166,7 @@ impl Binder<'_> {
                 ColumnOption::NotNull => column.not_null = true,
                 ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
                 ColumnOption::PrimaryKey(_) => {
-                    self.only_key(table, key, || self.behind(at, "primary"))?;
+                    self.check_single_key(table, key, || self.position_after(at, "primary"))?;
                     key.columns.push(earlier.len());
                     key.name = option.name.as_ref().map(fold_ident);
                 }
@@ -183,7 +183,7 @@ impl Binder<'_> {
         if nullable && column.not_null {
             let message =
                 format!("conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"", column.name);
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.behind(at, "not")));
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "not")));
         }
         Ok(column)
     }
@@ -193,7 +193,7 @@ impl Binder<'_> {
         let collation = self.name_parts(name)?.pop().unwrap_or_default();
         if !ty.is_text() {
             let message = format!("collations are not supported by type {}", ty.base_name());
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.before(at, "collate")));
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.position_before(at, "collate")));
         }
         if ["c", "posix", "default", "ucs_basic"].contains(&collation.to_ascii_lowercase().as_str()) {
             return Ok(());
@@ -226,7 +226,7 @@ impl Binder<'_> {
     }
 
     /// The position of the next occurrence of a word behind a location.
-    fn behind(&self, at: Location, word: &str) -> u32 {
+    fn position_after(&self, at: Location, word: &str) -> u32 {
         let text = &self.statement.text;
         let start = text.offset(at).unwrap_or(text.as_str().len());
         match text.as_str()[start..].to_ascii_lowercase().find(word) {
@@ -235,7 +235,7 @@ impl Binder<'_> {
         }
     }
 
-    fn only_key(&self, table: &str, key: &mut PrimaryKey, position: impl Fn() -> u32) -> Result<(), SqlError> {
+    fn check_single_key(&self, table: &str, key: &mut PrimaryKey, position: impl Fn() -> u32) -> Result<(), SqlError> {
         if key.seen {
             let message = format!("multiple primary keys for table \"{table}\" are not allowed");
             return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(position()));
@@ -251,12 +251,12 @@ impl Binder<'_> {
         columns: &[Column],
         key: &mut PrimaryKey,
     ) -> Result<(), SqlError> {
-        let at = constraint.columns.first().map_or(NOWHERE, |column| start_of(&column.column.expr));
+        let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
         let position = || match &constraint.name {
-            Some(name) => self.before(name.span.start, "constraint"),
-            None => self.before(at, "primary"),
+            Some(name) => self.position_before(name.span.start, "constraint"),
+            None => self.position_before(at, "primary"),
         };
-        self.only_key(table, key, position)?;
+        self.check_single_key(table, key, position)?;
         key.name = constraint.name.as_ref().map(fold_ident);
         for column in &constraint.columns {
             let ident = index_column(column).ok_or_else(|| self.unsupported("this form of PRIMARY KEY is", at))?;

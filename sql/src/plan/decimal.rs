@@ -73,10 +73,10 @@ impl Decimal {
 
     /// The comparison with a bigint that says of every bigint what `op` with this decimal says.
     pub(super) fn compared(self, op: CompareOp) -> (CompareOp, i64) {
-        const ALWAYS: (CompareOp, i64) = (CompareOp::GreaterEq, i64::MIN);
+        const ALWAYS_TRUE: (CompareOp, i64) = (CompareOp::GreaterEq, i64::MIN);
         let op = match (self.fraction, op) {
-            (true, CompareOp::Eq) => return NEVER,
-            (true, CompareOp::NotEq) => return ALWAYS,
+            (true, CompareOp::Eq) => return ALWAYS_FALSE,
+            (true, CompareOp::NotEq) => return ALWAYS_TRUE,
             (true, CompareOp::Less) => CompareOp::LessEq,
             (true, CompareOp::GreaterEq) => CompareOp::Greater,
             (_, op) => op,
@@ -90,14 +90,14 @@ impl Decimal {
                     CompareOp::Less | CompareOp::LessEq => self.floor > 0,
                     CompareOp::Greater | CompareOp::GreaterEq => self.floor < 0,
                 };
-                if holds { ALWAYS } else { NEVER }
+                if holds { ALWAYS_TRUE } else { ALWAYS_FALSE }
             }
         }
     }
 }
 
 /// A comparison with a bigint that holds for none.
-pub(super) const NEVER: (CompareOp, i64) = (CompareOp::Less, i64::MIN);
+pub(super) const ALWAYS_FALSE: (CompareOp, i64) = (CompareOp::Less, i64::MIN);
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use super::{Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, 
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{self, NOWHERE, start_of};
+use crate::parse::{self, NO_LOCATION, start_of};
 use crate::table::{Column, Table};
 use crate::types::Datum;
 use crate::types::cast::CastContext;
@@ -49,7 +49,7 @@ impl Binder<'_> {
         let alias = insert.table_alias.as_ref().map(|alias| self.alias(&alias.alias)).transpose()?;
         let targets = self.target_columns(&table, &insert.columns)?;
         let (source, columns) = match &insert.source {
-            None => (self.rows_of_defaults(&table)?, None),
+            None => (self.default_row(&table)?, None),
             Some(query) => match plain_values(query) {
                 Some(values) => self.insert_values(&table, &targets, values, insert)?,
                 None => self.insert_query(&table, &targets, query, insert)?,
@@ -94,7 +94,7 @@ impl Binder<'_> {
         })
     }
 
-    fn rows_of_defaults(&mut self, table: &Table) -> Result<SelectPlan, SqlError> {
+    fn default_row(&mut self, table: &Table) -> Result<SelectPlan, SqlError> {
         Ok(values_plan(vec![self.defaults(table)?]))
     }
 
@@ -115,7 +115,7 @@ impl Binder<'_> {
         let width = self.values_width(values)?;
         for row in &values.rows {
             if row.content.len() != width {
-                let at = row.content.first().map_or(NOWHERE, start_of);
+                let at = row.content.first().map_or(NO_LOCATION, start_of);
                 return Err(self.error(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
             }
             let surplus = row.content.get(targets.len()).map(start_of);
@@ -159,7 +159,7 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         if values > targets {
             let message = "INSERT has more expressions than target columns";
-            return Err(self.error(SqlState::SYNTAX_ERROR, message, surplus.unwrap_or(NOWHERE)));
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, surplus.unwrap_or(NO_LOCATION)));
         }
         match insert.columns.get(values) {
             Some(column) => {
@@ -266,7 +266,7 @@ impl Binder<'_> {
                 Some(column) => columns.push(column),
                 None => {
                     let message = format!("column \"{name}\" does not exist");
-                    let position = self.before(ident.span.start, "(");
+                    let position = self.position_before(ident.span.start, "(");
                     return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position));
                 }
             }
@@ -329,7 +329,7 @@ impl Binder<'_> {
             (AssignmentTarget::Tuple(names), Ast::Tuple(values)) => {
                 if names.len() != values.len() {
                     let message = "number of columns does not match number of values";
-                    let position = self.before(start_of(&assignment.value), "(");
+                    let position = self.position_before(start_of(&assignment.value), "(");
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
                 }
                 names.iter().zip(values).collect()

@@ -4,13 +4,13 @@ use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, Spanned, Sta
 
 use super::binder::Binder;
 use super::{
-    AccessPath, Body, Bound, BoundTree, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, TableAccess,
+    AccessPath, Body, BoundTree, DeletePlan, InsertPlan, KeyBound, ResultColumn, SelectPlan, Source, TableAccess,
     UpdatePlan,
 };
 use crate::catalog::quote;
 use crate::error::SqlError;
 use crate::expr::{ContextValue, Expr};
-use crate::parse::NOWHERE;
+use crate::parse::NO_LOCATION;
 use crate::table::Table;
 use crate::types::{Datum, SqlType, TimeZone, output};
 
@@ -20,7 +20,7 @@ impl Binder<'_> {
         let Statement::Explain { analyze, statement, format, options, .. } = tree else {
             return Err(self.unsupported("this statement is", tree.span().start));
         };
-        let at = NOWHERE;
+        let at = NO_LOCATION;
         // A value that is more than a word is none that we know.
         let value = |option: &UtilityOption| match &option.arg {
             None => String::new(),
@@ -218,7 +218,7 @@ fn points(table: &Table, keys: &[Vec<Expr>], names: &[String]) -> String {
     }
 }
 
-fn range(table: &Table, prefix: &[Expr], lower: &[Bound], upper: &[Bound], names: &[String]) -> String {
+fn range(table: &Table, prefix: &[Expr], lower: &[KeyBound], upper: &[KeyBound], names: &[String]) -> String {
     let name = |at: usize| table.primary_key.get(at).map_or("", |column| names[*column].as_str());
     let mut parts: Vec<String> =
         prefix.iter().enumerate().map(|(at, value)| format!("({} = {})", name(at), show(value, names))).collect();

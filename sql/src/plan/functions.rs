@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Location;
 
 use super::aggregate::{self, AggregateCall, AggregateKind};
 use super::binder::{Binder, Scope, Typed};
-use super::comparison::Held;
+use super::comparison::SharedOperands;
 use super::fold::fold;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
@@ -129,7 +129,7 @@ impl Binder<'_> {
 
     /// Applies a function to bound arguments.
     fn call(&mut self, name: &str, args: Vec<Typed>, asts: &[&Ast], at: Location) -> Result<Typed, SqlError> {
-        let args: Vec<Typed> = args.into_iter().map(|arg| self.fresh(arg)).collect();
+        let args: Vec<Typed> = args.into_iter().map(|arg| self.refresh_type(arg)).collect();
         match (name, args.len()) {
             ("coalesce", 1..) => {
                 let (items, ty) = self.unify(args, "COALESCE")?;
@@ -164,16 +164,20 @@ impl Binder<'_> {
         let (Some(right), Some(left)) = (args.pop(), args.pop()) else {
             return Err(self.unsupported("this function call is", at));
         };
-        let mut held = Held::default();
-        let left = self.hold(left, &mut held)?;
-        let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown { self.settle(left)? } else { left };
+        let mut shared = SharedOperands::default();
+        let left = self.share(left, &mut shared)?;
+        let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown {
+            self.resolve_unknown(left)?
+        } else {
+            left
+        };
         let float = right.ty == Float8;
         let test = self.compare(CompareOp::Eq, left.clone(), right, ast);
         let test = test.map_err(|mut error| {
             error.position = Some(self.position(at));
             error
         })?;
-        let left = self.settle(left)?;
+        let left = self.resolve_unknown(left)?;
         let ty = match left.ty {
             ty if ty.is_text() => Text,
             ty if ty.is_integer() && float => Float8,
@@ -183,14 +187,14 @@ impl Binder<'_> {
         let left = left.ok_or_else(|| self.unsupported("this function call is", at))?;
         let branches = vec![(test.expr, Expr::Const(Datum::Null))];
         let expr = Expr::Case { branches, otherwise: Box::new(left.expr) };
-        Ok(Typed::new(held.within(expr), ty, at))
+        Ok(Typed::new(shared.wrap(expr), ty, at))
     }
 
     fn concat_any(&mut self, function: Function, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
         let mut bound = Vec::with_capacity(args.len());
         for arg in args {
             // Any type has a text form. A boolean's is `t` here, not the `true` of a cast.
-            let arg = self.fresh(arg);
+            let arg = self.refresh_type(arg);
             let arg = if arg.ty == Bool {
                 fold(Expr::Call { function: Function::BoolText, args: vec![arg.expr] })
             } else {
@@ -279,7 +283,7 @@ impl Binder<'_> {
         let arg = match asts.first() {
             Some(ast) => {
                 let value = self.expr(ast, scope)?;
-                Some(self.settle(value)?)
+                Some(self.resolve_unknown(value)?)
             }
             None => None,
         };

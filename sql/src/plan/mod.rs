@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{FromTable, ObjectType, Spanned, Statement};
 
-pub(crate) use access::{AccessPath, Bound, TableAccess};
+pub(crate) use access::{AccessPath, KeyBound, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
 
 use crate::catalog::Catalog;
@@ -64,7 +64,7 @@ pub struct Plan {
     /// Whether it changes the schema.
     pub is_ddl: bool,
     /// Whether it must not be part of a transaction with others.
-    pub stands_alone: bool,
+    pub outside_block_only: bool,
     /// What the client is told when it runs.
     pub notices: Vec<Notice>,
     pub(crate) body: Body,
@@ -229,7 +229,7 @@ fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Res
         Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
-    let stands_alone = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
+    let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
     let notices = if matches!(body, Body::Explain(_)) { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         catalog_version: catalog.version,
@@ -237,7 +237,7 @@ fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Res
         columns,
         writes,
         is_ddl,
-        stands_alone,
+        outside_block_only,
         notices,
         body,
     }))

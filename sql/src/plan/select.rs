@@ -15,7 +15,7 @@ use super::names::fold_ident;
 use super::{Aggregation, ResultColumn, SelectPlan, SortKey, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{NOWHERE, start_of};
+use crate::parse::{NO_LOCATION, start_of};
 use crate::table::Table;
 use crate::types::SqlType;
 use crate::types::cast::CastContext;
@@ -87,7 +87,7 @@ impl Binder<'_> {
         let aggregates = std::mem::take(&mut self.aggregates);
         let aggregation = if aggregates.calls.is_empty() && having.is_none() {
             None
-        } else if let Some((column, at)) = aggregates.bare {
+        } else if let Some((column, at)) = aggregates.ungrouped {
             let message =
                 format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
             return Err(self.error(SqlState::GROUPING_ERROR, message, at));
@@ -221,7 +221,7 @@ impl Binder<'_> {
                 let value = self.coerce(value, target.base(), CastContext::Assignment)?;
                 value.ok_or_else(|| self.unsupported("this expression is", at))?
             }
-            _ => self.settle(value)?,
+            _ => self.resolve_unknown(value)?,
         };
         let aggregate_result = !self.aggregates.calls.is_empty();
         let origin = match &value.expr {
@@ -255,8 +255,8 @@ impl Binder<'_> {
             _ => {}
         }
         for (place, owner, column) in scope.columns().filter(|(_, owner, _)| table.is_none_or(|t| t == owner.name)) {
-            if self.aggregates.bare.is_none() {
-                self.aggregates.bare = Some((format!("{}.{}", owner.name, column.name), at));
+            if self.aggregates.ungrouped.is_none() {
+                self.aggregates.ungrouped = Some((format!("{}.{}", owner.name, column.name), at));
             }
             output.exprs.push(Expr::Column(place));
             output.columns.push(ResultColumn {
@@ -272,7 +272,7 @@ impl Binder<'_> {
     pub(super) fn values_width(&self, values: &Values) -> Result<usize, SqlError> {
         match values.rows.first().map(|row| row.content.len()) {
             None | Some(0) => {
-                let at = values.rows.first().map_or(NOWHERE, |row| row.closing_token.0.span.start);
+                let at = values.rows.first().map_or(NO_LOCATION, |row| row.closing_token.0.span.start);
                 Err(self.error(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"", at))
             }
             Some(width) => Ok(width),
@@ -286,7 +286,7 @@ impl Binder<'_> {
         let mut columns: Vec<Vec<Typed>> = vec![Vec::new(); width];
         for row in &values.rows {
             if row.content.len() != width {
-                let at = row.content.first().map_or(NOWHERE, start_of);
+                let at = row.content.first().map_or(NO_LOCATION, start_of);
                 return Err(self.error(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
             }
             for (column, ast) in columns.iter_mut().zip(&row.content) {
@@ -346,7 +346,7 @@ impl Binder<'_> {
                 Some(column) => column,
                 None => {
                     let value = self.expr(&key.expr, scope)?;
-                    let value = self.settle(value)?;
+                    let value = self.resolve_unknown(value)?;
                     match output.exprs.iter().position(|expr| *expr == value.expr) {
                         Some(column) => column,
                         None if distinct => {
@@ -399,7 +399,7 @@ impl Binder<'_> {
         let Value::Number(digits, _) = &value.value else {
             return Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", at));
         };
-        let position = || if negative { self.before(at, "-") } else { self.position(at) };
+        let position = || if negative { self.position_before(at, "-") } else { self.position(at) };
         match digits.parse::<usize>() {
             Ok(number) if !negative && (1..=visible).contains(&number) => Ok(number - 1),
             Ok(number) => {
@@ -518,13 +518,13 @@ pub(super) fn whole_rows(table: Arc<Table>, filter: Option<Expr>) -> (TableAcces
 pub(super) fn query_start(query: &Query) -> Location {
     match &*query.body {
         SetExpr::Select(select) => select.select_token.0.span.start,
-        SetExpr::Values(values) => values.rows.first().map_or(NOWHERE, |row| row.opening_token.0.span.start),
+        SetExpr::Values(values) => values.rows.first().map_or(NO_LOCATION, |row| row.opening_token.0.span.start),
         SetExpr::Query(inner) => query_start(inner),
         SetExpr::SetOperation { left, .. } => match &**left {
             SetExpr::Select(select) => select.select_token.0.span.start,
-            _ => NOWHERE,
+            _ => NO_LOCATION,
         },
-        _ => NOWHERE,
+        _ => NO_LOCATION,
     }
 }
 

@@ -141,7 +141,7 @@ pub(crate) fn violation(message: impl Into<String>) -> SqlError {
 
 /// Checks a message's body, all of which is in `bytes`.
 fn check_body(kind: u8, bytes: &[u8]) -> Result<(), SqlError> {
-    let mut body = Body(bytes);
+    let mut body = BodyReader(bytes);
     match kind {
         b'Q' => {
             body.string()?;
@@ -173,7 +173,7 @@ fn check_body(kind: u8, bytes: &[u8]) -> Result<(), SqlError> {
 }
 
 /// Portal, statement, parameter formats, parameters, result formats.
-fn check_bind(body: &mut Body<'_>) -> Result<(), SqlError> {
+fn check_bind(body: &mut BodyReader<'_>) -> Result<(), SqlError> {
     body.string()?;
     body.string()?;
     let formats = body.count()?;
@@ -192,9 +192,9 @@ fn check_bind(body: &mut Body<'_>) -> Result<(), SqlError> {
 }
 
 /// What is left of a message's body.
-pub(crate) struct Body<'a>(pub(crate) &'a [u8]);
+pub(crate) struct BodyReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Body<'a> {
+impl<'a> BodyReader<'a> {
     /// A terminated string in UTF-8.
     pub(crate) fn string(&mut self) -> Result<&'a str, SqlError> {
         let Some(end) = self.0.iter().position(|b| *b == 0) else {

@@ -93,8 +93,8 @@ impl Output {
         &mut self.buffer
     }
 
-    /// Encodes an error. `shift` is added to its position: the characters before the statement in the client's string.
-    pub(crate) fn put_error(&mut self, severity: Severity, error: &SqlError, shift: u32) -> Result<(), SqlError> {
+    /// Encodes an error. `char_offset` is added to its position: the characters before the statement in the client's string.
+    pub(crate) fn put_error(&mut self, severity: Severity, error: &SqlError, char_offset: u32) -> Result<(), SqlError> {
         let name = match severity {
             Severity::Error => "ERROR",
             Severity::Fatal => "FATAL",
@@ -108,7 +108,7 @@ impl Output {
             add(b'H', hint);
         }
         if let Some(position) = error.position {
-            add(b'P', &position.saturating_add(shift).to_string());
+            add(b'P', &position.saturating_add(char_offset).to_string());
         }
         if let Some(constraint) = &error.constraint {
             add(b's', &constraint.schema);
@@ -138,7 +138,7 @@ impl Output {
     }
 
     /// Takes back everything since `position`; false, and nothing is done, if some of it has been written.
-    pub(crate) fn take_back_to(&mut self, position: u64) -> bool {
+    pub(crate) fn truncate_to(&mut self, position: u64) -> bool {
         match position.checked_sub(self.written).and_then(|keep| usize::try_from(keep).ok()) {
             Some(keep) if keep <= self.buffer.len() => {
                 self.buffer.truncate(keep);
@@ -216,8 +216,8 @@ mod tests {
         assert!(!out.is_full());
         out.put(&CommandComplete::new("SELECT 2".into())).unwrap();
         assert!(out.is_full());
-        assert!(!out.take_back_to(mark - 1));
-        assert!(out.take_back_to(mark));
+        assert!(!out.truncate_to(mark - 1));
+        assert!(out.truncate_to(mark));
         assert_eq!(out.position(), mark);
         out.finish().await.unwrap();
         drop(out);

@@ -19,7 +19,7 @@ use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::{Frontend, Gateway, violation};
 use crate::protocol::output::{Output, Severity};
-use crate::protocol::startup::{Greeting, PROTOCOL_3_0, Packet, next_packet};
+use crate::protocol::startup::{PROTOCOL_3_0, Packet, StartupRequest, next_packet};
 use crate::session::fault::Fault;
 use crate::session::interrupt::shutdown_error;
 use crate::session::settings::Settings;
@@ -76,7 +76,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
     async fn serve(&mut self, permit: OwnedSemaphorePermit, stop: &CancellationToken) -> Result<(), Fault> {
         match self.begin(permit, stop).await? {
             // The session's place is free again before the goodbyes.
-            Some((session, registered)) => self.converse(session, registered).await,
+            Some((session, registered)) => self.message_loop(session, registered).await,
             None => Ok(()),
         }
     }
@@ -89,27 +89,27 @@ impl<R: AsyncRead + Unpin> Connection<R> {
     ) -> Result<Option<(Session, Registered)>, Fault> {
         let deadline = clock::instant() + self.node.config.authentication_timeout;
         let handshake = self.node.context.metrics.handshake();
-        let greeting = tokio::select! {
+        let request = tokio::select! {
             biased;
-            greeting = timeout_at(deadline, self.greeting()) => greeting,
+            request = timeout_at(deadline, self.read_startup()) => request,
             () = stop.cancelled() => return Err(Fault::Fatal(shutdown_error())),
         };
-        let Ok(greeting) = greeting else {
+        let Ok(request) = request else {
             // As PostgreSQL does, without a word: whoever has not said hello in a minute is not listening.
             tracing::debug!("a client did not finish its startup in time");
             return Ok(None);
         };
-        let Some(greeting) = greeting? else {
+        let Some(request) = request? else {
             return Ok(None);
         };
-        let started = self.start_session(greeting)?;
+        let started = self.start_session(request)?;
         drop((handshake, permit));
         self.out.flush().await?;
         Ok(Some(started))
     }
 
     /// Reads packets up to the startup packet.
-    async fn greeting(&mut self) -> Result<Option<Greeting>, Fault> {
+    async fn read_startup(&mut self) -> Result<Option<StartupRequest>, Fault> {
         let (mut ssl_asked, mut gss_asked) = (false, false);
         loop {
             let Some(packet) = next_packet(&mut self.input).map_err(Fault::Fatal)? else {
@@ -130,7 +130,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                     }
                     return Ok(None);
                 }
-                Packet::Startup(greeting) => return Ok(Some(greeting)),
+                Packet::Startup(request) => return Ok(Some(request)),
             }
             // What follows the request before its answer was sent by somebody who did not wait for encryption: were it taken as
             // if it had come encrypted, a man in the middle could speak in the client's name.
@@ -145,12 +145,12 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
-    fn start_session(&mut self, greeting: Greeting) -> Result<(Session, Registered), Fault> {
-        if let Some(unknown) = greeting.negotiate {
+    fn start_session(&mut self, request: StartupRequest) -> Result<(Session, Registered), Fault> {
+        if let Some(unknown) = request.negotiate {
             self.out.put(&NegotiateProtocolVersion::new(PROTOCOL_3_0, unknown)).map_err(Fault::Fatal)?;
         }
-        if greeting.database != self.node.config.database {
-            let message = format!("database \"{}\" does not exist", greeting.database);
+        if request.database != self.node.config.database {
+            let message = format!("database \"{}\" does not exist", request.database);
             return Err(Fault::Fatal(SqlError::new(SqlState::INVALID_CATALOG_NAME, message)));
         }
         let Some(registered) = self.node.sessions.register(self.node.config.max_connections) else {
@@ -158,24 +158,23 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             let message = "sorry, too many clients already";
             return Err(Fault::Fatal(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));
         };
-        let mut settings = Settings::new(&greeting.user);
-        for (name, value) in &greeting.settings {
+        let mut settings = Settings::new(&request.user);
+        for (name, value) in &request.settings {
             settings.set_initial(name, value).map_err(Fault::Fatal)?;
         }
         self.out.put(&Authentication::Ok).map_err(Fault::Fatal)?;
         let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
         let interrupt = registered.interrupt.clone();
-        let mut session =
-            Session::new(self.node.context.clone(), greeting.user, greeting.database, settings, interrupt);
-        session.greet(&key, &mut self.out)?;
+        let mut session = Session::new(self.node.context.clone(), request.user, request.database, settings, interrupt);
+        session.send_startup_replies(&key, &mut self.out)?;
         Ok((session, registered))
     }
 
     /// Messages and replies, until the client leaves.
-    async fn converse(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
+    async fn message_loop(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
         let _counted = self.node.context.metrics.connection();
         let gateway = Gateway::new(self.node.config.max_message_bytes);
-        let mut began = None;
+        let mut request_start = None;
         loop {
             let Some(message) = gateway.next(&mut self.input).map_err(Fault::Fatal)? else {
                 match self.wait(&gateway, &session, &registered).await? {
@@ -183,7 +182,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                     Wait::Closed => return Ok(()),
                 }
             };
-            let start = *began.get_or_insert_with(clock::instant);
+            let start = *request_start.get_or_insert_with(clock::instant);
             let ends = matches!(message, Frontend::Query(_) | Frontend::Sync | Frontend::FunctionCall);
             let sync_follows = self.input.first() == Some(&b'S');
             if session.handle(message, sync_follows, &mut self.out).await? == Next::Close {
@@ -191,7 +190,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             }
             if ends {
                 self.node.context.metrics.request(clock::instant().duration_since(start).as_secs_f64());
-                began = None;
+                request_start = None;
             }
         }
     }

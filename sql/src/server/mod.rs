@@ -3,12 +3,12 @@
 //! [`SqlServer::serve`] accepts connections and gives each a task ([`connection`]): bytes pass the gateway ([`frame`]; before the
 //! session exists, [`startup`]), messages go to the [`crate::session`], replies come back buffered. What all connections of a
 //! node share is the [`Node`]; the [`registry`] is how a CancelRequest on one connection reaches the statement of another.
-//! Before there is a server, [`turn_away`] answers who comes early.
+//! Before there is a server, [`reject_while_starting`] answers who comes early.
 
 mod config;
 mod connection;
-mod early;
 mod registry;
+mod starting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,8 @@ pub use crate::clock::WallClock;
 pub use crate::metrics::SqlMetrics;
 use crate::session::node::NodeContext;
 pub use config::SqlConfig;
-pub use early::turn_away;
 use registry::Registry;
+pub use starting::reject_while_starting;
 
 /// How long connections have to close once they were told to; a commit that takes longer goes on without `serve`.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ use super::Session;
 use super::control::{Control, Discard, Isolation, Modes};
 use super::fault::Fault;
 use super::rows::{Formats, put_row};
-use super::state::{Block, Ending, check_isolation};
+use super::state::{Block, BlockEnd, check_isolation};
 use super::statement::{Listing, listing_columns};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
@@ -32,13 +32,13 @@ impl Session {
     /// Carries out a statement. Outside of a block it runs in the implicit transaction, which the caller has opened.
     pub(crate) async fn command(&mut self, control: &Control, out: &mut Output) -> Result<Reply, Fault> {
         if !control.ends_transaction() {
-            self.state.check_alive()?;
+            self.state.check_not_failed()?;
         }
         self.node.metrics.statement(control.kind());
         match control {
             Control::Begin { tag, modes } => {
                 let notice = self.state.begin(*modes, self.settings.default_read_only())?;
-                self.notify_if(notice, out)?;
+                self.send_notice_if_any(notice, out)?;
                 Ok(Reply::Tag(tag))
             }
             Control::Commit { chain } => {
@@ -87,16 +87,16 @@ impl Session {
         Ok((sent, false))
     }
 
-    fn notify_if(&self, notice: Option<Notice>, out: &mut Output) -> Result<(), Fault> {
+    fn send_notice_if_any(&self, notice: Option<Notice>, out: &mut Output) -> Result<(), Fault> {
         match notice {
-            Some(notice) => self.notify(&notice, out),
+            Some(notice) => self.send_notice(&notice, out),
             None => Ok(()),
         }
     }
 
-    async fn end_block(&mut self, ending: Ending, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
-        self.notify_if(ending.notice, out)?;
-        self.end(ending.fate).await?;
+    async fn end_block(&mut self, ending: BlockEnd, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
+        self.send_notice_if_any(ending.notice, out)?;
+        self.end_transaction(ending.outcome).await?;
         if chain {
             self.state.restart();
             self.now = (self.node.wall_clock)();
@@ -107,7 +107,7 @@ impl Session {
     fn set(&mut self, name: &str, values: Option<&[String]>, local: bool, out: &mut Output) -> Result<Reply, Fault> {
         if local && self.state.block() == Block::Implicit {
             let message = "SET LOCAL can only be used in transaction blocks";
-            self.notify(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
+            self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
         }
         if let Some(modes) = self.transaction_setting(name, values)? {
             if self.state.block() == Block::Explicit {
@@ -143,7 +143,7 @@ impl Session {
     fn set_transaction(&mut self, modes: Modes, session: bool, out: &mut Output) -> Result<Reply, Fault> {
         if !session {
             let notice = self.state.set_modes(modes)?;
-            self.notify_if(notice, out)?;
+            self.send_notice_if_any(notice, out)?;
             return Ok(Reply::Tag("SET"));
         }
         check_isolation(modes.isolation)?;

@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::rows::put_row;
 use super::settings::Settings;
 use super::state::Block;
-use super::statement::{Body, Bound, Call, Query, Run};
+use super::statement::{BoundStatement, Call, Query, Run, StatementBody};
 use super::{Active, Session, control};
 use crate::catalog::{Catalog, CatalogCache, constraint_error};
 use crate::clock;
@@ -25,7 +25,7 @@ use crate::types::SqlType;
 /// Rows asked of an execution at once.
 const BATCH_ROWS: usize = 128;
 
-/// How often a statement that met conflicts is run again before the client is told.
+/// How often a statement that met conflicts is run again before the client is reported.
 const MAX_RETRIES: u32 = 10;
 
 /// The longest wait before such a run.
@@ -50,28 +50,28 @@ pub(crate) struct Replay {
 
 impl Session {
     /// The statement that a piece of text is. A text that was bound before is not parsed again.
-    pub(crate) fn read(&mut self, text: &str, declared: &[SqlType]) -> Result<Body, SqlError> {
+    pub(crate) fn parse_statement(&mut self, text: &str, declared: &[SqlType]) -> Result<StatementBody, SqlError> {
         if let Some((query, _)) = self.plans.get(text, declared) {
-            return Ok(Body::Query(query.clone()));
+            return Ok(StatementBody::Query(query.clone()));
         }
         if let Some(control) = control::parse_control(text)? {
-            return Ok(Body::Control(Arc::new(control)));
+            return Ok(StatementBody::Control(Arc::new(control)));
         }
         let mut statements = parse::parse(text)?;
         match statements.pop() {
-            None => Ok(Body::Empty),
-            Some(parsed) if statements.is_empty() => Ok(Body::Query(Arc::new(Query::new(text, parsed)))),
+            None => Ok(StatementBody::Empty),
+            Some(parsed) if statements.is_empty() => Ok(StatementBody::Query(Arc::new(Query::new(text, parsed)))),
             Some(_) => Err(several_commands()),
         }
     }
 
     /// The one statement of a text in the extended protocol, and the characters before it.
-    pub(crate) fn read_single(&mut self, text: &str, declared: &[SqlType]) -> Result<(Body, u32), SqlError> {
-        match lexer::split(text).as_slice() {
-            [] => Ok((Body::Empty, 0)),
+    pub(crate) fn parse_single(&mut self, text: &str, declared: &[SqlType]) -> Result<(StatementBody, u32), SqlError> {
+        match lexer::split_statements(text).as_slice() {
+            [] => Ok((StatementBody::Empty, 0)),
             [piece] => {
-                self.shift = piece.shift;
-                Ok((self.read(piece.text, declared)?, piece.shift))
+                self.char_offset = piece.char_offset;
+                Ok((self.parse_statement(piece.text, declared)?, piece.char_offset))
             }
             _ => Err(several_commands()),
         }
@@ -111,11 +111,11 @@ impl Session {
         &mut self,
         query: &Arc<Query>,
         declared: &Arc<[SqlType]>,
-        known: Option<&Arc<Bound>>,
-    ) -> Result<Arc<Bound>, Fault> {
+        known: Option<&Arc<BoundStatement>>,
+    ) -> Result<Arc<BoundStatement>, Fault> {
         let (catalog, own_schema) = self.catalog().await?;
-        self.state.mark_used();
-        let holds = |bound: &&Arc<Bound>| !bound.provisional && bound.plan.catalog_version == catalog.version;
+        self.state.mark_snapshot_used();
+        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.catalog_version == catalog.version;
         if !own_schema {
             if let Some(bound) = known.filter(holds) {
                 return Ok(bound.clone());
@@ -126,20 +126,20 @@ impl Session {
         }
         self.node.metrics.binding();
         let plan = plan::bind(&query.parsed()?, declared, &catalog)?;
-        let bound = Arc::new(Bound::new(plan, own_schema)?);
+        let bound = Arc::new(BoundStatement::new(plan, own_schema)?);
         if !own_schema {
             self.plans.put(&query.text, declared, (query.clone(), bound.clone()));
         }
         Ok(bound)
     }
 
-    /// Starts a run, refusing what the transaction does not allow. `alone`: the commit follows at once, and may say what is wrong.
-    pub(crate) async fn start(&mut self, call: Call, alone: bool) -> Result<Run, Fault> {
+    /// Starts a run, refusing what the transaction does not allow. `commit_follows`: the commit follows at once, and may say what is wrong.
+    pub(crate) async fn start(&mut self, call: Call, commit_follows: bool) -> Result<Run, Fault> {
         let Call { query, bound, params, formats } = call;
         if bound.plan.writes {
             self.state.check_write(&query.command)?;
         }
-        if bound.plan.stands_alone {
+        if bound.plan.outside_block_only {
             self.state.check_outside_block(&query.command, self.executed > 0)?;
         }
         self.node.metrics.statement(StatementKind::of_command(&query.command));
@@ -149,11 +149,11 @@ impl Session {
             active.written.push(storage);
         }
         let execution = Execution::new(bound.plan.clone(), params)?;
-        Ok(Run { bound, execution, formats, alone, finished: false })
+        Ok(Run { bound, execution, formats, commit_follows, finished: false })
     }
 
     /// Sends rows until `limit` (0: no limit) are sent or the run is at its end. Large results are written while they are made.
-    pub(crate) async fn pump(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
+    pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
@@ -167,7 +167,7 @@ impl Session {
             }
             sent += rows.len();
             if out.is_full() {
-                self.write(out).await?;
+                self.write_pending(out).await?;
             }
             if limit != 0 && sent >= limit {
                 return Ok(Progress::Suspended);
@@ -180,7 +180,7 @@ impl Session {
             active.own_schema = true;
         }
         for notice in &run.bound.plan.notices {
-            self.notify(&Notice::note(notice.code, notice.message.as_str()), out)?;
+            self.send_notice(&Notice::note(notice.code, notice.message.as_str()), out)?;
         }
         Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
     }
@@ -196,7 +196,7 @@ impl Session {
             now: self.now,
             user: &self.user,
             database: &self.database,
-            explicit: !run.alone,
+            explicit: !run.commit_follows,
         };
         let next = async { run.execution.next(&mut context, wanted).await.map_err(Fault::from) };
         self.interrupt.guard(self.deadline, next).await
@@ -204,7 +204,7 @@ impl Session {
 
     /// Runs a statement of the extended protocol again, from a new transaction, after a conflict; `commit`: and commits it. Its earlier
     /// output is taken back; if that has been written, the conflict is the client's.
-    pub(crate) async fn run_again(
+    pub(crate) async fn retry(
         &mut self,
         conflict: SqlError,
         replay: &Replay,
@@ -213,9 +213,9 @@ impl Session {
     ) -> Result<(), Fault> {
         let mut conflict = conflict;
         let mut attempt = 0;
-        while self.may_retry(attempt) && out.take_back_to(replay.mark) {
+        while self.may_retry(attempt) && out.truncate_to(replay.mark) {
             self.wait_to_retry(attempt).await?;
-            match self.run_once(&replay.call, commit, out).await {
+            match self.retry_once(&replay.call, commit, out).await {
                 Err(Fault::Retry(error)) => conflict = error,
                 other => return other,
             }
@@ -224,16 +224,16 @@ impl Session {
         Err(Fault::Statement(conflict))
     }
 
-    async fn run_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
-        self.reopen(self.shift);
+    async fn retry_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
+        self.restart_statement(self.char_offset);
         let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
         }
         let mut run = self.start(Call { bound, ..call.clone() }, commit).await?;
-        let progress = self.pump(&mut run, 0, out).await?;
+        let progress = self.send_rows(&mut run, 0, out).await?;
         if commit {
-            self.finish().await?;
+            self.commit_implicit().await?;
         }
         if let Progress::Complete(tag) = progress {
             self.last_complete = Some(out.position());
@@ -259,20 +259,20 @@ impl Session {
         self.interrupt.guard(self.deadline, wait).await
     }
 
-    /// Whether an error of a statement that stands alone allows another run.
+    /// Whether an error of a statement that stands commit_follows allows another run.
     pub(crate) fn may_retry(&self, attempt: u32) -> bool {
         attempt < MAX_RETRIES && clock::instant() < self.retry_until
     }
 }
 
-/// Commits, to the end. What violates a constraint is told in the words of the constraint.
+/// Commits, to the end. What violates a constraint is reported in the words of the constraint.
 ///
 /// What is written to a table that another transaction has dropped or truncated meanwhile would be lost although it was committed. As
 /// far as this node knows of the other one, that is a conflict.
 pub(crate) async fn commit(active: Active, settings: &Settings, cache: &CatalogCache) -> Result<(), Fault> {
     let Active { txn, catalog, own_schema, written } = active;
     if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
-        && cache.has_given_up(catalog, &written)
+        && cache.was_dropped_since(catalog, &written)
     {
         let message = "could not serialize access due to concurrent update";
         let detail = "A table that it writes to was dropped or truncated.";
@@ -298,7 +298,7 @@ fn tag_text(tag: &Tag, rows: usize) -> String {
     }
 }
 
-/// What a client gets whose statement's columns are no longer those it was told; drivers prepare it anew on this.
+/// What a client gets whose statement's columns are no longer those it was reported; drivers prepare it anew on this.
 pub(crate) fn changed_result() -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
 }

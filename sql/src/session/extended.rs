@@ -18,7 +18,7 @@ use super::execute::{Progress, Replay, changed_result};
 use super::fault::Fault;
 use super::rows::Formats;
 use super::state::Block;
-use super::statement::{Action, Body, Bound, Call, Portal, Prepared, Run, describe, listing_columns};
+use super::statement::{Action, BoundStatement, Call, Portal, Prepared, Run, StatementBody, describe, listing_columns};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
@@ -42,22 +42,22 @@ impl Session {
         let bytes = message.query.len().saturating_mul(PLAN_WEIGHT);
         self.statements.check_room(&name, bytes)?;
         let declared = declared_types(&message.type_oids)?;
-        let (body, shift) = self.read_single(&message.query, &declared)?;
-        if !ends_transaction(&body) && !matches!(body, Body::Empty) {
-            self.state.check_alive()?;
+        let (body, char_offset) = self.parse_single(&message.query, &declared)?;
+        if !ends_transaction(&body) && !matches!(body, StatementBody::Empty) {
+            self.state.check_not_failed()?;
         }
-        self.open(shift);
+        self.begin_statement(char_offset);
         let bound = match &body {
-            Body::Query(query) => Some(self.plan(query, &declared, None).await?),
-            Body::Control(control) => {
+            StatementBody::Query(query) => Some(self.plan(query, &declared, None).await?),
+            StatementBody::Control(control) => {
                 if let Control::Unsupported(error) = &**control {
                     return Err((**error).clone().into());
                 }
                 None
             }
-            Body::Empty => None,
+            StatementBody::Empty => None,
         };
-        self.statements.insert(name, Prepared { body, bound, shift }, bytes);
+        self.statements.insert(name, Prepared { body, bound, char_offset }, bytes);
         out.put(&ParseComplete::new())?;
         Ok(())
     }
@@ -75,7 +75,7 @@ impl Session {
         })?;
         check_parameter_count(statement, message.parameters.len(), prepared.params().len())?;
         if !ends_transaction(&prepared.body) {
-            self.state.check_alive()?;
+            self.state.check_not_failed()?;
         }
         if !name.is_empty() && self.portals.get(name).is_some() {
             let error = format!("cursor \"{name}\" already exists");
@@ -83,7 +83,7 @@ impl Session {
         }
         let bytes = message.parameters.iter().flatten().map(|value| value.len() + size_of::<Datum>()).sum();
         self.portals.check_room(name, bytes)?;
-        self.open(prepared.shift);
+        self.begin_statement(prepared.char_offset);
         let columns = |count: Option<usize>| {
             Formats::read(&message.result_column_format_codes, count, |columns| {
                 let codes = message.result_column_format_codes.len();
@@ -91,17 +91,23 @@ impl Session {
             })
         };
         let portal = match &prepared.body {
-            Body::Empty => Portal { action: Action::Empty, formats: columns(None)?, shift: prepared.shift },
-            Body::Control(control) => {
-                let count = listing_columns(control).map(|c| c.len());
-                Portal { action: Action::Control(control.clone()), formats: columns(count)?, shift: prepared.shift }
+            StatementBody::Empty => {
+                Portal { action: Action::Empty, formats: columns(None)?, char_offset: prepared.char_offset }
             }
-            Body::Query(query) => {
+            StatementBody::Control(control) => {
+                let count = listing_columns(control).map(|c| c.len());
+                Portal {
+                    action: Action::Control(control.clone()),
+                    formats: columns(count)?,
+                    char_offset: prepared.char_offset,
+                }
+            }
+            StatementBody::Query(query) => {
                 let bound = self.current_plan(statement, &prepared).await?;
                 let params = self.decode_parameters(&bound.params, &formats, &message.parameters)?;
                 let formats = columns(bound.plan.columns.as_ref().map(Vec::len))?;
                 let call = Call { query: query.clone(), bound, params, formats: formats.clone() };
-                Portal { action: Action::Call(Box::new(call)), formats, shift: prepared.shift }
+                Portal { action: Action::Call(Box::new(call)), formats, char_offset: prepared.char_offset }
             }
         };
         self.portals.insert(name.to_owned(), portal, bytes);
@@ -120,7 +126,7 @@ impl Session {
         };
         match portal.row_description()? {
             Some(encoded) => {
-                self.state.check_alive()?;
+                self.state.check_not_failed()?;
                 out.put_encoded(&encoded);
             }
             None => out.put(&NoData::new())?,
@@ -133,18 +139,18 @@ impl Session {
             return Err(no_statement(name).into());
         };
         let rows = match &prepared.body {
-            Body::Empty => None,
-            Body::Control(control) => {
+            StatementBody::Empty => None,
+            StatementBody::Control(control) => {
                 listing_columns(control).map(|columns| describe(&columns, &Formats::TEXT)).transpose()?
             }
-            Body::Query(_) if self.state.block() == Block::Failed => {
+            StatementBody::Query(_) if self.state.block() == Block::Failed => {
                 if prepared.bound.as_ref().is_some_and(|b| b.plan.columns.is_some()) {
-                    self.state.check_alive()?;
+                    self.state.check_not_failed()?;
                 }
                 None
             }
-            Body::Query(_) => {
-                self.open(prepared.shift);
+            StatementBody::Query(_) => {
+                self.begin_statement(prepared.char_offset);
                 self.current_plan(name, &prepared).await?.row_description(&Formats::TEXT)?
             }
         };
@@ -165,7 +171,7 @@ impl Session {
         };
         // As in PostgreSQL, a limit that is not positive is none.
         let limit = usize::try_from(message.max_rows).unwrap_or(0);
-        self.open(portal.value.shift);
+        self.begin_statement(portal.value.char_offset);
         self.replay = None;
         self.last_complete = None;
         self.run_portal(&mut portal.value, limit, out).await?;
@@ -196,8 +202,8 @@ impl Session {
             }
             Action::Call(call) => self.run_call(*call, portal, limit, out).await,
             Action::Run(run) => {
-                self.state.check_alive()?;
-                self.go_on(run, portal, limit, out).await
+                self.state.check_not_failed()?;
+                self.continue_run(run, portal, limit, out).await
             }
             Action::Done => {
                 let message = "portal cannot be run anymore";
@@ -227,7 +233,7 @@ impl Session {
         limit: usize,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        self.state.check_alive()?;
+        self.state.check_not_failed()?;
         let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
@@ -235,30 +241,30 @@ impl Session {
         call.bound = bound;
         // Without rows a limit limits nothing; some drivers send one all the same.
         let whole = limit == 0 || call.bound.plan.columns.is_none();
-        let alone = self.state.block() == Block::Implicit && self.executed == 0 && whole;
+        let commit_follows = self.state.block() == Block::Implicit && self.executed == 0 && whole;
         let sync_follows = self.sync_follows;
-        if alone && call.bound.plan.writes {
+        if commit_follows && call.bound.plan.writes {
             let replay = Replay { call: Box::new(call.clone()), mark: out.position() };
             let run = self.start(call, sync_follows).await?;
-            match self.go_on(Box::new(run), portal, limit, out).await {
-                Err(Fault::Retry(conflict)) => self.run_again(conflict, &replay, false, out).await?,
+            match self.continue_run(Box::new(run), portal, limit, out).await {
+                Err(Fault::Retry(conflict)) => self.retry(conflict, &replay, false, out).await?,
                 other => other?,
             }
             self.replay = Some(replay);
             return Ok(());
         }
         let run = self.start(call, false).await?;
-        self.go_on(Box::new(run), portal, limit, out).await
+        self.continue_run(Box::new(run), portal, limit, out).await
     }
 
-    async fn go_on(
+    async fn continue_run(
         &mut self,
         mut run: Box<Run>,
         portal: &mut Portal,
         limit: usize,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        match self.pump(&mut run, limit, out).await? {
+        match self.send_rows(&mut run, limit, out).await? {
             Progress::Complete(tag) => {
                 self.last_complete = Some(out.position());
                 out.put(&CommandComplete::new(tag))?;
@@ -290,7 +296,7 @@ impl Session {
         if self.state.block() == Block::Implicit && self.executed == 0 {
             self.active = None;
         }
-        self.write(out).await
+        self.write_pending(out).await
     }
 
     /// Sync: ends the implicit transaction and the skipping after a failure.
@@ -298,33 +304,33 @@ impl Session {
         self.skipping = false;
         let replay = self.replay.take();
         let last_complete = self.last_complete.take();
-        let result = match (self.finish().await, replay) {
-            (Err(Fault::Retry(conflict)), Some(replay)) => self.run_again(conflict, &replay, true, out).await,
+        let result = match (self.commit_implicit().await, replay) {
+            (Err(Fault::Retry(conflict)), Some(replay)) => self.retry(conflict, &replay, true, out).await,
             (result, _) => result,
         };
         if let Err(fault) = result {
             let error = fault.into_statement()?;
             // Work that was not committed must not look complete.
             if let Some(position) = last_complete {
-                out.take_back_to(position);
+                out.truncate_to(position);
             }
             self.report(error, out)?;
         }
-        self.ready(out)?;
-        self.deliver(out).await
+        self.send_ready(out)?;
+        self.flush_reply(out).await
     }
 
-    /// The plan of a prepared statement for the catalog as it is now; refused if the columns that the client was told have changed.
-    async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<Bound>, Fault> {
-        let (Body::Query(query), Some(told)) = (&prepared.body, &prepared.bound) else {
+    /// The plan of a prepared statement for the catalog as it is now; refused if the columns that the client was reported have changed.
+    async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<BoundStatement>, Fault> {
+        let (StatementBody::Query(query), Some(reported)) = (&prepared.body, &prepared.bound) else {
             return Err(no_statement(name).into());
         };
-        // The parameter types that the client was told stay, whatever would be inferred now.
-        let bound = self.plan(query, &told.params, Some(told)).await?;
-        if Arc::ptr_eq(&bound, told) {
+        // The parameter types that the client was reported stay, whatever would be inferred now.
+        let bound = self.plan(query, &reported.params, Some(reported)).await?;
+        if Arc::ptr_eq(&bound, reported) {
             return Ok(bound);
         }
-        if !told.same_columns(&bound) {
+        if !reported.same_columns(&bound) {
             return Err(changed_result().into());
         }
         if let Some(kept) = self.statements.get_mut(name) {
@@ -361,8 +367,8 @@ fn no_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 
-fn ends_transaction(body: &Body) -> bool {
-    matches!(body, Body::Control(control) if control.ends_transaction())
+fn ends_transaction(body: &StatementBody) -> bool {
+    matches!(body, StatementBody::Control(control) if control.ends_transaction())
 }
 
 fn check_parameter_count(statement: &str, supplied: usize, required: usize) -> Result<(), SqlError> {

@@ -9,11 +9,11 @@ use crate::error::{SqlError, SqlState};
 /// A failure on the way of a statement.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The statement failed; the client is told.
+    /// The statement failed; the client is reported.
     Statement(SqlError),
-    /// The statement's transaction met another one: run again from the start it may succeed. Where that cannot be done, the client is told.
+    /// The statement's transaction met another one: run again from the start it may succeed. Where that cannot be done, the client is reported.
     Retry(SqlError),
-    /// The session ends; the client is told.
+    /// The session ends; the client is reported.
     Fatal(SqlError),
     /// The connection broke.
     Io(io::Error),

@@ -1,4 +1,4 @@
-//! How a running session is told to stop: by a CancelRequest on another connection, or by the server's own stop.
+//! How a running session is reported to stop: by a CancelRequest on another connection, or by the server's own stop.
 //!
 //! One [`Interrupt`] per session, shared with the registry of sessions. The session looks at it between batches of rows and races
 //! it against everything it waits for, except a commit, which always runs to its end.
@@ -112,7 +112,7 @@ impl Interrupt {
     }
 }
 
-/// What a session that the server ends is told.
+/// What a session that the server ends is reported.
 pub(crate) fn shutdown_error() -> SqlError {
     SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }

@@ -49,8 +49,8 @@ use interrupt::{Interrupt, shutdown_error};
 use node::NodeContext;
 use plans::PlanCache;
 use settings::Settings;
-use state::{Block, Fate, TxnState};
-use statement::{Bound, Portal, Prepared, Query};
+use state::{Block, Outcome, TxnState};
+use statement::{BoundStatement, Portal, Prepared, Query};
 
 /// Prepared statements of one session.
 const STATEMENTS: Limits = Limits { what: "prepared statements", count: 10_000, bytes: 128 << 20 };
@@ -93,7 +93,7 @@ pub(crate) struct Session {
     pub(crate) active: Option<Active>,
     /// `now()` of the transaction, microseconds since 2000-01-01 UTC.
     pub(crate) now: i64,
-    pub(crate) plans: PlanCache<(Arc<Query>, Arc<Bound>)>,
+    pub(crate) plans: PlanCache<(Arc<Query>, Arc<BoundStatement>)>,
     /// The declared types of a statement without any.
     pub(crate) no_types: Arc<[SqlType]>,
     /// Prepared statements; the unnamed one has the empty name.
@@ -105,7 +105,7 @@ pub(crate) struct Session {
     /// Until when it may be run again.
     pub(crate) retry_until: Instant,
     /// Characters before the running statement in the text that the client sent.
-    pub(crate) shift: u32,
+    pub(crate) char_offset: u32,
     /// The pipeline failed; skip to its Sync.
     pub(crate) skipping: bool,
     /// Whether the message being answered is the last of its pipeline, as far as is known.
@@ -142,7 +142,7 @@ impl Session {
             portals: BoundedMap::new(PORTALS),
             deadline: None,
             retry_until: clock::instant(),
-            shift: 0,
+            char_offset: 0,
             skipping: false,
             sync_follows: false,
             replay: None,
@@ -176,8 +176,8 @@ impl Session {
             }
             Frontend::FunctionCall => {
                 self.report(function_call_error(), out)?;
-                self.ready(out)?;
-                self.deliver(out).await?;
+                self.send_ready(out)?;
+                self.flush_reply(out).await?;
                 return Ok(Next::Continue);
             }
             Frontend::Sync => {
@@ -194,7 +194,7 @@ impl Session {
             Frontend::Close(close) => self.close(&close, out),
         };
         let result = match result {
-            Ok(()) if out.is_full() => self.write(out).await,
+            Ok(()) if out.is_full() => self.write_pending(out).await,
             other => other,
         };
         if let Err(fault) = result {
@@ -205,29 +205,29 @@ impl Session {
     }
 
     /// What a starting session tells: all reported settings, the key for cancel requests, that it is ready.
-    pub(crate) fn greet(&mut self, key: &BackendKeyData, out: &mut Output) -> Result<(), Fault> {
-        self.put_untold(out)?;
+    pub(crate) fn send_startup_replies(&mut self, key: &BackendKeyData, out: &mut Output) -> Result<(), Fault> {
+        self.put_parameter_statuses(out)?;
         out.put(key)?;
-        self.ready(out)
+        self.send_ready(out)
     }
 
     /// ReadyForQuery, after what changed among the reported settings.
-    pub(crate) fn ready(&mut self, out: &mut Output) -> Result<(), Fault> {
-        self.put_untold(out)?;
+    pub(crate) fn send_ready(&mut self, out: &mut Output) -> Result<(), Fault> {
+        self.put_parameter_statuses(out)?;
         out.put(&ReadyForQuery::new(self.state.status()))?;
         self.deadline = None;
-        self.shift = 0;
+        self.char_offset = 0;
         self.interrupt.end();
         Ok(())
     }
 
     /// Writes what waits, as a part of the running statement: what stops that stops this.
-    pub(crate) async fn write(&self, out: &mut Output) -> Result<(), Fault> {
+    pub(crate) async fn write_pending(&self, out: &mut Output) -> Result<(), Fault> {
         self.interrupt.guard(self.deadline, async { out.flush().await.map_err(Fault::Io) }).await
     }
 
     /// Writes what waits at the end of a request: only the server's stop ends the wait for a client that does not read.
-    pub(crate) async fn deliver(&self, out: &mut Output) -> Result<(), Fault> {
+    pub(crate) async fn flush_reply(&self, out: &mut Output) -> Result<(), Fault> {
         tokio::select! {
             biased;
             written = out.flush() => Ok(written?),
@@ -235,8 +235,8 @@ impl Session {
         }
     }
 
-    fn put_untold(&mut self, out: &mut Output) -> Result<(), Fault> {
-        for (name, value) in self.settings.take_untold() {
+    fn put_parameter_statuses(&mut self, out: &mut Output) -> Result<(), Fault> {
+        for (name, value) in self.settings.take_unreported() {
             out.put(&ParameterStatus::new(name.to_owned(), value))?;
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Session {
             tracing::error!(user = self.user, "a statement failed inside: {error}");
         }
         self.node.metrics.error(error.code);
-        out.put_error(Severity::Error, &error, self.shift)?;
+        out.put_error(Severity::Error, &error, self.char_offset)?;
         Ok(())
     }
 
@@ -266,32 +266,32 @@ impl Session {
     }
 
     /// A statement begins: its time runs, and outside of a block it gets a transaction.
-    pub(crate) fn open(&mut self, shift: u32) {
+    pub(crate) fn begin_statement(&mut self, char_offset: u32) {
         let now = clock::instant();
         self.deadline = self.settings.statement_timeout().map(|limit| now + limit);
         self.retry_until = now + RETRY_WINDOW;
-        self.reopen(shift);
+        self.restart_statement(char_offset);
     }
 
     /// The same statement begins anew after a conflict: its time runs on.
-    pub(crate) fn reopen(&mut self, shift: u32) {
-        self.shift = shift;
+    pub(crate) fn restart_statement(&mut self, char_offset: u32) {
+        self.char_offset = char_offset;
         if self.state.block() == Block::Idle {
             self.now = (self.node.wall_clock)();
             self.executed = 0;
-            self.state.open(self.settings.default_read_only());
+            self.state.begin_implicit(self.settings.default_read_only());
         }
     }
 
     /// Ends the transaction that the state has already left. A commit is awaited without regard to cancel, timeout or disconnect.
-    pub(crate) async fn end(&mut self, fate: Fate) -> Result<(), Fault> {
+    pub(crate) async fn end_transaction(&mut self, outcome: Outcome) -> Result<(), Fault> {
         self.portals.clear();
         self.replay = None;
         self.executed = 0;
-        let result = match (self.active.take(), fate) {
-            (Some(active), Fate::Commit) => execute::commit(active, &self.settings, &self.node.catalog).await,
-            (_, Fate::Commit) => Ok(()),
-            (_, Fate::Rollback) => {
+        let result = match (self.active.take(), outcome) {
+            (Some(active), Outcome::Commit) => execute::commit(active, &self.settings, &self.node.catalog).await,
+            (_, Outcome::Commit) => Ok(()),
+            (_, Outcome::Rollback) => {
                 self.settings.rollback();
                 return Ok(());
             }
@@ -304,12 +304,12 @@ impl Session {
     }
 
     /// Commits the implicit transaction, if there is one.
-    pub(crate) async fn finish(&mut self) -> Result<(), Fault> {
-        if self.state.finish() { self.end(Fate::Commit).await } else { Ok(()) }
+    pub(crate) async fn commit_implicit(&mut self) -> Result<(), Fault> {
+        if self.state.end_implicit() { self.end_transaction(Outcome::Commit).await } else { Ok(()) }
     }
 
     /// Sends a notice, if the client wants such.
-    pub(crate) fn notify(&self, notice: &Notice, out: &mut Output) -> Result<(), Fault> {
+    pub(crate) fn send_notice(&self, notice: &Notice, out: &mut Output) -> Result<(), Fault> {
         if self.settings.wants(notice.level) {
             out.put_notice(notice)?;
         }
@@ -372,18 +372,18 @@ mod tests {
         let mut session = session();
         session.settings.set("statement_timeout", Some(&["2000".to_owned()]), false).unwrap();
         session.settings.commit();
-        session.open(0);
+        session.begin_statement(0);
         let (deadline, until) = (session.deadline, session.retry_until);
         assert!(session.may_retry(0) && !session.may_retry(10));
         tokio::time::advance(Duration::from_secs(1)).await;
         session.wait_to_retry(0).await.unwrap();
-        session.reopen(0);
+        session.restart_statement(0);
         assert_eq!((session.deadline, session.retry_until), (deadline, until));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(session.wait_to_retry(1).await.unwrap_err().into_statement().unwrap().code.0, "57014");
         tokio::time::advance(RETRY_WINDOW).await;
         assert!(!session.may_retry(1), "it has waited long enough");
-        session.open(0);
+        session.begin_statement(0);
         assert!(session.may_retry(0) && session.deadline > deadline, "the next statement has its own time");
     }
 }

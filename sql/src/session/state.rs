@@ -29,7 +29,7 @@ pub(crate) enum Block {
 
 /// Whether to keep or drop what a transaction did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// Keep it.
     Commit,
     /// Drop it.
@@ -38,9 +38,9 @@ pub(crate) enum Fate {
 
 /// How a transaction ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct BlockEnd {
     /// What becomes of its work.
-    pub(crate) fate: Fate,
+    pub(crate) outcome: Outcome,
     /// The command tag.
     pub(crate) tag: &'static str,
     /// A warning to go with it.
@@ -54,13 +54,13 @@ pub(crate) struct TxnState {
     read_only: bool,
     deferrable: bool,
     /// Whether a statement has read the transaction's snapshot: its modes are then fixed.
-    used: bool,
+    snapshot_used: bool,
 }
 
 impl TxnState {
     /// Idle.
     pub(crate) fn new() -> TxnState {
-        TxnState { block: Block::Idle, read_only: false, deferrable: false, used: false }
+        TxnState { block: Block::Idle, read_only: false, deferrable: false, snapshot_used: false }
     }
 
     /// Where the session stands.
@@ -88,19 +88,19 @@ impl TxnState {
     }
 
     /// A statement is about to run or be described: outside of a block it gets a transaction of its own.
-    pub(crate) fn open(&mut self, default_read_only: bool) {
+    pub(crate) fn begin_implicit(&mut self, default_read_only: bool) {
         if self.block == Block::Idle {
             self.start(Block::Implicit, default_read_only);
         }
     }
 
     /// A statement reads the snapshot.
-    pub(crate) fn mark_used(&mut self) {
-        self.used = true;
+    pub(crate) fn mark_snapshot_used(&mut self) {
+        self.snapshot_used = true;
     }
 
     /// Refuses every statement but the end of the transaction in a failed block.
-    pub(crate) fn check_alive(&self) -> Result<(), SqlError> {
+    pub(crate) fn check_not_failed(&self) -> Result<(), SqlError> {
         if self.block == Block::Failed {
             return Err(SqlError::new(
                 SqlState::IN_FAILED_SQL_TRANSACTION,
@@ -155,7 +155,7 @@ impl TxnState {
             let message = "SET TRANSACTION can only be used in transaction blocks";
             return Ok(Some(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)));
         }
-        if modes.isolation.is_some() && self.used {
+        if modes.isolation.is_some() && self.snapshot_used {
             let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -164,32 +164,32 @@ impl TxnState {
     }
 
     /// COMMIT. The state is idle afterwards, also if the commit then fails; with `chain`, `restart` follows a commit that did not.
-    pub(crate) fn commit(&mut self, chain: bool) -> Result<Ending, SqlError> {
+    pub(crate) fn commit(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
         match self.block {
-            Block::Explicit => Ok(self.end(Fate::Commit, "COMMIT", None)),
-            Block::Failed => Ok(self.end(Fate::Rollback, "ROLLBACK", None)),
+            Block::Explicit => Ok(self.end(Outcome::Commit, "COMMIT", None)),
+            Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
             Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("COMMIT")),
-            Block::Idle | Block::Implicit => Ok(self.end(Fate::Commit, "COMMIT", Some(no_transaction()))),
+            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Commit, "COMMIT", Some(no_transaction()))),
         }
     }
 
     /// ROLLBACK.
-    pub(crate) fn rollback(&mut self, chain: bool) -> Result<Ending, SqlError> {
+    pub(crate) fn rollback(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
         match self.block {
-            Block::Explicit | Block::Failed => Ok(self.end(Fate::Rollback, "ROLLBACK", None)),
+            Block::Explicit | Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
             Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("ROLLBACK")),
-            Block::Idle | Block::Implicit => Ok(self.end(Fate::Rollback, "ROLLBACK", Some(no_transaction()))),
+            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Rollback, "ROLLBACK", Some(no_transaction()))),
         }
     }
 
     /// AND CHAIN: a new block with the modes of the one that just ended.
     pub(crate) fn restart(&mut self) {
         self.block = Block::Explicit;
-        self.used = false;
+        self.snapshot_used = false;
     }
 
     /// The end of a query string or pipeline: whether there is an implicit transaction to commit.
-    pub(crate) fn finish(&mut self) -> bool {
+    pub(crate) fn end_implicit(&mut self) -> bool {
         let implicit = self.block == Block::Implicit;
         if implicit {
             self.block = Block::Idle;
@@ -206,11 +206,11 @@ impl TxnState {
     }
 
     fn start(&mut self, block: Block, default_read_only: bool) {
-        *self = TxnState { block, read_only: default_read_only, deferrable: false, used: false };
+        *self = TxnState { block, read_only: default_read_only, deferrable: false, snapshot_used: false };
     }
 
     fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
-        if modes.read_only == Some(false) && self.read_only && self.used {
+        if modes.read_only == Some(false) && self.read_only && self.snapshot_used {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -219,9 +219,9 @@ impl TxnState {
         Ok(())
     }
 
-    fn end(&mut self, fate: Fate, tag: &'static str, notice: Option<Notice>) -> Ending {
+    fn end(&mut self, outcome: Outcome, tag: &'static str, notice: Option<Notice>) -> BlockEnd {
         self.block = Block::Idle;
-        Ending { fate, tag, notice }
+        BlockEnd { outcome, tag, notice }
     }
 }
 
@@ -254,14 +254,14 @@ mod tests {
     #[test]
     fn a_block_goes_from_begin_to_commit() {
         let mut state = TxnState::new();
-        state.open(false);
+        state.begin_implicit(false);
         assert_eq!(state.status(), TransactionStatus::Idle);
         assert_eq!(state.begin(modes(), false), Ok(None));
         assert_eq!(state.status(), TransactionStatus::Transaction);
-        assert!(!state.finish(), "a block outlives its query string");
+        assert!(!state.end_implicit(), "a block outlives its query string");
         let again = state.begin(modes(), false).unwrap().unwrap();
         assert_eq!(again.code.0, "25001");
-        assert_eq!(state.commit(false).unwrap(), Ending { fate: Fate::Commit, tag: "COMMIT", notice: None });
+        assert_eq!(state.commit(false).unwrap(), BlockEnd { outcome: Outcome::Commit, tag: "COMMIT", notice: None });
         assert_eq!(state.block(), Block::Idle);
     }
 
@@ -271,25 +271,28 @@ mod tests {
         state.begin(modes(), false).unwrap();
         state.fail();
         assert_eq!(state.status(), TransactionStatus::Error);
-        assert_eq!(state.check_alive().unwrap_err().code.0, "25P02");
+        assert_eq!(state.check_not_failed().unwrap_err().code.0, "25P02");
         state.fail();
-        assert_eq!(state.commit(false).unwrap(), Ending { fate: Fate::Rollback, tag: "ROLLBACK", notice: None });
+        assert_eq!(
+            state.commit(false).unwrap(),
+            BlockEnd { outcome: Outcome::Rollback, tag: "ROLLBACK", notice: None }
+        );
         assert_eq!(state.status(), TransactionStatus::Idle);
     }
 
     #[test]
     fn an_implicit_transaction_ends_with_its_string() {
         let mut state = TxnState::new();
-        state.open(false);
-        assert!(state.finish());
-        assert!(!state.finish());
-        state.open(false);
+        state.begin_implicit(false);
+        assert!(state.end_implicit());
+        assert!(!state.end_implicit());
+        state.begin_implicit(false);
         state.fail();
-        assert!(!state.finish());
-        state.open(false);
+        assert!(!state.end_implicit());
+        state.begin_implicit(false);
         let ending = state.rollback(false).unwrap();
-        assert_eq!((ending.fate, ending.notice.unwrap().code.0), (Fate::Rollback, "25P01"));
-        state.open(false);
+        assert_eq!((ending.outcome, ending.notice.unwrap().code.0), (Outcome::Rollback, "25P01"));
+        state.begin_implicit(false);
         assert_eq!(state.commit(true).unwrap_err().code.0, "25P01");
     }
 
@@ -301,7 +304,7 @@ mod tests {
         assert_eq!(state.block(), Block::Idle);
         state.begin(Modes { read_only: Some(true), ..modes() }, false).unwrap();
         assert_eq!(state.check_write("INSERT").unwrap_err().code.0, "25006");
-        state.mark_used();
+        state.mark_snapshot_used();
         let read_write = Modes { read_only: Some(false), ..modes() };
         assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
         let level = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
@@ -310,7 +313,7 @@ mod tests {
         state.restart();
         assert!(state.read_only(), "a chained block keeps its modes");
         state.commit(false).unwrap();
-        state.open(true);
+        state.begin_implicit(true);
         assert!(state.read_only(), "the session's default");
         assert_eq!(state.set_modes(read_write).unwrap().unwrap().code.0, "25P01");
     }

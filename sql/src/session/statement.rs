@@ -21,7 +21,7 @@ const MAX_COLUMNS: usize = 1664;
 
 /// What a statement's text turned out to be.
 #[derive(Clone, Debug)]
-pub(crate) enum Body {
+pub(crate) enum StatementBody {
     /// Nothing but comments and white space.
     Empty,
     /// The session's own.
@@ -44,7 +44,7 @@ pub(crate) struct Query {
 impl Query {
     /// Of a text and its tree.
     pub(crate) fn new(text: &str, parsed: Parsed) -> Query {
-        Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: lexer::command(text) }
+        Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: lexer::command_name(text) }
     }
 
     /// Its syntax tree, to bind.
@@ -59,10 +59,10 @@ impl Query {
 
 /// A statement bound to a catalog version, with its row description ready to send.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundStatement {
     /// The plan.
     pub(crate) plan: Arc<Plan>,
-    /// Bound to a schema that the transaction itself changed: of no use to any other transaction, nor later in this one.
+    /// BoundStatement to a schema that the transaction itself changed: of no use to any other transaction, nor later in this one.
     pub(crate) provisional: bool,
     /// The types of the parameters, as declared for every later binding.
     pub(crate) params: Arc<[SqlType]>,
@@ -70,16 +70,16 @@ pub(crate) struct Bound {
     row_binary: Bytes,
 }
 
-impl Bound {
+impl BoundStatement {
     /// Of a plan.
-    pub(crate) fn new(plan: Arc<Plan>, provisional: bool) -> Result<Bound, SqlError> {
+    pub(crate) fn new(plan: Arc<Plan>, provisional: bool) -> Result<BoundStatement, SqlError> {
         check_counts(plan.params.len(), plan.columns.as_ref().map_or(0, Vec::len))?;
         let (row_text, row_binary) = match &plan.columns {
             Some(columns) => (describe(columns, &Formats::TEXT)?, describe(columns, &Formats::BINARY)?),
             None => (Bytes::new(), Bytes::new()),
         };
         let params = plan.params.as_slice().into();
-        Ok(Bound { plan, provisional, params, row_text, row_binary })
+        Ok(BoundStatement { plan, provisional, params, row_text, row_binary })
     }
 
     /// The encoded RowDescription for result formats, or `None` if there are no rows.
@@ -95,7 +95,7 @@ impl Bound {
     }
 
     /// Whether a client that knows the columns of `self` can read the rows of `other`.
-    pub(crate) fn same_columns(&self, other: &Bound) -> bool {
+    pub(crate) fn same_columns(&self, other: &BoundStatement) -> bool {
         match (&self.plan.columns, &other.plan.columns) {
             (None, None) => true,
             (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name && a.ty == b.ty),
@@ -143,11 +143,11 @@ pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<By
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     /// What it is.
-    pub(crate) body: Body,
+    pub(crate) body: StatementBody,
     /// For a query: the plan that the client knows the types and columns of.
-    pub(crate) bound: Option<Arc<Bound>>,
+    pub(crate) bound: Option<Arc<BoundStatement>>,
     /// Characters before the statement in the text that the client sent.
-    pub(crate) shift: u32,
+    pub(crate) char_offset: u32,
 }
 
 impl Prepared {
@@ -163,7 +163,7 @@ pub(crate) struct Call {
     /// The statement.
     pub(crate) query: Arc<Query>,
     /// Its plan.
-    pub(crate) bound: Arc<Bound>,
+    pub(crate) bound: Arc<BoundStatement>,
     /// The values of its parameters.
     pub(crate) params: Vec<Datum>,
     /// The formats of its columns.
@@ -173,13 +173,13 @@ pub(crate) struct Call {
 /// A query that is running.
 pub(crate) struct Run {
     /// The plan.
-    pub(crate) bound: Arc<Bound>,
+    pub(crate) bound: Arc<BoundStatement>,
     /// Its execution.
     pub(crate) execution: Execution,
     /// The formats of its columns.
     pub(crate) formats: Formats,
     /// Whether nothing but the commit follows it in its transaction.
-    pub(crate) alone: bool,
+    pub(crate) commit_follows: bool,
     /// Whether it reached its end.
     pub(crate) finished: bool,
 }
@@ -216,7 +216,7 @@ pub(crate) struct Portal {
     /// The formats that the client wants columns in.
     pub(crate) formats: Formats,
     /// As in [`Prepared`].
-    pub(crate) shift: u32,
+    pub(crate) char_offset: u32,
 }
 
 impl Portal {

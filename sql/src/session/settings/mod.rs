@@ -1,4 +1,4 @@
-//! The settings of a session: their values now, what they return to when the transaction ends, and what the client was told.
+//! The settings of a session: their values now, what they return to when the transaction ends, and what the client was reported.
 //!
 //! SET is transactional. [`Settings`] keeps up to three sets of values: the current ones; those that a commit leaves, when SET LOCAL
 //! made them differ; and those that a rollback brings back. Pure.
@@ -48,10 +48,10 @@ pub(crate) struct Settings {
     after_rollback: Option<Box<Values>>,
     /// What RESET returns to: the defaults, and what the startup packet set.
     initial: Values,
-    /// What the client was told, by index in [`SETTINGS`].
-    told: Vec<Option<String>>,
+    /// What the client was reported, by index in [`SETTINGS`].
+    reported: Vec<Option<String>>,
     active: Active,
-    untold: bool,
+    unreported: bool,
 }
 
 impl Settings {
@@ -68,9 +68,9 @@ impl Settings {
             after_commit: None,
             after_rollback: None,
             initial: values,
-            told: vec![None; SETTINGS.len()],
+            reported: vec![None; SETTINGS.len()],
             active,
-            untold: true,
+            unreported: true,
         }
     }
 
@@ -145,16 +145,16 @@ impl Settings {
         known.chain(custom).collect()
     }
 
-    /// What the client has to be told: reported settings whose value changed since it was last told.
-    pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, String)> {
-        if !std::mem::take(&mut self.untold) {
+    /// What the client has to be reported: reported settings whose value changed since it was last reported.
+    pub(crate) fn take_unreported(&mut self) -> Vec<(&'static str, String)> {
+        if !std::mem::take(&mut self.unreported) {
             return Vec::new();
         }
         let mut changes = Vec::new();
         for (index, setting) in SETTINGS.iter().enumerate().filter(|(_, s)| s.report) {
             let value = &self.current.known[index];
-            if self.told[index].as_ref() != Some(value) {
-                self.told[index] = Some(value.clone());
+            if self.reported[index].as_ref() != Some(value) {
+                self.reported[index] = Some(value.clone());
                 changes.push((setting.name, value.clone()));
             }
         }
@@ -188,14 +188,14 @@ impl Settings {
 
     fn refresh(&mut self) {
         self.active = activate(&self.current);
-        self.untold = true;
+        self.unreported = true;
     }
 }
 
 fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Option<&Values>) -> Result<(), SqlError> {
     if let Some(index) = table::find(name) {
         values.known[index] = match words {
-            Some(words) => value::normalise(&SETTINGS[index], words)?,
+            Some(words) => value::normalize(&SETTINGS[index], words)?,
             None => initial_value(&SETTINGS[index], index, initial)?,
         };
         return Ok(());
@@ -229,7 +229,7 @@ fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Op
 
 fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> Result<String, SqlError> {
     if setting.kind == table::Kind::Internal {
-        return value::normalise(setting, &[String::new()]);
+        return value::normalize(setting, &[String::new()]);
     }
     Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))
 }
@@ -258,7 +258,7 @@ fn activate(values: &Values) -> Active {
 /// Checks a value for a setting; what SHOW would then show.
 pub(crate) fn check(name: &str, values: &[String]) -> Result<String, SqlError> {
     match table::find(name) {
-        Some(index) => value::normalise(&SETTINGS[index], values),
+        Some(index) => value::normalize(&SETTINGS[index], values),
         None => Err(unknown(name)),
     }
 }
@@ -327,17 +327,17 @@ mod tests {
     #[test]
     fn the_client_is_told_once() {
         let mut s = Settings::new("ann");
-        let told: Vec<&str> = s.take_untold().into_iter().map(|(name, _)| name).collect();
+        let reported: Vec<&str> = s.take_unreported().into_iter().map(|(name, _)| name).collect();
         for name in ["server_version", "client_encoding", "DateStyle", "TimeZone", "integer_datetimes", "is_superuser"]
         {
-            assert!(told.contains(&name), "{name}");
+            assert!(reported.contains(&name), "{name}");
         }
-        assert!(s.take_untold().is_empty());
+        assert!(s.take_unreported().is_empty());
         set(&mut s, "timezone", "Asia/Tokyo", false);
         set(&mut s, "statement_timeout", "1s", false);
-        assert_eq!(s.take_untold(), [("TimeZone", "Asia/Tokyo".to_owned())]);
+        assert_eq!(s.take_unreported(), [("TimeZone", "Asia/Tokyo".to_owned())]);
         s.rollback();
-        assert_eq!(s.take_untold(), [("TimeZone", "UTC".to_owned())]);
+        assert_eq!(s.take_unreported(), [("TimeZone", "UTC".to_owned())]);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(crate) struct Setting {
     pub(crate) kind: Kind,
     /// Its value when nobody set it.
     pub(crate) default: &'static str,
-    /// Whether the client is told its value on connecting and when it changes.
+    /// Whether the client is reported its value on connecting and when it changes.
     pub(crate) report: bool,
     /// What SHOW ALL says about it.
     pub(crate) about: &'static str,
@@ -60,7 +60,7 @@ const fn reported(setting: Setting) -> Setting {
     Setting { report: true, ..setting }
 }
 
-/// The version that clients are told. psql and drivers choose their catalog queries by the number in front.
+/// The version that clients are reported. psql and drivers choose their catalog queries by the number in front.
 pub(crate) const SERVER_VERSION: &str = concat!("15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
 
 const ON: Kind = Kind::Fixed(&["on"]);

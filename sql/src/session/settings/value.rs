@@ -12,7 +12,7 @@ pub(crate) const MAX_VALUE_BYTES: usize = 4096;
 
 /// The value that `words` mean for a setting; several words come of a list. Errors are PostgreSQL's: 22023, or 55P02 for what cannot
 /// be set, or 0A000 for what we cannot do.
-pub(crate) fn normalise(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
+pub(crate) fn normalize(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
     if setting.kind == Kind::SearchPath {
         return search_path(setting, words);
     }
@@ -229,14 +229,14 @@ mod tests {
 
     fn set(name: &str, words: &[&str]) -> Result<String, String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        normalise(&SETTINGS[find(name).expect(name)], &words).map_err(|e| e.code.0.to_owned())
+        normalize(&SETTINGS[find(name).expect(name)], &words).map_err(|e| e.code.0.to_owned())
     }
 
     #[test]
     fn every_default_is_a_valid_value() {
         for setting in SETTINGS.iter().filter(|s| s.kind != Kind::Internal) {
             let words = [setting.default.to_owned()];
-            assert_eq!(normalise(setting, &words).as_deref(), Ok(setting.default), "{}", setting.name);
+            assert_eq!(normalize(setting, &words).as_deref(), Ok(setting.default), "{}", setting.name);
         }
     }
 

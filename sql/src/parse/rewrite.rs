@@ -7,25 +7,28 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use super::text::SourceText;
-use super::{NOWHERE, syntax_error, word};
+use super::{NO_LOCATION, syntax_error, word};
 use crate::error::SqlError;
 
 /// Statements built here rather than by the parser, each with the location at which it began.
-pub(super) type Ready = Vec<(Location, Statement)>;
+pub(super) type Prebuilt = Vec<(Location, Statement)>;
 
 /// Edits the tokens of a query string; returns those left for the parser, and the statements taken out of them.
-pub(super) fn prepare(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, Ready), SqlError> {
+pub(super) fn rewrite(
+    text: &SourceText,
+    tokens: Vec<TokenWithSpan>,
+) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
     if !tokens.iter().any(|t| is_subject(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
     let mut kept = Vec::with_capacity(tokens.len());
-    let mut ready = Vec::new();
+    let mut prebuilt = Vec::new();
     for statement in tokens.split_inclusive(|t| t.token == Token::SemiColon) {
         let first = statement.iter().find(|t| !matches!(t.token, Token::Whitespace(_)));
         match first.and_then(|t| word(&t.token)) {
             Some(verb) if verb.eq_ignore_ascii_case("vacuum") || verb.eq_ignore_ascii_case("analyze") => {
-                let start = first.map_or(NOWHERE, |t| t.span.start);
-                ready.push((start, maintenance(text, statement)?));
+                let start = first.map_or(NO_LOCATION, |t| t.span.start);
+                prebuilt.push((start, maintenance(text, statement)?));
                 kept.extend(statement.last().filter(|t| t.token == Token::SemiColon).cloned());
             }
             Some(verb) if verb.eq_ignore_ascii_case("abort") => {
@@ -42,7 +45,7 @@ pub(super) fn prepare(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<(
             _ => kept.extend(with_trim_sets(statement)),
         }
     }
-    Ok((kept, ready))
+    Ok((kept, prebuilt))
 }
 
 fn is_subject(token: &Token) -> bool {

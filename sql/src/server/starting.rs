@@ -34,7 +34,7 @@ const MAX_REQUESTS: usize = 2;
 const LINGER_BYTES: u64 = 64 << 10;
 
 /// Turns clients away until `until`; then gives the listener back, with whoever is waiting to be accepted.
-pub async fn turn_away(listener: TcpListener, until: CancellationToken) -> TcpListener {
+pub async fn reject_while_starting(listener: TcpListener, until: CancellationToken) -> TcpListener {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
@@ -108,7 +108,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let until = CancellationToken::new();
-        let task = tokio::spawn(turn_away(listener, until.clone()));
+        let task = tokio::spawn(reject_while_starting(listener, until.clone()));
         (address, until, task)
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn is_distinct(operator: &str) -> Option<bool> {
 }
 
 /// Puts the tokens of a query string right.
-pub(super) fn put_right(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
+pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
     let mut tokens = with_is_null(tokens);
     // In place: there may be many, and each edit needs no more room than there was.
     let mut kept = 0;
@@ -40,7 +40,7 @@ pub(super) fn put_right(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
             Token::Word(found) if found.quote_style.is_none() => match found.keyword {
                 Keyword::FROM => kept = join_distinct(before, &mut token),
                 Keyword::UPDATE | Keyword::SHARE => check_lock(text, before)?,
-                _ => check_number(text, before, &token)?,
+                _ => check_trailing_junk(text, before, &token)?,
             },
             Token::Number(digits, long) if *long || digits.contains('_') => return Err(junk(text, token.span)),
             Token::HexStringLiteral(_) if text.source(token.span).starts_with('0') => {
@@ -63,7 +63,7 @@ pub(super) fn put_right(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
 }
 
 /// The last token that is no white space, and its place.
-fn last(tokens: &[TokenWithSpan]) -> Option<(usize, &TokenWithSpan)> {
+fn last_token(tokens: &[TokenWithSpan]) -> Option<(usize, &TokenWithSpan)> {
     tokens.iter().enumerate().rev().find(|(_, t)| !matches!(t.token, Token::Whitespace(_)))
 }
 
@@ -76,7 +76,7 @@ fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
     let mut rest = tokens.into_iter().peekable();
     while let Some(token) = rest.next() {
-        let behind = last(&out).map(|(_, t)| &t.token);
+        let behind = last_token(&out).map(|(_, t)| &t.token);
         let named = matches!(behind, Some(Token::Period))
             || behind.and_then(word).is_some_and(|w| w.eq_ignore_ascii_case("as"))
             || rest.peek().is_some_and(|t| t.token == Token::LParen);
@@ -93,7 +93,7 @@ fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 /// Makes the FROM at hand the one token of `IS [NOT] DISTINCT FROM`, if these words stand before it; how many tokens stay before it.
 fn join_distinct(before: &[TokenWithSpan], from: &mut TokenWithSpan) -> usize {
     let expect = |end: usize, keyword: Keyword| {
-        let (at, token) = last(&before[..end])?;
+        let (at, token) = last_token(&before[..end])?;
         matches!(&token.token, Token::Word(word) if word.keyword == keyword).then_some(at)
     };
     let Some(distinct) = expect(before.len(), Keyword::DISTINCT) else { return before.len() };
@@ -123,7 +123,7 @@ fn check_lock(text: &SourceText, before: &[TokenWithSpan]) -> Result<(), SqlErro
 }
 
 /// 42601 if a word begins where a number ends.
-fn check_number(text: &SourceText, before: &[TokenWithSpan], found: &TokenWithSpan) -> Result<(), SqlError> {
+fn check_trailing_junk(text: &SourceText, before: &[TokenWithSpan], found: &TokenWithSpan) -> Result<(), SqlError> {
     match before.last() {
         Some(TokenWithSpan { token: Token::Number(..), span }) if span.end == found.span.start => {
             Err(junk(text, Span { start: span.start, end: found.span.end }))
@@ -157,7 +157,7 @@ fn join_string(
     before: &mut [TokenWithSpan],
     found: &TokenWithSpan,
 ) -> Result<Option<usize>, SqlError> {
-    let Some((at, previous)) = last(before) else { return Ok(None) };
+    let Some((at, previous)) = last_token(before) else { return Ok(None) };
     match &previous.token {
         token if string_of(token).is_some() => {}
         Token::DollarQuotedString(_) | Token::Number(..) | Token::Placeholder(_) => {
