@@ -1,15 +1,14 @@
-//! Work that goes deep, on a stack with room for it.
+//! Runs deep recursion on a large stack.
 //!
-//! Walks over a syntax tree are recursive, in the parser and in the binder, and a worker thread's two megabytes are few for
-//! the deepest trees that are let through ([`crate::parse`] bounds them). Statements that deep are rare enough to pay for
-//! a thread of their own.
+//! Parser and binder walk syntax trees recursively. A worker thread's 2 MiB stack is too small for the deepest trees
+//! that the parser's limits allow. Such statements are rare enough to run on a thread of their own.
 
 use crate::error::{SqlError, SqlState};
 
-/// Its stack. Only what is used of it takes memory.
+/// Size of the large stack. Only touched pages take memory.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs `work`, on a large stack if it goes `deep`.
+/// Runs `work`, on a large stack if `deep`.
 pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> Result<T, SqlError> + Send) -> Result<T, SqlError> {
     if !deep {
         return work();

@@ -1,8 +1,8 @@
-//! The lexical layer of PostgreSQL's SQL, as far as a session needs it: to cut a query string into statements, to see which
-//! are the session's own (BEGIN, SET, ...), and to parse those; and to tell how much a text has in it before it is parsed.
+//! A lexer of PostgreSQL's SQL for the session: it splits query strings into statements, recognises and parses the
+//! session's own statements (BEGIN, SET, ...), and counts tokens before a text is parsed.
 //!
-//! Everything else goes to [`crate::parse`] as text. That is also why nothing here fails on a string or comment that does not end: it
-//! runs to the end of the text, and whoever parses the statement says what is wrong.
+//! All other statements go to the parser as text. An unterminated string or comment is no error here: it extends to the
+//! end of the text, and the parser reports it.
 
 /// A token of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Token<'a> {
     Number(&'a str),
     /// Any other character.
     Symbol(char),
-    /// A string or quoted identifier without its end.
+    /// An unterminated string or quoted identifier.
     Unterminated,
 }
 
@@ -37,20 +37,20 @@ pub(crate) struct Spanned<'a> {
 pub(crate) struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Whether the values of strings are wanted, or only where they end.
+    /// Whether to build the values of strings.
     values: bool,
 }
 
 /// One statement of a query string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatementText<'a> {
-    /// Its text, without the semicolon, white space around it trimmed; comments in front of it are kept, for they may be hints.
+    /// The text, trimmed and without the semicolon. Leading comments are kept: they may be hints.
     pub(crate) text: &'a str,
-    /// How many characters of the query string come before it.
+    /// Characters of the query string before it.
     pub(crate) char_offset: u32,
 }
 
-/// Cuts a query string at its semicolons; pieces without a token vanish.
+/// Splits a query string at its semicolons. Statements without a token are dropped.
 pub(crate) fn split_statements(query: &str) -> Vec<StatementText<'_>> {
     let mut pieces = Vec::with_capacity(1);
     let mut lexer = Lexer::without_values(query);
@@ -82,7 +82,7 @@ pub(crate) fn split_statements(query: &str) -> Vec<StatementText<'_>> {
     }
 }
 
-/// How many words, symbols and blanks a text has.
+/// The number of tokens and blanks of a text.
 pub(crate) fn count_tokens(text: &str) -> usize {
     let mut lexer = Lexer::without_values(text);
     let mut count = 0;
@@ -94,7 +94,7 @@ pub(crate) fn count_tokens(text: &str) -> usize {
     count + (text.len() - end)
 }
 
-/// The words by which errors and metrics call a statement.
+/// The name of a statement in errors and metrics: `INSERT`, `CREATE TABLE`.
 pub(crate) fn command_name(text: &str) -> String {
     let mut lexer = Lexer::new(text);
     let mut words = Vec::new();
@@ -120,7 +120,7 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0, values: true }
     }
 
-    /// The same, leaving the values of strings empty: for a look at where statements end.
+    /// A lexer that leaves the values of strings empty, for finding the ends of statements.
     fn without_values(text: &'a str) -> Lexer<'a> {
         Lexer { text, at: 0, values: false }
     }
@@ -167,7 +167,7 @@ impl<'a> Lexer<'a> {
         let rest = self.rest();
         let length = rest.find(|c: char| !is_word_part(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(length);
-        // A prefix that belongs to the string after it.
+        // The prefix of a string.
         if after.starts_with('\'') && matches!(word, "e" | "E" | "b" | "B" | "x" | "X" | "n" | "N") {
             self.at += length;
             let escapes = word.eq_ignore_ascii_case("e");
@@ -184,7 +184,7 @@ impl<'a> Lexer<'a> {
         Token::Number(&rest[..length])
     }
 
-    /// A string with `quote` at both ends, where a doubled quote stands for one; `escapes` if a backslash takes the next character along.
+    /// A quoted string; a doubled quote stands for one. `escapes`: a backslash escapes the next character.
     fn quoted(&mut self, quote: char, escapes: bool) -> Option<String> {
         self.at += 1;
         let mut value = String::new();
@@ -208,7 +208,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// `$tag$ ... $tag$`, or a lone dollar sign (of a parameter, whose number is the next token).
+    /// A dollar-quoted string, or the dollar sign of a parameter, whose number is the next token.
     fn dollar(&mut self) -> Token<'a> {
         let rest = self.rest();
         let Some(length) = rest[1..].find('$') else {
@@ -236,7 +236,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length of the block comment at the head of `text`; block comments nest.
+/// The length of the block comment that `text` starts with. Block comments nest.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0usize;
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! A node's cache of the catalog, by version.
+//! A node's cache of catalogs by version.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::codec::CodecError;
 use crate::error::SqlError;
 use crate::table::StorageId;
 
-/// Versions cached: the current one, and older ones that running transactions still see.
+/// Limit of cached versions: the current one and those of running transactions.
 const MAX_CATALOGS: usize = 4;
-/// Transactions whose version is slot between their statements.
+/// Number of slots that remember a transaction's version between its statements.
 const VERSION_SLOTS: usize = 256;
-/// Catalogs of transactions with schema changes of their own are numbered from here, above every committed version.
+/// First version number for catalogs with a transaction's own schema changes. Above every committed version.
 const OWN_VERSIONS: u64 = 1 << 63;
-/// Descriptors to a page when the catalog is loaded.
+/// Descriptors per page when a catalog is loaded.
 const PAGE_ROWS: u32 = 256;
 
-/// A node's cache of the catalog; clones share it.
+/// A node's catalog cache. Clones share it.
 #[derive(Clone)]
 pub struct CatalogCache {
     state: Arc<CacheState>,
 }
 
 struct CacheState {
-    /// Newest last.
+    /// By version, newest last.
     catalogs: RwLock<Vec<Arc<Catalog>>>,
-    /// Direct-mapped: the version that a transaction, named by its start_ts, sees. Losing an entry costs a read.
+    /// Direct-mapped by start_ts: the version that a transaction sees. A lost entry costs a read.
     versions: Vec<Mutex<(Timestamp, u64)>>,
     hasher: RandomState,
     own: AtomicU64,
@@ -59,8 +59,8 @@ impl CatalogCache {
         }
     }
 
-    /// The catalog at the transaction's snapshot, with the transaction's own schema changes. One read of the version
-    /// record per transaction as long as the version is known here; a new version is loaded as a whole.
+    /// The catalog at the transaction's snapshot, with its own schema changes. Reads the version record once per
+    /// transaction. An unknown version is loaded as a whole.
     pub async fn at(&self, txn: &Transaction) -> Result<Arc<Catalog>, SqlError> {
         let start_ts = txn.start_ts();
         let slot = *self.slot(start_ts).lock();
@@ -74,8 +74,8 @@ impl CatalogCache {
             None => VersionRecord { version: 0, writer: Timestamp::ZERO },
         };
         if record.writer == start_ts {
-            // Its own changes, which may yet be undone: nobody else may see this catalog, nor this transaction after
-            // its next change.
+            // The transaction's own changes may be rolled back. No other transaction may see this catalog, nor this one
+            // after its next change.
             let version = self.state.own.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::new(load(txn, version).await?));
         }
@@ -87,7 +87,7 @@ impl CatalogCache {
         Ok(catalog)
     }
 
-    /// Whether one of these storages, which `seen` has, is known here to have been given up since: by DROP or TRUNCATE.
+    /// Whether a newer catalog in the cache lacks one of these storages of `seen`: DROP or TRUNCATE has removed it.
     pub(crate) fn was_dropped_since(&self, seen: &Catalog, storages: &[StorageId]) -> bool {
         if storages.is_empty() {
             return false;
@@ -98,7 +98,7 @@ impl CatalogCache {
         })
     }
 
-    /// To be called before a transaction changes the schema: what is slot of it no longer holds.
+    /// Forgets the version of a transaction. Called before it changes the schema.
     pub(super) fn forget_version(&self, start_ts: Timestamp) {
         let mut slot = self.slot(start_ts).lock();
         if slot.0 == start_ts {
@@ -106,19 +106,19 @@ impl CatalogCache {
         }
     }
 
-    /// Creates the catalog's own records if the cluster is new. Idempotent, safe to run on every node at start.
+    /// Creates the catalog's own records in a new cluster. Idempotent: every node may call it.
     pub async fn initialise(&self, db: &Database) -> Result<(), SqlError> {
         let mut txn = db.begin().await.map_err(storage_error)?;
         if let Some(record) = txn.get(&keys::version()).await.map_err(storage_error)? {
             VersionRecord::decode(&record)?;
             return Ok(());
         }
-        // Version 1 is nobody's own change, so it names no writer.
+        // No transaction owns version 1.
         let record = VersionRecord { version: 1, writer: Timestamp::ZERO };
         txn.insert(keys::version(), record.encode()).map_err(storage_error)?;
         txn.insert(keys::next_id(), keys::encode_id(keys::FIRST_ID)).map_err(storage_error)?;
         match txn.commit().await {
-            // Another node was faster.
+            // Another node has created them.
             Ok(_) | Err(TxnError::AlreadyExists { .. } | TxnError::Conflict(_)) => Ok(()),
             Err(error) => Err(storage_error(error)),
         }
@@ -147,7 +147,7 @@ impl CatalogCache {
     }
 }
 
-/// Reads the catalog at a transaction's snapshot.
+/// Loads the catalog at a transaction's snapshot.
 async fn load(txn: &Transaction, version: u64) -> Result<Catalog, SqlError> {
     let (start, end) = keys::tables();
     let mut range = ScanRange { start, end, reverse: false };

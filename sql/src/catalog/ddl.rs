@@ -1,6 +1,6 @@
-//! Schema changes: writes of a transaction to the catalog's records.
+//! Schema changes: a transaction's writes to the catalog's records.
 //!
-//! Every change raises the version record, so that of two concurrent ones the second to commit fails, and the version
+//! Every change raises the version record. So the second of two concurrent changes fails at its commit, and a version
 //! names one state.
 
 use kv::Key;
@@ -13,21 +13,21 @@ use crate::codec::CodecError;
 use crate::error::{SqlError, SqlState};
 use crate::table::{Column, StorageId, Table, TableId};
 
-/// What CREATE TABLE asks for, checked by the binder.
+/// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewTable {
-    /// As folded.
+    /// The folded name.
     pub name: String,
-    /// With ids from 1.
+    /// The columns, with ids from 1.
     pub columns: Vec<Column>,
-    /// Positions of the primary key; empty for a hidden row id.
+    /// Positions of the primary key columns. Empty for a hidden row id.
     pub primary_key: Vec<usize>,
-    /// Name of the primary key constraint; empty without one.
+    /// The name of the primary key constraint. Empty without one.
     pub key_name: String,
 }
 
-/// Adds a table. The caller has looked that the name is free in the transaction's snapshot; should somebody else take
-/// it meanwhile, the commit fails.
+/// Creates a table. The caller has checked the name in the transaction's snapshot. If another transaction takes it
+/// meanwhile, the commit fails.
 pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
     let id = raise_version(cache, txn, 1).await?;
     let table = Table {
@@ -43,7 +43,7 @@ pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &New
     txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)
 }
 
-/// Removes a table of the transaction's catalog; its rows become unreachable and are reclaimed later.
+/// Drops a table. Its rows become unreachable and are reclaimed later.
 pub async fn drop_table(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
     raise_version(cache, txn, 0).await?;
     txn.delete(keys::name(&table.name)).map_err(storage_error)?;
@@ -51,7 +51,7 @@ pub async fn drop_table(cache: &CatalogCache, txn: &mut Transaction, table: &Tab
     mark_dropped(txn, table.storage)
 }
 
-/// Empties a table of the transaction's catalog by giving it new storage.
+/// Truncates a table by giving it a new storage id.
 pub async fn truncate(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
     let id = raise_version(cache, txn, 1).await?;
     mark_dropped(txn, table.storage)?;
@@ -64,7 +64,7 @@ fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlErro
     txn.put(keys::dropped(storage), at).map_err(storage_error)
 }
 
-/// Raises the version and draws `ids` consecutive ids, of which the first is returned.
+/// Raises the catalog version and allocates `ids` consecutive ids. Returns the first.
 async fn raise_version(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result<u32, SqlError> {
     let start_ts = txn.start_ts();
     cache.forget_version(start_ts);

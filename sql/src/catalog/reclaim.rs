@@ -1,12 +1,12 @@
 //! Removes the rows of dropped and truncated tables, a bounded batch at a time.
 //!
-//! A storage that was given up is swept from its first row to its last: right away, and once more when it is so old that
-//! no transaction from before is likely to be running still, since one that overlapped the drop may commit rows behind
-//! the first sweep. When a sweep begun at that age has found nothing, the record of the storage goes with it.
+//! A dropped storage is swept from its first row to its last, twice: at once, and again at an age when no transaction
+//! from before the drop is likely to run. A transaction that overlapped the drop may commit rows behind the first
+//! sweep. When a sweep begun at that age finds nothing, the record of the storage is removed too.
 //!
-//! Removed rows leave their old versions behind, which a scan must pass. So a sweep goes on where it stopped instead of
-//! from the start, and an empty storage is left alone between its two sweeps. Where sweeps stand is kept in memory
-//! only: a reclaimer that takes over begins them anew.
+//! Removed rows leave old versions behind, which a scan has to skip. So a sweep resumes where it stopped, and an empty
+//! storage is not scanned between its two sweeps. Positions are kept in memory only: another reclaimer starts its
+//! sweeps again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,61 +18,61 @@ use super::keys;
 use crate::codec;
 use crate::table::StorageId;
 
-/// Rows removed in one transaction.
+/// Rows removed per transaction.
 const BATCH_ROWS: u32 = 512;
-/// Storages swept on in one step.
+/// Limit of storages swept in one step.
 const MAX_STORAGES: u32 = 16;
-/// Records read at once.
+/// Records read per page.
 const PAGE_RECORDS: u32 = 64;
-/// Age at which a storage is swept for the last time.
+/// Age of a storage at its last sweep, in milliseconds.
 const FINAL_SWEEP_AGE_MS: u64 = 3_600_000;
 
-/// What one step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Rows removed.
     pub rows: u64,
-    /// Records of emptied storage removed.
+    /// Records of empty storages removed.
     pub storages: u64,
-    /// Whether there is more to do now: the caller may go on at once, else in a minute or so.
+    /// Whether more can be done now. Otherwise the caller waits a minute or so.
     pub more: bool,
 }
 
-/// How far a storage is.
+/// The progress on one storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Being swept.
+    /// A sweep is under way.
     Sweep(Sweep),
-    /// Swept, and too young for the last time.
+    /// Swept once, and too young for the last sweep.
     Waiting,
-    /// Nothing is left of it.
+    /// Empty; its record is removed.
     Empty,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sweep {
-    /// The rows before this key are gone.
+    /// The next key. Rows before it are removed.
     next: Key,
-    /// It began when the storage was old enough.
+    /// Whether the storage was old enough for the last sweep when this one began.
     is_last: bool,
-    /// It has found rows.
+    /// Whether it has found rows.
     found: bool,
 }
 
-/// Removes what was given up. One per cluster is enough; two that meet conflict, and one of them finds less to do.
+/// Removes dropped storages. One per cluster is enough. Two may conflict, and one of them then removes less.
 #[derive(Debug, Default)]
 pub struct Reclaimer {
-    /// Of the storages whose record was there of late.
+    /// Progress of the storages whose record was found in the last step.
     states: BTreeMap<StorageId, State>,
 }
 
 impl Reclaimer {
-    /// One that knows of no storage yet.
+    /// A reclaimer without progress.
     pub fn new() -> Reclaimer {
         Reclaimer::default()
     }
 
-    /// One step: a batch from each of the first storages that have something left.
+    /// Removes a batch from each of the first storages that have rows left.
     pub async fn step(&mut self, db: &Database) -> Result<Progress, TxnError> {
         let mut progress = Progress::default();
         let mut swept = 0;
@@ -94,7 +94,7 @@ impl Reclaimer {
                 let age_ms = txn.start_ts().physical_ms().saturating_sub(since.physical_ms());
                 if let Some(sweep) = self.sweep(storage, age_ms) {
                     swept += 1;
-                    // After an error the sweep goes on from where it was.
+                    // After an error the sweep resumes at its last position.
                     let state = sweep.remove_batch(db, storage, record, &mut progress).await?;
                     self.states.insert(storage, state);
                 }
@@ -108,7 +108,7 @@ impl Reclaimer {
         Ok(progress)
     }
 
-    /// The sweep that a storage needs now, if any.
+    /// The sweep to continue or begin on a storage, if any.
     fn sweep(&self, storage: StorageId, age_ms: u64) -> Option<Sweep> {
         let is_final = age_ms >= FINAL_SWEEP_AGE_MS;
         match self.states.get(&storage) {
@@ -126,7 +126,7 @@ impl Sweep {
         Sweep { next, is_last, found: false }
     }
 
-    /// Removes one batch. How far the storage is then.
+    /// Removes one batch. Returns the storage's progress.
     async fn remove_batch(
         mut self,
         db: &Database,

@@ -1,4 +1,4 @@
-//! Records of the catalog: pinned bytes, and damage that is noticed.
+//! Catalog records: pinned bytes, and detection of damage.
 
 use super::keys::{self, VersionRecord};
 use super::*;

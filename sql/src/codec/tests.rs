@@ -1,4 +1,4 @@
-//! The codec keeps order, gives back what it was given, and its bytes are pinned.
+//! The codec keeps order and round-trips values, and its bytes are pinned.
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
-//! INSERT: rows of a source become rows of a table.
+//! INSERT.
 //!
-//! Uniqueness of the primary key costs no read: the write itself says that the key must not exist, and the commit
-//! checks it. Inside an explicit transaction the keys are looked up in batches as well, so that the error comes with
-//! the statement, as PostgreSQL's does.
+//! Uniqueness of the primary key costs no read: the write requires that the key does not exist, and the commit checks
+//! it. An explicit transaction also looks the keys up in batches, so that the error comes with the statement, as in
+//! PostgreSQL.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,15 +23,15 @@ use crate::plan::{Conflict, InsertPlan};
 use crate::table::Table;
 use crate::types::Datum;
 
-/// Rows handled together.
+/// Rows processed together.
 const CHUNK: usize = 512;
 
-/// The work of one INSERT.
+/// The state of one INSERT.
 struct Inserter<'p> {
     plan: &'p InsertPlan,
     done: Changes,
     budget: Budget,
-    /// Where the hidden row ids of this statement begin.
+    /// The first hidden row id of this statement.
     first_id: u64,
     /// Keys that this statement has inserted or changed, for ON CONFLICT.
     changed_keys: HashSet<Key>,
@@ -40,7 +40,7 @@ struct Inserter<'p> {
 /// Runs an INSERT to its end.
 pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Changes, SqlError> {
     let mut source = QueryRun::new(&plan.source, &ctx.env(params))?;
-    // The undo log grows with every new key, so that no two rows of a transaction get the same number.
+    // The undo log grows with every new key, so row ids are unique within a transaction.
     let first_id = ctx.txn.savepoint() as u64;
     let mut inserter =
         Inserter { plan, done: Changes::default(), budget: budget(), first_id, changed_keys: HashSet::new() };
@@ -49,7 +49,7 @@ pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[
         let rows = source.next(&plan.source, ctx, params, CHUNK).await?;
         let at_end = rows.is_empty();
         if plan.reads_itself && !at_end {
-            // Rows inserted here must not come back out of the scan.
+            // The scan must not return rows inserted here.
             for row in rows {
                 inserter.budget.charge(row_bytes(&row))?;
                 waiting.push(row);
@@ -100,7 +100,7 @@ impl Inserter<'_> {
         }
     }
 
-    /// Stores a row whose key must be free.
+    /// Stores a row whose key must not exist.
     fn store(&mut self, key: Key, row: Row, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<(), SqlError> {
         let table = &*self.plan.table;
         let value = row::encode(table, &row);
@@ -122,9 +122,8 @@ impl Inserter<'_> {
         Ok(())
     }
 
-    /// ON CONFLICT: looks the keys up, and leaves or changes the rows that are there. New rows are plain puts: should
-    /// somebody else insert the same key meanwhile, the commit conflicts, and the statement can be run again to see
-    /// that row.
+    /// ON CONFLICT: looks the keys up and skips or updates existing rows. New rows are plain puts: if another
+    /// transaction inserts the same key, the commit conflicts and the retried statement sees that row.
     async fn resolve(
         &mut self,
         conflict: &Conflict,
@@ -162,7 +161,7 @@ impl Inserter<'_> {
         Ok(())
     }
 
-    /// DO UPDATE of one row: the expressions see the old row and then the one proposed.
+    /// DO UPDATE of one row. The expressions see the old row followed by the proposed row.
     fn change(
         &mut self,
         key: Key,
@@ -190,7 +189,7 @@ impl Inserter<'_> {
     }
 }
 
-/// A row of the table from a row of the source, each of whose columns goes to one place at most.
+/// Builds a row of the table from a row of the source. Each source column is used at most once.
 fn table_row(columns: &[Expr], mut source: Row, env: &Env<'_>) -> Result<Row, SqlError> {
     let mut row = Vec::with_capacity(columns.len());
     for expr in columns {
@@ -207,7 +206,7 @@ pub(super) fn project(exprs: &[Expr], row: &Row, env: &Env<'_>) -> Result<Row, S
     exprs.iter().map(|expr| Ok(eval(expr, row, env)?.into_owned())).collect()
 }
 
-/// 23505 if one of the keys is taken in the snapshot or by the transaction itself.
+/// 23505 if one of the keys exists in the snapshot or in the transaction's own writes.
 pub(super) async fn check_keys_unused(
     table: &Table,
     rows: &[(Key, Row)],
@@ -218,7 +217,7 @@ pub(super) async fn check_keys_unused(
     }
     let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
     loop {
-        // By pages: of the rows that are there only their keys are wanted.
+        // In pages: only the keys of existing rows are needed.
         let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
         let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
         if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
@@ -231,7 +230,7 @@ pub(super) async fn check_keys_unused(
     }
 }
 
-/// An error of storing a row under a key that must be free.
+/// The error of storing a row whose key must not exist.
 pub(super) fn store_error(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
     match error {
         TxnError::AlreadyExists { .. } => duplicate_key(table, row, ctx.zone),

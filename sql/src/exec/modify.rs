@@ -1,8 +1,8 @@
 //! UPDATE and DELETE.
 //!
-//! Rows are changed as they are read: a change lands on the key just read, behind the cursor, so the scan never meets
-//! it again. Only an UPDATE that moves rows to other keys reads all of them first, then deletes, then inserts, so that
-//! rows may trade places.
+//! A row is changed right after it is read. The write goes to the key just read, behind the cursor, so the scan does
+//! not see it. An UPDATE that changes keys reads all rows first, then deletes, then inserts, so that rows may exchange
+//! keys.
 
 use kv::Key;
 
@@ -20,10 +20,10 @@ use crate::plan::{DeletePlan, Source, TableAccess, UpdatePlan};
 use crate::table::Table;
 use crate::types::Datum;
 
-/// Rows of the first page.
+/// Rows per page.
 const FIRST_PAGE: u32 = 256;
 
-/// The rows that a statement is about, a page at a time.
+/// The rows to change, in pages.
 struct Target<'p> {
     source: Source,
     filter: Option<&'p Expr>,
@@ -55,7 +55,7 @@ impl<'p> Target<'p> {
     }
 }
 
-/// Notes a changed row, and what RETURNING makes of it.
+/// Counts a changed row and evaluates RETURNING.
 fn record_row(
     done: &mut Changes,
     returning: Option<&Vec<Expr>>,
@@ -118,7 +118,7 @@ pub(super) async fn update(
     Ok(done)
 }
 
-/// A row with the assignments carried out, all of which see the old one.
+/// Applies the assignments to a row. All of them see the old row.
 fn changed(plan: &UpdatePlan, old: Row, env: &Env<'_>) -> Result<Row, SqlError> {
     let mut values = Vec::with_capacity(plan.assignments.len());
     for (_, expr) in &plan.assignments {
@@ -131,7 +131,7 @@ fn changed(plan: &UpdatePlan, old: Row, env: &Env<'_>) -> Result<Row, SqlError> 
     Ok(new)
 }
 
-/// Stores rows under their new keys; first all old keys are freed. Returns the rows with their new keys.
+/// Stores rows under their new keys after deleting all old keys. Returns the rows with their new keys.
 async fn move_rows(
     table: &Table,
     rows: Vec<(Key, Row)>,

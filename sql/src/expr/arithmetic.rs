@@ -23,7 +23,7 @@ pub(super) fn negate(ty: SqlType, value: &Datum) -> Result<Datum, SqlError> {
     }
 }
 
-/// An integer result within its type, else 22003.
+/// An integer result. 22003 if out of the type's range.
 pub(crate) fn bounded(value: Option<i64>, ty: SqlType) -> Result<Datum, SqlError> {
     let (low, high) = int_range(ty);
     match value {
@@ -48,7 +48,7 @@ fn integers(op: ArithOp, ty: SqlType, a: i64, b: i64) -> Result<Datum, SqlError>
         ArithOp::Multiply => a.checked_mul(b),
         ArithOp::Divide | ArithOp::Modulo if b == 0 => return Err(division_by_zero()),
         ArithOp::Divide => a.checked_div(b),
-        // The remainder by -1 is 0 even where the quotient does not fit.
+        // The remainder by -1 is 0 even if the quotient overflows.
         ArithOp::Modulo => Some(a.wrapping_rem(b)),
         ArithOp::BitAnd => Some(a & b),
         ArithOp::BitOr => Some(a | b),
@@ -59,8 +59,7 @@ fn integers(op: ArithOp, ty: SqlType, a: i64, b: i64) -> Result<Datum, SqlError>
     bounded(value, ty)
 }
 
-/// Shifts as C does on the machines that PostgreSQL runs on: the count is taken modulo the width, bits fall off, the
-/// sign is filled in.
+/// Shifts like C on PostgreSQL's platforms: the count is taken modulo the width, bits are lost, the sign is extended.
 fn shift(op: ArithOp, ty: SqlType, a: i64, count: i64) -> i64 {
     let left = op == ArithOp::ShiftLeft;
     match ty {
@@ -101,7 +100,7 @@ fn floats(op: ArithOp, a: f64, b: f64) -> Result<f64, SqlError> {
     Ok(value)
 }
 
-/// A result that may have left the range of floats although the operands had not.
+/// Checks a result for overflow and underflow of finite operands.
 pub(super) fn overflowing(value: f64, finite: bool, may_vanish: bool) -> Result<f64, SqlError> {
     if value.is_infinite() && finite {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
@@ -112,7 +111,7 @@ pub(super) fn overflowing(value: f64, finite: bool, may_vanish: bool) -> Result<
     Ok(value)
 }
 
-/// `a` to the power `b`, with PostgreSQL's errors where there is no real result.
+/// `a` to the power `b`. PostgreSQL's errors where there is no real result.
 pub(super) fn power(a: f64, b: f64) -> Result<f64, SqlError> {
     if a == 0.0 && b < 0.0 {
         return Err(SqlError::new(SqlState::INVALID_POWER, "zero raised to a negative power is undefined"));

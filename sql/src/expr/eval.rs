@@ -1,7 +1,7 @@
 //! Evaluation of bound expressions over a row.
 //!
-//! The binder has brought the operands of every node to one kind of value, so that a node looks at variants only. What
-//! no binder should let through is an internal error, never a panic.
+//! The binder has cast the operands of every node to one kind of value, so evaluation matches on variants only. A
+//! combination that the binder must not produce is an internal error, never a panic.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,23 +15,23 @@ use crate::types::input;
 use crate::types::timestamp::Now;
 use crate::types::{Datum, TimeZone};
 
-/// What `version()` says: PostgreSQL's version first, for clients that read it off there.
+/// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
 
-/// What an expression may look at besides its row.
+/// The environment of an expression.
 #[derive(Clone, Copy)]
 pub(crate) struct Env<'a> {
-    /// Values of the parameters, of the plan's types.
+    /// The parameter values, of the plan's types.
     pub(crate) params: &'a [Datum],
-    /// The session's zone.
+    /// The session's time zone.
     pub(crate) zone: &'a TimeZone,
-    /// Start of the transaction, microseconds since 2000-01-01 UTC.
+    /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.
     pub(crate) now: i64,
     /// The session's user.
     pub(crate) user: &'a str,
     /// The session's database.
     pub(crate) database: &'a str,
-    /// The values of the innermost `Let`.
+    /// Values of the innermost `Let`.
     pub(crate) locals: &'a [Datum],
 }
 
@@ -51,7 +51,7 @@ fn boolean<'a>(value: Option<bool>) -> Value<'a> {
     owned(value.map_or(Datum::Null, Datum::Bool))
 }
 
-/// The value of an expression.
+/// Evaluates an expression.
 pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
     match expr {
         Expr::Const(value) => Ok(Cow::Borrowed(value)),
@@ -115,7 +115,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
     }
 }
 
-/// The constructs that evaluate only some of their operands.
+/// Evaluates the constructs that skip some of their operands.
 fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
     match expr {
         Expr::Case { branches, otherwise } => {
@@ -164,7 +164,7 @@ fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Valu
     }
 }
 
-/// Whether a condition holds; NULL does not.
+/// Whether a condition is true. NULL is not.
 pub(crate) fn is_true(expr: &Expr, row: &[Datum], env: &Env<'_>) -> Result<bool, SqlError> {
     Ok(as_bool(&*eval(expr, row, env)?) == Some(true))
 }
@@ -176,7 +176,7 @@ fn as_bool(value: &Datum) -> Option<bool> {
     }
 }
 
-/// AND (`decisive` false) or OR (`decisive` true): the decisive value wins over NULL.
+/// AND (`decisive` false) or OR (`decisive` true). The decisive value wins over NULL.
 fn and_or<'a>(items: &'a [Expr], row: &'a [Datum], env: &Env<'a>, decisive: bool) -> Value<'a> {
     let mut result = Some(!decisive);
     for item in items {
@@ -189,7 +189,7 @@ fn and_or<'a>(items: &'a [Expr], row: &'a [Datum], env: &Env<'a>, decisive: bool
     boolean(result)
 }
 
-/// The order of two values of one type. Of two types they have none: the binder must not have let that through.
+/// The order of two values of one type. Fails for values of two types, which the binder must not produce.
 fn order(left: &Datum, right: &Datum) -> Result<Ordering, SqlError> {
     compare_same(left, right).ok_or_else(|| SqlError::internal("a comparison is between values of two types"))
 }
@@ -230,7 +230,7 @@ fn in_set<'a>(value: &Datum, values: &[Datum], with_null: bool, negated: bool) -
     if value.is_null() {
         return owned(Datum::Null);
     }
-    // All of the list are of one type.
+    // All values of the list have one type.
     if let Some(first) = values.first() {
         order(value, first)?;
     }

@@ -7,11 +7,10 @@ use super::arithmetic::{bounded, division_by_zero, overflowing, power};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 
-/// Longest text that a function may make, in bytes, so that `repeat` cannot exhaust the memory. PostgreSQL stops at 1
-/// GB.
+/// Limit of a function's result, in bytes, so that `repeat` cannot exhaust memory. PostgreSQL's is 1 GB.
 const MAX_RESULT: usize = 64 << 20;
 
-/// Calls a function. All but the two concats give NULL when an argument is NULL.
+/// Calls a function. All but `concat` and `concat_ws` return NULL for a NULL argument.
 pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
     match function {
         Function::Concat => return concat("", args),
@@ -164,7 +163,7 @@ fn count(value: usize) -> Datum {
     Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// Whether a character is to be trimmed; blanks are where no set is given.
+/// Whether to trim a character. Without a set, blanks are trimmed.
 fn in_set(set: &Datum, c: char) -> bool {
     match set {
         Datum::Text(set) => set.contains(c),
@@ -172,14 +171,14 @@ fn in_set(set: &Datum, c: char) -> bool {
     }
 }
 
-/// What `left` and `right` keep: `n` characters, or all but `-n`.
+/// How many characters `left` and `right` keep: `n`, or all but `-n`.
 fn kept_chars(n: i64, text: &str) -> usize {
     let have = text.chars().count();
     let size = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
     if n >= 0 { size.min(have) } else { have.saturating_sub(size) }
 }
 
-/// From a position that counts from 1, and may lie before it, and a length: how many to skip and how many to take.
+/// Converts a position from 1, possibly before the start, and a length into characters to skip and to take.
 fn slice(start: i64, length: &Datum) -> Result<(usize, usize), SqlError> {
     let skip = usize::try_from(start - 1).unwrap_or(0);
     let Datum::Int(length) = length else { return Ok((skip, usize::MAX)) };

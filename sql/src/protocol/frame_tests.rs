@@ -1,4 +1,4 @@
-//! The gateway against every malformed message we know of, and against random bytes.
+//! The gateway against known malformed messages and random bytes.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
-//! What a client sends before it is a session: encryption requests, cancel requests, the startup packet.
+//! Packets before the session: encryption requests, cancel requests, the startup packet.
 //!
-//! These packets have no type byte, only a length and a code. Pure: bytes in, a decision out; [`super::connection`] does the
-//! talking. The same guarantees as in [`super::frame`] hold: nothing claimed is allocated, nothing unchecked reaches the codec.
+//! These packets have no type byte, only a length and a code. Pure: bytes in, a packet out. The guarantees of
+//! [`super::frame`] hold: no claimed length is allocated, and the codec sees checked bytes only.
 
 use bytes::{Buf, BytesMut};
 use pgwire::messages::startup::Startup;
@@ -14,41 +14,41 @@ const CANCEL_CODE: i32 = 80_877_102;
 const SSL_CODE: i32 = 80_877_103;
 const GSS_CODE: i32 = 80_877_104;
 
-/// The protocol that is spoken, as NegotiateProtocolVersion gives it: 3.0.
+/// The supported protocol version as NegotiateProtocolVersion encodes it: 3.0.
 pub(crate) const PROTOCOL_3_0: i32 = 3 << 16;
 
-/// A packet from before the session.
+/// A packet before the session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packet {
-    /// May we speak TLS?
+    /// A request for TLS.
     SslRequest,
-    /// May we speak GSSAPI encryption?
+    /// A request for GSSAPI encryption.
     GssRequest,
-    /// Stop what another connection is running.
+    /// Cancel the request of another connection.
     Cancel {
-        /// That connection's process id.
+        /// Its process id.
         pid: i32,
         /// Its secret.
         secret: i32,
     },
-    /// Begin a session.
+    /// Start a session.
     Startup(StartupRequest),
 }
 
-/// What a startup packet asks for.
+/// The contents of a startup packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StartupRequest {
-    /// The role to act as.
+    /// The role.
     pub(crate) user: String,
-    /// The database; the user's name if none was given.
+    /// The database. Defaults to the user's name.
     pub(crate) database: String,
-    /// Settings in the order they apply: first those of `options`, then the packet's own.
+    /// Settings in the order of application: first those of `options`, then the packet's own.
     pub(crate) settings: Vec<(String, String)>,
-    /// Set if the client asked for a newer protocol than 3.0, or for protocol extensions: the extensions we do not know.
+    /// Unknown protocol extensions. Set if the client asked for a newer minor version or for extensions.
     pub(crate) negotiate: Option<Vec<String>>,
 }
 
-/// The next packet in `input`, or `None` while more bytes are needed. After an error the connection must be closed.
+/// The next packet in `input`; `None` while more bytes are needed. After an error the connection must be closed.
 pub(crate) fn next_packet(input: &mut BytesMut) -> Result<Option<Packet>, SqlError> {
     let Some(word) = input.get(..4) else {
         return Ok(None);
@@ -123,7 +123,7 @@ fn startup_request(code: i32, packet: &mut BytesMut) -> Result<StartupRequest, S
     Ok(StartupRequest { user, database, settings: options, negotiate })
 }
 
-/// Pairs of strings, then one empty string, which must be the packet's last byte.
+/// Checks pairs of strings followed by an empty string, the packet's last byte.
 fn check_parameters(bytes: &[u8]) -> Result<(), SqlError> {
     let mut body = BodyReader(bytes);
     loop {
@@ -148,8 +148,8 @@ fn check_replication(value: &str) -> Result<(), SqlError> {
     }
 }
 
-/// Reads `options`: command-line switches, separated by white space, which a backslash protects. `-c name=value` and `--name=value`
-/// are taken, with dashes for underscores in the latter's name, as PostgreSQL does.
+/// Parses `options`: command-line switches separated by white space, with backslash as escape. Accepts `-c name=value`
+/// and `--name=value`. In the latter, dashes in the name mean underscores, as in PostgreSQL.
 fn parse_options(options: &str) -> Result<Vec<(String, String)>, SqlError> {
     let mut settings = Vec::new();
     let mut words = split_options(options).into_iter();

@@ -1,4 +1,4 @@
-//! One connection: its startup, then messages in and replies out until one side leaves.
+//! One connection: the startup, then messages in and replies out until either side closes.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -25,22 +25,22 @@ use crate::session::interrupt::shutdown_error;
 use crate::session::settings::Settings;
 use crate::session::{Next, Session};
 
-/// Bytes made room for before a read.
+/// Least buffer space before a read.
 const READ_BYTES: usize = 8 << 10;
 
-/// The most room made at once for a message whose length is known.
+/// Most buffer space reserved at once for a message of known length.
 const READ_AHEAD_BYTES: usize = 256 << 10;
 
-/// An input buffer that grew beyond this is given back once it is empty.
+/// An input buffer larger than this is freed when empty.
 const KEEP_BYTES: usize = 64 << 10;
 
-/// How long and how much is read from a client that was told why it is being dropped: closing a socket with unread input would
-/// make the client lose what it was told.
+/// Time and bytes for draining the input after the last reply: closing a socket with unread input would discard the
+/// reply.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
-/// Serves one connection until it ends. `permit` counts it among the handshakes until it is a session. A panic ends this connection and no
-/// other: the client is told, if it can still be.
+/// Serves one connection. `permit` counts it as a handshake until the session starts. A panic ends only this
+/// connection, with an error to the client.
 pub(crate) async fn run<R: AsyncRead + Unpin>(
     node: Arc<Node>,
     reader: R,
@@ -64,9 +64,9 @@ struct Connection<R> {
     out: Output,
 }
 
-/// What ended a wait for input.
+/// The result of waiting for input.
 enum Wait {
-    /// More bytes came.
+    /// Bytes were received.
     Bytes,
     /// The client closed its side.
     Closed,
@@ -75,13 +75,13 @@ enum Wait {
 impl<R: AsyncRead + Unpin> Connection<R> {
     async fn serve(&mut self, permit: OwnedSemaphorePermit, stop: &CancellationToken) -> Result<(), Fault> {
         match self.begin(permit, stop).await? {
-            // The session's place is free again before the goodbyes.
+            // `message_loop` drops the session's registration before the closing handshake.
             Some((session, registered)) => self.message_loop(session, registered).await,
             None => Ok(()),
         }
     }
 
-    /// The startup: `None` if the connection was only for a cancel, or the client left.
+    /// The startup. `None` after a cancel request, or if the client left.
     async fn begin(
         &mut self,
         permit: OwnedSemaphorePermit,
@@ -95,7 +95,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             () = stop.cancelled() => return Err(Fault::Fatal(shutdown_error())),
         };
         let Ok(request) = request else {
-            // As PostgreSQL does, without a word: whoever has not said hello in a minute is not listening.
+            // Closed without an error, as in PostgreSQL.
             tracing::debug!("a client did not finish its startup in time");
             return Ok(None);
         };
@@ -132,8 +132,8 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                 }
                 Packet::Startup(request) => return Ok(Some(request)),
             }
-            // What follows the request before its answer was sent by somebody who did not wait for encryption: were it taken as
-            // if it had come encrypted, a man in the middle could speak in the client's name.
+            // Bytes after the request, sent before its answer, were not encrypted. Treating them as encrypted input
+            // would let a man in the middle inject statements.
             if !self.input.is_empty() {
                 let error = violation("received unencrypted data after SSL or GSS request").detail(
                     "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
@@ -170,7 +170,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         Ok((session, registered))
     }
 
-    /// Messages and replies, until the client leaves.
+    /// Handles messages until the client leaves.
     async fn message_loop(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
         let _counted = self.node.context.metrics.connection();
         let gateway = Gateway::new(self.node.config.max_message_bytes);
@@ -195,7 +195,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
-    /// Waits for the rest of a message, or for the next one: no longer than the session may stand idle, and until the server stops.
+    /// Waits for more input, until the idle timeout or the server's stop.
     async fn wait(&mut self, gateway: &Gateway, session: &Session, registered: &Registered) -> Result<Wait, Fault> {
         if self.input.is_empty() && self.input.capacity() > KEEP_BYTES {
             self.input = BytesMut::new();
@@ -211,14 +211,14 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
-    /// Reads once, with room for `room` bytes. The buffer grows by what was received, never by what was announced.
+    /// Reads once into at least `room` bytes of space. The buffer grows with received bytes, never by claimed lengths.
     async fn read(&mut self, room: usize) -> Result<Wait, Fault> {
         self.input.reserve(room);
         let count = self.reader.read_buf(&mut self.input).await?;
         Ok(if count == 0 { Wait::Closed } else { Wait::Bytes })
     }
 
-    /// Says why, then closes.
+    /// Sends the error, then closes.
     async fn fail(mut self, fault: Fault) {
         match fault {
             Fault::Fatal(error) | Fault::Statement(error) | Fault::Retry(error) => {
@@ -232,7 +232,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
-    /// Says that something is broken here, then closes. What was being written may be half a message.
+    /// Sends XX000, then closes. Discards the output buffer, which may hold half a message.
     async fn panicked(mut self, panic: Box<dyn Any + Send>) {
         let why = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         tracing::error!("a connection failed: {}", why.unwrap_or("a panic without a message"));
@@ -242,7 +242,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         self.fail(Fault::Fatal(error)).await;
     }
 
-    /// Sends what waits, says goodbye, and reads for a moment what the client still sends.
+    /// Writes the output buffer, shuts the socket down and drains the input for a moment.
     async fn close(mut self) {
         let deadline = clock::instant() + LINGER;
         let farewell = async {
@@ -258,7 +258,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             }
             Ok::<(), std::io::Error>(())
         };
-        // The client may have left already; then there is nobody to be told.
+        // The client may have left already.
         let _ = timeout_at(deadline, farewell).await;
     }
 }
@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// A client whose first bytes make the server panic.
+    /// A reader that panics at its first read.
     struct Broken(bool);
 
     impl AsyncRead for Broken {
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// A panic took the connection away without a word, and nobody counted it.
+    /// A panic closed the connection without an error and was not counted.
     #[tokio::test]
     async fn a_panic_is_told_to_the_client_and_counted() {
         let registry = prometheus::Registry::new();

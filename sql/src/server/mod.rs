@@ -1,9 +1,9 @@
-//! The server side of the PostgreSQL protocol: sockets, startup, the connection loop, stop.
+//! The server side of the PostgreSQL protocol: sockets, startup, the connection loop, shutdown.
 //!
-//! [`SqlServer::serve`] accepts connections and gives each a task ([`connection`]): bytes pass the gateway ([`frame`]; before the
-//! session exists, [`startup`]), messages go to the [`crate::session`], replies come back buffered. What all connections of a
-//! node share is the [`Node`]; the [`registry`] is how a CancelRequest on one connection reaches the statement of another.
-//! Before there is a server, [`reject_while_starting`] answers who comes early.
+//! [`SqlServer::serve`] accepts connections and spawns a task for each ([`connection`]). The task checks and decodes
+//! bytes with [`crate::protocol`], passes messages to the [`crate::session`] and writes its buffered replies. All
+//! connections of a node share the [`Node`]. The [`registry`] routes a CancelRequest on one connection to the session
+//! of another. While the node starts, [`reject_while_starting`] answers clients.
 
 mod config;
 mod connection;
@@ -27,13 +27,13 @@ pub use config::SqlConfig;
 use registry::Registry;
 pub use starting::reject_while_starting;
 
-/// How long connections have to close once they were told to; a commit that takes longer goes on without `serve`.
+/// Time for connections to close after the kill. A commit that takes longer outlives `serve`.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// How long accepting pauses when the system cannot give us a socket.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What all connections of a node share.
+/// The components that all connections of a node share.
 pub(crate) struct Node {
     pub(crate) context: Arc<NodeContext>,
     pub(crate) config: SqlConfig,
@@ -60,14 +60,14 @@ impl SqlServer {
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 
-    /// How many sessions are open.
+    /// The number of open sessions.
     pub fn connections(&self) -> usize {
         self.node.sessions.len()
     }
 
-    /// Serves connections until `stop`; then accepts no more, ends idle sessions at once and others when they come to the end of their
-    /// statement or transaction block, and after `grace` stops what still runs. Every session that is ended is told 57P01; a commit is
-    /// never interrupted.
+    /// Serves connections until `stop`. Then accepts no more, ends idle sessions at once and others at the end of their
+    /// statement or transaction block. After `grace` ends all sessions. An ended session gets 57P01. A commit is never
+    /// interrupted.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken, grace: Duration) {
         let tasks = TaskTracker::new();
         loop {
@@ -78,7 +78,7 @@ impl SqlServer {
             };
             match accepted {
                 Ok((stream, _)) => self.accept(stream, &tasks, &stop),
-                // Out of descriptors, or a client that left at once: neither may end the loop.
+                // No descriptors are left, or the client has gone already. Neither may end the loop.
                 Err(error) => {
                     tracing::warn!("cannot accept a connection: {error}");
                     clock::sleep(ACCEPT_PAUSE).await;
@@ -122,7 +122,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A server over a cluster in memory.
+    /// A server over an in-memory cluster.
     pub(crate) fn server(registry: &prometheus::Registry) -> Arc<SqlServer> {
         let cluster = MemoryCluster::new();
         let tso = TsoClient::new(cluster.tso());

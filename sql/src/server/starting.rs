@@ -1,8 +1,8 @@
-//! What clients hear from a node that does not serve yet: 57P03, as PostgreSQL says it while it starts.
+//! The answer to clients while the node starts: 57P03, as in PostgreSQL.
 //!
-//! The port is listened on from the node's first moment, so that nobody else takes it; whoever comes early is answered instead of being left
-//! waiting, and drivers take this answer for "try again". Bounded: [`MAX_CONNECTIONS`] at once, each for [`DEADLINE`] at most; one
-//! more is closed unheard. Nothing that a client claims is allocated (see [`super::startup`]).
+//! The node listens from the start, so that no other process takes the port. Early clients get an answer at once, which
+//! drivers treat as "try again". Bounded: [`MAX_CONNECTIONS`] at a time, each for at most [`DEADLINE`]; one more is
+//! closed without an answer. Lengths that a client claims are never allocated (see [`crate::protocol::startup`]).
 
 use std::io;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::protocol::frame::violation;
 use crate::protocol::output::{Output, Severity};
 use crate::protocol::startup::{Packet, next_packet};
 
-/// Connections that are answered at a time.
+/// Limit of concurrent connections.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long one of them may take, from its first byte to its last.
+/// Limit of a connection's duration.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// A client asks for encryption in two ways at most, each once.
+/// Limit of encryption requests: one for SSL, one for GSSAPI.
 const MAX_REQUESTS: usize = 2;
 
-/// How much is read from a client that was answered: closing a socket with unread input could lose the answer.
+/// Bytes read from an answered client: closing a socket with unread input could lose the answer.
 const LINGER_BYTES: u64 = 64 << 10;
 
-/// Turns clients away until `until`; then gives the listener back, with whoever is waiting to be accepted.
+/// Rejects clients until `until`. Then returns the listener with its backlog.
 pub async fn reject_while_starting(listener: TcpListener, until: CancellationToken) -> TcpListener {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -46,12 +46,12 @@ pub async fn reject_while_starting(listener: TcpListener, until: CancellationTok
             Ok((stream, _)) => {
                 let Ok(place) = places.clone().try_acquire_owned() else { continue };
                 tokio::spawn(async move {
-                    // The client may have left, or take too long: there is nobody to be told then.
+                    // The client may have left or take too long. Neither matters.
                     let _ = tokio::time::timeout(DEADLINE, answer(stream)).await;
                     drop(place);
                 });
             }
-            // Out of descriptors, or a client that left at once: neither may end the loop.
+            // No descriptors are left, or the client has gone already. Neither may end the loop.
             Err(error) => {
                 tracing::debug!("cannot accept a connection: {error}");
                 clock::sleep(ACCEPT_PAUSE).await;
@@ -112,7 +112,7 @@ mod tests {
         (address, until, task)
     }
 
-    /// All that the node says to a client that sends `bytes`.
+    /// The node's reply to a client that sends `bytes`.
     async fn said(address: SocketAddr, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
@@ -159,7 +159,7 @@ mod tests {
         let answered = async {
             loop {
                 let mut stream = TcpStream::connect(address).await.unwrap();
-                // Whoever finds no place meets a closed connection.
+                // A client without a place gets a closed connection.
                 let _ = stream.write_all(STARTUP).await;
                 if stream.read_u8().await.is_ok_and(|kind| kind == b'E') {
                     return;

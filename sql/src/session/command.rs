@@ -1,4 +1,4 @@
-//! Carries out the session's own statements.
+//! Execution of the session's own statements.
 
 use super::Session;
 use super::control::{Control, Discard, Isolation, Modes};
@@ -10,9 +10,9 @@ use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
 use crate::types::Datum;
 
-/// What a session statement answers.
+/// The result of a session statement.
 pub(crate) enum Reply {
-    /// Its command tag.
+    /// A command tag.
     Tag(&'static str),
     /// Rows.
     Listing(Listing),
@@ -29,7 +29,7 @@ impl Reply {
 }
 
 impl Session {
-    /// Carries out a statement. Outside of a block it runs in the implicit transaction, which the caller has opened.
+    /// Executes a statement. Outside of a block it runs in the implicit transaction that the caller has begun.
     pub(crate) async fn command(&mut self, control: &Control, out: &mut Output) -> Result<Reply, Fault> {
         if !control.ends_transaction() {
             self.state.check_not_failed()?;
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// Sends up to `limit` rows (0: all) of a listing; false if the limit was met.
+    /// Sends up to `limit` rows (0: all). Returns the number of rows sent, and whether the listing is at its end.
     pub(crate) fn put_listing(
         &self,
         listing: &mut Listing,
@@ -121,7 +121,8 @@ impl Session {
         Ok(Reply::Tag("SET"))
     }
 
-    /// The modes that a setting of the running transaction stands for; `None` for other settings. The value is checked as any.
+    /// The modes set by a `transaction_*` setting; `None` for other settings. Checks the value like that of any
+    /// setting.
     fn transaction_setting(&mut self, name: &str, values: Option<&[String]>) -> Result<Option<Modes>, SqlError> {
         let lower = name.to_ascii_lowercase();
         if !matches!(lower.as_str(), "transaction_isolation" | "transaction_read_only" | "transaction_deferrable") {

@@ -1,4 +1,4 @@
-//! Running plans: the transaction they run in, the plan for a text, rows to the client, and the second try after a conflict.
+//! Execution of plans: the transaction, the plan of a text, rows to the client, and retries after conflicts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,34 +22,34 @@ use crate::plan;
 use crate::protocol::output::{Notice, Output};
 use crate::types::SqlType;
 
-/// Rows asked of an execution at once.
+/// Rows fetched from an execution at a time.
 const BATCH_ROWS: usize = 128;
 
-/// How often a statement that met conflicts is run again before the client is reported.
+/// Limit of retries of a statement after conflicts.
 const MAX_RETRIES: u32 = 10;
 
-/// The longest wait before such a run.
+/// The longest wait before a retry.
 const MAX_BACKOFF: Duration = Duration::from_millis(100);
 
 /// How far a run got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// To its end; the command tag.
+    /// The end. Holds the command tag.
     Complete(String),
-    /// To the row limit.
+    /// The row limit.
     Suspended,
 }
 
-/// A statement that can be run again in place of the run that met a conflict.
+/// A statement that can be retried.
 pub(crate) struct Replay {
     /// The statement.
     pub(crate) call: Box<Call>,
-    /// Where its output begins.
+    /// The output position where its reply begins.
     pub(crate) mark: u64,
 }
 
 impl Session {
-    /// The statement that a piece of text is. A text that was bound before is not parsed again.
+    /// Parses one statement. A cached text is not parsed again.
     pub(crate) fn parse_statement(&mut self, text: &str, declared: &[SqlType]) -> Result<StatementBody, SqlError> {
         if let Some((query, _)) = self.plans.get(text, declared) {
             return Ok(StatementBody::Query(query.clone()));
@@ -65,7 +65,7 @@ impl Session {
         }
     }
 
-    /// The one statement of a text in the extended protocol, and the characters before it.
+    /// Parses the single statement of an extended-protocol text. Returns the number of characters before it too.
     pub(crate) fn parse_single(&mut self, text: &str, declared: &[SqlType]) -> Result<(StatementBody, u32), SqlError> {
         match lexer::split_statements(text).as_slice() {
             [] => Ok((StatementBody::Empty, 0)),
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// The transaction, begun if there is none yet.
+    /// The transaction. Begins one if there is none.
     async fn active(&mut self) -> Result<&mut Active, Fault> {
         if self.active.is_none() {
             let node = &self.node;
@@ -91,7 +91,7 @@ impl Session {
         self.active.as_mut().ok_or_else(|| Fault::Statement(lost_transaction()))
     }
 
-    /// The catalog that the transaction sees.
+    /// The catalog at the transaction's snapshot, and whether the transaction changed the schema.
     async fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
         self.active().await?;
         let Some(active) = &mut self.active else {
@@ -106,7 +106,7 @@ impl Session {
         Ok((catalog, active.own_schema))
     }
 
-    /// The plan of a query for the catalog that the transaction sees: `known` if it still holds, one from the cache, or a new one.
+    /// The plan of a query for the transaction's catalog: `known` or the cached plan if still valid, else a new one.
     pub(crate) async fn plan(
         &mut self,
         query: &Arc<Query>,
@@ -133,7 +133,8 @@ impl Session {
         Ok(bound)
     }
 
-    /// Starts a run, refusing what the transaction does not allow. `commit_follows`: the commit follows at once, and may say what is wrong.
+    /// Starts a run. Refuses what the transaction's modes do not allow. `commit_follows`: the commit is the next action
+    /// and may report duplicate keys.
     pub(crate) async fn start(&mut self, call: Call, commit_follows: bool) -> Result<Run, Fault> {
         let Call { query, bound, params, formats } = call;
         if bound.plan.writes {
@@ -152,7 +153,7 @@ impl Session {
         Ok(Run { bound, execution, formats, commit_follows, finished: false })
     }
 
-    /// Sends rows until `limit` (0: no limit) are sent or the run is at its end. Large results are written while they are made.
+    /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
     pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
         while !run.finished {
@@ -202,8 +203,8 @@ impl Session {
         self.interrupt.guard(self.deadline, next).await
     }
 
-    /// Runs a statement of the extended protocol again, from a new transaction, after a conflict; `commit`: and commits it. Its earlier
-    /// output is taken back; if that has been written, the conflict is the client's.
+    /// Retries a statement of the extended protocol in a new transaction after a conflict, with its commit if `commit`.
+    /// Discards its earlier output. If that has been written already, the conflict goes to the client.
     pub(crate) async fn retry(
         &mut self,
         conflict: SqlError,
@@ -242,7 +243,7 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the transaction that met a conflict, and waits a while so that the other one may end.
+    /// Drops the transaction after a conflict and waits, so that the other transaction may end.
     pub(crate) async fn wait_to_retry(&mut self, attempt: u32) -> Result<(), Fault> {
         self.active = None;
         self.executed = 0;
@@ -259,16 +260,16 @@ impl Session {
         self.interrupt.guard(self.deadline, wait).await
     }
 
-    /// Whether an error of a statement that stands commit_follows allows another run.
+    /// Whether the running statement may be retried.
     pub(crate) fn may_retry(&self, attempt: u32) -> bool {
         attempt < MAX_RETRIES && clock::instant() < self.retry_until
     }
 }
 
-/// Commits, to the end. What violates a constraint is reported in the words of the constraint.
+/// Commits. Constraint violations become the errors of the constraint.
 ///
-/// What is written to a table that another transaction has dropped or truncated meanwhile would be lost although it was committed. As
-/// far as this node knows of the other one, that is a conflict.
+/// Rows written to a table that another transaction dropped or truncated meanwhile would be lost. If this node knows of
+/// that transaction, the commit fails with a conflict.
 pub(crate) async fn commit(active: Active, settings: &Settings, cache: &CatalogCache) -> Result<(), Fault> {
     let Active { txn, catalog, own_schema, written } = active;
     if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
@@ -298,7 +299,7 @@ fn tag_text(tag: &Tag, rows: usize) -> String {
     }
 }
 
-/// What a client gets whose statement's columns are no longer those it was reported; drivers prepare it anew on this.
+/// The error of a prepared statement whose result columns have changed. Drivers prepare it again.
 pub(crate) fn changed_result() -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
 }

@@ -1,8 +1,8 @@
 //! The extended query protocol: Parse, Bind, Describe, Execute, Close, Flush, Sync.
 //!
-//! All of a pipeline up to its Sync is one implicit transaction, unless a block is open. Replies wait in the output until Sync or
-//! Flush. A pipeline that executed one writing statement and nothing after it is run again inside when its commit meets a conflict,
-//! its reply taken back; so a client sees what it would have seen had it come a little later.
+//! A pipeline up to its Sync is one implicit transaction, unless a block is open. Replies stay in the output buffer
+//! until Sync or Flush. A pipeline whose only executed statement writes is retried when it meets a conflict, at Execute
+//! or at the commit. The retry replaces the buffered reply, so the client sees a single execution.
 
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ use crate::session::command::Reply;
 use crate::session::control::Control;
 use crate::types::{Datum, SqlType};
 
-/// How many times as much memory as its text a plan takes, about.
+/// Approximate memory of a plan, as a multiple of its text.
 const PLAN_WEIGHT: usize = 16;
 
 impl Session {
-    /// Parse: prepares a statement, and says at once what is wrong with it.
+    /// Parse: prepares a statement. Binds it at once, so that errors are reported here.
     pub(crate) async fn parse(&mut self, message: Parse, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.unwrap_or_default();
         if name.is_empty() {
@@ -62,7 +62,7 @@ impl Session {
         Ok(())
     }
 
-    /// Bind: makes a portal of a statement and values for its parameters.
+    /// Bind: creates a portal from a statement and parameter values.
     pub(crate) async fn bind(&mut self, message: Bind, out: &mut Output) -> Result<(), Fault> {
         let statement = message.statement_name.as_deref().unwrap_or("");
         let name = message.portal_name.as_deref().unwrap_or("");
@@ -115,7 +115,7 @@ impl Session {
         Ok(())
     }
 
-    /// Describe: the types of a statement's parameters, and the columns of a statement or portal.
+    /// Describe: parameter types of a statement, result columns of a statement or portal.
     pub(crate) async fn describe(&mut self, message: &Describe, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
         if message.target_type == TARGET_TYPE_BYTE_STATEMENT {
@@ -163,19 +163,19 @@ impl Session {
         Ok(())
     }
 
-    /// Execute: runs a portal, or goes on with it.
+    /// Execute: starts or continues a portal.
     pub(crate) async fn execute(&mut self, message: &Execute, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
         let Some(mut portal) = self.portals.take(name) else {
             return Err(no_portal(name).into());
         };
-        // As in PostgreSQL, a limit that is not positive is none.
+        // As in PostgreSQL, a limit of zero or below means no limit.
         let limit = usize::try_from(message.max_rows).unwrap_or(0);
         self.begin_statement(portal.value.char_offset);
         self.replay = None;
         self.last_complete = None;
         self.run_portal(&mut portal.value, limit, out).await?;
-        // COMMIT and ROLLBACK take all portals with them.
+        // COMMIT and ROLLBACK close all portals.
         if self.state.block() != Block::Idle {
             self.portals.put_back(name.to_owned(), portal);
         }
@@ -239,7 +239,7 @@ impl Session {
             return Err(changed_result().into());
         }
         call.bound = bound;
-        // Without rows a limit limits nothing; some drivers send one all the same.
+        // A statement without result columns ignores the limit. Some drivers send one anyway.
         let whole = limit == 0 || call.bound.plan.columns.is_none();
         let commit_follows = self.state.block() == Block::Implicit && self.executed == 0 && whole;
         let sync_follows = self.sync_follows;
@@ -271,14 +271,14 @@ impl Session {
             }
             Progress::Suspended => out.put(&PortalSuspended::new())?,
         }
-        // A statement that returns no rows does its work once; one that does has an end to be seen again.
+        // A portal with result columns can be executed again at its end; one without cannot.
         if run.bound.plan.columns.is_some() {
             portal.action = Action::Run(run);
         }
         Ok(())
     }
 
-    /// Close: forgets a statement or portal; that it does not exist is no error.
+    /// Close: drops a statement or portal. A missing one is no error.
     pub(crate) fn close(&mut self, message: &Close, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
         if message.target_type == TARGET_TYPE_BYTE_STATEMENT {
@@ -290,8 +290,8 @@ impl Session {
         Ok(())
     }
 
-    /// Flush: sends what waits. What the client does after it has read this may depend on it, so a transaction that has not run
-    /// anything yet takes its snapshot anew.
+    /// Flush: writes the output buffer. The client's next messages may depend on events after this reply, so a
+    /// transaction that has not executed anything drops its snapshot.
     pub(crate) async fn flush(&mut self, out: &mut Output) -> Result<(), Fault> {
         if self.state.block() == Block::Implicit && self.executed == 0 {
             self.active = None;
@@ -299,7 +299,7 @@ impl Session {
         self.write_pending(out).await
     }
 
-    /// Sync: ends the implicit transaction and the skipping after a failure.
+    /// Sync: commits the implicit transaction and ends the skipping after an error.
     pub(crate) async fn sync(&mut self, out: &mut Output) -> Result<(), Fault> {
         self.skipping = false;
         let replay = self.replay.take();
@@ -310,7 +310,7 @@ impl Session {
         };
         if let Err(fault) = result {
             let error = fault.into_statement()?;
-            // Work that was not committed must not look complete.
+            // The client must not see CommandComplete of uncommitted work.
             if let Some(position) = last_complete {
                 out.truncate_to(position);
             }
@@ -320,12 +320,13 @@ impl Session {
         self.flush_reply(out).await
     }
 
-    /// The plan of a prepared statement for the catalog as it is now; refused if the columns that the client was reported have changed.
+    /// The plan of a prepared statement for the current catalog. Fails if the result columns differ from those
+    /// described to the client.
     async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<BoundStatement>, Fault> {
         let (StatementBody::Query(query), Some(reported)) = (&prepared.body, &prepared.bound) else {
             return Err(no_statement(name).into());
         };
-        // The parameter types that the client was reported stay, whatever would be inferred now.
+        // Parameter types stay as described to the client, whatever inference would give now.
         let bound = self.plan(query, &reported.params, Some(reported)).await?;
         if Arc::ptr_eq(&bound, reported) {
             return Ok(bound);
@@ -353,7 +354,7 @@ impl Session {
     }
 }
 
-/// 26000 for a prepared statement that is not there.
+/// 26000 for an unknown prepared statement.
 pub(crate) fn no_statement(name: &str) -> SqlError {
     let message = if name.is_empty() {
         "unnamed prepared statement does not exist".to_owned()

@@ -1,7 +1,7 @@
-//! The simple query protocol: a string of statements as one implicit transaction.
+//! The simple query protocol: a query string is one implicit transaction.
 //!
-//! The whole string is parsed before anything runs. Every statement's reply follows it, the last one's after the commit, so that a
-//! client never sees a command tag of work that was not committed. A string of one statement is run again inside when it meets a
+//! The whole string is parsed before any statement runs. Each statement's reply follows it. The last CommandComplete
+//! follows the commit, so a client never sees the tag of uncommitted work. A string of one statement is retried after a
 //! conflict.
 
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
@@ -16,13 +16,13 @@ use crate::lexer::{self, StatementText};
 use crate::protocol::output::Output;
 use crate::session::command::Reply;
 
-/// Most statements of one query string.
+/// Limit of statements in one query string.
 const MAX_STATEMENTS: usize = 100_000;
 
 impl Session {
-    /// Answers a query string, up to ReadyForQuery.
+    /// Handles a query string and sends the reply with ReadyForQuery.
     pub(crate) async fn simple_query(&mut self, text: &str, out: &mut Output) -> Result<(), Fault> {
-        // A simple query takes the place of the unnamed statement and portal.
+        // A simple query replaces the unnamed statement and portal.
         self.statements.remove("");
         self.portals.remove("");
         if let Err(fault) = self.run_query_string(text, out).await {
@@ -54,8 +54,8 @@ impl Session {
         }
     }
 
-    /// Runs statements one after the other in one transaction. First all of them are parsed; the trees are not kept, for there may be a
-    /// million of them.
+    /// Runs statements in order in one transaction. Parses all of them first and drops the trees: a string may have
+    /// 100,000 statements.
     async fn run_multi(&mut self, pieces: &[StatementText<'_>], out: &mut Output) -> Result<(), Fault> {
         if pieces.len() > MAX_STATEMENTS {
             let message = format!("query string of {} statements exceeds the limit of {MAX_STATEMENTS}", pieces.len());
@@ -63,7 +63,7 @@ impl Session {
         }
         for piece in pieces {
             self.interrupt.check()?;
-            // Nothing here waits for anything; others have to run all the same.
+            // This loop never waits, so it has to yield to other tasks.
             tokio::task::coop::consume_budget().await;
             self.char_offset = piece.char_offset;
             self.parse_statement(piece.text, &[])?;
@@ -81,14 +81,14 @@ impl Session {
         Ok(())
     }
 
-    /// Runs the only statement of a string, and again as long as it meets conflicts and the client has seen nothing.
+    /// Runs the only statement of a string. Retries it after conflicts as long as none of its output has been written.
     async fn run_single(&mut self, body: &StatementBody, char_offset: u32, out: &mut Output) -> Result<String, Fault> {
         let mark = out.position();
         let mut attempt = 0;
         self.begin_statement(char_offset);
         loop {
             self.restart_statement(char_offset);
-            // A pipeline without Sync may have left work in the transaction.
+            // A pipeline without Sync may have statements in the transaction.
             let commit_follows = self.state.block() == Block::Implicit && self.executed == 0;
             let result = match self.run_body(body, commit_follows, out).await {
                 Ok(tag) => self.commit_implicit().await.map(|()| tag),
@@ -104,7 +104,7 @@ impl Session {
         }
     }
 
-    /// Runs one statement; its rows go out, its tag comes back. `commit_follows`: its commit follows at once.
+    /// Runs one statement, sends its rows and returns its tag. `commit_follows`: its commit is the next action.
     async fn run_body(
         &mut self,
         body: &StatementBody,

@@ -1,12 +1,13 @@
-//! The transaction state of a session, as PostgreSQL keeps it: idle, in the transaction that every statement outside of a block
-//! gets, in a block, in a block that failed. Pure: it says what is to be done with the transaction, the session does it.
+//! The transaction state of a session, as in PostgreSQL: idle, implicit transaction, block, failed block. Pure: a
+//! transition returns what to do with the transaction, and the session does it.
 //!
-//! An *implicit* transaction spans all statements of a simple query string, or of a pipeline up to its Sync. BEGIN turns it into a block
-//! (what ran before becomes part of the block), COMMIT and ROLLBACK end it with a warning, an error undoes it.
+//! An *implicit* transaction spans all statements of a simple query string, or of a pipeline up to its Sync. BEGIN
+//! turns it into a block, which includes the statements before BEGIN. COMMIT and ROLLBACK end it with a warning. An
+//! error rolls it back.
 //!
 //! Invariants:
-//! 1. The session holds a transaction only when the state is `Implicit` or `Explicit`.
-//! 2. From `Failed` only COMMIT and ROLLBACK lead out, and both roll back.
+//! 1. The session has a transaction in the store only in the states `Implicit` and `Explicit`.
+//! 2. Only COMMIT and ROLLBACK leave `Failed`. Both roll back.
 
 use pgwire::messages::response::TransactionStatus;
 
@@ -14,36 +15,36 @@ use super::control::{Isolation, Modes};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::Notice;
 
-/// Where a session stands.
+/// The transaction state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
     /// No transaction.
     Idle,
-    /// The transaction around statements outside of a block.
+    /// An implicit transaction.
     Implicit,
-    /// Between BEGIN and its end.
+    /// A transaction block.
     Explicit,
-    /// A block in which something failed.
+    /// A block in which a statement failed.
     Failed,
 }
 
-/// Whether to keep or drop what a transaction did.
+/// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Keep it.
+    /// Its writes are committed.
     Commit,
-    /// Drop it.
+    /// Its writes are discarded.
     Rollback,
 }
 
-/// How a transaction ends.
+/// The end of a transaction: what to do and what to tell the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockEnd {
-    /// What becomes of its work.
+    /// Commit or rollback.
     pub(crate) outcome: Outcome,
     /// The command tag.
     pub(crate) tag: &'static str,
-    /// A warning to go with it.
+    /// A warning to send.
     pub(crate) notice: Option<Notice>,
 }
 
@@ -53,22 +54,22 @@ pub(crate) struct TxnState {
     block: Block,
     read_only: bool,
     deferrable: bool,
-    /// Whether a statement has read the transaction's snapshot: its modes are then fixed.
+    /// Whether a statement has used the snapshot. The transaction's modes are fixed then.
     snapshot_used: bool,
 }
 
 impl TxnState {
-    /// Idle.
+    /// The idle state.
     pub(crate) fn new() -> TxnState {
         TxnState { block: Block::Idle, read_only: false, deferrable: false, snapshot_used: false }
     }
 
-    /// Where the session stands.
+    /// The current state.
     pub(crate) fn block(&self) -> Block {
         self.block
     }
 
-    /// The byte for ReadyForQuery.
+    /// The status of ReadyForQuery.
     pub(crate) fn status(&self) -> TransactionStatus {
         match self.block {
             Block::Idle | Block::Implicit => TransactionStatus::Idle,
@@ -82,24 +83,24 @@ impl TxnState {
         self.read_only
     }
 
-    /// Whether the transaction is deferrable, which has no effect under snapshot isolation.
+    /// Whether the transaction is deferrable. No effect under snapshot isolation.
     pub(crate) fn deferrable(&self) -> bool {
         self.deferrable
     }
 
-    /// A statement is about to run or be described: outside of a block it gets a transaction of its own.
+    /// Begins an implicit transaction when idle. Precedes the execution or description of a statement.
     pub(crate) fn begin_implicit(&mut self, default_read_only: bool) {
         if self.block == Block::Idle {
             self.start(Block::Implicit, default_read_only);
         }
     }
 
-    /// A statement reads the snapshot.
+    /// Records that a statement uses the snapshot.
     pub(crate) fn mark_snapshot_used(&mut self) {
         self.snapshot_used = true;
     }
 
-    /// Refuses every statement but the end of the transaction in a failed block.
+    /// Refuses all statements but COMMIT and ROLLBACK in a failed block.
     pub(crate) fn check_not_failed(&self) -> Result<(), SqlError> {
         if self.block == Block::Failed {
             return Err(SqlError::new(
@@ -119,7 +120,7 @@ impl TxnState {
         Ok(())
     }
 
-    /// Refuses a statement that cannot run in a block, nor behind others in an implicit transaction.
+    /// Refuses a statement that cannot run in a block, nor after others in an implicit transaction.
     pub(crate) fn check_outside_block(&self, command: &str, behind_others: bool) -> Result<(), SqlError> {
         if behind_others || matches!(self.block, Block::Explicit | Block::Failed) {
             let message = format!("{command} cannot run inside a transaction block");
@@ -148,7 +149,7 @@ impl TxnState {
         Ok(notice)
     }
 
-    /// SET TRANSACTION; the warning says that there is no block that it could be for.
+    /// SET TRANSACTION. Returns a warning outside of a block.
     pub(crate) fn set_modes(&mut self, modes: Modes) -> Result<Option<Notice>, SqlError> {
         check_isolation(modes.isolation)?;
         if self.block != Block::Explicit {
@@ -163,7 +164,8 @@ impl TxnState {
         Ok(None)
     }
 
-    /// COMMIT. The state is idle afterwards, also if the commit then fails; with `chain`, `restart` follows a commit that did not.
+    /// COMMIT. The state becomes idle even if the commit fails later. With `chain` the caller calls `restart` after a
+    /// successful commit.
     pub(crate) fn commit(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
         match self.block {
             Block::Explicit => Ok(self.end(Outcome::Commit, "COMMIT", None)),
@@ -182,13 +184,13 @@ impl TxnState {
         }
     }
 
-    /// AND CHAIN: a new block with the modes of the one that just ended.
+    /// AND CHAIN: begins a block with the modes of the last one.
     pub(crate) fn restart(&mut self) {
         self.block = Block::Explicit;
         self.snapshot_used = false;
     }
 
-    /// The end of a query string or pipeline: whether there is an implicit transaction to commit.
+    /// Ends the implicit transaction at the end of a query string or pipeline. Returns whether there is one to commit.
     pub(crate) fn end_implicit(&mut self) -> bool {
         let implicit = self.block == Block::Implicit;
         if implicit {
@@ -197,7 +199,7 @@ impl TxnState {
         implicit
     }
 
-    /// A statement failed: its transaction is dropped, a block is left failed.
+    /// Fails the transaction: idle after an implicit one, `Failed` after a block.
     pub(crate) fn fail(&mut self) {
         self.block = match self.block {
             Block::Idle | Block::Implicit => Block::Idle,
@@ -225,7 +227,7 @@ impl TxnState {
     }
 }
 
-/// Refuses the level that we do not have. The two weaker ones run as snapshot isolation, which allows nothing that they forbid.
+/// Refuses SERIALIZABLE. The weaker levels run as snapshot isolation, which allows nothing that they forbid.
 pub(crate) fn check_isolation(isolation: Option<Isolation>) -> Result<(), SqlError> {
     if isolation == Some(Isolation::Serializable) {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "isolation level SERIALIZABLE is not supported")
