@@ -1,4 +1,4 @@
-//! What a row, a key, a bind and a point select cost in the SQL layer, with the cluster in memory.
+//! Costs of a row, a key, a binding and a point select in the SQL layer, over an in-memory cluster.
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on says so")]
 

@@ -1,4 +1,4 @@
-//! A real driver against the server: tokio-postgres, which prepares everything, speaks binary and pipelines.
+//! A real driver against the server: tokio-postgres, which prepares all statements, uses binary formats and pipelines.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
 
@@ -24,7 +24,7 @@ async fn with_table(server: &TestServer) -> Client {
     client
 }
 
-/// Every call to the store waits, as good as surely, far longer than a test.
+/// Every call to the store waits, almost surely far longer than a test.
 fn stalled() -> Faults {
     Faults { delay_max: Duration::from_secs(1_000_000), ..Faults::none() }
 }
@@ -174,7 +174,7 @@ async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
         let error = client.query("select * from t", &[]).await.expect_err("canceled");
         (client, state(&error).to_owned())
     });
-    // The request may not have begun yet, so that a first cancel may come too early.
+    // The request may not have begun yet, so a first cancel may be dropped.
     let canceled = async {
         while !waiting.is_finished() {
             token.cancel_query(tokio_postgres::NoTls).await.expect("reaches the server");
@@ -190,7 +190,7 @@ async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
     }
 }
 
-/// pgjdbc sends a limit of one row with statements that have none, and lost the second try for it.
+/// pgjdbc sends a limit of one row with statements without rows, which disabled their retry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_limit_does_not_keep_a_statement_from_being_run_again() {
     let server = TestServer::start().await;
@@ -211,7 +211,7 @@ async fn a_row_limit_does_not_keep_a_statement_from_being_run_again() {
     assert_eq!(row.get::<_, i32>(0), 11);
 }
 
-/// All of them were parsed before the first ran, and their trees kept: gigabytes for a string of some megabytes.
+/// All statements were parsed before the first ran, and their trees kept: gigabytes for a string of a few megabytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_string_of_very_many_statements_is_refused_before_it_runs() {
     let server = TestServer::start().await;
@@ -226,7 +226,7 @@ async fn a_string_of_very_many_statements_is_refused_before_it_runs() {
     assert_eq!(client.query("select id from t", &[]).await.expect("selects").len(), 1);
 }
 
-/// They were bounded in number only.
+/// Only their number was bounded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prepared_statements_and_portals_are_bounded_in_bytes() {
     let server = TestServer::start().await;
@@ -298,7 +298,8 @@ async fn concurrent_increments_are_all_counted() {
         workers.push(tokio::spawn(async move {
             let mut done = 0;
             while done < 25 {
-                // The statement is run again inside when it meets another; only if that happens too often the client sees it.
+                // The session retries the statement after a conflict. The client sees one only if that happens too
+                // often.
                 match client.execute("update t set n = n + 1 where id = $1", &[&1i64]).await {
                     Ok(count) => {
                         assert_eq!(count, 1);
@@ -325,7 +326,7 @@ async fn an_insert_that_loses_a_race_is_told_so() {
     other.batch_execute("insert into t (id) values (7)").await.expect("inserts");
     let error = client.batch_execute("commit").await.expect_err("lost");
     assert_eq!(state(&error), "40001");
-    // Run again, as the error says, the transaction sees the other's row; the session is idle again and takes it.
+    // The retried transaction sees the other's row. The session is idle and accepts it.
     client.batch_execute("begin").await.expect("begins");
     let error = client.batch_execute("insert into t (id) values (7)").await.expect_err("taken");
     assert_eq!(state(&error), "23505");
@@ -449,7 +450,7 @@ async fn a_client_that_leaves_does_not_tear_a_commit() {
     assert_eq!(count[1], "DataRow [\"3\"]");
 }
 
-/// A session that has asked for far more than the sockets hold, and reads nothing.
+/// A session that has requested more than the sockets buffer, and does not read.
 async fn unread_result(server: &TestServer) -> Raw {
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key, s text)").await;

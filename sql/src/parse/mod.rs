@@ -1,8 +1,8 @@
-//! From statement text to syntax trees: sqlparser's PostgreSQL dialect, plus what it does not parse.
+//! Parses statement text to syntax trees: sqlparser's PostgreSQL dialect, and syntax that it lacks.
 //!
-//! The text is split into tokens once. [`depth`] refuses what would nest too deep for the walks that follow; [`tokens`]
-//! and [`prepare`] bring tokens and spellings to what the parser knows; then it runs statement by statement, in a
-//! [`dialect`] that binds operators as PostgreSQL does ([`precedence`]). Errors are 42601 in PostgreSQL's words, with a
+//! The text is tokenized once. [`depth`] refuses nesting too deep for later tree walks. [`mod@normalize`] and
+//! [`mod@rewrite`] convert tokens and spellings to those of the parser. Then it runs statement by statement, in a
+//! [`dialect`] with PostgreSQL's operator precedence ([`precedence`]). Errors are 42601 in PostgreSQL's wording, with a
 //! position in characters ([`text`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -26,37 +26,37 @@ pub(crate) use dialect::default_span;
 pub(crate) use normalize::is_distinct;
 pub use text::SourceText;
 
-/// Longest query string, in bytes.
+/// Limit of a query string, in bytes.
 const MAX_TEXT_BYTES: usize = 8 << 20;
-/// Most words, symbols and blanks of a query string; each takes about a hundred bytes while it is parsed.
+/// Limit of tokens and blanks of a query string. Parsing takes about 100 bytes for each.
 const MAX_TOKENS: usize = 2_000_000;
 
-/// Trees up to this depth can be built and walked over on any stack.
+/// Trees up to this depth can be built and walked on any stack.
 const MAX_SHALLOW_DEPTH: usize = 40;
 
-/// The location of what has none.
+/// An unknown location.
 pub const NO_LOCATION: Location = Location { line: 0, column: 0 };
 
-/// One statement of a query string. Not to be copied or printed: its tree may be so deep that this takes more stack than there is.
+/// One parsed statement. Do not clone or print its tree: a deep tree overflows the stack.
 #[derive(Debug)]
 pub struct Parsed {
-    /// Its syntax tree.
+    /// The syntax tree.
     pub tree: Statement,
-    /// The whole query string, which the tree's locations are places of.
+    /// The whole query string, which the tree's locations refer to.
     pub text: SourceText,
-    /// Where the statement begins.
+    /// The location of the statement's first token.
     start: Location,
-    /// How deep the tree is at most.
+    /// An upper bound of the tree's depth.
     depth: usize,
 }
 
 impl Parsed {
-    /// Whether a walk over the tree may need more stack than a worker thread has.
+    /// Whether walking the tree may need more stack than a worker thread has.
     pub(crate) fn is_deep(&self) -> bool {
         self.depth > MAX_SHALLOW_DEPTH
     }
 
-    /// The words by which errors call the statement: `CREATE INDEX`. From the text, for a tree may be too deep to be printed.
+    /// The statement's name in errors: `CREATE INDEX`. Taken from the text, since a deep tree cannot be printed.
     pub(crate) fn command(&self) -> String {
         let start = self.text.offset(self.start).unwrap_or(0);
         match lexer::command_name(&self.text.as_str()[start..]) {
@@ -66,8 +66,8 @@ impl Parsed {
     }
 }
 
-/// Splits and parses a query string. Empty statements and comments vanish; a syntax error has 42601 and its position.
-/// Text beyond the limits of size is 54000, nesting beyond what the walks over the tree can follow 54001.
+/// Splits and parses a query string. Empty statements and comments are dropped. A syntax error is 42601 with its
+/// position. Text beyond the size limits is 54000, nesting beyond the depth limits 54001.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     check_size(sql)?;
     let dialect = dialect::CortadoDialect::for_tokenizer();
@@ -100,8 +100,7 @@ fn parse_tokens(
     let mut statements = Vec::new();
     loop {
         while parser.consume_token(&Token::SemiColon) {}
-        // Statements that the parser does not know were cut out together with their tokens; each stands before the next
-        // one parsed.
+        // Prebuilt statements were removed together with their tokens. Each precedes the next parsed statement.
         let here = parser.peek_token_ref();
         let at_end = here.token == Token::EOF;
         let here = here.span.start;
@@ -120,7 +119,7 @@ fn parse_tokens(
     }
 }
 
-/// Refuses what would take too much memory. No text has more tokens than bytes, so that short ones need not be counted.
+/// Checks the size limits. A text has at most as many tokens as bytes, so short texts are not counted.
 fn check_size(sql: &str) -> Result<(), SqlError> {
     let message = if sql.len() > MAX_TEXT_BYTES {
         format!("query string of {} bytes exceeds the limit of {MAX_TEXT_BYTES}", sql.len())
@@ -140,7 +139,7 @@ fn word(token: &Token) -> Option<&str> {
     }
 }
 
-/// 42601 at a token, in PostgreSQL's words.
+/// 42601 at a token, in PostgreSQL's wording.
 fn syntax_error(text: &SourceText, found: &TokenWithSpan) -> SqlError {
     if found.token == Token::EOF || found.span.start.line == 0 {
         return end_of_input(text);
@@ -154,7 +153,8 @@ fn end_of_input(text: &SourceText) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(end)
 }
 
-/// The parser says where it stopped only at the end of its message; failing that, it stands on the token.
+/// Converts a parser error. Its location is at the end of its message only. Without one, it is that of the parser's
+/// current token.
 fn parser_error(text: &SourceText, parser: &Parser<'_>, error: &ParserError) -> SqlError {
     let message = match error {
         ParserError::RecursionLimitExceeded => return too_deep(),
@@ -175,14 +175,14 @@ fn parser_error(text: &SourceText, parser: &Parser<'_>, error: &ParserError) -> 
     syntax_error(text, parser.peek_token_ref())
 }
 
-/// Reads ` at Line: 1, Column: 8` off the end of a message.
+/// Parses ` at Line: 1, Column: 8` at the end of a message.
 fn trailing_location(message: &str) -> Option<Location> {
     let (_, tail) = message.rsplit_once(" at Line: ")?;
     let (line, column) = tail.split_once(", Column: ")?;
     Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
 }
 
-/// Where an expression begins: at its leftmost part, found without walking over the rest.
+/// The location of an expression's first token: that of its leftmost part, found without walking the rest.
 pub fn start_of(mut expr: &Expr) -> Location {
     loop {
         expr = match expr {
@@ -216,10 +216,10 @@ pub fn start_of(mut expr: &Expr) -> Location {
     }
 }
 
-/// The first token of a text, as written.
+/// The source of a text's first token.
 fn token_at(text: &str) -> &str {
     let dialect = dialect::CortadoDialect::for_tokenizer();
-    // A token seldom is longer than this; the whole rest is tried only when the beginning alone does not make one.
+    // Tokens are rarely longer than this. The whole text is tokenized only if its beginning alone fails.
     let short = text.char_indices().nth(256).map_or(text.len(), |(at, _)| at);
     for part in [&text[..short], text] {
         if let Ok(tokens) = Tokenizer::new(&dialect, part).tokenize_with_location()
@@ -231,7 +231,7 @@ fn token_at(text: &str) -> &str {
     text
 }
 
-/// What the tokenizer refuses is something without its end, or a stray character; it begins behind the last token.
+/// Converts a tokenizer error: an unterminated token or a stray character. It starts after the last token.
 fn tokenizer_error(text: &SourceText, error: &TokenizerError, last: Option<&TokenWithSpan>) -> SqlError {
     let location = last.map_or(Location { line: 1, column: 1 }, |token| token.span.end);
     let start = text.offset(location).unwrap_or(text.as_str().len());

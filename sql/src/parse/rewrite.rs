@@ -1,5 +1,5 @@
-//! Token edits for PostgreSQL spellings that the parser's dialect lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM
-//! x)`, VACUUM and ANALYZE with options.
+//! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
+//! ANALYZE with options.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Analyze, Ident, ObjectName, Statement, VacuumStatement};
@@ -10,10 +10,10 @@ use super::text::SourceText;
 use super::{NO_LOCATION, syntax_error, word};
 use crate::error::SqlError;
 
-/// Statements built here rather than by the parser, each with the location at which it began.
+/// Statements built here instead of by the parser, with the location of their first token.
 pub(super) type Prebuilt = Vec<(Location, Statement)>;
 
-/// Edits the tokens of a query string; returns those left for the parser, and the statements taken out of them.
+/// Rewrites the tokens of a query string. Returns the tokens for the parser, and the statements built from the others.
 pub(super) fn rewrite(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
@@ -53,8 +53,7 @@ fn is_subject(token: &Token) -> bool {
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
 
-/// Drops `[NOT] DEFERRABLE`, which means something only for SERIALIZABLE transactions, with the comma that joins it to
-/// other modes.
+/// Drops `[NOT] DEFERRABLE`, which affects SERIALIZABLE transactions only, and the comma before it.
 fn without_deferrable(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let is_mode_list = statement
         .iter()
@@ -80,10 +79,10 @@ fn without_deferrable(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     kept
 }
 
-/// `TRIM(LEADING FROM x)` without the characters to trim means blanks: they are written in.
+/// Inserts the default set, a blank, into `TRIM(LEADING FROM x)`.
 fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(statement.len() + 1);
-    // The last three tokens that are no white space.
+    // The last three tokens other than white space.
     let mut last: [Option<&TokenWithSpan>; 3] = [None; 3];
     for token in statement {
         if !matches!(token.token, Token::Whitespace(_)) {
@@ -103,7 +102,8 @@ fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     kept
 }
 
-/// VACUUM and ANALYZE with their options and at most one table that is looked at; the statements do nothing else.
+/// Builds VACUUM or ANALYZE. Options are ignored, and only the first table is kept: the statements only check that it
+/// exists.
 fn maintenance(text: &SourceText, statement: &[TokenWithSpan]) -> Result<Statement, SqlError> {
     let mut tokens =
         statement.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::SemiColon)).peekable();

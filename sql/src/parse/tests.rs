@@ -64,8 +64,8 @@ fn depth_and_size_are_bounded() {
     assert_eq!(parse(&format!("select 1 in (1{})", ", 1 + 1".repeat(20_000))).unwrap().len(), 1);
 }
 
-/// A group's own depth was forgotten at its closing parenthesis: `((x + 1 ...) + 1 ...)` could be as deep as the text was long, and
-/// overflowed the stack.
+/// A group's own depth was dropped at its closing parenthesis: `((x + 1 ...) + 1 ...)` could be as deep as the text was
+/// long, and overflowed the stack.
 #[test]
 fn what_is_inside_of_parentheses_counts_towards_the_chain_behind_them() {
     let code = |sql: &str| parse(sql).unwrap_err().code.0;
@@ -82,7 +82,7 @@ fn what_is_inside_of_parentheses_counts_towards_the_chain_behind_them() {
     );
 }
 
-/// Words that are operators to the parser, or may be, were not counted; nor were UNIONs of more than one column.
+/// Keyword operators were not counted, nor were UNIONs of more than one column.
 #[test]
 fn every_word_operator_counts() {
     let code = |sql: &str| parse(sql).unwrap_err().code.0;
@@ -99,7 +99,7 @@ fn every_word_operator_counts() {
     }
 }
 
-/// The deepest trees that are let through must be freed on half of a worker thread's stack.
+/// The deepest accepted trees must be freed on half of a worker thread's stack.
 #[test]
 fn trees_at_the_limit_do_not_overflow_the_stack() {
     let work = || {
@@ -113,7 +113,7 @@ fn trees_at_the_limit_do_not_overflow_the_stack() {
     std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap();
 }
 
-/// The parser asks a bounded number of times about each token: the limit is far from what any statement needs.
+/// The limit of dialect queries is far from the needs of any valid statement.
 #[test]
 fn long_statements_are_not_taken_for_endless_ones() {
     let columns = (0..300).map(|i| format!("c{i} varchar(10) not null default 'x' || lower('Y')")).collect::<Vec<_>>();
@@ -127,7 +127,7 @@ fn long_statements_are_not_taken_for_endless_ones() {
     }
 }
 
-/// Where the parser tries two ways and both lead to the same place, each level of nesting doubled the time.
+/// Where the parser tries two alternatives with the same result, each level of nesting doubled the time.
 #[test]
 fn malformed_nesting_ends_soon() {
     let nested = [("floor(", ")"), ("position(", ")"), ("1 in (select (", "))"), ("* from (select ", ")")];
@@ -150,7 +150,7 @@ fn positions_count_characters() {
     assert_eq!(parsed.text.position(NO_LOCATION), 0);
 }
 
-/// Each level doubled the time of parsing: fifty would never end.
+/// Each level doubled the parse time: fifty levels never finished.
 #[test]
 fn nested_calls_parse_in_linear_time() {
     let depth = 50;
@@ -158,7 +158,7 @@ fn nested_calls_parse_in_linear_time() {
     assert_eq!(parse(&sql).unwrap().len(), 1);
 }
 
-/// Operators bind as PostgreSQL's do: each text is followed by what it means, in parentheses.
+/// Each text must parse like the parenthesised text next to it.
 #[test]
 fn operators_bind_as_in_postgresql() {
     let pairs = [
@@ -202,7 +202,7 @@ fn operators_bind_as_in_postgresql() {
     }
 }
 
-/// An expression with all its parentheses, none doubled.
+/// An expression with explicit parentheses.
 fn shape(sql: &str) -> String {
     use sqlparser::ast::{BinaryOperator, SelectItem, SetExpr};
     fn of(expr: &Expr) -> String {

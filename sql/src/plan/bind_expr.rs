@@ -1,4 +1,4 @@
-//! Binding of expressions: from the parser's tree to [`Expr`], with types.
+//! Binding of expressions: from the parser's tree to a typed [`Expr`].
 
 use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, UnaryOperator, Value, ValueWithSpan};
 use sqlparser::tokenizer::Location;
@@ -23,7 +23,7 @@ impl Binder<'_> {
         bound
     }
 
-    /// Binds a condition, `construct` naming it in errors.
+    /// Binds a condition. `construct` names it in errors.
     pub(super) fn condition(&mut self, ast: &Ast, scope: &Scope, construct: &str) -> Result<Expr, SqlError> {
         let value = self.expr(ast, scope)?;
         self.boolean(value, construct)
@@ -55,7 +55,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `IS ...` and what is not supported.
+    /// Binds `IS ...` tests. Other expressions are unsupported.
     fn is_test(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let (expr, value, negated, name) = match ast {
             Ast::IsNull(expr) => return self.is_null(expr, false, scope),
@@ -94,7 +94,7 @@ impl Binder<'_> {
         self.unsupported(what, start_of(ast))
     }
 
-    /// A literal; `negative` for one behind a minus, which belongs to the number as in PostgreSQL.
+    /// Binds a literal. `negative`: after a minus sign, which belongs to the number as in PostgreSQL.
     fn value(&mut self, value: &ValueWithSpan, negative: bool) -> Result<Typed, SqlError> {
         let at = value.span.start;
         let text = match &value.value {
@@ -116,7 +116,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Const(Datum::Text(text.as_str().into())), SqlType::Unknown, at))
     }
 
-    /// The smallest of integer, bigint and double precision that holds a number.
+    /// A number as the smallest of integer, bigint and double precision that holds it.
     fn number(&self, digits: &str, negative: bool, at: Location) -> Result<Typed, SqlError> {
         let text = if negative { format!("-{digits}") } else { digits.to_owned() };
         if let Ok(value) = text.parse::<i64>() {
@@ -130,7 +130,7 @@ impl Binder<'_> {
         })
     }
 
-    /// A chain of ANDs or of ORs, which may be long: its left spine is walked in a loop.
+    /// Binds a chain of ANDs or of ORs. Chains may be long: loops over the left spine.
     fn logical(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let Ast::BinaryOp { op: chain_op, .. } = ast else { return Err(self.unsupported_expr(ast)) };
         let name = if *chain_op == BinaryOperator::And { "AND" } else { "OR" };
@@ -151,7 +151,7 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), SqlType::Bool, start_of(rest)))
     }
 
-    /// A chain of other binary operators, likewise.
+    /// Binds a chain of other binary operators, with a loop over the left spine too.
     fn chain(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let mut links = Vec::new();
         let mut rest = ast;
@@ -169,7 +169,7 @@ impl Binder<'_> {
                 BinaryOperator::Custom(custom) if is_distinct(custom).is_some() => {
                     self.refuse_nonassociative(Level::Is, left, Some(right), "is")?;
                 }
-                // The parser takes one literal behind ESCAPE, PostgreSQL an expression.
+                // The parser accepts only one literal after ESCAPE, PostgreSQL an expression.
                 _ if matches!(
                     left,
                     Ast::Like { escape_char: Some(_), .. } | Ast::ILike { escape_char: Some(_), .. }
@@ -243,7 +243,7 @@ impl Binder<'_> {
             return Err(self.unsupported("this form of CAST is", at));
         }
         let ty = self.type_named(data_type, at).map_err(|mut error| {
-            // The parser tells the place of few types: the name stands behind the operator.
+            // The parser has the location of few types. The name follows the operator.
             if type_name::location(data_type).is_none() && *kind == CastKind::DoubleColon {
                 error.position = Some(self.cast_position(inner) + 2);
             }
@@ -252,7 +252,7 @@ impl Binder<'_> {
         let value = self.expr(inner, scope)?;
         let from = value.ty;
         match self.coerce(value, ty, CastContext::Explicit)? {
-            // A literal that was cast is a literal no more.
+            // After a cast it is no literal any more.
             Some(value) => Ok(Typed { decimal: None, ..value }),
             None => {
                 let message = format!("cannot cast type {} to {}", from.base_name(), ty.base_name());
@@ -265,7 +265,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Where the `::` behind an operand is.
+    /// The position of the `::` after an operand.
     fn cast_position(&self, operand: &Ast) -> u32 {
         let mut casts = 0;
         let mut innermost = operand;
@@ -281,7 +281,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The type of a name; an error stands at the name, or `near` it where the parser does not tell.
+    /// The type of a name. Errors have the name's position, or `near` if the parser lacks it.
     pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<SqlType, SqlError> {
         let at = type_name::location(name).unwrap_or(near);
         type_name::resolve(name).map_err(|error| error.at(self.position(at)))
@@ -363,7 +363,7 @@ impl Binder<'_> {
             });
             results.push(self.expr(&when.result, scope)?);
         }
-        // PostgreSQL looks at ELSE first when it chooses the type.
+        // PostgreSQL considers ELSE first when it chooses the type.
         let last = match otherwise {
             Some(ast) => self.expr(ast, scope)?,
             None => Typed::new(Expr::Const(Datum::Null), SqlType::Unknown, at),
@@ -375,7 +375,7 @@ impl Binder<'_> {
         Ok(Typed::new(shared.wrap(expr), ty, at))
     }
 
-    /// Only the collations that are what all text has anyway.
+    /// Accepts only collations that equal the order of all text here.
     fn collate(
         &mut self,
         operand: &Ast,
@@ -401,7 +401,7 @@ impl Binder<'_> {
 const NO_UNARY_HINT: &str =
     "No operator matches the given name and argument type. You might need to add an explicit type cast.";
 
-/// A number, perhaps in parentheses and behind minus signs, which belong to it; whether it is negative.
+/// A number literal, possibly in parentheses and after minus signs. Returns whether it is negative.
 pub(super) fn literal(ast: &Ast) -> Option<(&ValueWithSpan, bool)> {
     match ast {
         Ast::Value(value @ ValueWithSpan { value: Value::Number(..), .. }) => Some((value, false)),

@@ -1,5 +1,5 @@
-//! Types of values: conversions that a context allows, literals and parameters that get their type from where they
-//! stand, and the type that several values have in common.
+//! Type conversion: casts that a context allows, types of literals and parameters from their context, and the common
+//! type of several values.
 
 use sqlparser::tokenizer::Location;
 
@@ -12,8 +12,8 @@ use crate::types::timestamp::Now;
 use crate::types::{Datum, SqlType, TimeZone, input};
 
 impl Binder<'_> {
-    /// The value with the type that it has by now: a parameter may have got one after it was bound, from another place
-    /// of the same expression.
+    /// The value with its current type: another part of the expression may have fixed a parameter's type after it was
+    /// bound.
     pub(super) fn refresh_type(&self, value: Typed) -> Typed {
         match value.expr {
             Expr::Param(number) if value.ty == SqlType::Unknown => Typed { ty: self.params[number], ..value },
@@ -21,8 +21,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Converts a value to a type, if the context allows it; `None` if it does not. A literal of unknown type is read
-    /// as the type, an untyped parameter gets it.
+    /// Converts a value to a type; `None` if the context does not allow it. Parses a literal of unknown type as the
+    /// type, and gives it to an untyped parameter.
     pub(super) fn coerce(
         &mut self,
         value: Typed,
@@ -72,7 +72,7 @@ impl Binder<'_> {
         Ok(Typed::new(expr, to, at))
     }
 
-    /// Reads a literal as a type. A time that depends on the session stays a text until execution.
+    /// Parses a literal as a type. A time that depends on the session stays text until execution.
     fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
         let position = self.position(at);
         let read = |zone: &TimeZone| input::parse(ty, text, zone, Now::At(0)).map_err(|e| e.at(position));
@@ -89,7 +89,7 @@ impl Binder<'_> {
         Ok(Expr::Input { ty, text: text.into(), position: Position(position) })
     }
 
-    /// Converts a condition to boolean, or fails with 42804 naming the construct it stands in.
+    /// Converts a condition to boolean. 42804 names `construct` if it cannot.
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
         let value = self.refresh_type(value);
         let (ty, at) = (value.ty, value.at);
@@ -102,13 +102,13 @@ impl Binder<'_> {
         }
     }
 
-    /// Gives a value that is still of unknown type the type `text`.
+    /// Makes a value of unknown type `text`.
     pub(super) fn resolve_unknown(&mut self, value: Typed) -> Result<Typed, SqlError> {
         let value = self.refresh_type(value);
         if value.ty == SqlType::Unknown { self.coerce_unknown(value, SqlType::Text, false) } else { Ok(value) }
     }
 
-    /// The type that all values can take implicitly, as PostgreSQL chooses it for CASE, COALESCE, VALUES and the like.
+    /// The type that all values can take implicitly, by PostgreSQL's rules for CASE, COALESCE, VALUES and the like.
     pub(super) fn common_type<'t>(
         &self,
         values: impl IntoIterator<Item = &'t Typed>,

@@ -18,10 +18,10 @@ use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, MAX_COLUMNS, Table};
 use crate::types::SqlType;
 
-/// The tag of VACUUM, which runs outside of transaction blocks only.
+/// The tag of VACUUM, which cannot run in a transaction block.
 pub(super) const VACUUM: &str = "VACUUM";
 
-/// The primary key while it is put together: its columns and the name given to it.
+/// The primary key under construction.
 #[derive(Default)]
 struct PrimaryKey {
     columns: Vec<usize>,
@@ -100,8 +100,7 @@ impl Binder<'_> {
         if !what.is_empty() {
             return Err(self.unsupported(what, at));
         }
-        // Storage parameters tune PostgreSQL's heap, which is not here; those that tools set are taken and mean
-        // nothing.
+        // Storage parameters tune PostgreSQL's heap. Those that tools set are accepted and ignored.
         let options = match &create.table_options {
             CreateTableOptions::None => return Ok(()),
             CreateTableOptions::With(options) => options,
@@ -120,7 +119,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The folded name of a table to be created in `public`.
+    /// The folded name of a new table in `public`.
     fn new_name(&self, name: &ObjectName) -> Result<String, SqlError> {
         let at = name.span().start;
         if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
@@ -202,7 +201,7 @@ impl Binder<'_> {
         Err(self.error(SqlState::UNDEFINED_OBJECT, message, at))
     }
 
-    /// The text of a DEFAULT as it was written, known to mean the same when it is read again by itself.
+    /// The source text of a DEFAULT, after checking that it binds to the same expression when parsed alone.
     fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
         let Some((ast, span)) = default_span(option) else {
             return Err(self.unsupported("this DEFAULT is", start_of(option)));
@@ -225,7 +224,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The position of the next occurrence of a word behind a location.
+    /// The position of the next occurrence of a word after a location.
     fn position_after(&self, at: Location, word: &str) -> u32 {
         let text = &self.statement.text;
         let start = text.offset(at).unwrap_or(text.as_str().len());
@@ -312,7 +311,7 @@ impl Binder<'_> {
         Ok(Body::Truncate(tables))
     }
 
-    /// VACUUM and ANALYZE: there is nothing to do, but the table must exist.
+    /// VACUUM and ANALYZE. No effect, but the table must exist.
     pub(super) fn maintenance(&mut self, table: Option<&ObjectName>, tag: &'static str) -> Result<Body, SqlError> {
         if let Some(name) = table {
             self.table(name).map_err(|mut error| {
@@ -324,7 +323,7 @@ impl Binder<'_> {
     }
 }
 
-/// `{table}_pkey`, the table's name cut so that it fits.
+/// `{table}_pkey`, with the table's name truncated to fit.
 fn default_key_name(table: &str) -> String {
     let mut end = table.len().min(58);
     while !table.is_char_boundary(end) {
@@ -333,7 +332,7 @@ fn default_key_name(table: &str) -> String {
     format!("{}_pkey", &table[..end])
 }
 
-/// The column of an index column that is nothing but a name.
+/// The name of an index column that is a plain column.
 fn index_column(column: &IndexColumn) -> Option<&Ident> {
     let options = &column.column.options;
     if column.operator_class.is_some() || options.asc.is_some() || options.nulls_first.is_some() {

@@ -1,27 +1,27 @@
-//! Decimal literals beside integers.
+//! Decimal literals next to integers.
 //!
-//! A literal with a decimal point, an exponent, or more digits than a bigint is `numeric` in PostgreSQL. There is no such
-//! type here yet, and the literal is a float; but what it means for an integer is worked out from its digits: what it
-//! rounds to when it becomes one, and which integers are below, at or above it.
+//! A literal with a decimal point, an exponent, or more digits than a bigint is `numeric` in PostgreSQL. This type does
+//! not exist here yet, so the literal is a float. Its meaning next to integers is computed from its digits: the integer
+//! that it rounds to, and which integers are below, at or above it.
 
 use crate::expr::CompareOp;
 
-/// Beyond every bigint.
+/// A magnitude beyond every bigint.
 const FAR: i128 = 1 << 100;
 
-/// A decimal literal, as far as integers are concerned. Values beyond every bigint are cut off to one such.
+/// A decimal literal as far as integers are concerned. Magnitudes are clamped to [`FAR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
-    /// The greatest integer that is not above it.
+    /// The greatest integer not above it.
     floor: i128,
-    /// Whether it is no integer itself.
+    /// Whether it has a fraction.
     fraction: bool,
     /// The nearest integer, halves away from zero.
     rounded: i128,
 }
 
 impl Decimal {
-    /// Of a literal: digits with an optional sign, point and exponent; `None` for any other text.
+    /// Parses digits with an optional sign, point and exponent; `None` for other text.
     pub(super) fn parse(text: &str) -> Option<Decimal> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -48,7 +48,7 @@ impl Decimal {
                 up |= place == before_point && value >= 5;
             }
         }
-        // The zeros that the exponent adds behind the digits.
+        // The exponent may add zeros after the digits.
         let mut place = i64::try_from(digits().count()).ok()?;
         while place < before_point && magnitude > 0 && magnitude < FAR {
             magnitude = (magnitude * 10).min(FAR);
@@ -61,17 +61,17 @@ impl Decimal {
         })
     }
 
-    /// What it becomes as an integer, if a bigint holds that.
+    /// The rounded value, if it is a bigint.
     pub(super) fn rounded(self) -> Option<i64> {
         i64::try_from(self.rounded).ok()
     }
 
-    /// The bigint that it is, if it is one.
+    /// The exact value, if it is a bigint.
     pub(super) fn integer(self) -> Option<i64> {
         i64::try_from(self.floor).ok().filter(|_| !self.fraction)
     }
 
-    /// The comparison with a bigint that says of every bigint what `op` with this decimal says.
+    /// A comparison with a bigint that is equivalent, for every bigint, to `op` with this decimal.
     pub(super) fn compared(self, op: CompareOp) -> (CompareOp, i64) {
         const ALWAYS_TRUE: (CompareOp, i64) = (CompareOp::GreaterEq, i64::MIN);
         let op = match (self.fraction, op) {
@@ -96,7 +96,7 @@ impl Decimal {
     }
 }
 
-/// A comparison with a bigint that holds for none.
+/// A comparison that is false for every bigint.
 pub(super) const ALWAYS_FALSE: (CompareOp, i64) = (CompareOp::Less, i64::MIN);
 
 #[cfg(test)]

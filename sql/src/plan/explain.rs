@@ -1,4 +1,4 @@
-//! EXPLAIN: a plan as the indented tree that PostgreSQL prints, without costs.
+//! EXPLAIN: prints a plan as PostgreSQL's indented tree, without costs.
 
 use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, Spanned, Statement, UtilityOption};
 
@@ -15,13 +15,13 @@ use crate::table::Table;
 use crate::types::{Datum, SqlType, TimeZone, output};
 
 impl Binder<'_> {
-    /// Binds EXPLAIN: the inner statement is bound, and its plan printed.
+    /// Binds EXPLAIN: binds the inner statement and prints its plan.
     pub(super) fn explain(&mut self, tree: &Statement) -> Result<BoundTree, SqlError> {
         let Statement::Explain { analyze, statement, format, options, .. } = tree else {
             return Err(self.unsupported("this statement is", tree.span().start));
         };
         let at = NO_LOCATION;
-        // A value that is more than a word is none that we know.
+        // Only words are known values.
         let value = |option: &UtilityOption| match &option.arg {
             None => String::new(),
             Some(Ast::Identifier(word)) => word.value.to_ascii_lowercase(),
@@ -57,13 +57,13 @@ impl Binder<'_> {
     }
 }
 
-/// Collects the lines.
+/// Collects the lines of a plan.
 struct Printer<'a> {
     lines: &'a mut Vec<String>,
 }
 
 impl Printer<'_> {
-    /// A node at a depth: the root has no arrow.
+    /// Adds a node at a depth. The root has no arrow.
     fn node(&mut self, depth: usize, text: String) {
         self.lines.push(match depth {
             0 => text,
@@ -71,7 +71,7 @@ impl Printer<'_> {
         });
     }
 
-    /// A detail of the node at a depth.
+    /// Adds a detail of the node at a depth.
     fn detail(&mut self, depth: usize, text: String) {
         self.lines.push(format!("{}{text}", " ".repeat(depth * 6 + 2)));
     }
@@ -142,7 +142,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Names of what the output expressions are over.
+    /// Names of the columns that the output expressions refer to.
     fn output_names(&self, plan: &SelectPlan) -> Vec<String> {
         let Some(aggregation) = &plan.aggregation else { return plan.names.clone() };
         aggregation
@@ -231,7 +231,7 @@ fn range(table: &Table, prefix: &[Expr], lower: &[KeyBound], upper: &[KeyBound],
     if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(" AND ")) }
 }
 
-/// An expression without the parentheses around the whole.
+/// An expression with a single pair of outer parentheses.
 fn plain(expr: &Expr, names: &[String]) -> String {
     let text = show(expr, names);
     match (expr, text.strip_prefix('(').and_then(|t| t.strip_suffix(')'))) {
@@ -240,7 +240,7 @@ fn plain(expr: &Expr, names: &[String]) -> String {
     }
 }
 
-/// An expression as SQL, operators in parentheses; `names` are those of its columns.
+/// An expression as SQL with explicit parentheses. `names` are those of its columns.
 fn show(expr: &Expr, names: &[String]) -> String {
     let each = |items: &[Expr]| items.iter().map(|item| show(item, names)).collect::<Vec<_>>();
     match expr {
@@ -308,7 +308,7 @@ fn show(expr: &Expr, names: &[String]) -> String {
     }
 }
 
-/// The name of a value that is computed once.
+/// The name of a `Let` value.
 fn local(at: usize) -> String {
     format!("value{}", at + 1)
 }

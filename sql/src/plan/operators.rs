@@ -1,4 +1,4 @@
-//! Operators: which types they take, and what is made of their operands.
+//! Operators: operand types and the expressions they become.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 
@@ -10,7 +10,7 @@ use crate::parse::is_distinct;
 use crate::types::SqlType;
 use crate::types::cast::CastContext;
 
-/// The two operands as written, for the position of an error.
+/// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
 
 impl Binder<'_> {
@@ -58,7 +58,7 @@ impl Binder<'_> {
         self.arithmetic(arith, left, right, ast)
     }
 
-    /// 42883 for an operator that the operands' types do not have.
+    /// 42883 for an operator that does not exist for the operand types.
     pub(super) fn no_operator(&self, symbol: &str, types: (SqlType, SqlType), ast: Operands<'_>) -> SqlError {
         let message = format!("operator does not exist: {} {symbol} {}", types.0.base_name(), types.1.base_name());
         let position = self.position_between(ast.0.span(), symbol, ast.1.span());
@@ -88,7 +88,7 @@ impl Binder<'_> {
                 return Err(none(self));
             }
             _ if op == ArithOp::Power => SqlType::Float8,
-            // The number of bits to shift by is an integer whatever is shifted.
+            // The shift count is an integer whatever the type of the value.
             (a, b) if matches!(op, ArithOp::ShiftLeft | ArithOp::ShiftRight) && b != SqlType::Int8 => a,
             (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
             (a, b) => wider(a, b),
@@ -107,7 +107,7 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), ty, at))
     }
 
-    /// `||`: of two byteas, or of texts, where one operand may be of any type.
+    /// `||` of two byteas, or of texts, where one operand may have any type.
     fn concat(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
         let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let (types, at) = ((left.ty.base(), right.ty.base()), left.at);
@@ -127,7 +127,7 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), ty, at))
     }
 
-    /// `LIKE` and relatives; `flags` are case-insensitive and negated.
+    /// `LIKE` and relatives. `flags`: case-insensitive, negated.
     pub(super) fn like(
         &mut self,
         left: Typed,

@@ -148,7 +148,7 @@ fn long_chains_bind() {
     assert!(plan(&sql).is_ok());
 }
 
-/// What the parser lets through must be bound, shown, evaluated and freed on the stack of a worker thread.
+/// Expressions within the parser's limits must be bound, printed, evaluated and freed on a worker thread's stack.
 #[test]
 fn the_deepest_expressions_do_not_overflow_the_stack() {
     let work = || {
@@ -172,7 +172,7 @@ fn env() -> crate::expr::eval::Env<'static> {
     crate::expr::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
 }
 
-/// It had an order, and so a wrong answer.
+/// Values of two types had an order, which gave a wrong answer.
 #[test]
 fn a_comparison_of_two_types_is_a_defect_and_says_so() {
     use crate::expr::eval::eval;
@@ -193,7 +193,7 @@ fn nodes(expr: &Expr) -> usize {
     1 + expr.children().into_iter().map(nodes).sum::<usize>()
 }
 
-/// Each level carried two copies of the one below: forty of them made 2^40 nodes.
+/// Each level held two copies of the one below: 40 levels had 2^40 nodes.
 #[test]
 fn operands_that_are_used_twice_are_not_copied() {
     let nested = |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(40), close.repeat(40));
@@ -218,14 +218,14 @@ fn operands_that_are_used_twice_are_not_copied() {
     assert!(nodes(&select.output[0]) < 2000);
 }
 
-/// Every literal looked for its place from the beginning of the text.
+/// Finding the position of a literal scanned the text from its start.
 #[test]
 fn many_literals_bind_in_linear_time() {
     let rows = vec!["(1, 'x', '2024-01-01 10:00')"; 60_000].join(", ");
     assert!(plan(&format!("insert into t (a, b, at) values {rows}")).is_ok());
 }
 
-/// Rows of VALUES were as wide as the table, whatever was given.
+/// Rows of VALUES were as wide as the table, however many columns were given.
 #[test]
 fn rows_to_insert_are_as_wide_as_what_is_given() {
     let bound = plan("insert into t (b, a) values ('x', 1), ('y', 2)").unwrap();
@@ -238,7 +238,7 @@ fn rows_to_insert_are_as_wide_as_what_is_given() {
     assert_eq!(error(&sql).0, "54000 INSERT has 300001 rows, of at most 300000");
 }
 
-/// The value would have been kept with every cached plan.
+/// The value would stay in memory with every cached plan.
 #[test]
 fn large_constants_are_not_computed_ahead() {
     let output = |sql: &str| {

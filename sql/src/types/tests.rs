@@ -1,4 +1,4 @@
-//! Text and binary forms, casts and order, against what PostgreSQL 15 answers.
+//! Text and binary forms, casts and order, compared with PostgreSQL 15.
 
 use std::cmp::Ordering;
 
@@ -152,7 +152,7 @@ fn timestamps_in_a_zone_with_summer_time() {
     let ts = |input| text_in(SqlType::Timestamptz, input, &berlin).unwrap();
     assert_eq!(ts("2024-07-01 12:00"), "2024-07-01 12:00:00+02");
     assert_eq!(ts("2024-01-01 12:00Z"), "2024-01-01 13:00:00+01");
-    // Skipped by the change in spring: read with the offset before it. Repeated in autumn: with the one after it.
+    // A time skipped in spring has the offset before the change, one repeated in autumn the offset after it.
     assert_eq!(ts("2024-03-31 02:30"), "2024-03-31 03:30:00+02");
     assert_eq!(ts("2024-10-27 02:30"), "2024-10-27 02:30:00+01");
     assert_eq!(

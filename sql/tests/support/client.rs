@@ -1,4 +1,4 @@
-//! A client that sends any bytes and reads messages one by one, in a form to read.
+//! A client that sends any bytes and reads messages one by one.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ pub(crate) struct Reply {
 }
 
 impl Raw {
-    /// Connects, and says nothing.
+    /// Connects without a startup.
     pub(crate) async fn open(address: SocketAddr) -> Raw {
         let stream = TcpStream::connect(address).await.expect("connects");
         stream.set_nodelay(true).expect("a socket");
@@ -55,17 +55,17 @@ impl Raw {
         self.stream.write_all(bytes).await.expect("the server reads");
     }
 
-    /// Sends bytes to a server that may have hung up.
+    /// Sends bytes to a server that may have closed the connection.
     pub(crate) async fn try_send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 
-    /// No more will be sent.
+    /// Shuts the write half down.
     pub(crate) async fn shutdown(&mut self) {
         self.stream.shutdown().await.expect("a socket");
     }
 
-    /// One byte, as the answer to an encryption request.
+    /// Reads one byte: the answer to an encryption request.
     pub(crate) async fn byte(&mut self) -> Option<u8> {
         self.fill(1).await.then(|| self.input.get_u8())
     }
@@ -96,7 +96,7 @@ impl Raw {
         replies
     }
 
-    /// The same as text, a line each; `(closed)` at the end of the connection.
+    /// The same as text, a line each, with `(closed)` at the end of the connection.
     pub(crate) async fn transcript(&mut self) -> Vec<String> {
         let replies = self.until_ready().await;
         let closed = replies.last().is_none_or(|r| r.kind != b'Z');
@@ -113,7 +113,7 @@ impl Raw {
         self.transcript().await
     }
 
-    /// Whether `count` bytes could be had.
+    /// Reads until `count` bytes are buffered. Returns false at the end of the connection.
     async fn fill(&mut self, count: usize) -> bool {
         while self.input.len() < count {
             let read = tokio::time::timeout(PATIENCE, self.stream.read_buf(&mut self.input));
@@ -247,7 +247,7 @@ fn string(body: &mut Bytes) -> String {
     String::from_utf8(text.to_vec()).expect("UTF-8")
 }
 
-/// A message with its length.
+/// A message with its type and length.
 pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![kind];
     out.put_i32(i32::try_from(body.len() + 4).expect("fits"));

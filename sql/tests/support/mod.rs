@@ -75,12 +75,12 @@ impl TestServer {
         TestServer { address, cluster, server, registry, stop, serving: Some(serving) }
     }
 
-    /// Begins to stop.
+    /// Starts the shutdown.
     pub(crate) fn begin_stop(&self) {
         self.stop.cancel();
     }
 
-    /// Waits until it has stopped.
+    /// Waits for the end of the shutdown.
     pub(crate) async fn stopped(&mut self) {
         if let Some(serving) = self.serving.take() {
             tokio::time::timeout(PATIENCE, serving).await.expect("stops in time").expect("no panic");
