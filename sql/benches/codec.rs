@@ -17,8 +17,8 @@ use tso::TsoClient;
 use txn::Database;
 
 const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
-const CREATE: &str = "create table sbtest1 (id int primary key, k int not null default 0, c varchar(120) not null default '', \
-                      pad varchar(60) not null default '')";
+const CREATE: &str = "create table sbtest1 (id int primary key, k int not null default 0, \
+                      c varchar(120) not null default '', pad varchar(60) not null default '')";
 
 fn table() -> Table {
     let column =

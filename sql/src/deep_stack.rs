@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deep_work_has_room_and_its_panics_come_through() {
+    fn deep_work_has_enough_stack_and_its_panics_propagate() {
         fn depth(n: usize) -> usize {
             let frame = std::hint::black_box([n; 256]);
             if n == 0 { 0 } else { 1 + depth(frame[n % 256] - 1) }

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transaction_errors_have_the_state_that_tells_the_client_what_to_do() {
+    fn transaction_errors_map_to_sqlstates() {
         let states = [
             (TxnError::Conflict("k".into()), "40001"),
             (TxnError::AlreadyExists { key: kv::Key::new("k") }, "23505"),

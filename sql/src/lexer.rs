@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_string_is_cut_at_semicolons_outside_of_quotes_and_comments() {
+    fn splits_at_semicolons_outside_quotes_and_comments() {
         assert_eq!(texts("select 1; select ';' ;"), [("select 1", 0), ("select ';'", 10)]);
         assert_eq!(texts(" ; -- ping\n ; /* a /* b; */ ; */ "), []);
         assert_eq!(texts("é; x"), [("é", 0), ("x", 3)]);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_named_as_in_errors() {
+    fn command_names() {
         assert_eq!(command_name("insert into t values (1)"), "INSERT");
         assert_eq!(command_name("/*+ x */ create  table t (a int)"), "CREATE TABLE");
         assert_eq!(command_name("((select 1))"), "SELECT");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_counted_but_what_is_inside_of_strings() {
+    fn string_contents_are_not_counted() {
         assert_eq!(count_tokens("(1), (22)"), 8);
         assert_eq!(count_tokens("e'\\'; ;' $a$;;$a$"), 3);
     }
@@ -345,7 +345,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[ ;'\"$a-z\\\\/*é-]{0,40}") {
+        fn no_text_panics(text in "[ ;'\"$a-z\\\\/*é-]{0,40}") {
             for piece in split_statements(&text) {
                 prop_assert!(text.contains(piece.text));
             }

@@ -286,7 +286,8 @@ proptest! {
              on conflict (a) do update set b = excluded.b returning *",
             "update t set b = b + $1, a = 3 where a between 1 and 5 and b is not null returning a",
             "create table u (a int primary key, b varchar(5) default 'x' not null, primary key (a))",
-            "select count(distinct b), sum(a) filter (where a > 1), trim(both 'x' from 'xax') from t having count(*) > 1",
+            "select count(distinct b), sum(a) filter (where a > 1), trim(both 'x' from 'xax') from t \
+             having count(*) > 1",
             "delete from t where a = '1'::int or b = 1::int8 and not a < - 2 ^ 2",
         ];
         let text = statements[which];

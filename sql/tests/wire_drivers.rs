@@ -34,7 +34,7 @@ fn state(error: &tokio_postgres::Error) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn values_travel_in_binary_both_ways() {
+async fn values_are_binary_in_both_directions() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     let insert = client.prepare("insert into t values ($1, $2, $3, $4, $5, $6)").await.expect("prepares");
@@ -104,7 +104,7 @@ async fn transactions_commit_and_roll_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn portals_hand_out_rows_in_parts() {
+async fn portals_return_rows_in_parts() {
     let server = TestServer::start().await;
     let mut client = with_table(&server).await;
     let values: Vec<String> = (0..1000).map(|id| format!("({id})")).collect();
@@ -192,7 +192,7 @@ async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
 
 /// pgjdbc sends a limit of one row with statements without rows, which disabled their retry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_limit_does_not_keep_a_statement_from_being_run_again() {
+async fn a_row_limit_does_not_disable_the_retry() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     client.batch_execute("insert into t (id, n) values (1, 0)").await.expect("inserts");
@@ -272,7 +272,7 @@ async fn a_timeout_stops_a_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_transaction_is_ended_and_so_is_an_idle_session() {
+async fn idle_transactions_and_idle_sessions_time_out() {
     let server = TestServer::start().await;
     let mut raw = Raw::login(server.address).await;
     raw.query("set idle_in_transaction_session_timeout = '20ms'").await;
@@ -288,7 +288,7 @@ async fn an_idle_transaction_is_ended_and_so_is_an_idle_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn concurrent_increments_are_all_counted() {
+async fn no_concurrent_increment_is_lost() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     client.batch_execute("insert into t (id, n) values (1, 0)").await.expect("inserts");
@@ -318,7 +318,7 @@ async fn concurrent_increments_are_all_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_insert_that_loses_a_race_is_told_so() {
+async fn an_insert_that_loses_a_race_conflicts_and_then_is_a_duplicate() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     let other = server.connect().await;
@@ -335,7 +335,7 @@ async fn an_insert_that_loses_a_race_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_lets_what_runs_finish_and_tells_the_idle() {
+async fn shutdown_waits_for_transactions_and_ends_idle_sessions() {
     let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_secs(30)).await;
     let mut idle = Raw::login(server.address).await;
     let mut busy = Raw::login(server.address).await;
@@ -355,7 +355,7 @@ async fn a_stop_lets_what_runs_finish_and_tells_the_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends_what_does_not_finish() {
+async fn shutdown_ends_sessions_after_the_grace_period() {
     let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
@@ -374,7 +374,7 @@ async fn a_stop_ends_what_does_not_finish() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_is_counted() {
+async fn metrics_count_statements_errors_and_connections() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     client.execute("insert into t (id) values (1)", &[]).await.expect("inserts");
@@ -413,7 +413,7 @@ fn slow() -> Faults {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_does_not_tear_a_commit() {
+async fn a_cancel_does_not_interrupt_a_commit() {
     let server = TestServer::start().await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
@@ -433,7 +433,7 @@ async fn a_cancel_does_not_tear_a_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_does_not_tear_a_commit() {
+async fn a_disconnect_does_not_interrupt_a_commit() {
     let server = TestServer::start().await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
@@ -478,7 +478,7 @@ async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_does_not_read_does_not_hold_the_stop() {
+async fn a_client_that_does_not_read_does_not_delay_shutdown() {
     let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
     let mut raw = unread_result(&server).await;
     assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
@@ -488,7 +488,7 @@ async fn a_client_that_does_not_read_does_not_hold_the_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_columns_than_the_protocol_counts_are_refused() {
+async fn too_many_result_columns_are_refused() {
     let server = TestServer::start().await;
     let client = server.connect().await;
     let error = client.batch_execute(&format!("select {}", vec!["1"; 70_000].join(","))).await.expect_err("too many");

@@ -3,7 +3,8 @@
 //! A script's commands are client messages. A prefix names the connection (`a: query "begin"`). The replies are read at
 //! `query` and `sync` (up to ReadyForQuery) and at `flush N` (N messages). Commands:
 //!
-//! - `query TEXT`, `sync`, `flush N`, `parse NAME TEXT [OID...]`, `describe S|P NAME`, `execute PORTAL [LIMIT]`, `close S|P NAME`
+//! - `query TEXT`, `sync`, `flush N`, `parse NAME TEXT [OID...]`, `describe S|P NAME`, `execute PORTAL [LIMIT]`,
+//!   `close S|P NAME`
 //! - `bind PORTAL STATEMENT [VALUE...] [in=0,1] [out=0,1]`: values as text, `NULL`, or `0x...`
 //! - `skipped TEXT`: a query string that the server has to skip; `call`: a function call; `stray`: copy messages
 //!   outside of COPY

@@ -72,7 +72,7 @@ async fn malformed_startups_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn encryption_is_refused_and_nothing_may_follow_unasked() {
+async fn encryption_is_refused_and_pipelined_bytes_are_an_error() {
     let server = TestServer::start().await;
     let mut raw = Raw::open(server.address).await;
     raw.send(&packet(GSS, b"")).await;
@@ -126,7 +126,7 @@ async fn lengths_out_of_range_end_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_that_do_not_hold_what_they_say_end_the_session() {
+async fn malformed_bodies_end_the_session() {
     let server = TestServer::start().await;
     let bodies: [(u8, &[u8]); 14] = [
         (b'Q', b""),
@@ -153,7 +153,7 @@ async fn bodies_that_do_not_hold_what_they_say_end_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_huge_claim_allocates_nothing_and_half_a_message_is_waited_for() {
+async fn a_claimed_length_is_not_allocated() {
     const SESSIONS: usize = 128;
     // Address space that threads reserve, in this test and those beside it.
     const NOISE: usize = 2 << 30;
@@ -205,7 +205,7 @@ async fn slow_startups_are_bounded_in_number_and_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_connection_too_many_is_told_so() {
+async fn connections_beyond_the_limit_are_refused() {
     let config = SqlConfig { max_connections: 2, ..SqlConfig::default() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     let first = Raw::login(server.address).await;
@@ -229,7 +229,7 @@ async fn a_cancel_with_a_wrong_secret_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_arrive_in_any_pieces() {
+async fn messages_may_arrive_byte_by_byte() {
     let server = TestServer::start().await;
     let mut raw = Raw::open(server.address).await;
     let mut bytes = hello();

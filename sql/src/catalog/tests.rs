@@ -62,7 +62,7 @@ fn golden_descriptor() {
 }
 
 #[test]
-fn broken_invariants_are_noticed() {
+fn broken_invariants_are_detected() {
     let mut table = sample();
     table.columns[1].name = "id".to_owned();
     assert!(descriptor::decode(&descriptor::encode(&table)).is_err());

@@ -2,7 +2,7 @@
 //!
 //! | value | bytes |
 //! |---|---|
-//! | integer, timestamp | a byte `0x80 + n` (from 0) or `0x7f - n` (below 0), then the `n` significant bytes, big-endian |
+//! | integer, timestamp | `0x80 + n` (from 0) or `0x7f - n` (below 0), then the `n` significant bytes, big-endian |
 //! | boolean | `0` or `1` |
 //! | float | 8 bytes: sign bit flipped, or all bits of a negative one; -0 as 0, one NaN above infinity |
 //! | text, bytea | the bytes with `00` written `00 ff`, then `00 01` |

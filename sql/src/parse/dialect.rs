@@ -1,4 +1,4 @@
-//! The parser's dialect: sqlparser's for PostgreSQL, except
+//! The parser's dialect: sqlparser's for PostgreSQL, except for:
 //!
 //! - expressions as argument names (`f(a.b => 1)`), which PostgreSQL lacks too: to detect them the parser parses each
 //!   argument twice, which makes nested calls exponential in their depth;

@@ -19,7 +19,7 @@ fn splits_statements() {
 }
 
 #[test]
-fn syntax_errors_stand_at_a_token() {
+fn syntax_errors_have_the_position_of_a_token() {
     assert_eq!(error("selec 1"), ("42601 syntax error at or near \"selec\"".into(), Some(1)));
     assert_eq!(error("select\n  * frm t"), ("42601 syntax error at or near \"t\"".into(), Some(16)));
     assert_eq!(error("select 'ä' 1"), ("42601 syntax error at or near \"1\"".into(), Some(12)));
@@ -28,7 +28,7 @@ fn syntax_errors_stand_at_a_token() {
 }
 
 #[test]
-fn what_has_no_end_is_named() {
+fn unterminated_tokens_are_named() {
     assert_eq!(error("select 'abc"), ("42601 unterminated quoted string at or near \"'abc\"".into(), Some(8)));
     assert_eq!(error("select \"abc"), ("42601 unterminated quoted identifier at or near \"\"abc\"".into(), Some(8)));
     assert_eq!(error("select 1 /* x"), ("42601 unterminated /* comment at or near \"/* x\"".into(), Some(10)));
@@ -67,7 +67,7 @@ fn depth_and_size_are_bounded() {
 /// A group's own depth was dropped at its closing parenthesis: `((x + 1 ...) + 1 ...)` could be as deep as the text was
 /// long, and overflowed the stack.
 #[test]
-fn what_is_inside_of_parentheses_counts_towards_the_chain_behind_them() {
+fn the_depth_inside_parentheses_counts_in_the_chain_after_them() {
     let code = |sql: &str| parse(sql).unwrap_err().code.0;
     let chain = " + 1".repeat(499);
     let close = format!("{chain})").repeat(99);
@@ -84,7 +84,7 @@ fn what_is_inside_of_parentheses_counts_towards_the_chain_behind_them() {
 
 /// Keyword operators were not counted, nor were UNIONs of more than one column.
 #[test]
-fn every_word_operator_counts() {
+fn every_keyword_operator_counts() {
     let code = |sql: &str| parse(sql).unwrap_err().code.0;
     for operator in
         ["xor", "rlike", "regexp", "overlaps", "member of", "div", "notnull is", "is distinct from", "at time zone"]
@@ -115,7 +115,7 @@ fn trees_at_the_limit_do_not_overflow_the_stack() {
 
 /// The limit of dialect queries is far from the needs of any valid statement.
 #[test]
-fn long_statements_are_not_taken_for_endless_ones() {
+fn long_statements_stay_within_the_work_limit() {
     let columns = (0..300).map(|i| format!("c{i} varchar(10) not null default 'x' || lower('Y')")).collect::<Vec<_>>();
     let tables = format!("create table t ({}, primary key (c1, c2))", columns.join(", "));
     let row = "(1, 'two', -3.5, null, $1, now(), date '2024-01-01', cast(5 as bigint), (1 + 2) * 3)";
@@ -129,7 +129,7 @@ fn long_statements_are_not_taken_for_endless_ones() {
 
 /// Where the parser tries two alternatives with the same result, each level of nesting doubled the time.
 #[test]
-fn malformed_nesting_ends_soon() {
+fn malformed_nesting_terminates() {
     let nested = [("floor(", ")"), ("position(", ")"), ("1 in (select (", "))"), ("* from (select ", ")")];
     for (open, close) in nested {
         for begin in ["select", "insert into t (select", "select 1 from (select"] {
@@ -160,7 +160,7 @@ fn nested_calls_parse_in_linear_time() {
 
 /// Each text must parse like the parenthesised text next to it.
 #[test]
-fn operators_bind_as_in_postgresql() {
+fn operator_precedence_is_postgresqls() {
     let pairs = [
         ("a is distinct from true and b = 5", "(a is distinct from true) and (b = 5)"),
         ("a is not distinct from b or c", "(a is not distinct from b) or c"),
@@ -231,7 +231,7 @@ fn shape(sql: &str) -> String {
 }
 
 #[test]
-fn strings_go_on_behind_a_line_break_only() {
+fn strings_continue_only_after_a_line_break() {
     assert_eq!(shown("select 'foo'\n 'bar' -- and\n'!'"), ["SELECT 'foobar!'"]);
     assert_eq!(shown("select E'a\\n'\n'b'").len(), 1);
     assert_eq!(error("select 'a' 'b'"), ("42601 syntax error at or near \"'b'\"".into(), Some(12)));
@@ -242,7 +242,7 @@ fn strings_go_on_behind_a_line_break_only() {
 }
 
 #[test]
-fn what_the_tokenizer_takes_for_more_than_postgresql_does() {
+fn tokens_that_postgresql_refuses() {
     let junk = |text: &str| format!("42601 trailing junk after numeric literal at or near \"{text}\"");
     for text in ["1L", "1_000", "0x1F", "1a", "1.5e"] {
         assert_eq!(error(&format!("select {text}")), (junk(text), Some(8)));

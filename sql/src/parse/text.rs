@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_on_lines_of_any_characters() {
+    fn locations_are_converted_on_lines_of_any_characters() {
         let text = SourceText::new("abc\näöx\n\nlast");
         assert_eq!([text.offset(at(1, 2)), text.offset(at(2, 3)), text.offset(at(4, 1))], [Some(1), Some(8), Some(11)]);
         assert_eq!([text.position(at(1, 2)), text.position(at(2, 3)), text.position(at(4, 1))], [2, 7, 10]);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_halves_away_from_zero_and_exactly() {
+    fn rounds_halves_away_from_zero() {
         let rounded = |text: &str| of(text).rounded();
         assert_eq!(rounded("2.5"), Some(3));
         assert_eq!(rounded("-2.5"), Some(-3));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_with_integers_say_the_same() {
+    fn comparisons_with_integers_are_equivalent() {
         use CompareOp::{Eq, Greater, GreaterEq, Less, LessEq, NotEq};
         let holds = |op: CompareOp, a: f64, b: f64| match op {
             Eq => a == b,

@@ -51,7 +51,7 @@ fn explain(sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn parameters_take_the_type_of_their_place() {
+fn parameters_take_the_type_of_their_context() {
     assert_eq!(params("select * from t where a = $1 and b = $2"), ["int4", "text"]);
     assert_eq!(params("update t set n = n + $1 where a = $2"), ["int8", "int4"]);
     assert_eq!(params("update t set v = $1, raw = $2, ok = $3, at = $4"), ["varchar", "bytea", "bool", "timestamptz"]);
@@ -66,7 +66,7 @@ fn parameters_take_the_type_of_their_place() {
 }
 
 #[test]
-fn declared_types_hold() {
+fn declared_types_are_kept() {
     let statement = &parse("select * from t where a = $1").unwrap()[0];
     let bound = bind(statement, &[SqlType::Int8], &catalog()).unwrap();
     assert_eq!(bound.params, [SqlType::Int8]);
@@ -121,7 +121,7 @@ fn errors_of_names_and_types() {
 }
 
 #[test]
-fn what_is_not_there_yet_says_so() {
+fn unsupported_features_are_named() {
     for (sql, what) in [
         ("select * from t, t u", "joins are"),
         ("select a from t group by a", "GROUP BY is"),
@@ -174,7 +174,7 @@ fn env() -> crate::expr::eval::Env<'static> {
 
 /// Values of two types had an order, which gave a wrong answer.
 #[test]
-fn a_comparison_of_two_types_is_a_defect_and_says_so() {
+fn a_comparison_of_two_types_is_an_internal_error() {
     use crate::expr::eval::eval;
     let (one, other) = (Expr::Const(Datum::Int(1)), Expr::Const(Datum::Float(1.0)));
     let (left, right) = (|| Box::new(one.clone()), || Box::new(other.clone()));
@@ -195,7 +195,7 @@ fn nodes(expr: &Expr) -> usize {
 
 /// Each level held two copies of the one below: 40 levels had 2^40 nodes.
 #[test]
-fn operands_that_are_used_twice_are_not_copied() {
+fn operands_used_twice_are_not_copied() {
     let nested = |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(40), close.repeat(40));
     let texts = [
         nested("nullif(", "n", ", 1)"),
@@ -227,7 +227,7 @@ fn many_literals_bind_in_linear_time() {
 
 /// Rows of VALUES were as wide as the table, however many columns were given.
 #[test]
-fn rows_to_insert_are_as_wide_as_what_is_given() {
+fn rows_to_insert_have_only_the_given_columns() {
     let bound = plan("insert into t (b, a) values ('x', 1), ('y', 2)").unwrap();
     let Body::Insert(insert) = &bound.body else { panic!("no INSERT") };
     let Source::Values(rows) = &insert.source.source else { panic!("no VALUES") };
@@ -240,7 +240,7 @@ fn rows_to_insert_are_as_wide_as_what_is_given() {
 
 /// The value would stay in memory with every cached plan.
 #[test]
-fn large_constants_are_not_computed_ahead() {
+fn large_constants_are_not_folded() {
     let output = |sql: &str| {
         let bound = plan(sql).unwrap();
         let Body::Select(select) = &bound.body else { panic!("no query") };

@@ -207,7 +207,7 @@ mod tests {
     use pgwire::messages::response::CommandComplete;
 
     #[tokio::test]
-    async fn what_is_unwritten_can_be_taken_back_and_what_is_written_cannot() {
+    async fn only_unwritten_output_can_be_truncated() {
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let mut out = Output::new(Box::new(ours), 16);
         out.put(&CommandComplete::new("BEGIN".into())).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_carries_all_its_fields_and_no_nul() {
+    fn an_error_has_all_fields_and_no_nul() {
         let mut out = Output::new(Box::new(tokio::io::sink()), 1024);
         let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, "du\0p").detail("d").hint("h").at(3);
         error.constraint = Some(Box::new(crate::error::ConstraintFields {
@@ -241,7 +241,8 @@ mod tests {
         let text = out.buffer().escape_ascii().to_string();
         assert!(
             text.ends_with(
-                "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00spublic\\x00tt\\x00cc\\x00nt_pkey\\x00\\x00"
+                "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00\
+                 spublic\\x00tt\\x00cc\\x00nt_pkey\\x00\\x00"
             ),
             "{text}"
         );

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart_and_must_have_their_length() {
+    fn requests_are_distinguished_and_length_checked() {
         assert_eq!(next_packet(&mut packet(SSL_CODE, b"")), Ok(Some(Packet::SslRequest)));
         assert_eq!(next_packet(&mut packet(GSS_CODE, b"")), Ok(Some(Packet::GssRequest)));
         let cancel = Packet::Cancel { pid: 1, secret: -2 };

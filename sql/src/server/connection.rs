@@ -295,7 +295,7 @@ mod tests {
 
     /// A panic closed the connection without an error and was not counted.
     #[tokio::test]
-    async fn a_panic_is_told_to_the_client_and_counted() {
+    async fn a_panic_is_reported_to_the_client_and_counted() {
         let registry = prometheus::Registry::new();
         let server = crate::server::tests::server(&registry);
         let (ours, mut theirs) = tokio::io::duplex(1024);

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_ids_name_their_node_and_are_not_given_twice() {
+    fn process_ids_contain_the_node_and_are_unique() {
         let registry = Registry::new(2050);
         let first = registry.register(10).unwrap();
         let second = registry.register(10).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_secret_cancels() {
+    fn cancel_needs_the_secret() {
         let registry = Registry::new(1);
         let session = registry.register(1).unwrap();
         session.interrupt.begin();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn early_clients_are_told_to_come_again() {
+    async fn early_clients_get_57p03() {
         let (address, ..) = early().await;
         let answer = said(address, STARTUP).await;
         assert!(answer.starts_with('E') && answer.contains("SFATAL\0") && answer.contains("C57P03\0"), "{answer:?}");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn places_are_few_and_come_free() {
+    async fn connections_are_limited_and_freed() {
         let (address, ..) = early().await;
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_listener_goes_on() {
+    async fn the_listener_is_returned_with_its_backlog() {
         let (address, until, task) = early().await;
         until.cancel();
         let listener = task.await.unwrap();

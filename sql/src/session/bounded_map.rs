@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_and_bytes_are_bounded_and_what_is_replaced_makes_room() {
+    fn number_and_bytes_are_bounded_and_replacing_frees_space() {
         let mut kept = BoundedMap::new(Limits { what: "portals", count: 2, bytes: 100 });
         assert_eq!(kept.check_room("a", 1000), Ok(()), "the first is taken, however large");
         kept.insert("a".into(), 1, 60);

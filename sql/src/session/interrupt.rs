@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancel_wakes_work_that_waits() {
+    async fn a_cancel_wakes_waiting_work() {
         let interrupt = std::sync::Arc::new(Interrupt::default());
         interrupt.begin();
         let other = interrupt.clone();

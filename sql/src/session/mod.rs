@@ -370,7 +370,7 @@ mod tests {
 
     /// Every retry started a new timeout: a statement that had waited for a lock in vain waited ten times.
     #[tokio::test(start_paused = true)]
-    async fn all_runs_of_a_statement_share_its_time() {
+    async fn retries_share_the_timeout_of_the_statement() {
         let mut session = session();
         session.settings.set("statement_timeout", Some(&["2000".to_owned()]), false).unwrap();
         session.settings.commit();

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_told_apart_by_declared_types_and_the_oldest_go() {
+    fn keyed_by_declared_types_and_evicts_the_oldest() {
         let mut cache = PlanCache::new();
         let none: Arc<[SqlType]> = Arc::new([]);
         let int: Arc<[SqlType]> = Arc::new([SqlType::Int4]);

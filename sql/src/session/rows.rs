@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn none_one_or_all_formats_may_be_given() {
+    fn accepts_no_code_one_code_or_one_per_column() {
         assert_eq!(read(&[], Some(2)), Ok(Formats::TEXT));
         assert_eq!(read(&[1], Some(2)), Ok(Formats::BINARY));
         let mixed = read(&[0, 1], Some(2)).unwrap();

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_goes_from_begin_to_commit() {
+    fn a_block_lasts_from_begin_to_commit() {
         let mut state = TxnState::new();
         state.begin_implicit(false);
         assert_eq!(state.status(), TransactionStatus::Idle);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_block_takes_only_its_end_and_commit_rolls_back() {
+    fn a_failed_block_accepts_only_its_end_and_commit_rolls_back() {
         let mut state = TxnState::new();
         state.begin(modes(), false).unwrap();
         state.fail();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_implicit_transaction_ends_with_its_string() {
+    fn an_implicit_transaction_ends_with_its_query_string() {
         let mut state = TxnState::new();
         state.begin_implicit(false);
         assert!(state.end_implicit());

@@ -1,5 +1,5 @@
-//! Shared by the integration tests: a server over an in-memory cluster, a client that sees every message, and the runner
-//! of SQL scripts.
+//! Shared by the integration tests: a server over an in-memory cluster, a client that sees every message, and the
+//! runner of SQL scripts.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_returns_to_what_the_client_connected_with() {
+    fn reset_restores_the_startup_values() {
         let mut s = Settings::new("ann");
         s.set_initial("application_name", "psql").unwrap();
         set(&mut s, "application_name", "other", false);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_told_once() {
+    fn changes_are_reported_once() {
         let mut s = Settings::new("ann");
         let reported: Vec<&str> = s.take_unreported().into_iter().map(|(name, _)| name).collect();
         for name in ["server_version", "client_encoding", "DateStyle", "TimeZone", "integer_datetimes", "is_superuser"]

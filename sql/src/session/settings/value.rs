@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_brought_to_their_shown_form() {
+    fn values_are_normalized() {
         let cases: [(&str, &[&str], Result<&str, &str>); 32] = [
             ("STATEMENT_TIMEOUT", &["1500"], Ok("1500ms")),
             ("statement_timeout", &["90s"], Ok("90s")),
