@@ -1,0 +1,109 @@
+//! What the server needs of the store below it: snapshots of regions, and replication.
+//!
+//! `raftstore::StoreHandle` implements it for real. Tests of the server side use [`fake::FakeStore`], whose leadership
+//! and proposals fail on demand.
+
+#[cfg(test)]
+pub(crate) mod fake;
+
+use std::future::Future;
+
+use engine::WriteBatch;
+use engine::store::{Reader, Store};
+use raftstore::{
+    LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
+    Term,
+};
+
+use crate::api::ServerError;
+use crate::error::ActionError;
+
+/// A consistent view of one region.
+pub trait RegionView: Reader + Clone + Send + Sync + 'static {
+    /// The region's descriptor when the view was taken.
+    fn region(&self) -> &Region;
+    /// The term of the leader on which the view was taken.
+    fn term(&self) -> Term;
+}
+
+/// A store of replicated regions. The methods are those of `raftstore::StoreHandle`.
+pub trait RegionStore: Clone + Send + Sync + 'static {
+    /// The type of views.
+    type View: RegionView;
+
+    /// The id of this store.
+    fn store_id(&self) -> StoreId;
+    /// The region that has a replica on this store and holds the storage key; `None` if there is none.
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
+    /// A view for a linearizable read under the leader's lease. `None` if the lease does not cover it: use
+    /// [`RegionStore::read`].
+    fn try_read(&self, context: RegionContext) -> Result<Option<Self::View>, RegionError>;
+    /// A view for a linearizable read. Waits for a read index if the lease does not cover it.
+    fn read(&self, context: RegionContext) -> impl Future<Output = Result<Self::View, RegionError>> + Send;
+    /// A view to evaluate a write on. All entries of earlier terms are applied in it.
+    fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError>;
+    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. Refused if the
+    /// term or the epoch has changed since.
+    fn propose(
+        &self,
+        basis: &Self::View,
+        batch: WriteBatch,
+    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
+    /// Stops the store's service because its data is corrupt. Its leaderships pass to other stores.
+    fn poison(&self, why: &str);
+}
+
+/// Converts the error of a read or an evaluation for the caller, and poisons the store if its data is corrupt. A leader
+/// that kept serving would refuse for ever what another replica may hold intact.
+pub(crate) fn into_server_error<H: RegionStore>(store: &H, error: ActionError) -> ServerError {
+    if error.is_corruption() {
+        store.poison(&error.to_string());
+    }
+    error.into()
+}
+
+impl<S: Store> RegionView for RegionSnapshot<S> {
+    fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn term(&self) -> Term {
+        self.term
+    }
+}
+
+impl<S: Store> RegionStore for StoreHandle<S> {
+    type View = RegionSnapshot<S>;
+
+    fn store_id(&self) -> StoreId {
+        StoreHandle::store_id(self)
+    }
+
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
+        StoreHandle::locate(self, key)
+    }
+
+    fn try_read(&self, context: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
+        StoreHandle::try_read(self, context)
+    }
+
+    fn read(&self, context: RegionContext) -> impl Future<Output = Result<RegionSnapshot<S>, RegionError>> + Send {
+        StoreHandle::read(self, context)
+    }
+
+    fn evaluate(&self, context: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
+        StoreHandle::evaluate(self, context)
+    }
+
+    fn propose(
+        &self,
+        basis: &RegionSnapshot<S>,
+        batch: WriteBatch,
+    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
+        StoreHandle::propose(self, basis, batch)
+    }
+
+    fn poison(&self, why: &str) {
+        StoreHandle::poison(self, why);
+    }
+}

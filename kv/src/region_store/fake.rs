@@ -1,0 +1,245 @@
+//! A store of one region in memory. A test decides its leadership, its lease and the fate of its proposals.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use engine::store::memory::{MemorySnapshot, MemoryStore};
+use engine::store::{Cursor, Reader, Result as StoreResult, Store, StoreError};
+use engine::{Cf, WriteBatch};
+use parking_lot::Mutex;
+use raftstore::{
+    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
+    RegionStatus, StoreId, Term,
+};
+use tokio::sync::oneshot;
+
+use super::{RegionStore, RegionView};
+use crate::key::Key;
+
+/// The fate of a proposal.
+pub(crate) enum ProposalFate {
+    /// It is applied once the sender sends or is dropped.
+    Held(oneshot::Receiver<()>),
+    /// It is refused.
+    Refused(RegionError),
+    /// The caller sees an unknown outcome; `applied` says whether it takes effect.
+    Unknown { applied: bool },
+    /// The store's log failed.
+    Poisoned,
+}
+
+#[derive(Clone)]
+pub(crate) struct FakeStore {
+    data: MemoryStore,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    region: Region,
+    term: Term,
+    /// The term that reads see, if it differs from the one that evaluations see.
+    read_term: Option<Term>,
+    is_leader: bool,
+    has_lease: bool,
+    fates: VecDeque<ProposalFate>,
+    /// Why the store was poisoned.
+    poisoned: Option<String>,
+    /// A row whose reads fail.
+    unreadable: Option<UnreadableRow>,
+    read_indexes: usize,
+    proposals: usize,
+}
+
+/// A storage key, and the error of every read of it.
+type UnreadableRow = (Vec<u8>, fn() -> StoreError);
+
+#[derive(Clone)]
+pub(crate) struct FakeView {
+    snapshot: MemorySnapshot,
+    region: Region,
+    term: Term,
+    unreadable: Option<UnreadableRow>,
+}
+
+impl FakeStore {
+    /// A store that leads region 2, from "b" to "y", in term 5 and with a lease.
+    pub(crate) fn new() -> FakeStore {
+        let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
+        let region = Region {
+            id: RegionId::FIRST_DATA,
+            start: Key::from_static(b"b").to_storage(),
+            end: Key::from_static(b"y").to_storage(),
+            epoch: Epoch { conf_ver: 1, version: 1 },
+            peers: vec![peer],
+        };
+        let state = State {
+            region,
+            term: Term::new(5),
+            read_term: None,
+            is_leader: true,
+            has_lease: true,
+            fates: VecDeque::new(),
+            poisoned: None,
+            unreadable: None,
+            read_indexes: 0,
+            proposals: 0,
+        };
+        FakeStore { data: MemoryStore::new(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn context(&self) -> RegionContext {
+        let state = self.state.lock();
+        RegionContext { region: state.region.id, epoch: state.region.epoch }
+    }
+
+    /// Sets the fate of the next proposal that has none yet. Proposals without a fate are applied at once.
+    pub(crate) fn push_fate(&self, fate: ProposalFate) {
+        self.state.lock().fates.push_back(fate);
+    }
+
+    pub(crate) fn set_term(&self, term: u64) {
+        self.state.lock().term = Term::new(term);
+    }
+
+    pub(crate) fn set_read_term(&self, term: u64) {
+        self.state.lock().read_term = Some(Term::new(term));
+    }
+
+    pub(crate) fn set_leader(&self, is_leader: bool) {
+        self.state.lock().is_leader = is_leader;
+    }
+
+    pub(crate) fn set_lease(&self, has_lease: bool) {
+        self.state.lock().has_lease = has_lease;
+    }
+
+    pub(crate) fn read_indexes(&self) -> usize {
+        self.state.lock().read_indexes
+    }
+
+    pub(crate) fn proposals(&self) -> usize {
+        self.state.lock().proposals
+    }
+
+    pub(crate) fn poisoned(&self) -> Option<String> {
+        self.state.lock().poisoned.clone()
+    }
+
+    /// Writes a row as it is, well-formed or not.
+    pub(crate) fn write_raw(&self, cf: Cf, key: &[u8], value: &[u8]) {
+        let mut batch = WriteBatch::new();
+        batch.put(cf, key, value);
+        self.apply(&batch);
+    }
+
+    /// Makes reads of this row fail in all views taken from now on.
+    pub(crate) fn fail_reads_of(&self, key: &[u8], error: fn() -> StoreError) {
+        self.state.lock().unreadable = Some((key.to_vec(), error));
+    }
+
+    fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
+        if let Some(why) = &state.poisoned {
+            return Err(RegionError::NotReady { region: state.region.id, why: why.clone() });
+        }
+        if !state.is_leader {
+            return Err(RegionError::NotLeader { region: state.region.id, leader: None });
+        }
+        if state.region.epoch != context.epoch {
+            return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
+        }
+        let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
+        Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable })
+    }
+
+    fn apply(&self, batch: &WriteBatch) -> LogIndex {
+        self.data.write(batch).unwrap();
+        LogIndex::new(1)
+    }
+}
+
+impl Reader for FakeView {
+    fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        assert!(self.region.contains(key), "read outside the region");
+        if let Some((_, error)) = self.unreadable.as_ref().filter(|(row, _)| row == key) {
+            return Err(error());
+        }
+        self.snapshot.get(cf, key)
+    }
+
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor + '_>> {
+        assert!(self.region.contains_range(lower, upper), "cursor outside the region");
+        self.snapshot.cursor(cf, lower, upper)
+    }
+}
+
+impl RegionView for FakeView {
+    fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn term(&self) -> Term {
+        self.term
+    }
+}
+
+impl RegionStore for FakeStore {
+    type View = FakeView;
+
+    fn store_id(&self) -> StoreId {
+        StoreId::new(1)
+    }
+
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
+        let state = self.state.lock();
+        let region = state.region.clone();
+        let leader = region.peers.first().copied();
+        let (term, applied, is_leader) = (state.term, LogIndex::new(1), state.is_leader);
+        region.contains(key).then_some(RegionStatus { region, leader, term, applied, is_leader })
+    }
+
+    fn try_read(&self, context: RegionContext) -> Result<Option<FakeView>, RegionError> {
+        let state = self.state.lock();
+        let view = self.view(&state, context, state.read_term.unwrap_or(state.term))?;
+        Ok(state.has_lease.then_some(view))
+    }
+
+    async fn read(&self, context: RegionContext) -> Result<FakeView, RegionError> {
+        tokio::task::yield_now().await;
+        let mut state = self.state.lock();
+        state.read_indexes += 1;
+        self.view(&state, context, state.read_term.unwrap_or(state.term))
+    }
+
+    fn evaluate(&self, context: RegionContext) -> Result<FakeView, RegionError> {
+        let state = self.state.lock();
+        self.view(&state, context, state.term)
+    }
+
+    async fn propose(&self, basis: &FakeView, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+        let region = basis.region.id;
+        let fate = {
+            let mut state = self.state.lock();
+            state.proposals += 1;
+            state.fates.pop_front()
+        };
+        match fate {
+            None => Ok(self.apply(&batch)),
+            Some(ProposalFate::Held(release)) => {
+                let _ = release.await;
+                Ok(self.apply(&batch))
+            }
+            Some(ProposalFate::Refused(error)) => Err(error.into()),
+            Some(ProposalFate::Unknown { applied }) => {
+                if applied {
+                    self.apply(&batch);
+                }
+                Err(ProposeError::Undetermined { region })
+            }
+            Some(ProposalFate::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
+        }
+    }
+
+    fn poison(&self, why: &str) {
+        self.state.lock().poisoned.get_or_insert_with(|| why.to_owned());
+    }
+}
