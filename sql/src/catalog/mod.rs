@@ -12,6 +12,13 @@
 //! schema change meets. A check that a fence key does not exist leaves none, and its exclusive latch would serialise
 //! the writers of a table. Schema changes that wait for all nodes will close the gap. CREATE has none: the table does
 //! not exist before the commit.
+//!
+//! # Layers
+//!
+//! 1. `keys`: keys and small records
+//! 2. `descriptor`, `reclaim`: table records, removal of dropped rows
+//! 3. `cache`: catalogs by version
+//! 4. `ddl`: schema changes
 
 pub mod cache;
 pub mod ddl;

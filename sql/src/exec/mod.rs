@@ -3,6 +3,12 @@
 //! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] over them (filter,
 //! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows; they do all their work in the
 //! first call. [`mod@budget`] bounds buffered memory.
+//!
+//! # Layers
+//!
+//! 1. `budget`, `cursor`, `rows`: memory accounting, reading, operations on rows
+//! 2. `aggregate`, `insert`: accumulators, INSERT
+//! 3. `modify`, `pipeline`: UPDATE and DELETE, the stages of a query
 
 mod aggregate;
 mod budget;

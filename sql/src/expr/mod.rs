@@ -2,6 +2,12 @@
 //!
 //! The binder builds and folds them, access paths read key bounds off them, and [`eval`] evaluates them over a row. All
 //! operands of one node hold the same kind of [`Datum`].
+//!
+//! # Layers
+//!
+//! 1. `arithmetic`, `like`: operators
+//! 2. `functions`: scalar functions
+//! 3. `eval`: evaluation
 
 pub(crate) mod arithmetic;
 pub(crate) mod eval;

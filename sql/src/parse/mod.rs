@@ -4,6 +4,13 @@
 //! [`mod@rewrite`] convert tokens and spellings to those of the parser. Then it runs statement by statement, in a
 //! [`dialect`] with PostgreSQL's operator precedence ([`precedence`]). Errors are 42601 in PostgreSQL's wording, with a
 //! position in characters ([`text`]).
+//!
+//! # Layers
+//!
+//! 1. `depth`, `text`: the depth limit, positions
+//! 2. `normalize`, `rewrite`: token edits
+//! 3. `precedence`: operator precedence
+//! 4. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::{Expr, Position};
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::timestamp::Now;
-use crate::types::{Datum, SqlType, TimeZone, input};
+use crate::types::{Datum, SqlType, TimeZone, input, is_space};
 
 impl Binder<'_> {
     /// The value with its current type: another part of the expression may have fixed a parameter's type after it was
@@ -81,7 +81,7 @@ impl Binder<'_> {
             return Ok(Expr::Const(value));
         }
         let elsewhere = read(&TimeZone(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
-        let word = text.trim_matches(input::is_space).to_ascii_lowercase();
+        let word = text.trim_matches(is_space).to_ascii_lowercase();
         let relative = ["now", "today", "tomorrow", "yesterday"].contains(&word.as_str());
         if value == elsewhere && !relative {
             return Ok(Expr::Const(value));

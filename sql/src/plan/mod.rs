@@ -4,6 +4,17 @@
 //! [`functions`]). It builds one of a few kinds of plan: a query over at most one table ([`select`]), a change of rows
 //! ([`dml`]), a change of schema ([`ddl`]). [`access`] derives key bounds from the filter and so chooses between point
 //! get, range scan and full scan. [`explain`] prints a plan.
+//!
+//! # Layers
+//!
+//! 1. `access`, `aggregate`, `decimal`, `fold`, `type_name`: parts without knowledge of the binder
+//! 2. `binder`: the binder's state, names in scope
+//! 3. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
+//! 4. `comparison`: comparisons and constructs built from them
+//! 5. `bind_expr`, `functions`: expressions
+//! 6. `select`: queries
+//! 7. `dml`: changes of rows
+//! 8. `ddl`: changes of schema
 
 pub(crate) mod access;
 pub(crate) mod aggregate;

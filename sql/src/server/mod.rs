@@ -4,6 +4,11 @@
 //! bytes with [`crate::protocol`], passes messages to the [`crate::session`] and writes its buffered replies. All
 //! connections of a node share the [`Node`]. The [`registry`] routes a CancelRequest on one connection to the session
 //! of another. While the node starts, [`reject_while_starting`] answers clients.
+//!
+//! # Layers
+//!
+//! 1. `config`, `registry`, `starting`: configuration, the session registry, answers before the start
+//! 2. `connection`: one connection
 
 mod config;
 mod connection;

@@ -5,7 +5,7 @@ use super::control::{Control, Discard, Isolation, Modes};
 use super::fault::Fault;
 use super::rows::{Formats, put_row};
 use super::state::{Block, BlockEnd, check_isolation};
-use super::statement::{Listing, listing_columns};
+use super::statement::{Listing, listing_columns, unknown_statement};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
 use crate::types::Datum;
@@ -201,7 +201,7 @@ impl Session {
                 Ok(Reply::Tag("DEALLOCATE ALL"))
             }
             Some(name) if !name.is_empty() && self.statements.remove(name) => Ok(Reply::Tag("DEALLOCATE")),
-            Some(name) => Err(super::extended::no_statement(name).into()),
+            Some(name) => Err(unknown_statement(name).into()),
         }
     }
 

@@ -18,7 +18,9 @@ use super::execute::{Progress, Replay, changed_result};
 use super::fault::Fault;
 use super::rows::Formats;
 use super::state::Block;
-use super::statement::{Action, BoundStatement, Call, Portal, Prepared, Run, StatementBody, describe, listing_columns};
+use super::statement::{
+    Action, BoundStatement, Call, Portal, Prepared, Run, StatementBody, describe, listing_columns, unknown_statement,
+};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
@@ -67,7 +69,7 @@ impl Session {
         let statement = message.statement_name.as_deref().unwrap_or("");
         let name = message.portal_name.as_deref().unwrap_or("");
         let Some(prepared) = self.statements.get(statement).cloned() else {
-            return Err(no_statement(statement).into());
+            return Err(unknown_statement(statement).into());
         };
         let formats = Formats::read(&message.parameter_format_codes, Some(message.parameters.len()), |count| {
             let codes = message.parameter_format_codes.len();
@@ -122,7 +124,7 @@ impl Session {
             return self.describe_statement(name, out).await;
         }
         let Some(portal) = self.portals.get(name) else {
-            return Err(no_portal(name).into());
+            return Err(unknown_portal(name).into());
         };
         match portal.row_description()? {
             Some(encoded) => {
@@ -136,7 +138,7 @@ impl Session {
 
     async fn describe_statement(&mut self, name: &str, out: &mut Output) -> Result<(), Fault> {
         let Some(prepared) = self.statements.get(name).cloned() else {
-            return Err(no_statement(name).into());
+            return Err(unknown_statement(name).into());
         };
         let rows = match &prepared.body {
             StatementBody::Empty => None,
@@ -167,7 +169,7 @@ impl Session {
     pub(crate) async fn execute(&mut self, message: &Execute, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
         let Some(mut portal) = self.portals.take(name) else {
-            return Err(no_portal(name).into());
+            return Err(unknown_portal(name).into());
         };
         // As in PostgreSQL, a limit of zero or below means no limit.
         let limit = usize::try_from(message.max_rows).unwrap_or(0);
@@ -324,7 +326,7 @@ impl Session {
     /// described to the client.
     async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<BoundStatement>, Fault> {
         let (StatementBody::Query(query), Some(reported)) = (&prepared.body, &prepared.bound) else {
-            return Err(no_statement(name).into());
+            return Err(unknown_statement(name).into());
         };
         // Parameter types stay as described to the client, whatever inference would give now.
         let bound = self.plan(query, &reported.params, Some(reported)).await?;
@@ -354,17 +356,7 @@ impl Session {
     }
 }
 
-/// 26000 for an unknown prepared statement.
-pub(crate) fn no_statement(name: &str) -> SqlError {
-    let message = if name.is_empty() {
-        "unnamed prepared statement does not exist".to_owned()
-    } else {
-        format!("prepared statement \"{name}\" does not exist")
-    };
-    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-}
-
-fn no_portal(name: &str) -> SqlError {
+fn unknown_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 

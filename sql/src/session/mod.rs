@@ -11,6 +11,16 @@
 //! 2. A portal does not outlive the transaction that created it.
 //! 3. A commit that has begun runs to its end. Cancel, timeout, disconnect and shutdown do not interrupt it.
 //! 4. After an error in a pipeline, messages are skipped up to its Sync.
+//!
+//! # Layers
+//!
+//! 1. `bounded_map`, `control`, `fault`, `interrupt`, `plans`, `rows`: parts without knowledge of the session
+//! 2. `node`: the components of the node; `state`: the transaction state
+//! 3. `settings`: the values of settings
+//! 4. `statement`: statements, prepared statements, portals
+//! 5. `execute`: execution of plans
+//! 6. `command`: execution of the session's own statements
+//! 7. `simple`, `extended`: the query protocols
 
 pub(crate) mod bounded_map;
 pub(crate) mod command;

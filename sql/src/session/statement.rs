@@ -117,6 +117,16 @@ fn check_counts(params: usize, columns: usize) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// 26000 for an unknown prepared statement.
+pub(crate) fn unknown_statement(name: &str) -> SqlError {
+    let message = if name.is_empty() {
+        "unnamed prepared statement does not exist".to_owned()
+    } else {
+        format!("prepared statement \"{name}\" does not exist")
+    };
+    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+}
+
 /// Encodes a RowDescription.
 pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<Bytes, SqlError> {
     let field = |(index, column): (usize, &ResultColumn)| {

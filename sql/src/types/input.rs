@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::timestamp::{self, Now};
-use super::{Datum, SqlType, TimeZone};
+use super::{Datum, SqlType, TimeZone, is_space};
 use crate::error::{SqlError, SqlState};
 
 /// Checks text from the client: valid UTF-8 without NUL, else 22021 with the first bad byte as in PostgreSQL.
@@ -49,11 +49,6 @@ pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum
 fn invalid(ty: SqlType, text: &str) -> SqlError {
     let message = format!("invalid input syntax for type {}: \"{text}\"", ty.base_name());
     SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
-}
-
-/// The white space of C's `isspace`.
-pub fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
 fn parse_bool(text: &str) -> Result<bool, SqlError> {

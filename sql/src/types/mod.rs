@@ -4,6 +4,12 @@
 //! types: the three integers share one, and so do text and varchar. Each type accepts and prints what PostgreSQL 15
 //! accepts and prints. [`input`], [`output`], [`binary`] and [`timestamp`] each hold one direction or format, [`cast`]
 //! the conversions between types, [`compare`] the sort order.
+//!
+//! # Layers
+//!
+//! 1. `compare`, `timestamp`: the sort order, times
+//! 2. `input`, `output`: text forms
+//! 3. `binary`, `cast`: binary forms, casts
 
 pub mod binary;
 pub mod cast;
@@ -238,6 +244,11 @@ impl Datum {
                 _ => 0,
             }
     }
+}
+
+/// The white space of C's `isspace`.
+pub fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use std::fmt::Write;
 
 use jiff::tz::{AmbiguousOffset, Offset};
 
-use super::TimeZone;
-use super::input::is_space;
+use super::{TimeZone, is_space};
 use crate::error::{SqlError, SqlState};
 
 /// `infinity`
