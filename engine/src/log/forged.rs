@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::format::{
     Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Item, PAGE, Place, REUSED, UNIT, align,
-    decode_meta, encode_blocks, encode_items, expand, file_name,
+    decode_meta, decompress, encode_blocks, encode_items, file_name,
 };
 use super::read::{LogFile, scan};
 use super::tools::{DumpOptions, Record, check, dump, stats};
@@ -268,7 +268,7 @@ fn a_dump_shows_no_more_entries_than_there_are() {
     let header = GroupHeader::decode(head, place(1)).unwrap();
     let body = content[at + GROUP_HEADER..][..header.body as usize].to_vec();
     let meta = &content[at + GROUP_HEADER + body.len()..][..header.meta_stored as usize];
-    let meta = expand(header.meta_codec, meta, header.meta_raw as usize).unwrap();
+    let meta = decompress(header.meta_codec, meta, header.meta_raw as usize).unwrap();
     let (blocks, _) = decode_meta(&meta, header.blocks, PAGE + GROUP_HEADER as u64).unwrap();
     for first in [1, u64::MAX - 1, u64::MAX] {
         let item = Item::Append { group: GroupId(1), first, count: u64::MAX };

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 
 use super::format::{
     BLOCK_HEADER, Block, BlockBuilder, Codec, Compressor, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader,
-    Identity, Item, Place, WriteBuffer, decode_meta, encode_items, expand, file_name, parse_file_name, replay,
+    Identity, Item, Place, WriteBuffer, decode_meta, decompress, encode_items, file_name, parse_file_name, replay,
 };
 use super::index::{FileSummary, Index};
 use super::read::{LogState, WriteError};
@@ -112,12 +112,12 @@ fn a_batch_that_breaks_a_bound_is_invalid() {
     let refused = |fill: &dyn Fn(&mut LogBatch), writer: &mut LogWriter| {
         let mut batch = LogBatch::new();
         fill(&mut batch);
-        let fate = Arc::new(parking_lot::Mutex::new(None));
-        let told = fate.clone();
-        engine.submit_with(batch, Durability::Buffered, Box::new(move |outcome| *told.lock() = Some(outcome))).unwrap();
+        let outcome_slot = Arc::new(parking_lot::Mutex::new(None));
+        let slot = outcome_slot.clone();
+        engine.submit_with(batch, Durability::Buffered, Box::new(move |outcome| *slot.lock() = Some(outcome))).unwrap();
         writer.turn();
-        let fate = fate.lock().take();
-        matches!(fate, Some(Err(LogError::Invalid(_))))
+        let outcome_slot = outcome_slot.lock().take();
+        matches!(outcome_slot, Some(Err(LogError::Invalid(_))))
     };
     assert!(refused(&|batch| batch.put(GroupId(1), &vec![0; 70 << 10], b""), &mut writer));
     assert!(refused(&|batch| batch.append(GroupId(1), u64::MAX, vec![Bytes::new()]), &mut writer));
@@ -404,7 +404,7 @@ proptest! {
         let _ = Block::decode(&bytes, PLACE, 0);
         let _ = Block::parse(Bytes::from(bytes.clone()), blocks as u16);
         for codec in [Codec::Raw, Codec::Lz4, Codec::Zstd] {
-            let _ = expand(codec, &bytes, bytes.len() * blocks as usize);
+            let _ = decompress(codec, &bytes, bytes.len() * blocks as usize);
         }
         if let Some(head) = bytes.first_chunk::<GROUP_HEADER>() {
             let _ = GroupHeader::decode(head, PLACE).map(|header| header.total());

@@ -28,7 +28,7 @@ mod write_buffer;
 
 pub(crate) use self::block::{Block, BlockBuilder, DraftBlock};
 pub use self::compress::Compression;
-pub(crate) use self::compress::{Compressor, MAX_BATCH_BYTES, expand, lz4};
+pub(crate) use self::compress::{Compressor, MAX_BATCH_BYTES, compress_lz4, decompress};
 pub(crate) use self::file_header::{FOOTER, FileHeader, Footer, HeaderError, MAX_FILES, PAGE, REUSED, VERSION};
 pub(crate) use self::file_index::{GroupHead, IndexGroup, IndexKey, IndexReader, apply_group, encode_group};
 pub(crate) use self::group_header::{BLOCK_HEADER, BlockHeader, GROUP_HEADER, GroupHeader};

@@ -15,7 +15,7 @@ mod usage;
 
 pub(crate) use self::active_changes::ActiveChanges;
 pub use self::doubts::GroupLoss;
-pub(crate) use self::doubts::{Doubts, Watch};
+pub(crate) use self::doubts::{DoubtTracker, Doubts};
 pub(crate) use self::file_summary::FileSummary;
 pub(crate) use self::group::{Group, RECORD_BYTES};
 pub use self::ranges::EntryRange;

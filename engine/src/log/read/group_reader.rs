@@ -4,7 +4,7 @@
 use super::log_file::LogFile;
 use crate::log::error::{Damage, LogError, Result};
 use crate::log::format::{
-    BLOCK_HEADER, Block, BlockHeader, BlockRef, GROUP_HEADER, GroupHeader, Item, UNIT, decode_meta, expand, replay,
+    BLOCK_HEADER, Block, BlockHeader, BlockRef, GROUP_HEADER, GroupHeader, Item, UNIT, decode_meta, decompress, replay,
 };
 use crate::log::index::FileSummary;
 use crate::log::types::GroupId;
@@ -291,7 +291,7 @@ impl Head {
         if header.total() % UNIT != 0 {
             return Err(Damage("commit group has an impossible length"));
         }
-        let meta = expand(header.meta_codec, &meta, header.meta_raw as usize)?;
+        let meta = decompress(header.meta_codec, &meta, header.meta_raw as usize)?;
         let body = offset + GROUP_HEADER as u64;
         let (blocks, items) = decode_meta(&meta, header.blocks, body)?;
         if blocks.last().is_some_and(|last| last.offset + last.total() != body + u64::from(header.body)) {

@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::log::error::{Damage, LogError, Result};
 use crate::log::format::{
     BLOCK_HEADER, Block, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, REUSED,
-    UNIT, VERSION, align, expand, file_name, lz4,
+    UNIT, VERSION, align, compress_lz4, decompress, file_name,
 };
 use crate::log::index::FileSummary;
 use crate::log::types::GroupId;
@@ -291,7 +291,7 @@ impl LogFile {
         match footer.codec {
             // Not copied: it may be long.
             Codec::Raw if stored.len() == footer.index_raw as usize => Ok(stored),
-            codec => expand(codec, &stored, footer.index_raw as usize).map_err(damage),
+            codec => decompress(codec, &stored, footer.index_raw as usize).map_err(damage),
         }
     }
 }
@@ -384,7 +384,7 @@ impl Seal {
     /// The seal of `file`, whose groups end at `end`, with the raw index `raw`.
     pub(crate) fn new(file: &LogFile, end: u64, raw: Vec<u8>, last_lsn: u64, chain: u32) -> Seal {
         let raw_len = raw.len();
-        let (index, codec) = match lz4(&raw) {
+        let (index, codec) = match compress_lz4(&raw) {
             Some(packed) => (packed, Codec::Lz4),
             None => (raw, Codec::Raw),
         };

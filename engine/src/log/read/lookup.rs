@@ -98,7 +98,7 @@ impl Lookup<'_> {
             });
             let spans = spans.unwrap_or(Err((next, LogError::NotFound { last: 0 })));
             let spans = spans.map_err(|(index, error)| self.absent(group, index).unwrap_or(error))?;
-            let mut told = false;
+            let mut prefetched = false;
             for (at, span) in spans.iter().enumerate() {
                 if span.first > next {
                     // Only a salvaged log has gaps. The next lookup from here returns the error.
@@ -109,7 +109,7 @@ impl Lookup<'_> {
                     Some((_, block)) => Some(block),
                     None if spans.len() <= KEPT_BLOCKS => self.block(span)?,
                     None => self.block_uncached(span, || {
-                        if !std::mem::replace(&mut told, true) {
+                        if !std::mem::replace(&mut prefetched, true) {
                             self.will_read(&spans[at + 1..], max_bytes.saturating_sub(bytes));
                         }
                     })?,

@@ -54,13 +54,13 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
         return salvage(disk, options);
     }
     let names = disk.list()?;
-    let there: BTreeSet<u64> = names.iter().filter_map(|name| parse_file_name(name)).collect();
-    let Some(last) = there.last() else {
+    let existing: BTreeSet<u64> = names.iter().filter_map(|name| parse_file_name(name)).collect();
+    let Some(last) = existing.last() else {
         return create(disk, &names, options);
     };
     let newest = find_newest(disk, *last)?;
     let identity = newest.header.place.identity;
-    let older = older_files(&newest, &there);
+    let older = older_files(&newest, &existing);
     let index = Index::new();
     let opened = sealed::open(disk, &older.files, identity, options.recovery_threads);
     let bytes_read = sealed::apply(&index, &opened.files, options, sealed::WINDOW)? + newest.bytes_read;
