@@ -124,8 +124,8 @@ pub(crate) fn decompress(codec: Codec, stored: &[u8], raw_len: usize) -> std::re
         Codec::Lz4 => whole(lz4::block::decompress(stored, Some(raw_len as i32)).ok()),
         Codec::Zstd => {
             // The frame says its length, too. Memory is allocated only if both agree.
-            let said = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
-            if said != Some(raw_len as u64) {
+            let frame_len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
+            if frame_len != Some(raw_len as u64) {
                 return Err(Damage("raw length differs from that of the frame"));
             }
             whole(zstd::bulk::decompress(stored, raw_len).ok())
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_a_twentieth_pays_and_a_byte_less_does_not() {
+    fn five_percent_pays_and_a_byte_less_does_not() {
         let raw = [0; 1000];
         assert!(!pays(&raw, &raw[..951]), "4.9 %");
         assert!(pays(&raw, &raw[..950]), "5 %");
@@ -163,7 +163,7 @@ mod tests {
 
     /// The 5 % rule decides with every codec, on either side of the boundary.
     #[test]
-    fn what_does_not_pay_is_stored_raw() {
+    fn input_that_does_not_pay_is_stored_raw() {
         const LEN: usize = 10_000;
         for compression in [Compression::Lz4, Compression::Zstd(3)] {
             let mut compressor = Compressor::new(compression, 0).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_not_tried() {
+    fn short_input_is_stored_raw() {
         for compression in [Compression::Lz4, Compression::Zstd(3)] {
             let mut compressor = Compressor::new(compression, 256).unwrap();
             assert!(compressor.compress(&[0; 255]).is_none());
@@ -198,7 +198,7 @@ mod tests {
 
     /// `decompress` refuses longer claims, so longer inputs are stored raw, however well they compress.
     #[test]
-    fn what_is_too_long_to_be_read_is_not_compressed() {
+    fn too_long_input_is_stored_raw() {
         for compression in [Compression::Lz4, Compression::Zstd(1)] {
             let mut compressor = Compressor::new(compression, 0).unwrap();
             assert!(compressor.compress(&vec![0; MAX_RAW_BYTES + 1]).is_none(), "{compression:?}");

@@ -164,19 +164,19 @@ impl LogFile {
     }
 
     /// Reads and verifies the block at `offset`. `about` is its known length, rounded down by at most an eighth: if it
-    /// is right, one read suffices, otherwise two. `waits` is called before the read waits for the disk, if the system
+    /// is right, one read suffices, otherwise two. `before_wait` is called before the read waits for the disk, if the system
     /// tells.
-    pub(crate) fn read_block(&self, offset: u64, about: u64, waits: impl FnOnce()) -> Result<Block> {
+    pub(crate) fn read_block(&self, offset: u64, about: u64, before_wait: impl FnOnce()) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
         let first = if about < SHARED_BELOW { FIRST_READ } else { align(about + about / 7, UNIT) };
         let first = room.min(first) as usize;
         if first > SCRATCH {
-            return self.read_block_into(&mut vec![0; first], first, offset, room, waits);
+            return self.read_block_into(&mut vec![0; first], first, offset, room, before_wait);
         }
         thread_local!(static SPACE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
         SPACE.with_borrow_mut(|space| {
             space.resize(space.len().max(first), 0);
-            let block = self.read_block_into(space, first, offset, room, waits);
+            let block = self.read_block_into(space, first, offset, room, before_wait);
             // Also if a damaged length made the buffer long.
             space.truncate(SCRATCH);
             space.shrink_to(SCRATCH);
@@ -191,10 +191,10 @@ impl LogFile {
         first: usize,
         offset: u64,
         room: u64,
-        waits: impl FnOnce(),
+        before_wait: impl FnOnce(),
     ) -> Result<Block> {
         if !self.file.read_now_at(&mut space[..first], offset)? {
-            waits();
+            before_wait();
             self.read(&mut space[..first], offset)?;
         }
         let bytes = &space[..first];

@@ -11,6 +11,14 @@
 //! A log is created here, too, if there is none. What is created in place of a lost log has forgotten everything that
 //! was promised. So creation is refused if anything in the directory shows that there was a log ([`is_remains`]), or if
 //! the caller knows that there was ([`LogOptions::create`]).
+//!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `newest`, `parallel`: the newest file, and threads
+//! 2. `report`, `sealed`: what recovery returns, and sealed files
+//! 3. `finalize`, `salvaged`: the disk afterwards, and damaged logs
 
 mod finalize;
 mod newest;

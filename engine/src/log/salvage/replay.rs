@@ -235,6 +235,6 @@ fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, summary: &FileSummar
     // The index of a file without groups is a zero, and zeros prove nothing.
     let Some(last) = walk.at.filter(|_| summary.groups().next().is_some()) else { return Ok(false) };
     let seal = Seal::new(&found.file, walk.offset, summary.encode(), last.lsn, last.chain);
-    let there = walk.reader.get(walk.offset, seal.index().len() as u64)?;
-    Ok(there == Some(seal.index()))
+    let stored = walk.reader.get(walk.offset, seal.index().len() as u64)?;
+    Ok(stored == Some(seal.index()))
 }

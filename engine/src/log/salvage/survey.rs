@@ -153,8 +153,8 @@ fn identity(inspected: &[Inspected]) -> Option<Identity> {
         *count += 1;
         *newest = (*newest).max(header.place.seq);
     }
-    let most = votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(identity, _)| Identity(identity));
-    most.or_else(|| inspected.iter().find_map(confirmed_identity))
+    let majority = votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(identity, _)| Identity(identity));
+    majority.or_else(|| inspected.iter().find_map(confirmed_identity))
 }
 
 fn confirmed_identity(inspected: &Inspected) -> Option<Identity> {
@@ -170,7 +170,7 @@ fn confirmed_identity(inspected: &Inspected) -> Option<Identity> {
 fn has_valid_content(file: &LogFile) -> bool {
     let mut reader = GroupReader::tolerant(file);
     file.footer().is_ok_and(|footer| footer.is_some())
-        || reader.rest(0, true, None).is_ok_and(|rest| !rest.heads.is_empty())
+        || reader.scan_rest(0, true, None).is_ok_and(|rest| !rest.heads.is_empty())
 }
 
 /// Assigns a file to each number.
