@@ -39,7 +39,7 @@ pub struct GroupLoss {
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// Whether some loss may concern any group.
-    blind: bool,
+    any_doubted: bool,
     /// Groups that a loss concerns, or may concern, and what was recorded of them before it.
     groups: BTreeMap<GroupId, Before>,
     /// Groups that are whole after a loss that may concern any group.
@@ -62,7 +62,7 @@ impl Doubts {
         let known = match concerns {
             Some(groups) => groups.to_vec(),
             None => {
-                self.blind = true;
+                self.any_doubted = true;
                 self.whole.clear();
                 let mut known = index.groups();
                 known.extend(self.groups.keys());
@@ -89,7 +89,7 @@ impl Doubts {
 
     /// Whether something of the group may be lost.
     pub(crate) fn is_doubted(&self, group: GroupId) -> bool {
-        self.groups.contains_key(&group) || (self.blind && !self.whole.contains(&group))
+        self.groups.contains_key(&group) || (self.any_doubted && !self.whole.contains(&group))
     }
 
     /// Why an entry of a group that is not whole is not in the index; `None` for a whole group. `floor` is the group's.
@@ -109,7 +109,7 @@ impl Doubts {
     /// The losses of each group, ascending. `index` holds what is believed.
     pub(crate) fn losses(&self, index: &Index) -> Vec<GroupLoss> {
         let mut groups: BTreeSet<GroupId> = self.groups.keys().copied().collect();
-        if self.blind {
+        if self.any_doubted {
             groups.extend(index.groups().into_iter().filter(|group| !self.whole.contains(group)));
         }
         groups.into_iter().map(|group| self.loss(index, group)).collect()
@@ -148,7 +148,7 @@ impl Doubts {
     fn group_removed(&mut self, group: GroupId) {
         self.groups.remove(&group);
         self.ends.remove(&group);
-        if self.blind {
+        if self.any_doubted {
             self.whole.insert(group);
         }
     }
