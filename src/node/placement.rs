@@ -103,7 +103,7 @@ impl<S: Store> Placement<S> {
             Admission::New { abandoned } => abandoned,
         };
         let mut batch = WriteBatch::new();
-        let id = StoreId::new(registry::take_ids(&snapshot, &mut batch, 1)?);
+        let id = StoreId::new(registry::allocate_ids(&snapshot, &mut batch, 1)?);
         let (address, locality) = (address.to_string(), locality.to_string());
         registry::put_store(&mut batch, &StoreRecord { id, address, locality, joining: Some(instance) });
         if let Some(abandoned) = abandoned {
@@ -128,7 +128,7 @@ impl<S: Store> Placement<S> {
             joining: None,
         };
         let known = self.with_reign(&snapshot, |reign| {
-            reign.view.heartbeat(heartbeat, now);
+            reign.view.apply_heartbeat(heartbeat, now);
             reign.registered.contains(&record)
         })?;
         if !known {
@@ -159,7 +159,7 @@ impl<S: Store> Placement<S> {
             let registered = registry::stores(snapshot)?;
             let mut view = ClusterView::new();
             for record in &registered {
-                view.registered(record.id, &record.address, &record.locality);
+                view.add_registered(record.id, &record.address, &record.locality);
             }
             *reign = Some(Reign { term: snapshot.term, view, registered });
         }
@@ -175,10 +175,10 @@ impl<S: Store> Placement<S> {
         let registered = registry::stores(&self.snapshot()?)?;
         self.with_reign(basis, |reign| {
             if let Some(gone) = gone {
-                reign.view.forget(gone);
+                reign.view.remove(gone);
             }
             for record in &registered {
-                reign.view.registered(record.id, &record.address, &record.locality);
+                reign.view.add_registered(record.id, &record.address, &record.locality);
             }
             reign.registered = registered;
         })

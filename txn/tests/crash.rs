@@ -135,7 +135,7 @@ fn one_fault_at_any_step_is_not_noticed() {
         Fault::Undetermined { applied: true },
         Fault::Undetermined { applied: false },
         Fault::Unreachable,
-        Fault::Repeat,
+        Fault::Duplicate,
         Fault::MoveLeader(raftstore::StoreId::new(2)),
         Fault::Split(key("a2")),
         Fault::Split(key("c1")),
