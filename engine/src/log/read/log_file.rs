@@ -191,10 +191,10 @@ impl LogFile {
         first: usize,
         offset: u64,
         room: u64,
-        before_wait: impl FnOnce(),
+        waits: impl FnOnce(),
     ) -> Result<Block> {
         if !self.file.read_now_at(&mut space[..first], offset)? {
-            before_wait();
+            waits();
             self.read(&mut space[..first], offset)?;
         }
         let bytes = &space[..first];
