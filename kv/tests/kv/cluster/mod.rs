@@ -3,7 +3,6 @@
 //! The stores are the real ones on their own threads, over an in-memory key-value store, a simulated disk and a
 //! transport of function calls. Two regions hold the accounts, so a transfer may span both. An auditor must find the
 //! same sum in every snapshot.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod client;
 mod stores;

@@ -2,8 +2,6 @@
 //!
 //! Every command ends with a check of the cache's invariants. `UPDATE_GOLDENFILES=1` rewrites the expected output.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
 use std::error::Error;
 use std::fmt::Write as _;
 

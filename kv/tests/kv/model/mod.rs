@@ -13,7 +13,6 @@
 //!    timestamp, every long value has a record, and no rollback mark was lost.
 //!
 //! Further tests plant a bug and check that the oracle detects it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod coordinator;
 mod oracle;

@@ -1,7 +1,5 @@
 //! The client over an in-memory cluster: routing, regrouping, paging, deadlines.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

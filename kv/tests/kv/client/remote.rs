@@ -1,8 +1,6 @@
 //! The gRPC endpoint against a server on the loopback: responses, typed errors, and whether a failed request was
 //! delivered.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -13,7 +13,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use tso::Timestamp;
 
-use crate::planted::{ModelStore, PlantedBug, rows};
+use super::planted::{ModelStore, PlantedBug, rows};
 
 /// The number of transactions in a history.
 const TXNS: usize = 24;

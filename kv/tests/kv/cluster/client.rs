@@ -13,7 +13,7 @@ use kv::api::{
 use raftstore::{Clock, RealClock, RegionContext, RegionError, StoreId};
 use tso::Timestamp;
 
-use crate::stores::RunningStores;
+use super::stores::RunningStores;
 
 /// Life of a lock, in milliseconds.
 const TTL_MS: u64 = 500;

@@ -12,7 +12,6 @@
 //! get TS KEY ...                     scan TS [FROM [TO]] [limit=N] [bytes=N] [steps=N] [reverse] [keys_only]
 //! dump
 //! ```
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -11,8 +11,8 @@ use kv::mvcc::scanner::scan;
 use kv::mvcc::{WriteKind, WriteRecord, reader};
 use tso::Timestamp;
 
-use crate::planted::rows;
-use crate::world::{Phase, Txn, World};
+use super::planted::rows;
+use super::world::{Phase, Txn, World};
 
 /// The committed versions of each key by commit_ts, and the intervals (start_ts, commit_ts) of its writers and lockers.
 #[derive(Default)]

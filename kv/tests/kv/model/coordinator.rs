@@ -15,7 +15,7 @@ use rand::Rng;
 use rand::seq::IndexedRandom;
 use tso::Timestamp;
 
-use crate::world::{Message, Phase, Purpose, Txn, World};
+use super::world::{Message, Phase, Purpose, Txn, World};
 
 /// The group number of all mutations in one request.
 const ALL_MUTATIONS: usize = usize::MAX;
