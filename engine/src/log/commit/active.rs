@@ -41,7 +41,7 @@ pub(crate) struct ActiveFile {
     pub(crate) vouched: u64,
     /// The older files of the log.
     pub(crate) older: BTreeSet<u64>,
-    /// The next file, if it exists already because the seal of this one failed. No group is added here any more.
+    /// The next file, if it exists already because the seal of this one failed. No more groups are added here.
     pub(super) next: Option<NextFile>,
 }
 

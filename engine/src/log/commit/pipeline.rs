@@ -48,18 +48,22 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     /// For a log whose newest file is `active`.
-    pub(crate) fn new(state: Arc<LogState>, spares: Arc<SpareFiles>, active: ActiveFile) -> Result<Pipeline> {
+    pub(crate) fn new(
+        state: Arc<LogState>,
+        spares: Arc<SpareFiles>,
+        active: ActiveFile,
+        compressor: Compressor,
+    ) -> Pipeline {
         let options = &state.options;
-        let compressor = Compressor::new(options.compression, options.compress_from)?;
         let queue = Queue::new(options.queue_batches, options.queue_bytes);
         let context = CommitContext { publisher: Publisher::new(state.clone()), state, spares };
-        Ok(Pipeline {
+        Pipeline {
             context,
             workers: Workers::default(),
             queue,
             writer: Mutex::new(Writer::new(active, compressor)),
             compressors: Mutex::default(),
-        })
+        }
     }
 
     /// The log's state.
