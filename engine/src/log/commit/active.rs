@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::context::CommitContext;
 use super::draft::{Draft, EncodedGroup, GroupPlace};
+use super::publish::CommitContext;
 use crate::disk::is_full;
 use crate::log::format::{Compressor, FOOTER, align};
 use crate::log::index::{ActiveChanges, Index};
