@@ -155,7 +155,7 @@ impl Reader<'_> {
     /// Reads header and seal of a sealed file; `false` if the file is gone.
     fn scrub_file(&self, seq: u64, report: &mut ScrubReport) -> bool {
         let Some(file) = self.state.files.get(seq) else { return false };
-        file.file.forget(0, u64::MAX);
+        file.file.drop_cached(0, u64::MAX);
         let loaded = self.reload(&file, report);
         let found = loaded.as_ref().map_or(file.as_ref(), |(found, _)| found);
         match read_seal(found) {

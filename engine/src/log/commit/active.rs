@@ -162,7 +162,7 @@ impl ActiveFile {
         if synced {
             self.flushed_to = self.offset;
         } else if unsynced >= WRITE_BACK {
-            self.file.file.will_sync(self.flushed_to, unsynced);
+            self.file.file.start_writeback(self.flushed_to, unsynced);
             self.flushed_to = self.offset;
         }
     }

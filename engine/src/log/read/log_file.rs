@@ -193,7 +193,7 @@ impl LogFile {
         room: u64,
         waits: impl FnOnce(),
     ) -> Result<Block> {
-        if !self.file.read_now_at(&mut space[..first], offset)? {
+        if !self.file.read_cached_at(&mut space[..first], offset)? {
             waits();
             self.read(&mut space[..first], offset)?;
         }

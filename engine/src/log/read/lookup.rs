@@ -166,7 +166,7 @@ impl Lookup<'_> {
         let mut left = bytes as u64;
         for span in spans {
             let Some(file) = self.0.files.get(span.file).filter(|_| left > 0) else { return };
-            file.file.will_read(span.offset, span.bytes);
+            file.file.prefetch(span.offset, span.bytes);
             left = left.saturating_sub(span.bytes);
         }
     }
