@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::disk::Disk;
 use crate::log::commit::{Link, LogBatch, OnDone, Pipeline, SequenceState, SpareFiles, Ticket, is_in_callback};
 use crate::log::error::{LogError, Result};
+use crate::log::format::Compressor;
 use crate::log::metrics::{LogMetrics, RecoveryNumbers, name_taken};
 use crate::log::options::LogOptions;
 use crate::log::purge::{Budget, PurgeReport, Purger};
@@ -184,7 +185,7 @@ impl LogEngine {
         LogStats::of(&self.handle.pipeline)
     }
 
-    /// Why nothing is written any more; `None` while the log is sound.
+    /// Why the log is poisoned; `None` while it is sound.
     pub fn poisoned(&self) -> Option<LogError> {
         self.state().poisoned()
     }
@@ -200,6 +201,7 @@ impl LogEngine {
 
 fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, RecoveryReport)> {
     options.validate()?;
+    let compressor = Compressor::new(options.compression, options.compress_from)?;
     let begun = now();
     let recovered = recover(disk.as_ref(), &options)?;
     let took = now().duration_since(begun);
@@ -212,7 +214,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
     let state = RecoveredState { index, files, doubts, last_lsn: recovered.active.last_lsn() };
     let state = Arc::new(LogState::new(disk, options, state, metrics));
     let spares = Arc::new(SpareFiles::new(state.clone(), recovered.spares));
-    let pipeline = Arc::new(Pipeline::new(state, spares, recovered.active)?);
+    let pipeline = Arc::new(Pipeline::new(state, spares, recovered.active, compressor));
     if let Some(metrics) = &pipeline.state().metrics {
         metrics.set_recovery(
             took,

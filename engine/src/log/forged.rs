@@ -141,7 +141,7 @@ fn written_file_is_in_use() {
 }
 
 /// Reused space full of headers with long metas, each of which would cost a checksum over half of the file. The work is
-/// bounded, and groups proven to be synced are found all the same.
+/// bounded, and groups proven to be synced are still found.
 #[test]
 fn planted_headers_cost_bounded_time() {
     const LEN: usize = 1 << 20;

@@ -180,7 +180,7 @@ impl Reader<'_> {
             Err(error) => error,
         };
         report.bytes += PAGE;
-        // Blocks that died or were moved since they were looked up are not needed any more.
+        // Blocks that died or were moved since they were looked up are no longer needed.
         let groups = self.state.index.groups_at(seq, offset);
         if !groups.is_empty() {
             self.state.report_once(seq, offset, &error, || groups, &mut report.damage);

@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::context::CommitContext;
 use super::draft::{Draft, EncodedGroup, GroupPlace};
+use super::publish::CommitContext;
 use crate::disk::is_full;
 use crate::log::format::{Compressor, FOOTER, align};
 use crate::log::index::{ActiveChanges, Index};
@@ -41,7 +41,7 @@ pub(crate) struct ActiveFile {
     pub(crate) vouched: u64,
     /// The older files of the log.
     pub(crate) older: BTreeSet<u64>,
-    /// The next file, if it exists already because the seal of this one failed. No group is added here any more.
+    /// The next file, if it exists already because the seal of this one failed. No more groups are added here.
     pub(super) next: Option<NextFile>,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Answer {
 #[derive(Default)]
 pub(crate) struct WakeSet {
     shards: WakeMask,
-    /// The first panic of a callback. The other callbacks are called all the same.
+    /// The first panic of a callback. The other callbacks are still called.
     panic: Option<String>,
 }
 
@@ -181,5 +181,5 @@ impl WakeSet {
 /// The message of a panic.
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without words".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -11,17 +11,15 @@
 //! 1. `batch`, `purge_work`, `sequence`, `spares`, `ticket`, `workers`: what callers and purge bring, and the resources
 //! 2. `completion`, `validate`: outcomes, and rejected batches
 //! 3. `draft`, `queue`: commit groups and jobs
-//! 4. `publish`: the second stage
-//! 5. `context`: what the writer shares
-//! 6. `active`: the active file
-//! 7. `rotation`: the change to the next file
-//! 8. `writer`: the first stage
-//! 9. `pipeline`: both stages
+//! 4. `publish`: the second stage, and what the writer shares
+//! 5. `active`: the active file
+//! 6. `rotation`: the change to the next file
+//! 7. `writer`: the first stage
+//! 8. `pipeline`: both stages
 
 mod active;
 mod batch;
 mod completion;
-mod context;
 mod draft;
 mod pipeline;
 mod publish;

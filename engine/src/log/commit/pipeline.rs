@@ -16,9 +16,8 @@ use parking_lot::Mutex;
 use super::active::ActiveFile;
 use super::batch::LogBatch;
 use super::completion::{Completion, OnDone, PoisonOnPanic, WakeSet};
-use super::context::CommitContext;
 use super::draft::WrittenGroup;
-use super::publish::Publisher;
+use super::publish::{CommitContext, Publisher};
 use super::queue::{Job, Queue, Work};
 use super::sequence::{Link, Owner};
 use super::spares::SpareFiles;
@@ -48,18 +47,22 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     /// For a log whose newest file is `active`.
-    pub(crate) fn new(state: Arc<LogState>, spares: Arc<SpareFiles>, active: ActiveFile) -> Result<Pipeline> {
+    pub(crate) fn new(
+        state: Arc<LogState>,
+        spares: Arc<SpareFiles>,
+        active: ActiveFile,
+        compressor: Compressor,
+    ) -> Pipeline {
         let options = &state.options;
-        let compressor = Compressor::new(options.compression, options.compress_from)?;
         let queue = Queue::new(options.queue_batches, options.queue_bytes);
         let context = CommitContext { publisher: Publisher::new(state.clone()), state, spares };
-        Ok(Pipeline {
+        Pipeline {
             context,
             workers: Workers::default(),
             queue,
             writer: Mutex::new(Writer::new(active, compressor)),
             compressors: Mutex::default(),
-        })
+        }
     }
 
     /// The log's state.

@@ -15,10 +15,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::completion::{PoisonOnPanic, WakeSet};
 use super::draft::{InFlightGroup, WrittenGroup};
+use super::spares::SpareFiles;
 use super::ticket::WaitShards;
 use crate::log::error::{LogError, Result};
 use crate::log::format::replay;
-use crate::log::read::LogState;
+use crate::log::read::{LogState, WriteError};
 use crate::log::types::Lsn;
 
 /// See the module documentation.
@@ -122,5 +123,25 @@ impl Publisher {
         let written = self.in_flight.lock().take();
         let answers = written.into_iter().flat_map(|written| written.answers);
         answers.for_each(|answer| answer.complete(&Err(LogError::Closed), wakes));
+    }
+}
+
+/// What the writer shares with the rest of the engine.
+pub(crate) struct CommitContext {
+    pub(crate) state: Arc<LogState>,
+    pub(crate) spares: Arc<SpareFiles>,
+    pub(crate) publisher: Publisher,
+}
+
+impl CommitContext {
+    /// Waits until every group up to `lsn` is in the index. The caller holds the writer.
+    pub(crate) fn wait_until_published(&self, lsn: u64) -> std::result::Result<(), WriteError> {
+        self.publisher.wait_idle();
+        if let Some(LogError::Poisoned(why)) = self.state.poisoned() {
+            return Err(WriteError::Fatal(why));
+        }
+        let published = self.state.published.load(Ordering::Acquire);
+        assert!(published >= lsn, "group {lsn} was written and is not published, the last that is: {published}");
+        Ok(())
     }
 }

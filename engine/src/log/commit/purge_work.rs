@@ -12,7 +12,7 @@
 //!   also if the group came back after the file was chosen.
 //!
 //! What is said again stays said, because later changes are in newer files. So a file may be rewritten in parts. When
-//! all parts are written the file is *superseded*: nothing of it is needed any more.
+//! all parts are written the file is *superseded*: nothing of it is needed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +31,7 @@ pub(crate) struct PurgeWork {
 enum PurgeTask {
     /// Live records of an old file, again.
     Rewrite(Rewrite),
-    /// Files that hold nothing live any more, each with whether it is superseded.
+    /// Files that hold nothing live, each with whether it is superseded.
     Drop(Vec<(u64, bool)>),
 }
 
@@ -40,7 +40,7 @@ enum PurgeTask {
 pub(crate) struct PurgeEffect {
     /// Files that are recorded as dropped and can be deleted.
     pub(crate) dropped: Vec<u64>,
-    /// A file of which nothing is needed any more, also not what it undoes of older ones.
+    /// A superseded file: nothing of it is needed, not even what it undoes of older files.
     pub(crate) superseded: Option<u64>,
 }
 

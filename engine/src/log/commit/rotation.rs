@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::active::{ActiveFile, NextFile};
-use super::context::CommitContext;
 use super::draft::Draft;
+use super::publish::CommitContext;
 use crate::log::error::LogError;
 use crate::log::format::{BlockRef, Compressor, FileHeader, GROUP_HEADER, Place, encode_items, replay};
 use crate::log::read::{LogFile, Seal, WriteError};

@@ -42,7 +42,7 @@ impl Link {
         Link { state: state.clone(), generation: state.generation.load(Ordering::Acquire) }
     }
 
-    /// Why no batch of this generation is written any more.
+    /// Why batches of this generation are not written.
     pub(crate) fn broken(&self) -> Option<LogError> {
         let broken = self.state.broken.lock();
         broken.as_ref().filter(|(generation, _)| *generation >= self.generation).map(|(_, why)| why.clone())

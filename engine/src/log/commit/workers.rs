@@ -52,7 +52,7 @@ impl Workers {
         self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    /// The caller is not active any more. It must check the queue once more afterwards.
+    /// The caller is no longer active. It must check the queue once more afterwards.
     pub(crate) fn release(&self) {
         self.active.fetch_sub(1, Ordering::SeqCst);
     }
@@ -85,7 +85,7 @@ impl Workers {
     }
 
     /// Sleeps until the thread is woken, or until the log closes and no wake is pending. With `Exit` and `ExitLast` the
-    /// thread is not counted any more.
+    /// thread is no longer counted.
     pub(crate) fn next_task(&self) -> ThreadTask {
         let mut threads = self.threads.lock();
         loop {

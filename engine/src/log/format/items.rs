@@ -211,7 +211,7 @@ pub(crate) trait Sink {
     fn compact(&mut self, group: GroupId, first_kept: u64, file: u64);
     /// The group is gone.
     fn remove(&mut self, group: GroupId);
-    /// The file `dropped` is not needed any more.
+    /// The file `dropped` is no longer needed.
     fn drop_file(&mut self, dropped: u64);
 }
 

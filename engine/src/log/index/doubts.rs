@@ -2,7 +2,7 @@
 //!
 //! A lost part of the log may have said anything: entries replaced, a group compacted or removed, a key set anew. So of
 //! a group that it may concern, only records after it are believed. Records before it are *doubtful*: they were
-//! written, and may not hold any more. A group is *whole* if no loss concerns it, or if it was removed after the last
+//! written, and may no longer hold. A group is *whole* if no loss concerns it, or if it was removed after the last
 //! one that does: then everything about it is known again.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //!
 //! Steps, each of which may be the last one before a crash:
 //! 1. What is live in the file, and what it undoes of older files, is rewritten and synced. Nothing needs the file now.
-//! 2. A record that drops the file is written and synced. Recovery does not ask for the file any more, and deletes it.
+//! 2. A record that drops the file is written and synced. Recovery no longer looks for the file, and deletes it.
 //! 3. The file is deleted or kept as a spare (`commit/spares.rs`), and the directory synced.
 //!
 //! A file without older ones skips the first step once nothing in it is live. Steps 1 and 2 are commit groups like any
@@ -11,12 +11,12 @@
 //!
 //! Purge rewrites the file with the best ratio of benefit to cost, and prefers old files: what has lived long in them
 //! will live on ([`victim`], after Rosenblum and Ousterhout 1991). It skips a file whose rewrite would be about as
-//! large as the file ([`rewrite_cost`]), so purge comes to an end. Groups with many live entries in old files are
+//! large as the file ([`rewrite_cost`]), so purge terminates. Groups with many live entries in old files are
 //! reported instead, so that their owner compacts them ([`sealed_files`]).
 //!
-//! A file that the disk does not let go of stays until a later call and keeps neither other files nor the next step. A
+//! A file that cannot be deleted stays until a later call. It delays neither other files nor the next step. A
 //! file that cannot be read is reported and not chosen again. On a poisoned log nothing is deleted: what the log says
-//! of itself is not trusted any more, and an old file may hold the only good copy.
+//! of itself is no longer trusted, and an old file may hold the only good copy.
 //!
 //! # Layers
 //!
@@ -64,7 +64,7 @@ struct Progress {
     busy: bool,
     /// Files that are recorded as dropped and can be deleted.
     dropped: BTreeSet<u64>,
-    /// Files of which nothing is needed any more, also not what they undo of older ones.
+    /// Superseded files: nothing of them is needed, not even what they undo of older files.
     superseded: BTreeSet<u64>,
 }
 
@@ -268,7 +268,7 @@ impl Purger {
     }
 
     /// A log whose disk was full and that writes nothing now does not learn from its writes that there is space again.
-    /// Asked only if there is nothing to do: on a disk that reports space and takes nothing all the same, purge goes on
+    /// Asked only if there is nothing to do: on a disk that reports space but takes nothing, purge continues
     /// as on a full one.
     fn look_for_space(&self) {
         let state = &self.state;

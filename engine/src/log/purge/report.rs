@@ -49,7 +49,7 @@ pub struct PurgeReport {
     /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold
     /// and finds space, and if the budget does not ask for them.
     pub pinning: Vec<PinningGroup>,
-    /// The first thing that could not be done: a file that the disk did not let go of, or a reserve that it did not
+    /// The first thing that could not be done: a file that could not be deleted, or a reserve that the disk did not
     /// take. Everything else was done. A later call tries again if that may help.
     pub failed: Option<String>,
     /// Damage in a file that was to be rewritten. Such a file stays and is not tried again until the log is opened
@@ -63,7 +63,7 @@ pub struct PurgeReport {
 pub struct PinningGroup {
     /// The group.
     pub group: GroupId,
-    /// The first index to keep so that the group pins no old file any more.
+    /// The first index to keep so that the group no longer pins old files.
     pub compact_to: u64,
     /// Bytes of its entries in old files.
     pub pinned_bytes: u64,

@@ -28,8 +28,8 @@ pub(super) struct SealedFiles {
 }
 
 impl SealedFiles {
-    /// The sealed files without the `dropped` ones, which are not part of the log any more but take space until the
-    /// disk lets go of them.
+    /// The sealed files without the `dropped` ones, which are no longer part of the log but take space until the
+    /// disk has deleted them.
     pub(super) fn of(state: &LogState, dropped: &BTreeSet<u64>) -> SealedFiles {
         let mut files = state.files.lengths();
         let total: u64 = files.iter().map(|(_, len)| len).sum();

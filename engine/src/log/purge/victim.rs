@@ -56,7 +56,7 @@ struct LiveRecords {
 pub(super) struct Selection<'a> {
     pub(super) state: &'a LogState,
     pub(super) sealed: &'a SealedFiles,
-    /// Files that need no rewrite any more.
+    /// Files that need no rewrite.
     pub(super) superseded: &'a BTreeSet<u64>,
 }
 

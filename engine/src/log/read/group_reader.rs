@@ -190,9 +190,9 @@ impl<'a> GroupReader<'a> {
     /// be gone when the log has grown up to it.
     ///
     /// Content is written by clients and may imitate a group header on purpose. So nothing is read for an impossible
-    /// header ([`is_plausible`]), and all reads to verify headers together are limited to [`READ_LIMIT_FACTOR`] times the file. That
-    /// suffices for all real groups, because groups of a file do not overlap. The shortest metas are verified first: a
-    /// few long ones that use up the limit cannot hide a shorter group.
+    /// header ([`is_plausible`]), and all reads to verify headers together are limited to [`READ_LIMIT_FACTOR`] times
+    /// the file. That suffices for all real groups, because groups of a file do not overlap. The shortest metas are
+    /// verified first: a few long ones that use up the limit cannot hide a shorter group.
     pub(crate) fn scan_rest(&mut self, from: u64, reused: bool, after: Option<u64>) -> Result<Rest> {
         let mut rest = Rest { garbage_end: from, heads: Vec::new() };
         let mut candidates: Vec<(u32, u64)> = Vec::new();

@@ -114,7 +114,7 @@ impl LogFile {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Writes, and updates the length. A failed write may have extended the file all the same.
+    /// Writes, and updates the length. A failed write may still have extended the file.
     pub(crate) fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_at(data, offset)?;
         self.len.fetch_max(offset + data.len() as u64, Ordering::AcqRel);
@@ -157,15 +157,15 @@ impl LogFile {
         taken
     }
 
-    /// Reads the length anew after a failed call, which may have extended the file all the same.
+    /// Reads the length anew after a failed call, which may still have extended the file.
     pub(crate) fn refresh_len(&self) -> io::Result<()> {
         self.len.store(self.file.len()?, Ordering::Release);
         Ok(())
     }
 
     /// Reads and verifies the block at `offset`. `about` is its known length, rounded down by at most an eighth: if it
-    /// is right, one read suffices, otherwise two. `before_wait` is called before the read waits for the disk, if the system
-    /// tells.
+    /// is right, one read suffices, otherwise two. `before_wait` is called before the read waits for the disk, if the
+    /// system tells.
     pub(crate) fn read_block(&self, offset: u64, about: u64, before_wait: impl FnOnce()) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
         let first = if about < SHARED_BELOW { FIRST_READ } else { align(about + about / 7, UNIT) };

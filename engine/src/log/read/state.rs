@@ -40,7 +40,7 @@ pub(crate) struct LogState {
     /// Set when the disk had no room for a commit group of any kind. Cleared by the next group that may not take the
     /// reserve, or by an idle purge that sees free space again.
     pub(crate) full: AtomicBool,
-    /// Why nothing is written any more.
+    /// Why the log is poisoned.
     poison: Mutex<Option<String>>,
     /// Held while an active file is synced.
     sync_lock: Mutex<()>,

@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes on after damage, if there is more. `None` if nothing is missing: at the end, torn or not, or if the next
-    /// group continues the one before all the same.
+    /// group continues the one before nevertheless.
     fn skip(&mut self, damage: Damage) -> Result<Option<Gap>> {
         let from = self.offset;
         let expected = self.at.map(|at| at.lsn.saturating_add(1));

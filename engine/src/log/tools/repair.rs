@@ -5,7 +5,7 @@
 //! gap are kept, as if everything before had been compacted.
 //!
 //! **A replica whose group lost something must not take part in that group as if nothing had happened.** It may have
-//! acknowledged entries, or given a vote, that it does not have any more, and the group would count on it. The report
+//! acknowledged entries, or given a vote, that it no longer has, and the group would count on it. The report
 //! names such groups. Remove their replicas here from their groups, and add new ones by snapshot.
 
 use std::io;
@@ -65,7 +65,7 @@ pub struct RepairedGroup {
     pub doubtful: Vec<EntryRange>,
     /// Keys of which only a value from before a lost part is known.
     pub doubtful_keys: Vec<Bytes>,
-    /// Whether nothing of it is lost or doubtful. Otherwise it must not take part in its Raft group any more.
+    /// Whether nothing of it is lost or doubtful. Otherwise it must no longer take part in its Raft group.
     pub is_whole: bool,
 }
 
