@@ -1,7 +1,7 @@
 //! The node's ports: taken all at once before anything else happens, and listened on from then on.
 //!
 //! A port that is only bound can be bound a second time, and would fail the second node too late. So all are listened on at once: the other
-//! nodes' connections wait for a server, and PostgreSQL clients that come before the node serves are told so ([`sql::server::turn_away`]).
+//! nodes' connections wait for a server, and PostgreSQL clients that come before the node serves are told so ([`sql::server::reject_while_starting`]).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -63,7 +63,7 @@ impl Ports {
             config.advertise = config.listen.into();
         }
         let until = CancellationToken::new();
-        let task = tokio::spawn(sql::server::turn_away(pg, until.clone()));
+        let task = tokio::spawn(sql::server::reject_while_starting(pg, until.clone()));
         Ok(Ports { addrs: config.clone(), listen, http, pg: Mutex::new(Some(Early { until, task })) })
     }
 

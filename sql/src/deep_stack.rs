@@ -1,22 +1,21 @@
-//! Work that goes deep, on a stack with room for it.
+//! Runs deep recursion on a large stack.
 //!
-//! Walks over a syntax tree are recursive, in the parser and in the binder, and a worker thread's two megabytes are few for
-//! the deepest trees that are let through ([`crate::parse`] bounds them). Statements that deep are rare enough to pay for
-//! a thread of their own.
+//! Parser and binder walk syntax trees recursively. A worker thread's 2 MiB stack is too small for the deepest trees
+//! that the parser's limits allow. Such statements are rare enough to run on a thread of their own.
 
 use crate::error::{SqlError, SqlState};
 
-/// Its stack. Only what is used of it takes memory.
+/// Size of the large stack. Only touched pages take memory.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs `work`, on a large stack if it goes `deep`.
+/// Runs `work`, on a large stack if `deep`.
 pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> Result<T, SqlError> + Send) -> Result<T, SqlError> {
     if !deep {
         return work();
     }
     std::thread::scope(|scope| {
-        let roomy = std::thread::Builder::new().name("cortado-deep".to_owned()).stack_size(STACK_BYTES);
-        match roomy.spawn_scoped(scope, work) {
+        let builder = std::thread::Builder::new().name("cortado-deep".to_owned()).stack_size(STACK_BYTES);
+        match builder.spawn_scoped(scope, work) {
             Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(error) => {
                 let message = format!("no stack for a statement as deep as this: {error}");
@@ -31,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deep_work_has_room_and_its_panics_come_through() {
+    fn deep_work_has_enough_stack_and_its_panics_propagate() {
         fn depth(n: usize) -> usize {
             let frame = std::hint::black_box([n; 256]);
             if n == 0 { 0 } else { 1 + depth(frame[n % 256] - 1) }

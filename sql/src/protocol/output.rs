@@ -1,8 +1,8 @@
-//! Replies on their way to the client: encoded into one buffer, written at Sync, Flush and the end of a simple query, or before
-//! when the buffer passes its bound. One write per cycle is what makes a point select cheap.
+//! The reply buffer. It is written at Sync, Flush and the end of a simple query, and whenever it is full. One write per
+//! request keeps a point select cheap.
 //!
-//! A position in the output is a count of bytes since the connection began. What has not been written yet can be taken back
-//! to a position, which is how a retried statement leaves no trace.
+//! A position is a count of bytes since the connection began. Unwritten output can be truncated to a position: a
+//! retried statement discards its earlier reply.
 
 use std::io;
 
@@ -13,13 +13,13 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::error::{SqlError, SqlState};
 
-/// A buffer that grew beyond this is given back once it is empty.
+/// A buffer larger than this is freed when empty.
 const KEEP_BYTES: usize = 256 << 10;
 
-/// How much of the buffer is handed to the socket at once.
+/// Most bytes passed to the socket at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// The buffered writing half of a connection.
+/// The buffered write half of a connection.
 pub(crate) struct Output {
     buffer: BytesMut,
     written: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Output {
     writer: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
-/// How grave an ErrorResponse is.
+/// The severity of an ErrorResponse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
     /// The statement failed.
@@ -36,19 +36,19 @@ pub(crate) enum Severity {
     Fatal,
 }
 
-/// A NoticeResponse's level, in the order of `client_min_messages`.
+/// The level of a NoticeResponse, in the order of `client_min_messages`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Something worth knowing.
+    /// NOTICE.
     Notice,
-    /// Something is probably not as the client believes.
+    /// WARNING.
     Warning,
 }
 
 /// A message to the client that is not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
-    /// How grave.
+    /// The level.
     pub(crate) level: Level,
     /// Its SQLSTATE.
     pub(crate) code: SqlState,
@@ -57,7 +57,7 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Something worth knowing.
+    /// A notice.
     pub(crate) fn note(code: SqlState, message: impl Into<String>) -> Notice {
         Notice { level: Level::Notice, code, message: message.into() }
     }
@@ -69,7 +69,7 @@ impl Notice {
 }
 
 impl Output {
-    /// Over a writer; `bound` is the number of bytes after which `is_full`.
+    /// A buffer over a writer. `bound`: the size at which the buffer is full.
     pub(crate) fn new(writer: Box<dyn AsyncWrite + Send + Unpin>, bound: usize) -> Output {
         Output { buffer: BytesMut::new(), written: 0, bound, writer }
     }
@@ -83,7 +83,7 @@ impl Output {
         })
     }
 
-    /// Appends a message that is already encoded.
+    /// Appends an encoded message.
     pub(crate) fn put_encoded(&mut self, message: &[u8]) {
         self.buffer.put_slice(message);
     }
@@ -93,8 +93,9 @@ impl Output {
         &mut self.buffer
     }
 
-    /// Encodes an error. `shift` is added to its position: the characters before the statement in the client's string.
-    pub(crate) fn put_error(&mut self, severity: Severity, error: &SqlError, shift: u32) -> Result<(), SqlError> {
+    /// Encodes an error. Adds `char_offset`, the characters before the statement in the client's string, to its
+    /// position.
+    pub(crate) fn put_error(&mut self, severity: Severity, error: &SqlError, char_offset: u32) -> Result<(), SqlError> {
         let name = match severity {
             Severity::Error => "ERROR",
             Severity::Fatal => "FATAL",
@@ -108,7 +109,7 @@ impl Output {
             add(b'H', hint);
         }
         if let Some(position) = error.position {
-            add(b'P', &position.saturating_add(shift).to_string());
+            add(b'P', &position.saturating_add(char_offset).to_string());
         }
         if let Some(constraint) = &error.constraint {
             add(b's', &constraint.schema);
@@ -132,13 +133,13 @@ impl Output {
         self.put(&NoticeResponse::new(message_fields(name, notice.code, &notice.message)))
     }
 
-    /// Where the next byte goes.
+    /// The position of the next byte.
     pub(crate) fn position(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Takes back everything since `position`; false, and nothing is done, if some of it has been written.
-    pub(crate) fn take_back_to(&mut self, position: u64) -> bool {
+    /// Discards the output since `position`. Returns false, and does nothing, if some of it has been written.
+    pub(crate) fn truncate_to(&mut self, position: u64) -> bool {
         match position.checked_sub(self.written).and_then(|keep| usize::try_from(keep).ok()) {
             Some(keep) if keep <= self.buffer.len() => {
                 self.buffer.truncate(keep);
@@ -148,19 +149,19 @@ impl Output {
         }
     }
 
-    /// Drops everything that has not been written, whole messages or not.
+    /// Discards all unwritten output, also half messages.
     pub(crate) fn discard(&mut self) {
         self.buffer.clear();
     }
 
-    /// Whether so much waits that it should be written.
+    /// Whether the buffer has reached its bound.
     pub(crate) fn is_full(&self) -> bool {
         self.buffer.len() >= self.bound
     }
 
-    /// Writes everything. If the future is dropped, what was written is known and the rest still waits.
+    /// Writes the buffer. If the future is dropped, the unwritten part stays in the buffer.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        // What is advanced over no longer counts as capacity, though it is still held.
+        // Advancing reduces the reported capacity although the memory stays allocated.
         let held = self.buffer.capacity();
         while !self.buffer.is_empty() {
             let end = self.buffer.len().min(WRITE_BYTES);
@@ -179,7 +180,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes everything and tells the peer that no more will come.
+    /// Writes the buffer and shuts the write half down.
     pub(crate) async fn finish(&mut self) -> io::Result<()> {
         self.flush().await?;
         self.writer.shutdown().await
@@ -195,7 +196,7 @@ fn message_fields(severity: &str, code: SqlState, message: &str) -> Vec<(u8, Str
     ]
 }
 
-/// A field is a terminated string: a NUL inside would end it and make the rest of the message something else.
+/// Removes NULs: a field is a terminated string, so a NUL would corrupt the rest of the message.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "")
 }
@@ -206,7 +207,7 @@ mod tests {
     use pgwire::messages::response::CommandComplete;
 
     #[tokio::test]
-    async fn what_is_unwritten_can_be_taken_back_and_what_is_written_cannot() {
+    async fn only_unwritten_output_can_be_truncated() {
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let mut out = Output::new(Box::new(ours), 16);
         out.put(&CommandComplete::new("BEGIN".into())).unwrap();
@@ -216,8 +217,8 @@ mod tests {
         assert!(!out.is_full());
         out.put(&CommandComplete::new("SELECT 2".into())).unwrap();
         assert!(out.is_full());
-        assert!(!out.take_back_to(mark - 1));
-        assert!(out.take_back_to(mark));
+        assert!(!out.truncate_to(mark - 1));
+        assert!(out.truncate_to(mark));
         assert_eq!(out.position(), mark);
         out.finish().await.unwrap();
         drop(out);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_carries_all_its_fields_and_no_nul() {
+    fn an_error_has_all_fields_and_no_nul() {
         let mut out = Output::new(Box::new(tokio::io::sink()), 1024);
         let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, "du\0p").detail("d").hint("h").at(3);
         error.constraint = Some(Box::new(crate::error::ConstraintFields {
@@ -240,7 +241,8 @@ mod tests {
         let text = out.buffer().escape_ascii().to_string();
         assert!(
             text.ends_with(
-                "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00spublic\\x00tt\\x00cc\\x00nt_pkey\\x00\\x00"
+                "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00\
+                 spublic\\x00tt\\x00cc\\x00nt_pkey\\x00\\x00"
             ),
             "{text}"
         );

@@ -1,10 +1,11 @@
-//! What the parser's tokenizer sees otherwise than PostgreSQL's, put right token by token:
+//! Converts tokens where the parser's tokenizer differs from PostgreSQL's:
 //!
-//! - `'foo'`, a line break, `'bar'` are one string; without the line break, and behind AS, a string is a syntax error;
-//! - `IS [NOT] DISTINCT FROM` becomes one operator token: the parser would take everything behind it for its operand;
-//! - `ISNULL` becomes `IS NULL`, `==` an operator that does not exist;
-//! - letters that touch a number are a syntax error, as are `1_000` and `0x1F`;
-//! - row locks that we do not have are 0A000.
+//! - strings separated by a line break are one string; without the line break, and after AS, a string is a syntax
+//!   error;
+//! - `IS [NOT] DISTINCT FROM` becomes one operator token, since the parser would take all that follows as its operand;
+//! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator;
+//! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
+//! - unsupported row locks are 0A000.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
@@ -16,8 +17,8 @@ use crate::error::{SqlError, SqlState};
 const DISTINCT: &str = "IS DISTINCT FROM";
 const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
 
-/// Whether an operator, as the parser gives its text, is `IS DISTINCT FROM` (`Some(false)`) or `IS NOT DISTINCT FROM`. No operator that is
-/// written in symbols has such a text.
+/// Whether an operator's text is that of `IS DISTINCT FROM` (`Some(false)`) or `IS NOT DISTINCT FROM` (`Some(true)`).
+/// No symbolic operator has such a text.
 pub(crate) fn is_distinct(operator: &str) -> Option<bool> {
     match operator {
         DISTINCT => Some(false),
@@ -26,10 +27,10 @@ pub(crate) fn is_distinct(operator: &str) -> Option<bool> {
     }
 }
 
-/// Puts the tokens of a query string right.
-pub(super) fn put_right(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
+/// Normalizes the tokens of a query string.
+pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
     let mut tokens = with_is_null(tokens);
-    // In place: there may be many, and each edit needs no more room than there was.
+    // Edits in place: there may be many tokens, and no edit needs more of them.
     let mut kept = 0;
     for at in 0..tokens.len() {
         let blank = TokenWithSpan { token: Token::EOF, span: Span::empty() };
@@ -40,7 +41,7 @@ pub(super) fn put_right(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
             Token::Word(found) if found.quote_style.is_none() => match found.keyword {
                 Keyword::FROM => kept = join_distinct(before, &mut token),
                 Keyword::UPDATE | Keyword::SHARE => check_lock(text, before)?,
-                _ => check_number(text, before, &token)?,
+                _ => check_trailing_junk(text, before, &token)?,
             },
             Token::Number(digits, long) if *long || digits.contains('_') => return Err(junk(text, token.span)),
             Token::HexStringLiteral(_) if text.source(token.span).starts_with('0') => {
@@ -62,12 +63,12 @@ pub(super) fn put_right(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
     Ok(tokens)
 }
 
-/// The last token that is no white space, and its place.
-fn last(tokens: &[TokenWithSpan]) -> Option<(usize, &TokenWithSpan)> {
+/// The last token other than white space, with its index.
+fn last_token(tokens: &[TokenWithSpan]) -> Option<(usize, &TokenWithSpan)> {
     tokens.iter().enumerate().rev().find(|(_, t)| !matches!(t.token, Token::Whitespace(_)))
 }
 
-/// `ISNULL` in two words, unless it is a name.
+/// Splits `ISNULL` into two words unless it is a name.
 fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let means_it = |token: &TokenWithSpan| word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("isnull"));
     if !tokens.iter().any(means_it) {
@@ -76,7 +77,7 @@ fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
     let mut rest = tokens.into_iter().peekable();
     while let Some(token) = rest.next() {
-        let behind = last(&out).map(|(_, t)| &t.token);
+        let behind = last_token(&out).map(|(_, t)| &t.token);
         let named = matches!(behind, Some(Token::Period))
             || behind.and_then(word).is_some_and(|w| w.eq_ignore_ascii_case("as"))
             || rest.peek().is_some_and(|t| t.token == Token::LParen);
@@ -90,10 +91,11 @@ fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// Makes the FROM at hand the one token of `IS [NOT] DISTINCT FROM`, if these words stand before it; how many tokens stay before it.
+/// Turns this FROM into the single token of `IS [NOT] DISTINCT FROM`, if these words precede it. Returns how many
+/// tokens stay before it.
 fn join_distinct(before: &[TokenWithSpan], from: &mut TokenWithSpan) -> usize {
     let expect = |end: usize, keyword: Keyword| {
-        let (at, token) = last(&before[..end])?;
+        let (at, token) = last_token(&before[..end])?;
         matches!(&token.token, Token::Word(word) if word.keyword == keyword).then_some(at)
     };
     let Some(distinct) = expect(before.len(), Keyword::DISTINCT) else { return before.len() };
@@ -105,7 +107,7 @@ fn join_distinct(before: &[TokenWithSpan], from: &mut TokenWithSpan) -> usize {
     is
 }
 
-/// 0A000 for FOR NO KEY UPDATE and FOR KEY SHARE, which the parser does not know.
+/// 0A000 for FOR NO KEY UPDATE and FOR KEY SHARE, which the parser lacks.
 fn check_lock(text: &SourceText, before: &[TokenWithSpan]) -> Result<(), SqlError> {
     let back: Vec<&TokenWithSpan> =
         before.iter().rev().filter(|t| !matches!(t.token, Token::Whitespace(_))).take(3).collect();
@@ -122,8 +124,8 @@ fn check_lock(text: &SourceText, before: &[TokenWithSpan]) -> Result<(), SqlErro
     Err(error.hint("FOR UPDATE and FOR SHARE are."))
 }
 
-/// 42601 if a word begins where a number ends.
-fn check_number(text: &SourceText, before: &[TokenWithSpan], found: &TokenWithSpan) -> Result<(), SqlError> {
+/// 42601 for a word directly after a number.
+fn check_trailing_junk(text: &SourceText, before: &[TokenWithSpan], found: &TokenWithSpan) -> Result<(), SqlError> {
     match before.last() {
         Some(TokenWithSpan { token: Token::Number(..), span }) if span.end == found.span.start => {
             Err(junk(text, Span { start: span.start, end: found.span.end }))
@@ -137,7 +139,7 @@ fn junk(text: &SourceText, span: Span) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(span.start))
 }
 
-/// The value of a string literal that can be continued on another line.
+/// The value of a string literal that can continue on another line.
 fn string_of(token: &Token) -> Option<&String> {
     match token {
         Token::SingleQuotedString(value)
@@ -150,14 +152,13 @@ fn string_of(token: &Token) -> Option<&String> {
     }
 }
 
-/// A string literal behind other tokens: joins it to the string before it, and says how many tokens there are now; `None` if it stands for
-/// itself.
+/// Joins a string literal to the string before it. Returns the new number of tokens; `None` if it stands alone.
 fn join_string(
     text: &SourceText,
     before: &mut [TokenWithSpan],
     found: &TokenWithSpan,
 ) -> Result<Option<usize>, SqlError> {
-    let Some((at, previous)) = last(before) else { return Ok(None) };
+    let Some((at, previous)) = last_token(before) else { return Ok(None) };
     match &previous.token {
         token if string_of(token).is_some() => {}
         Token::DollarQuotedString(_) | Token::Number(..) | Token::Placeholder(_) => {
@@ -180,7 +181,7 @@ fn join_string(
     let previous = &mut before[at];
     previous.span.end = found.span.end;
     match &mut previous.token {
-        // The first part says how backslashes are read in all of them, which the tokenizer did not know.
+        // The first part decides about escapes in all parts, which the tokenizer did not know.
         Token::EscapedStringLiteral(_) | Token::UnicodeStringLiteral(_) if more.contains('\\') => {
             let message = "escapes in the continuation of a string are not supported yet";
             let position = text.position(found.span.start);

@@ -1,4 +1,4 @@
-//! A client that sends any bytes and reads messages one by one, in a form to read.
+//! A client that sends any bytes and reads messages one by one.
 
 use std::net::SocketAddr;
 
@@ -24,17 +24,22 @@ pub(crate) struct Reply {
 }
 
 impl Raw {
-    /// Connects, and says nothing.
+    /// Connects without a startup.
     pub(crate) async fn open(address: SocketAddr) -> Raw {
         let stream = TcpStream::connect(address).await.expect("connects");
         stream.set_nodelay(true).expect("a socket");
         Raw { stream, input: BytesMut::new(), pid: 0, secret: 0 }
     }
 
-    /// Connects and goes through the startup.
+    /// Connects as `postgres` and completes the startup.
     pub(crate) async fn login(address: SocketAddr) -> Raw {
+        Raw::login_as(address, "postgres", "postgres").await
+    }
+
+    /// Connects and completes the startup.
+    pub(crate) async fn login_as(address: SocketAddr, user: &str, database: &str) -> Raw {
         let mut raw = Raw::open(address).await;
-        raw.send(&startup(0x0003_0000, &[("user", "postgres"), ("database", "postgres")])).await;
+        raw.send(&startup(0x0003_0000, &[("user", user), ("database", database)])).await;
         for reply in raw.until_ready().await {
             if reply.kind == b'K' {
                 let mut body = reply.body.clone();
@@ -50,17 +55,17 @@ impl Raw {
         self.stream.write_all(bytes).await.expect("the server reads");
     }
 
-    /// Sends bytes to a server that may have hung up.
+    /// Sends bytes to a server that may have closed the connection.
     pub(crate) async fn try_send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 
-    /// No more will be sent.
+    /// Shuts the write half down.
     pub(crate) async fn shutdown(&mut self) {
         self.stream.shutdown().await.expect("a socket");
     }
 
-    /// One byte, as the answer to an encryption request.
+    /// Reads one byte: the answer to an encryption request.
     pub(crate) async fn byte(&mut self) -> Option<u8> {
         self.fill(1).await.then(|| self.input.get_u8())
     }
@@ -91,7 +96,7 @@ impl Raw {
         replies
     }
 
-    /// The same as text, a line each; `(closed)` at the end of the connection.
+    /// The same as text, a line each, with `(closed)` at the end of the connection.
     pub(crate) async fn transcript(&mut self) -> Vec<String> {
         let replies = self.until_ready().await;
         let closed = replies.last().is_none_or(|r| r.kind != b'Z');
@@ -108,7 +113,7 @@ impl Raw {
         self.transcript().await
     }
 
-    /// Whether `count` bytes could be had.
+    /// Reads until `count` bytes are buffered. Returns false at the end of the connection.
     async fn fill(&mut self, count: usize) -> bool {
         while self.input.len() < count {
             let read = tokio::time::timeout(PATIENCE, self.stream.read_buf(&mut self.input));
@@ -139,7 +144,38 @@ impl Reply {
         }
     }
 
-    /// In words.
+    /// The OIDs of a ParameterDescription.
+    pub(crate) fn parameter_types(&self) -> Vec<u32> {
+        let mut body = self.body.clone();
+        (0..body.get_u16()).map(|_| body.get_u32()).collect()
+    }
+
+    /// Names and type OIDs of a RowDescription.
+    pub(crate) fn columns(&self) -> Vec<(String, u32)> {
+        let mut body = self.body.clone();
+        let mut columns = Vec::new();
+        for _ in 0..body.get_u16() {
+            let name = string(&mut body);
+            body.advance(6);
+            columns.push((name, body.get_u32()));
+            body.advance(8);
+        }
+        columns
+    }
+
+    /// The values of a DataRow.
+    pub(crate) fn values(&self) -> Vec<Option<Bytes>> {
+        let mut body = self.body.clone();
+        let count = body.get_u16();
+        (0..count).map(|_| usize::try_from(body.get_i32()).ok().map(|length| body.split_to(length))).collect()
+    }
+
+    /// The tag of a CommandComplete.
+    pub(crate) fn command_tag(&self) -> String {
+        string(&mut self.body.clone())
+    }
+
+    /// As text.
     pub(crate) fn show(&self) -> String {
         let mut body = self.body.clone();
         match self.kind {
@@ -156,12 +192,15 @@ impl Reply {
             b'Z' => format!("ReadyForQuery {}", char::from(body.get_u8())),
             b'v' => format!("NegotiateProtocolVersion {} {:?}", body.get_i32(), options(&mut body)),
             b't' => {
-                let count = body.get_u16();
-                let types: Vec<String> = (0..count).map(|_| body.get_i32().to_string()).collect();
+                let types: Vec<String> = self.parameter_types().iter().map(u32::to_string).collect();
                 format!("ParameterDescription [{}]", types.join(", "))
             }
             b'T' => format!("RowDescription [{}]", columns(&mut body).join(", ")),
-            b'D' => format!("DataRow [{}]", values(&mut body).join(", ")),
+            b'D' => {
+                let quoted = |value: Bytes| format!("\"{}\"", value.escape_ascii());
+                let values = self.values().into_iter().map(|value| value.map_or("NULL".to_owned(), quoted));
+                format!("DataRow [{}]", values.collect::<Vec<_>>().join(", "))
+            }
             b'E' | b'N' => self.show_fields(),
             other => format!("{} {:?}", char::from(other), self.body),
         }
@@ -196,18 +235,6 @@ fn columns(body: &mut Bytes) -> Vec<String> {
     columns
 }
 
-fn values(body: &mut Bytes) -> Vec<String> {
-    let count = body.get_u16();
-    let mut values = Vec::new();
-    for _ in 0..count {
-        values.push(match usize::try_from(body.get_i32()) {
-            Ok(length) => format!("\"{}\"", body.split_to(length).escape_ascii()),
-            Err(_) => "NULL".to_owned(),
-        });
-    }
-    values
-}
-
 fn options(body: &mut Bytes) -> Vec<String> {
     let count = body.get_i32();
     (0..count).map(|_| string(body)).collect()
@@ -220,7 +247,7 @@ fn string(body: &mut Bytes) -> String {
     String::from_utf8(text.to_vec()).expect("UTF-8")
 }
 
-/// A message with its length.
+/// A message with its type and length.
 pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![kind];
     out.put_i32(i32::try_from(body.len() + 4).expect("fits"));

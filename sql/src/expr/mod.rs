@@ -1,7 +1,18 @@
-//! Bound expressions: every name resolved to a column number, every operator to a type, every cast made explicit.
+//! Bound expressions: names are resolved to column numbers, operators to types, and casts are explicit.
 //!
-//! The binder builds them, [`super::fold`] shortens them, [`super::access`] reads key bounds off them, and `exec::eval`
-//! evaluates them over a row. Operands of one node always hold the same kind of [`Datum`].
+//! The binder builds and folds them, access paths read key bounds off them, and [`eval`] evaluates them over a row. All
+//! operands of one node hold the same kind of [`Datum`].
+//!
+//! # Layers
+//!
+//! 1. `arithmetic`, `like`: operators
+//! 2. `functions`: scalar functions
+//! 3. `eval`: evaluation
+
+pub(crate) mod arithmetic;
+pub(crate) mod eval;
+mod functions;
+mod like;
 
 use crate::types::{Datum, SqlType};
 
@@ -14,15 +25,15 @@ pub(crate) enum Expr {
     Column(usize),
     /// Parameter, from 0 for `$1`.
     Param(usize),
-    /// A literal whose value depends on the session (a time without a zone, `'now'`): read at execution.
-    Input { ty: SqlType, text: Box<str>, position: Place },
+    /// A literal whose value depends on the session (a time without a zone, `'now'`). Parsed at execution.
+    Input { ty: SqlType, text: Box<str>, position: Position },
     /// A conversion.
     Cast { expr: Box<Expr>, to: SqlType, explicit: bool },
-    /// Arithmetic over integers or floats; `ty` is the type of the result and of both operands.
+    /// Arithmetic over integers or floats. `ty` is the type of the result and of both operands.
     Arith { op: ArithOp, ty: SqlType, left: Box<Expr>, right: Box<Expr> },
     /// Unary minus.
     Negate { ty: SqlType, expr: Box<Expr> },
-    /// A comparison; NULL if a side is NULL.
+    /// A comparison. NULL if a side is NULL.
     Compare { op: CompareOp, left: Box<Expr>, right: Box<Expr> },
     /// Three-valued conjunction.
     And(Vec<Expr>),
@@ -38,32 +49,33 @@ pub(crate) enum Expr {
     Distinct { left: Box<Expr>, right: Box<Expr>, negated: bool },
     /// `IN (list)`.
     InList { expr: Box<Expr>, list: Vec<Expr>, negated: bool },
-    /// `IN` a list of constants: sorted, none twice, none NULL but for `with_null`.
+    /// `IN` a list of constants: sorted, distinct and without NULL. `with_null`: the list had a NULL.
     InSet { expr: Box<Expr>, values: Vec<Datum>, with_null: bool, negated: bool },
-    /// `LIKE` and `ILIKE` (`fold`); without `escape` the escape character is the backslash.
+    /// `LIKE` and `ILIKE` (`fold`). The default escape character is the backslash.
     Like { expr: Box<Expr>, pattern: Box<Expr>, escape: Option<Box<Expr>>, fold: bool, negated: bool },
-    /// `CASE`: conditions are booleans.
+    /// `CASE` with boolean conditions.
     Case { branches: Vec<(Expr, Expr)>, otherwise: Box<Expr> },
-    /// The first that is not NULL.
+    /// `COALESCE`: the first value that is not NULL.
     Coalesce(Vec<Expr>),
-    /// `GREATEST` or `LEAST`, NULLs passed over.
+    /// `GREATEST` or `LEAST`, ignoring NULLs.
     Extreme { greatest: bool, items: Vec<Expr> },
     /// A scalar function.
     Call { function: Function, args: Vec<Expr> },
-    /// A fact of the session or transaction.
+    /// A value of the session or transaction.
     Context(ContextValue),
-    /// Values that are computed once, and an expression that uses them as [`Expr::Local`].
+    /// Values computed once, and an expression that uses them as [`Expr::Local`].
     Let { values: Vec<Expr>, body: Box<Expr> },
-    /// One of the values of the innermost `Let` around it, from 0.
+    /// A value of the innermost enclosing `Let`, from 0.
     Local(usize),
 }
 
-/// Where in the statement something stands, in characters from 1; 0 if nowhere. It makes no difference to what it means.
+/// A position in the statement, in characters from 1; 0 for none. Any two compare equal, since it does not affect the
+/// value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(pub(crate) u32);
+pub(crate) struct Position(pub(crate) u32);
 
-impl PartialEq for Place {
-    fn eq(&self, _: &Place) -> bool {
+impl PartialEq for Position {
+    fn eq(&self, _: &Position) -> bool {
         true
     }
 }
@@ -112,7 +124,7 @@ pub(crate) enum CompareOp {
     GreaterEq,
 }
 
-/// Facts that are fixed for a transaction or session.
+/// Values fixed for a transaction or session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContextValue {
     /// `now()`, `current_timestamp`
@@ -284,17 +296,17 @@ impl Expr {
         }
     }
 
-    /// Whether some part of the expression satisfies `test`.
+    /// Whether any node satisfies `test`.
     pub(crate) fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         test(self) || self.children().into_iter().any(|child| child.any(test))
     }
 
-    /// Whether it has the same value for every row.
+    /// Whether the value does not depend on the row.
     pub(crate) fn is_row_independent(&self) -> bool {
         !self.any(&|e| matches!(e, Expr::Column(_)))
     }
 
-    /// Marks the columns that it reads.
+    /// Marks the columns that the expression reads.
     pub(crate) fn mark_columns(&self, used: &mut [bool]) {
         if let Expr::Column(column) = self {
             if let Some(slot) = used.get_mut(*column) {

@@ -1,9 +1,16 @@
-//! From statement text to syntax trees: sqlparser's PostgreSQL dialect, plus what it does not parse.
+//! Parses statement text to syntax trees: sqlparser's PostgreSQL dialect, and syntax that it lacks.
 //!
-//! The text is split into tokens once. [`depth`] refuses what would nest too deep for the walks that follow; [`tokens`]
-//! and [`prepare`] bring tokens and spellings to what the parser knows; then it runs statement by statement, in a
-//! [`dialect`] that binds operators as PostgreSQL does ([`precedence`]). Errors are 42601 in PostgreSQL's words, with a
+//! The text is tokenized once. [`depth`] refuses nesting too deep for later tree walks. [`mod@normalize`] and
+//! [`mod@rewrite`] convert tokens and spellings to those of the parser. Then it runs statement by statement, in a
+//! [`dialect`] with PostgreSQL's operator precedence ([`precedence`]). Errors are 42601 in PostgreSQL's wording, with a
 //! position in characters ([`text`]).
+//!
+//! # Layers
+//!
+//! 1. `depth`, `text`: the depth limit, positions
+//! 2. `normalize`, `rewrite`: token edits
+//! 3. `precedence`: operator precedence
+//! 4. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -11,75 +18,75 @@ use sqlparser::ast::{Expr, Spanned, Statement};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Word};
 
+use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::lexer;
-use crate::roomy;
 
 mod depth;
 mod dialect;
+mod normalize;
 mod precedence;
-mod prepare;
+mod rewrite;
 mod text;
-mod tokens;
 
 pub(crate) use dialect::default_span;
+pub(crate) use normalize::is_distinct;
 pub use text::SourceText;
-pub(crate) use tokens::is_distinct;
 
-/// Longest query string, in bytes.
-const MAX_TEXT: usize = 8 << 20;
-/// Most words, symbols and blanks of a query string; each takes about a hundred bytes while it is parsed.
+/// Limit of a query string, in bytes.
+const MAX_TEXT_BYTES: usize = 8 << 20;
+/// Limit of tokens and blanks of a query string. Parsing takes about 100 bytes for each.
 const MAX_TOKENS: usize = 2_000_000;
 
-/// Trees up to this depth can be built and walked over on any stack.
-const SHALLOW: usize = 40;
+/// Trees up to this depth can be built and walked on any stack.
+const MAX_SHALLOW_DEPTH: usize = 40;
 
-/// The location of what has none.
-pub const NOWHERE: Location = Location { line: 0, column: 0 };
+/// An unknown location.
+pub const NO_LOCATION: Location = Location { line: 0, column: 0 };
 
-/// One statement of a query string. Not to be copied or printed: its tree may be so deep that this takes more stack than there is.
+/// One parsed statement. Do not clone or print its tree: a deep tree overflows the stack.
 #[derive(Debug)]
 pub struct Parsed {
-    /// Its syntax tree.
+    /// The syntax tree.
     pub tree: Statement,
-    /// The whole query string, which the tree's locations are places of.
+    /// The whole query string, which the tree's locations refer to.
     pub text: SourceText,
-    /// Where the statement begins.
+    /// The location of the statement's first token.
     start: Location,
-    /// How deep the tree is at most.
+    /// An upper bound of the tree's depth.
     depth: usize,
 }
 
 impl Parsed {
-    /// Whether a walk over the tree may need more stack than a worker thread has.
+    /// Whether walking the tree may need more stack than a worker thread has.
     pub(crate) fn is_deep(&self) -> bool {
-        self.depth > SHALLOW
+        self.depth > MAX_SHALLOW_DEPTH
     }
 
-    /// The words by which errors call the statement: `CREATE INDEX`. From the text, for a tree may be too deep to be printed.
+    /// The statement's name in errors: `CREATE INDEX`. Taken from the text, since a deep tree cannot be printed.
     pub(crate) fn command(&self) -> String {
         let start = self.text.offset(self.start).unwrap_or(0);
-        match lexer::command(&self.text.as_str()[start..]) {
+        match lexer::command_name(&self.text.as_str()[start..]) {
             command if command.is_empty() || command == "EXPLAIN" => "this statement".to_owned(),
             command => command,
         }
     }
 }
 
-/// Splits and parses a query string. Empty statements and comments vanish; a syntax error has 42601 and its position.
-/// Text beyond the limits of size is 54000, nesting beyond what the walks over the tree can follow 54001.
+/// Splits and parses a query string. Empty statements and comments are dropped. A syntax error is 42601 with its
+/// position. Text beyond the size limits is 54000, nesting beyond the depth limits 54001.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     check_size(sql)?;
-    let dialect = dialect::CortadoDialect::to_split();
+    let dialect = dialect::CortadoDialect::for_tokenizer();
     let mut tokens = Vec::new();
     let split = Tokenizer::new(&dialect, sql).tokenize_with_location_into_buf(&mut tokens);
     let text = SourceText::new(sql);
     split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
-    let depth = depth::most(&tokens).ok_or_else(too_deep)?;
-    let tokens = tokens::put_right(&text, tokens)?;
-    let (tokens, ready) = prepare::prepare(&text, tokens)?;
-    roomy::run(depth > SHALLOW, || {
-        let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, ready, depth));
+    let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
+    let tokens = normalize::normalize(&text, tokens)?;
+    let (tokens, prebuilt) = rewrite::rewrite(&text, tokens)?;
+    deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
+        let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));
         catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {
             Ok(_) => Err(too_deep()),
             Err(panic) => resume_unwind(panic),
@@ -90,22 +97,21 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
 fn parse_tokens(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
-    ready: prepare::Ready,
+    prebuilt: rewrite::Prebuilt,
     depth: usize,
 ) -> Result<Vec<Parsed>, SqlError> {
-    let mut ready = ready.into_iter().peekable();
-    let dialect = dialect::CortadoDialect::to_parse(tokens.len());
+    let mut prebuilt = prebuilt.into_iter().peekable();
+    let dialect = dialect::CortadoDialect::for_parser(tokens.len());
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(3 * depth::MAX_NESTING).with_tokens_with_locations(tokens);
     let mut statements = Vec::new();
     loop {
         while parser.consume_token(&Token::SemiColon) {}
-        // Statements that the parser does not know were cut out together with their tokens; each stands before the next
-        // one parsed.
+        // Prebuilt statements were removed together with their tokens. Each precedes the next parsed statement.
         let here = parser.peek_token_ref();
         let at_end = here.token == Token::EOF;
         let here = here.span.start;
-        while let Some((start, tree)) = ready.next_if(|(before, _)| at_end || *before < here) {
+        while let Some((start, tree)) = prebuilt.next_if(|(before, _)| at_end || *before < here) {
             statements.push(Parsed { tree, text: text.clone(), start, depth });
         }
         if at_end {
@@ -120,11 +126,11 @@ fn parse_tokens(
     }
 }
 
-/// Refuses what would take too much memory. No text has more tokens than bytes, so that short ones need not be counted.
+/// Checks the size limits. A text has at most as many tokens as bytes, so short texts are not counted.
 fn check_size(sql: &str) -> Result<(), SqlError> {
-    let message = if sql.len() > MAX_TEXT {
-        format!("query string of {} bytes exceeds the limit of {MAX_TEXT}", sql.len())
-    } else if sql.len() > MAX_TOKENS && lexer::count(sql) > MAX_TOKENS {
+    let message = if sql.len() > MAX_TEXT_BYTES {
+        format!("query string of {} bytes exceeds the limit of {MAX_TEXT_BYTES}", sql.len())
+    } else if sql.len() > MAX_TOKENS && lexer::count_tokens(sql) > MAX_TOKENS {
         format!("query string of more than {MAX_TOKENS} words and symbols")
     } else {
         return Ok(());
@@ -140,7 +146,7 @@ fn word(token: &Token) -> Option<&str> {
     }
 }
 
-/// 42601 at a token, in PostgreSQL's words.
+/// 42601 at a token, in PostgreSQL's wording.
 fn syntax_error(text: &SourceText, found: &TokenWithSpan) -> SqlError {
     if found.token == Token::EOF || found.span.start.line == 0 {
         return end_of_input(text);
@@ -154,7 +160,8 @@ fn end_of_input(text: &SourceText) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(end)
 }
 
-/// The parser says where it stopped only at the end of its message; failing that, it stands on the token.
+/// Converts a parser error. Its location is at the end of its message only. Without one, it is that of the parser's
+/// current token.
 fn parser_error(text: &SourceText, parser: &Parser<'_>, error: &ParserError) -> SqlError {
     let message = match error {
         ParserError::RecursionLimitExceeded => return too_deep(),
@@ -175,14 +182,14 @@ fn parser_error(text: &SourceText, parser: &Parser<'_>, error: &ParserError) -> 
     syntax_error(text, parser.peek_token_ref())
 }
 
-/// Reads ` at Line: 1, Column: 8` off the end of a message.
+/// Parses ` at Line: 1, Column: 8` at the end of a message.
 fn trailing_location(message: &str) -> Option<Location> {
     let (_, tail) = message.rsplit_once(" at Line: ")?;
     let (line, column) = tail.split_once(", Column: ")?;
     Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
 }
 
-/// Where an expression begins: at its leftmost part, found without walking over the rest.
+/// The location of an expression's first token: that of its leftmost part, found without walking the rest.
 pub fn start_of(mut expr: &Expr) -> Location {
     loop {
         expr = match expr {
@@ -207,7 +214,7 @@ pub fn start_of(mut expr: &Expr) -> Location {
             | Expr::Collate { expr, .. } => expr,
             Expr::Tuple(items) => match items.first() {
                 Some(first) => first,
-                None => return NOWHERE,
+                None => return NO_LOCATION,
             },
             Expr::Function(call) => return call.name.span().start,
             Expr::Case { case_token, .. } => return case_token.0.span.start,
@@ -216,10 +223,10 @@ pub fn start_of(mut expr: &Expr) -> Location {
     }
 }
 
-/// The first token of a text, as written.
+/// The source of a text's first token.
 fn token_at(text: &str) -> &str {
-    let dialect = dialect::CortadoDialect::to_split();
-    // A token seldom is longer than this; the whole rest is tried only when the beginning alone does not make one.
+    let dialect = dialect::CortadoDialect::for_tokenizer();
+    // Tokens are rarely longer than this. The whole text is tokenized only if its beginning alone fails.
     let short = text.char_indices().nth(256).map_or(text.len(), |(at, _)| at);
     for part in [&text[..short], text] {
         if let Ok(tokens) = Tokenizer::new(&dialect, part).tokenize_with_location()
@@ -231,7 +238,7 @@ fn token_at(text: &str) -> &str {
     text
 }
 
-/// What the tokenizer refuses is something without its end, or a stray character; it begins behind the last token.
+/// Converts a tokenizer error: an unterminated token or a stray character. It starts after the last token.
 fn tokenizer_error(text: &SourceText, error: &TokenizerError, last: Option<&TokenWithSpan>) -> SqlError {
     let location = last.map_or(Location { line: 1, column: 1 }, |token| token.span.end);
     let start = text.offset(location).unwrap_or(text.as_str().len());

@@ -3,12 +3,61 @@
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 use crate::error::SqlState;
-use crate::session::control::Control;
 
-/// Kinds of statements, as the label `kind` names them.
-const KINDS: [&str; 8] = ["select", "insert", "update", "delete", "schema", "transaction", "setting", "other"];
+/// The kind of a statement: the label `kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatementKind {
+    Select,
+    Insert,
+    Update,
+    Delete,
+    Schema,
+    Transaction,
+    Setting,
+    Other,
+}
 
-/// SQLSTATE classes counted by themselves, as the label `class` names them; the others are `other`.
+impl StatementKind {
+    const ALL: [StatementKind; 8] = [
+        StatementKind::Select,
+        StatementKind::Insert,
+        StatementKind::Update,
+        StatementKind::Delete,
+        StatementKind::Schema,
+        StatementKind::Transaction,
+        StatementKind::Setting,
+        StatementKind::Other,
+    ];
+
+    /// The kind of a bound statement, from its command name as errors print it.
+    pub(crate) fn of_command(command: &str) -> StatementKind {
+        match command {
+            "SELECT" | "VALUES" | "TABLE" | "WITH" => StatementKind::Select,
+            "INSERT" => StatementKind::Insert,
+            "UPDATE" => StatementKind::Update,
+            "DELETE" => StatementKind::Delete,
+            _ if ["CREATE", "DROP", "ALTER", "TRUNCATE"].iter().any(|verb| command.starts_with(verb)) => {
+                StatementKind::Schema
+            }
+            _ => StatementKind::Other,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            StatementKind::Select => "select",
+            StatementKind::Insert => "insert",
+            StatementKind::Update => "update",
+            StatementKind::Delete => "delete",
+            StatementKind::Schema => "schema",
+            StatementKind::Transaction => "transaction",
+            StatementKind::Setting => "setting",
+            StatementKind::Other => "other",
+        }
+    }
+}
+
+/// SQLSTATE classes with a counter of their own: values of the label `class`. All others count as `other`.
 const CLASSES: [&str; 15] =
     ["08", "0A", "22", "23", "25", "26", "34", "40", "42", "53", "54", "57", "XX", "3D", "other"];
 
@@ -27,7 +76,7 @@ pub struct SqlMetrics {
 }
 
 impl SqlMetrics {
-    /// Registers the metrics. Fails if the registry has some of their names already.
+    /// Registers the metrics. Fails if one of their names is registered already.
     pub fn new(registry: &Registry) -> Result<SqlMetrics, prometheus::Error> {
         let connections = IntGauge::new("sql_connections", "Sessions that are open")?;
         let handshakes = IntGauge::new("sql_handshakes", "Connections that have not finished their startup")?;
@@ -53,7 +102,7 @@ impl SqlMetrics {
             connections,
             handshakes,
             refused,
-            statements: KINDS.iter().map(|kind| statements.with_label_values(&[kind])).collect(),
+            statements: StatementKind::ALL.iter().map(|kind| statements.with_label_values(&[kind.label()])).collect(),
             errors: CLASSES.iter().map(|class| errors.with_label_values(&[class])).collect(),
             retries,
             bindings,
@@ -62,31 +111,14 @@ impl SqlMetrics {
         })
     }
 
-    /// A query was started, named as in errors.
-    pub(crate) fn statement(&self, command: &str) {
-        self.count(match command {
-            "SELECT" | "VALUES" | "TABLE" | "WITH" => "select",
-            "INSERT" => "insert",
-            "UPDATE" => "update",
-            "DELETE" => "delete",
-            _ if ["CREATE", "DROP", "ALTER", "TRUNCATE"].iter().any(|verb| command.starts_with(verb)) => "schema",
-            _ => "other",
-        });
+    /// Counts a started statement.
+    pub(crate) fn statement(&self, kind: StatementKind) {
+        if let Some(counter) = self.statements.get(kind as usize) {
+            counter.inc();
+        }
     }
 
-    /// A session statement was carried out.
-    pub(crate) fn command(&self, control: &Control) {
-        self.count(match control {
-            Control::Begin { .. } | Control::Commit { .. } | Control::Rollback { .. } => "transaction",
-            Control::Set { .. } | Control::SetTransaction { .. } | Control::SetNothing(_) | Control::Reset(_) => {
-                "setting"
-            }
-            Control::Show(_) => "setting",
-            _ => "other",
-        });
-    }
-
-    /// An error went to a client.
+    /// Counts an error sent to a client.
     pub(crate) fn error(&self, state: SqlState) {
         let class = CLASSES.iter().position(|class| *class == state.class()).unwrap_or(CLASSES.len() - 1);
         if let Some(counter) = self.errors.get(class) {
@@ -94,61 +126,54 @@ impl SqlMetrics {
         }
     }
 
-    /// A statement is run again after a conflict.
+    /// Counts a retry of a statement after a conflict.
     pub(crate) fn retry(&self) {
         self.retries.inc();
     }
 
-    /// A statement was bound.
+    /// Counts a binding.
     pub(crate) fn binding(&self) {
         self.bindings.inc();
     }
 
-    /// A connection ended in a panic.
+    /// Counts a connection that ended in a panic.
     pub(crate) fn panic(&self) {
         self.panics.inc();
     }
 
-    /// A connection was refused for the number of them.
+    /// Counts a connection refused by the connection limit.
     pub(crate) fn refuse(&self) {
         self.refused.inc();
     }
 
-    /// A request was answered.
+    /// Records the duration of an answered request.
     pub(crate) fn request(&self, seconds: f64) {
         self.requests.observe(seconds);
     }
 
-    /// Counts a session for as long as the guard lives.
-    pub(crate) fn connection(&self) -> Held {
-        Held::new(&self.connections)
+    /// Counts a session until the guard is dropped.
+    pub(crate) fn connection(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.connections)
     }
 
-    /// Counts a connection in its startup for as long as the guard lives.
-    pub(crate) fn handshake(&self) -> Held {
-        Held::new(&self.handshakes)
-    }
-
-    fn count(&self, kind: &str) {
-        let kind = KINDS.iter().position(|k| *k == kind).unwrap_or(KINDS.len() - 1);
-        if let Some(counter) = self.statements.get(kind) {
-            counter.inc();
-        }
+    /// Counts a connection in its startup until the guard is dropped.
+    pub(crate) fn handshake(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.handshakes)
     }
 }
 
-/// One more in a gauge while it lives.
+/// Increments a gauge; its drop decrements it.
 #[derive(Debug)]
-pub(crate) struct Held(IntGauge);
+pub(crate) struct GaugeGuard(IntGauge);
 
-impl Held {
-    fn new(gauge: &IntGauge) -> Held {
+impl GaugeGuard {
+    fn new(gauge: &IntGauge) -> GaugeGuard {
         gauge.inc();
-        Held(gauge.clone())
+        GaugeGuard(gauge.clone())
     }
 }
 
-impl Drop for Held {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -163,8 +188,9 @@ mod tests {
         let registry = Registry::new();
         let metrics = SqlMetrics::new(&registry).unwrap();
         assert!(SqlMetrics::new(&registry).is_err(), "names are registered once");
-        metrics.statement("CREATE TABLE");
-        metrics.statement("SELECT");
+        assert!(StatementKind::ALL.iter().enumerate().all(|(at, kind)| *kind as usize == at), "in declaration order");
+        metrics.statement(StatementKind::of_command("CREATE TABLE"));
+        metrics.statement(StatementKind::of_command("SELECT"));
         metrics.error(SqlState::SERIALIZATION_FAILURE);
         metrics.error(SqlState("99999"));
         let held = metrics.connection();

@@ -1,8 +1,8 @@
-//! What clients hear from a node that does not serve yet: 57P03, as PostgreSQL says it while it starts.
+//! The answer to clients while the node starts: 57P03, as in PostgreSQL.
 //!
-//! The port is listened on from the node's first moment, so that nobody else takes it; whoever comes early is answered instead of being left
-//! waiting, and drivers take this answer for "try again". Bounded: [`MAX_CONNECTIONS`] at once, each for [`DEADLINE`] at most; one
-//! more is closed unheard. Nothing that a client claims is allocated (see [`super::startup`]).
+//! The node listens from the start, so that no other process takes the port. Early clients get an answer at once, which
+//! drivers treat as "try again". Bounded: [`MAX_CONNECTIONS`] at a time, each for at most [`DEADLINE`]; one more is
+//! closed without an answer. Lengths that a client claims are never allocated (see [`crate::protocol::startup`]).
 
 use std::io;
 use std::sync::Arc;
@@ -14,25 +14,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::startup::{Packet, next_packet};
-use super::{ACCEPT_PAUSE, clock, violation};
+use super::ACCEPT_PAUSE;
+use crate::clock;
 use crate::error::{SqlError, SqlState};
-use crate::session::output::{Output, Severity};
+use crate::protocol::frame::violation;
+use crate::protocol::output::{Output, Severity};
+use crate::protocol::startup::{Packet, next_packet};
 
-/// Connections that are answered at a time.
+/// Limit of concurrent connections.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long one of them may take, from its first byte to its last.
+/// Limit of a connection's duration.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// A client asks for encryption in two ways at most, each once.
+/// Limit of encryption requests: one for SSL, one for GSSAPI.
 const MAX_REQUESTS: usize = 2;
 
-/// How much is read from a client that was answered: closing a socket with unread input could lose the answer.
+/// Bytes read from an answered client: closing a socket with unread input could lose the answer.
 const LINGER_BYTES: u64 = 64 << 10;
 
-/// Turns clients away until `until`; then gives the listener back, with whoever is waiting to be accepted.
-pub async fn turn_away(listener: TcpListener, until: CancellationToken) -> TcpListener {
+/// Rejects clients until `until`. Then returns the listener with its backlog.
+pub async fn reject_while_starting(listener: TcpListener, until: CancellationToken) -> TcpListener {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
@@ -44,12 +46,12 @@ pub async fn turn_away(listener: TcpListener, until: CancellationToken) -> TcpLi
             Ok((stream, _)) => {
                 let Ok(place) = places.clone().try_acquire_owned() else { continue };
                 tokio::spawn(async move {
-                    // The client may have left, or take too long: there is nobody to be told then.
+                    // The client may have left or take too long. Neither matters.
                     let _ = tokio::time::timeout(DEADLINE, answer(stream)).await;
                     drop(place);
                 });
             }
-            // Out of descriptors, or a client that left at once: neither may end the loop.
+            // No descriptors are left, or the client has gone already. Neither may end the loop.
             Err(error) => {
                 tracing::debug!("cannot accept a connection: {error}");
                 clock::sleep(ACCEPT_PAUSE).await;
@@ -106,11 +108,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let until = CancellationToken::new();
-        let task = tokio::spawn(turn_away(listener, until.clone()));
+        let task = tokio::spawn(reject_while_starting(listener, until.clone()));
         (address, until, task)
     }
 
-    /// All that the node says to a client that sends `bytes`.
+    /// The node's reply to a client that sends `bytes`.
     async fn said(address: SocketAddr, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn early_clients_are_told_to_come_again() {
+    async fn early_clients_get_57p03() {
         let (address, ..) = early().await;
         let answer = said(address, STARTUP).await;
         assert!(answer.starts_with('E') && answer.contains("SFATAL\0") && answer.contains("C57P03\0"), "{answer:?}");
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn places_are_few_and_come_free() {
+    async fn connections_are_limited_and_freed() {
         let (address, ..) = early().await;
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS {
@@ -157,7 +159,7 @@ mod tests {
         let answered = async {
             loop {
                 let mut stream = TcpStream::connect(address).await.unwrap();
-                // Whoever finds no place meets a closed connection.
+                // A client without a place gets a closed connection.
                 let _ = stream.write_all(STARTUP).await;
                 if stream.read_u8().await.is_ok_and(|kind| kind == b'E') {
                     return;
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_listener_goes_on() {
+    async fn the_listener_is_returned_with_its_backlog() {
         let (address, until, task) = early().await;
         until.cancel();
         let listener = task.await.unwrap();

@@ -1,11 +1,14 @@
-//! The front end's edge to time and chance: the clocks that sessions read, and the dice for pauses and secrets.
+//! The only place where the front end reads clocks and draws random numbers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// Seconds from 1970-01-01 to 2000-01-01, where PostgreSQL's time begins.
+/// Seconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01.
 const EPOCH_SECONDS: i64 = 946_684_800;
+
+/// A wall clock: microseconds since 2000-01-01 UTC. Tests pin it to make `now()` reproducible.
+pub type WallClock = fn() -> i64;
 
 /// The monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "the edge: timeouts of sessions are measured here")]
@@ -13,9 +16,9 @@ pub(crate) fn instant() -> Instant {
     Instant::now()
 }
 
-/// The wall clock, in microseconds since 2000-01-01 UTC: `now()` of a transaction.
-#[expect(clippy::disallowed_methods, reason = "the edge: now() of a transaction is read here")]
-pub(crate) fn micros() -> i64 {
+/// The system's [`WallClock`].
+#[expect(clippy::disallowed_methods, reason = "the edge: `now()` of a transaction is read here")]
+pub(crate) fn system_micros() -> i64 {
     let since_1970 = match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
@@ -23,13 +26,13 @@ pub(crate) fn micros() -> i64 {
     since_1970.saturating_sub(EPOCH_SECONDS * 1_000_000)
 }
 
-/// Between half of `pause` and all of it.
-#[expect(clippy::disallowed_methods, reason = "the edge: clients that met each other must not meet again")]
+/// A random duration between half of `pause` and all of it, so that conflicting clients do not retry in step.
+#[expect(clippy::disallowed_methods, reason = "the edge: jitter is drawn here")]
 pub(crate) fn jitter(pause: Duration) -> Duration {
     pause.mul_f64(rand::Rng::random_range(&mut rand::rng(), 0.5..=1.0))
 }
 
-/// A secret for a cancel key.
+/// A random secret for a cancel key.
 #[expect(clippy::disallowed_methods, reason = "the edge: secrets are drawn here")]
 pub(crate) fn secret() -> i32 {
     rand::Rng::random(&mut rand::rng())

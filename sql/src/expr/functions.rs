@@ -2,23 +2,22 @@
 
 use std::borrow::Cow;
 
-use super::eval::{bounded, division_by_zero};
+use super::Function;
+use super::arithmetic::{bounded, division_by_zero, overflowing, power};
 use crate::error::{SqlError, SqlState};
-use crate::plan::expr::Function;
 use crate::types::Datum;
 
-/// Longest text that a function may make, in bytes, so that `repeat` cannot exhaust the memory. PostgreSQL stops at 1
-/// GB.
+/// Limit of a function's result, in bytes, so that `repeat` cannot exhaust memory. PostgreSQL's is 1 GB.
 const MAX_RESULT: usize = 64 << 20;
 
-/// Calls a function. All but the two concats give NULL when an argument is NULL.
+/// Calls a function. All but `concat` and `concat_ws` return NULL for a NULL argument.
 pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
     match function {
-        Function::Concat => return joined("", args),
+        Function::Concat => return concat("", args),
         Function::ConcatWs => {
             let Some((separator, rest)) = args.split_first() else { return Ok(Datum::Null) };
             let Datum::Text(separator) = &**separator else { return Ok(Datum::Null) };
-            return joined(separator, rest);
+            return concat(separator, rest);
         }
         _ => {}
     }
@@ -40,10 +39,10 @@ pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum,
 }
 
 fn mismatch() -> SqlError {
-    SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a function got arguments of other types")
+    SqlError::internal("a function got arguments of other types")
 }
 
-fn joined(separator: &str, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
+fn concat(separator: &str, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
     let texts: Vec<&str> = args
         .iter()
         .filter_map(|arg| match &**arg {
@@ -51,7 +50,7 @@ fn joined(separator: &str, args: &[Cow<'_, Datum>]) -> Result<Datum, SqlError> {
             _ => None,
         })
         .collect();
-    limited(texts.iter().map(|text| text.len() + separator.len()).sum())?;
+    check_length(texts.iter().map(|text| text.len() + separator.len()).sum())?;
     Ok(text(texts.join(separator)))
 }
 
@@ -59,7 +58,7 @@ fn text(value: impl Into<Box<str>>) -> Datum {
     Datum::Text(value.into())
 }
 
-fn limited(bytes: usize) -> Result<(), SqlError> {
+fn check_length(bytes: usize) -> Result<(), SqlError> {
     if bytes <= MAX_RESULT {
         return Ok(());
     }
@@ -118,29 +117,6 @@ fn of_float(function: Function, a: f64, second: &Datum) -> Result<Datum, SqlErro
     }))
 }
 
-/// A result that may have left the range of floats although the operands had not.
-fn overflowing(value: f64, finite: bool, may_vanish: bool) -> Result<f64, SqlError> {
-    if value.is_infinite() && finite {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
-    }
-    if value == 0.0 && finite && !may_vanish {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
-    }
-    Ok(value)
-}
-
-/// `a` to the power `b`, with PostgreSQL's errors where there is no real result.
-pub(crate) fn power(a: f64, b: f64) -> Result<f64, SqlError> {
-    if a == 0.0 && b < 0.0 {
-        return Err(SqlError::new(SqlState::INVALID_POWER, "zero raised to a negative power is undefined"));
-    }
-    if a < 0.0 && b.is_finite() && b.fract() != 0.0 {
-        let message = "a negative number raised to a non-integer power yields a complex result";
-        return Err(SqlError::new(SqlState::INVALID_POWER, message));
-    }
-    overflowing(a.powf(b), a.is_finite() && b.is_finite(), a == 0.0)
-}
-
 fn of_text(function: Function, a: &str, second: &Datum, third: &Datum) -> Result<Datum, SqlError> {
     Ok(match (function, second, third) {
         (Function::Length, ..) => count(a.chars().count()),
@@ -157,17 +133,17 @@ fn of_text(function: Function, a: &str, second: &Datum, third: &Datum) -> Result
             text(a.chars().skip(skip).take(take).collect::<String>())
         }
         (Function::ConcatText, Datum::Text(b), _) => {
-            limited(a.len() + b.len())?;
+            check_length(a.len() + b.len())?;
             text([a, b].concat())
         }
-        (Function::Left, Datum::Int(n), _) => text(a.chars().take(kept(*n, a)).collect::<String>()),
+        (Function::Left, Datum::Int(n), _) => text(a.chars().take(kept_chars(*n, a)).collect::<String>()),
         (Function::Right, Datum::Int(n), _) => {
-            let skip = a.chars().count() - kept(*n, a);
+            let skip = a.chars().count() - kept_chars(*n, a);
             text(a.chars().skip(skip).collect::<String>())
         }
         (Function::Repeat, Datum::Int(n), _) => {
             let times = usize::try_from(*n).unwrap_or(0);
-            limited(a.len().saturating_mul(times))?;
+            check_length(a.len().saturating_mul(times))?;
             text(a.repeat(times))
         }
         (Function::Replace, Datum::Text(from), Datum::Text(to)) => replace(a, from, to)?,
@@ -187,7 +163,7 @@ fn count(value: usize) -> Datum {
     Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// Whether a character is to be trimmed; blanks are where no set is given.
+/// Whether to trim a character. Without a set, blanks are trimmed.
 fn in_set(set: &Datum, c: char) -> bool {
     match set {
         Datum::Text(set) => set.contains(c),
@@ -195,14 +171,14 @@ fn in_set(set: &Datum, c: char) -> bool {
     }
 }
 
-/// What `left` and `right` keep: `n` characters, or all but `-n`.
-fn kept(n: i64, text: &str) -> usize {
+/// How many characters `left` and `right` keep: `n`, or all but `-n`.
+fn kept_chars(n: i64, text: &str) -> usize {
     let have = text.chars().count();
     let size = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
     if n >= 0 { size.min(have) } else { have.saturating_sub(size) }
 }
 
-/// From a position that counts from 1, and may lie before it, and a length: how many to skip and how many to take.
+/// Converts a position from 1, possibly before the start, and a length into characters to skip and to take.
 fn slice(start: i64, length: &Datum) -> Result<(usize, usize), SqlError> {
     let skip = usize::try_from(start - 1).unwrap_or(0);
     let Datum::Int(length) = length else { return Ok((skip, usize::MAX)) };
@@ -218,7 +194,7 @@ fn replace(a: &str, from: &str, to: &str) -> Result<Datum, SqlError> {
         return Ok(text(a));
     }
     let hits = a.matches(from).count();
-    limited(a.len().saturating_add(hits.saturating_mul(to.len())))?;
+    check_length(a.len().saturating_add(hits.saturating_mul(to.len())))?;
     Ok(text(a.replace(from, to)))
 }
 
@@ -232,7 +208,7 @@ fn pad(a: &str, width: i64, fill: &Datum, left: bool) -> Result<Datum, SqlError>
     if width <= have || fill.is_empty() {
         return Ok(text(a.chars().take(width).collect::<String>()));
     }
-    limited(width.saturating_mul(4))?;
+    check_length(width.saturating_mul(4))?;
     let padding: String = fill.chars().cycle().take(width - have).collect();
     Ok(text(if left { padding + a } else { [a, &padding].concat() }))
 }
@@ -241,7 +217,7 @@ fn of_bytes(function: Function, a: &bytes::Bytes, second: &Datum, third: &Datum)
     match (function, second) {
         (Function::OctetLength, _) => Ok(count(a.len())),
         (Function::ConcatBytes, Datum::Bytes(b)) => {
-            limited(a.len() + b.len())?;
+            check_length(a.len() + b.len())?;
             Ok(Datum::Bytes([&a[..], &b[..]].concat().into()))
         }
         (Function::SubstringBytes, Datum::Int(start)) => {

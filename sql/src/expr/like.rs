@@ -1,8 +1,9 @@
-//! LIKE and ILIKE: `%` for any run of characters, `_` for one, an escape character before either to mean itself.
+//! LIKE and ILIKE: `%` matches any run of characters, `_` one character. An escape character makes the next one
+//! literal.
 
 use crate::error::{SqlError, SqlState};
 
-/// The escape character that an ESCAPE clause names; the empty string means none.
+/// The escape character of an ESCAPE clause. The empty string means none.
 pub(crate) fn escape_character(text: &str) -> Result<Option<char>, SqlError> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
@@ -12,14 +13,14 @@ pub(crate) fn escape_character(text: &str) -> Result<Option<char>, SqlError> {
     }
 }
 
-/// One element of a pattern.
+/// An element of a pattern.
 enum Element {
     Literal(char),
     AnyOne,
     AnyRun,
 }
 
-/// Takes the next element off a pattern.
+/// Takes the next element of a pattern.
 fn next(pattern: &mut std::str::Chars<'_>, escape: Option<char>) -> Result<Option<Element>, SqlError> {
     let Some(c) = pattern.next() else { return Ok(None) };
     if Some(c) == escape {
@@ -37,8 +38,8 @@ fn next(pattern: &mut std::str::Chars<'_>, escape: Option<char>) -> Result<Optio
     }))
 }
 
-/// Whether a text matches a pattern; `fold` ignores case. Takes time proportional to the product of the lengths at
-/// worst: after a mismatch only the last `%` is tried again, one character further on.
+/// Whether a text matches a pattern; `fold` ignores case. At worst proportional to the product of the lengths: a
+/// mismatch retries only the last `%`, one character further.
 pub(crate) fn matches(text: &str, pattern: &str, escape: Option<char>, fold: bool) -> Result<bool, SqlError> {
     if fold {
         return matches(&text.to_lowercase(), &pattern.to_lowercase(), escape, false);
@@ -65,7 +66,7 @@ pub(crate) fn matches(text: &str, pattern: &str, escape: Option<char>, fold: boo
             }
             _ => {}
         }
-        // A mismatch: let the last `%` take one character more.
+        // On a mismatch the last `%` takes one more character.
         let Some((from, rest)) = &mut retry else { return Ok(false) };
         if from.next().is_none() {
             return Ok(false);
@@ -81,7 +82,7 @@ mod tests {
 
     use super::matches;
 
-    /// The definition, without any cleverness.
+    /// The definition, without optimisation.
     fn model(text: &[char], pattern: &[char]) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),

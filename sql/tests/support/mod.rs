@@ -1,7 +1,10 @@
-//! What the tests of the protocol share: a server over an in-memory cluster, and a client that sees every message.
-#![allow(dead_code, reason = "each test binary uses a part")]
+//! Shared by the integration tests: a server over an in-memory cluster, a client that sees every message, and the
+//! runner of SQL scripts.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod client;
+pub(crate) mod script;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,15 +13,20 @@ use std::time::Duration;
 use kv::client::Client;
 use kv::memory::MemoryCluster;
 use prometheus::Registry;
-use sql::server::{SqlConfig, SqlMetrics, SqlServer};
+use sql::server::{SqlConfig, SqlMetrics, SqlServer, WallClock};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tso::TsoClient;
 use txn::Database;
 
-/// The longest that anything in these tests is waited for.
+/// The longest wait of a test for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The database in a cluster.
+pub(crate) fn database(cluster: &MemoryCluster) -> Database {
+    Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()))
+}
 
 /// A server on a loopback port.
 pub(crate) struct TestServer {
@@ -36,13 +44,30 @@ impl TestServer {
         TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_secs(1)).await
     }
 
-    /// With settings, over a cluster, stopping within `grace`.
+    /// With default settings over `cluster`. Several servers over one cluster are several gateways to one database.
+    pub(crate) async fn over(cluster: &MemoryCluster) -> TestServer {
+        TestServer::with(SqlConfig::default(), cluster.clone(), Duration::from_secs(1)).await
+    }
+
+    /// With these settings, over a cluster, stopping within `grace`.
     pub(crate) async fn with(config: SqlConfig, cluster: MemoryCluster, grace: Duration) -> TestServer {
+        TestServer::build(config, cluster, grace, None).await
+    }
+
+    /// With another source of `now()`.
+    pub(crate) async fn with_clock(config: SqlConfig, cluster: MemoryCluster, clock: WallClock) -> TestServer {
+        TestServer::build(config, cluster, Duration::from_secs(1), Some(clock)).await
+    }
+
+    async fn build(config: SqlConfig, cluster: MemoryCluster, grace: Duration, clock: Option<WallClock>) -> TestServer {
         config.validate().expect("valid settings");
-        let db = Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+        let db = database(&cluster);
         let registry = Registry::new();
         let metrics = SqlMetrics::new(&registry).expect("fresh registry");
-        let server = SqlServer::new(db, config, metrics);
+        let server = match clock {
+            Some(clock) => SqlServer::with_clock(db, config, metrics, clock),
+            None => SqlServer::new(db, config, metrics),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
@@ -50,12 +75,12 @@ impl TestServer {
         TestServer { address, cluster, server, registry, stop, serving: Some(serving) }
     }
 
-    /// Begins to stop.
+    /// Starts the shutdown.
     pub(crate) fn begin_stop(&self) {
         self.stop.cancel();
     }
 
-    /// Waits until it has stopped.
+    /// Waits for the end of the shutdown.
     pub(crate) async fn stopped(&mut self) {
         if let Some(serving) = self.serving.take() {
             tokio::time::timeout(PATIENCE, serving).await.expect("stops in time").expect("no panic");

@@ -1,54 +1,53 @@
-//! What a session keeps by name for its client: prepared statements and portals. Bounded in number and in bytes, since the
-//! client may make them without end.
+//! A map of prepared statements or portals by name, bounded in number and in bytes, because a client may create any
+//! number of them.
 
 use std::collections::HashMap;
 
 use crate::error::{SqlError, SqlState};
 
-/// How much of one kind a session may keep.
+/// The limits of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Their name in errors.
+    /// The kind of entries, for error messages.
     pub(crate) what: &'static str,
-    /// Most of them, the unnamed one apart; one more is refused with 53400.
+    /// Limit of named entries. One more is refused with 53400.
     pub(crate) count: usize,
-    /// Most bytes of them; what goes beyond is refused with 53200. The first is always taken: the message that brought it was let in
-    /// with its size.
+    /// Limit of bytes, refused with 53200. An only entry is always accepted: its message was admitted at its size.
     pub(crate) bytes: usize,
 }
 
-/// Things by name; the unnamed one has the empty name.
+/// Entries by name. The unnamed entry has the empty name.
 #[derive(Debug)]
-pub(crate) struct Kept<T> {
+pub(crate) struct BoundedMap<T> {
     entries: HashMap<String, Entry<T>>,
     bytes: usize,
     limits: Limits,
 }
 
-/// A thing and the bytes that it counts.
+/// A value and its accounted bytes.
 #[derive(Debug)]
 pub(crate) struct Entry<T> {
     pub(crate) value: T,
     bytes: usize,
 }
 
-impl<T> Kept<T> {
-    /// Nothing, within limits.
-    pub(crate) fn new(limits: Limits) -> Kept<T> {
-        Kept { entries: HashMap::new(), bytes: 0, limits }
+impl<T> BoundedMap<T> {
+    /// An empty map.
+    pub(crate) fn new(limits: Limits) -> BoundedMap<T> {
+        BoundedMap { entries: HashMap::new(), bytes: 0, limits }
     }
 
-    /// The thing of a name.
+    /// The value of a name.
     pub(crate) fn get(&self, name: &str) -> Option<&T> {
         self.entries.get(name).map(|entry| &entry.value)
     }
 
-    /// The same, to change it; it counts what it counted.
+    /// Mutable access. The accounted bytes do not change.
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         self.entries.get_mut(name).map(|entry| &mut entry.value)
     }
 
-    /// Refuses one more of so many bytes if there is no room for it.
+    /// Fails if an entry of this size does not fit.
     pub(crate) fn check_room(&self, name: &str, bytes: usize) -> Result<(), SqlError> {
         let Limits { what, count, bytes: most } = self.limits;
         let replaced = self.entries.get(name);
@@ -66,19 +65,19 @@ impl<T> Kept<T> {
         Ok(())
     }
 
-    /// Keeps a thing that counts so many bytes, in place of one of the same name.
+    /// Inserts a value, replacing an entry of the same name.
     pub(crate) fn insert(&mut self, name: String, value: T, bytes: usize) {
         self.put_back(name, Entry { value, bytes });
     }
 
-    /// Takes a thing out, for it to be put back.
+    /// Removes an entry that the caller will put back.
     pub(crate) fn take(&mut self, name: &str) -> Option<Entry<T>> {
         let entry = self.entries.remove(name)?;
         self.bytes -= entry.bytes;
         Some(entry)
     }
 
-    /// Puts back what was taken out.
+    /// Puts back an entry from [`BoundedMap::take`].
     pub(crate) fn put_back(&mut self, name: String, entry: Entry<T>) {
         self.bytes += entry.bytes;
         if let Some(old) = self.entries.insert(name, entry) {
@@ -86,12 +85,12 @@ impl<T> Kept<T> {
         }
     }
 
-    /// Forgets a thing; says whether it was there.
+    /// Removes an entry. Returns whether it existed.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         self.take(name).is_some()
     }
 
-    /// Forgets all but the unnamed one.
+    /// Removes all but the unnamed entry.
     pub(crate) fn clear_named(&mut self) {
         let unnamed = self.take("");
         self.clear();
@@ -100,7 +99,7 @@ impl<T> Kept<T> {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         if !self.entries.is_empty() {
             self.entries = HashMap::new();
@@ -114,8 +113,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_and_bytes_are_bounded_and_what_is_replaced_makes_room() {
-        let mut kept = Kept::new(Limits { what: "portals", count: 2, bytes: 100 });
+    fn number_and_bytes_are_bounded_and_replacing_frees_space() {
+        let mut kept = BoundedMap::new(Limits { what: "portals", count: 2, bytes: 100 });
         assert_eq!(kept.check_room("a", 1000), Ok(()), "the first is taken, however large");
         kept.insert("a".into(), 1, 60);
         assert_eq!(kept.check_room("b", 41).unwrap_err().code.0, "53200");

@@ -1,4 +1,4 @@
-//! The gateway against every malformed message we know of, and against random bytes.
+//! The gateway against known malformed messages and random bytes.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use proptest::prelude::*;
@@ -101,7 +101,7 @@ fn counts_and_lengths_in_bind_must_fit_its_body() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_have_their_own_state() {
+fn invalid_utf8_is_22021() {
     for (kind, body) in [
         (b'Q', &b"select '\xff'\0"[..]),
         (b'P', b"\xc3\0select 1\0\0\0"),
@@ -113,7 +113,7 @@ fn bytes_that_are_not_utf8_have_their_own_state() {
 }
 
 #[test]
-fn whole_messages_come_out_one_by_one() {
+fn complete_messages_are_decoded_one_by_one() {
     let mut input = frame(b'P', b"s\0select $1\0\0\x01\0\0\0\x17");
     input.extend_from_slice(&frame(b'B', b"p\0s\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\x01\0\x01"));
     input.extend_from_slice(&frame(b'E', b"p\0\0\0\0\x05"));
@@ -138,12 +138,15 @@ fn whole_messages_come_out_one_by_one() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(kind in prop::sample::select(b"QPBDECHSXFdcf".to_vec()), body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_panic(
+        kind in prop::sample::select(b"QPBDECHSXFdcf".to_vec()),
+        body in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         let _ = Gateway::new(CAP).next(&mut frame(kind, &body));
     }
 
     #[test]
-    fn no_stream_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn no_stream_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut input = BytesMut::from(&bytes[..]);
         let gateway = Gateway::new(CAP);
         while let Ok(Some(_)) = gateway.next(&mut input) {}

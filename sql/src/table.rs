@@ -1,19 +1,19 @@
-//! Descriptors of tables: what the binder and the row codec know of them.
+//! Descriptors of tables and columns, used by catalog, codec, binder and executor.
 
 use std::fmt;
 
 use crate::types::SqlType;
 
-/// Identifies a table for its whole life; its OID in `pg_class`. Never reused.
+/// Identifies a table: its OID in `pg_class`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u32);
 
-/// Identifies the key range of a table's rows. TRUNCATE gives a table a new one. Never reused; drawn from the same
-/// counter as [`TableId`].
+/// Identifies the key range of a table's rows. TRUNCATE gives a table a new one. Drawn from the same counter as
+/// [`TableId`] and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorageId(pub u32);
 
-/// Identifies a column within its table, also across later schema changes. From 1; also its number in `pg_attribute`.
+/// Identifies a column within its table across schema changes, from 1. Also its number in `pg_attribute`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
 
@@ -34,11 +34,11 @@ impl fmt::Display for StorageId {
 pub struct Column {
     /// Stable within the table.
     pub id: ColumnId,
-    /// As folded.
+    /// The folded name.
     pub name: String,
-    /// Its type, never `Unknown`.
+    /// The type, never `Unknown`.
     pub ty: SqlType,
-    /// Whether NULL is refused; always for primary key columns.
+    /// Whether NULL is refused. True for primary key columns.
     pub not_null: bool,
     /// Text of the DEFAULT expression, valid SQL on its own.
     pub default: Option<String>,
@@ -49,21 +49,21 @@ pub struct Column {
 /// 2. `primary_key` holds distinct positions in `columns`, all of them NOT NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its identity.
+    /// The table's id.
     pub id: TableId,
-    /// Where its rows are.
+    /// The id of its storage.
     pub storage: StorageId,
-    /// As folded.
+    /// The folded name.
     pub name: String,
-    /// In the order of `SELECT *`.
+    /// The columns in the order of `SELECT *`.
     pub columns: Vec<Column>,
-    /// Positions in `columns` of the primary key, in key order; empty for a hidden row id.
+    /// Positions of the primary key columns in `columns`, in key order. Empty for a hidden row id.
     pub primary_key: Vec<usize>,
-    /// Name of the primary key constraint; empty without one.
+    /// The name of the primary key constraint. Empty without one.
     pub key_name: String,
 }
 
-/// Most columns of a table, as in PostgreSQL.
+/// Limit of columns, as in PostgreSQL.
 pub const MAX_COLUMNS: usize = 1600;
 
 impl Table {
@@ -82,7 +82,7 @@ impl Table {
         self.primary_key.iter().map(|at| self.columns[*at].ty)
     }
 
-    /// The first invariant that does not hold.
+    /// Checks the invariants. The error names the first violated one.
     pub fn check(&self) -> Result<(), String> {
         if self.columns.len() > MAX_COLUMNS {
             return Err(format!("{} columns", self.columns.len()));

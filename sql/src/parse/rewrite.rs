@@ -1,5 +1,5 @@
-//! Token edits for PostgreSQL spellings that the parser's dialect lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM
-//! x)`, VACUUM and ANALYZE with options.
+//! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
+//! ANALYZE with options.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Analyze, Ident, ObjectName, Statement, VacuumStatement};
@@ -7,25 +7,28 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use super::text::SourceText;
-use super::{NOWHERE, syntax_error, word};
+use super::{NO_LOCATION, syntax_error, word};
 use crate::error::SqlError;
 
-/// Statements built here rather than by the parser, each with the location at which it began.
-pub(super) type Ready = Vec<(Location, Statement)>;
+/// Statements built here instead of by the parser, with the location of their first token.
+pub(super) type Prebuilt = Vec<(Location, Statement)>;
 
-/// Edits the tokens of a query string; returns those left for the parser, and the statements taken out of them.
-pub(super) fn prepare(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, Ready), SqlError> {
+/// Rewrites the tokens of a query string. Returns the tokens for the parser, and the statements built from the others.
+pub(super) fn rewrite(
+    text: &SourceText,
+    tokens: Vec<TokenWithSpan>,
+) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
     if !tokens.iter().any(|t| is_subject(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
     let mut kept = Vec::with_capacity(tokens.len());
-    let mut ready = Vec::new();
+    let mut prebuilt = Vec::new();
     for statement in tokens.split_inclusive(|t| t.token == Token::SemiColon) {
         let first = statement.iter().find(|t| !matches!(t.token, Token::Whitespace(_)));
         match first.and_then(|t| word(&t.token)) {
             Some(verb) if verb.eq_ignore_ascii_case("vacuum") || verb.eq_ignore_ascii_case("analyze") => {
-                let start = first.map_or(NOWHERE, |t| t.span.start);
-                ready.push((start, maintenance(text, statement)?));
+                let start = first.map_or(NO_LOCATION, |t| t.span.start);
+                prebuilt.push((start, maintenance(text, statement)?));
                 kept.extend(statement.last().filter(|t| t.token == Token::SemiColon).cloned());
             }
             Some(verb) if verb.eq_ignore_ascii_case("abort") => {
@@ -42,7 +45,7 @@ pub(super) fn prepare(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<(
             _ => kept.extend(with_trim_sets(statement)),
         }
     }
-    Ok((kept, ready))
+    Ok((kept, prebuilt))
 }
 
 fn is_subject(token: &Token) -> bool {
@@ -50,8 +53,7 @@ fn is_subject(token: &Token) -> bool {
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
 
-/// Drops `[NOT] DEFERRABLE`, which means something only for SERIALIZABLE transactions, with the comma that joins it to
-/// other modes.
+/// Drops `[NOT] DEFERRABLE`, which affects SERIALIZABLE transactions only, and the comma before it.
 fn without_deferrable(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let is_mode_list = statement
         .iter()
@@ -77,10 +79,10 @@ fn without_deferrable(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     kept
 }
 
-/// `TRIM(LEADING FROM x)` without the characters to trim means blanks: they are written in.
+/// Inserts the default set, a blank, into `TRIM(LEADING FROM x)`.
 fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(statement.len() + 1);
-    // The last three tokens that are no white space.
+    // The last three tokens other than white space.
     let mut last: [Option<&TokenWithSpan>; 3] = [None; 3];
     for token in statement {
         if !matches!(token.token, Token::Whitespace(_)) {
@@ -100,7 +102,8 @@ fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     kept
 }
 
-/// VACUUM and ANALYZE with their options and at most one table that is looked at; the statements do nothing else.
+/// Builds VACUUM or ANALYZE. Options are ignored, and only the first table is kept: the statements only check that it
+/// exists.
 fn maintenance(text: &SourceText, statement: &[TokenWithSpan]) -> Result<Statement, SqlError> {
     let mut tokens =
         statement.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::SemiColon)).peekable();

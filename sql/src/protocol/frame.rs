@@ -1,16 +1,16 @@
 //! The frame gateway: the only place where bytes from a client become messages.
 //!
-//! It stands between the socket's buffer and the codec. A frame is cut off the buffer only when all of it has arrived, and is
-//! handed to the codec only after every length, count and string in it has been checked against the bytes that are really
-//! there. What it guarantees to the codec and to the session:
+//! It sits between the input buffer and the codec. A frame leaves the buffer only when complete, and reaches the codec
+//! only after every length, count and string in it has been checked against the received bytes. Guarantees to the codec
+//! and the session:
 //!
-//! 1. No length that a client claims is ever allocated: the buffer grows with what arrives, and a claim above the cap for its
-//!    type of message is refused before the body is read.
-//! 2. Every string is terminated and valid UTF-8; every count fits its body; no body has bytes left over.
-//! 3. Parameter lengths in Bind are -1 or within the body; names of kinds in Describe and Close are `S` or `P`.
+//! 1. A claimed length is never allocated. The buffer grows with received bytes. A claim above the cap of its message
+//!    type is refused before the body is read.
+//! 2. Every string is terminated and valid UTF-8. Every count fits its body. No body has surplus bytes.
+//! 3. Parameter lengths in Bind are -1 or within the body. The target of Describe and Close is `S` or `P`.
 //!
-//! What breaks a rule is a [`SqlError`] (08P01, or 22021 for bytes that are not UTF-8) after which the connection must be closed.
-//! Pure: bytes in, messages out.
+//! A violation is a [`SqlError`] (08P01, or 22021 for invalid UTF-8). The connection must then be closed. Pure: bytes
+//! in, messages out.
 
 use bytes::{Buf, BytesMut};
 use pgwire::messages::extendedquery::{Bind, Close, Describe, Execute, Parse};
@@ -19,10 +19,10 @@ use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
 
 use crate::error::{SqlError, SqlState};
 
-/// The longest startup packet, its length word included. PostgreSQL's limit.
+/// Limit of a startup packet, in bytes with its length word. PostgreSQL's limit.
 pub(crate) const MAX_STARTUP_BYTES: usize = 10_000;
 
-/// The longest message of the types that carry a name at most.
+/// Limit of messages that carry at most a name, in bytes.
 const MAX_SMALL_MESSAGE_BYTES: usize = 10_000;
 
 /// A message of an established connection.
@@ -46,13 +46,13 @@ pub(crate) enum Frontend {
     Sync,
     /// The client leaves.
     Terminate,
-    /// A function call by OID, which is known but not supported.
+    /// A function call by OID. Not supported.
     FunctionCall,
-    /// Copy data outside of COPY, which the protocol tells servers to ignore.
+    /// Copy data outside of COPY. The protocol has servers ignore it.
     StrayCopy,
 }
 
-/// Cuts messages off a buffer.
+/// Splits messages off a buffer.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     max_message_bytes: usize,
@@ -60,13 +60,13 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// With a cap on the bytes of one message.
+    /// A gateway with a limit on the bytes of a message.
     pub(crate) fn new(max_message_bytes: usize) -> Gateway {
         Gateway { max_message_bytes, context: DecodeContext::new(ProtocolVersion::PROTOCOL3_0) }
     }
 
-    /// The next whole message, or `None` while more bytes are needed. After an error the buffer's state is undefined and the
-    /// connection must be closed.
+    /// The next complete message; `None` while more bytes are needed. After an error the buffer's state is undefined
+    /// and the connection must be closed.
     pub(crate) fn next(&self, input: &mut BytesMut) -> Result<Option<Frontend>, SqlError> {
         let Some((kind, length)) = self.header(input)? else {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Gateway {
         self.decode(kind, &mut frame)
     }
 
-    /// How many bytes the message at the head of the buffer still lacks; at least 1.
+    /// How many bytes the first message in the buffer lacks; at least 1.
     pub(crate) fn missing(&self, input: &BytesMut) -> usize {
         match self.header(input) {
             Ok(Some((_, length))) => (1 + length).saturating_sub(input.len()).max(1),
@@ -87,7 +87,7 @@ impl Gateway {
         }
     }
 
-    /// Type and length (without the type byte) of the message at the head of the buffer, checked against the caps.
+    /// Type and checked length (without the type byte) of the first message in the buffer.
     fn header(&self, input: &BytesMut) -> Result<Option<(u8, usize)>, SqlError> {
         let Some(&kind) = input.first() else {
             return Ok(None);
@@ -134,14 +134,14 @@ impl Gateway {
     }
 }
 
-/// An error of the protocol's rules, 08P01.
+/// 08P01, a protocol violation.
 pub(crate) fn violation(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::PROTOCOL_VIOLATION, message)
 }
 
-/// Checks a message's body, all of which is in `bytes`.
+/// Checks a complete body.
 fn check_body(kind: u8, bytes: &[u8]) -> Result<(), SqlError> {
-    let mut body = Body(bytes);
+    let mut body = BodyReader(bytes);
     match kind {
         b'Q' => {
             body.string()?;
@@ -166,14 +166,14 @@ fn check_body(kind: u8, bytes: &[u8]) -> Result<(), SqlError> {
             body.skip(4)?;
         }
         b'H' | b'S' | b'X' => {}
-        // Not looked into: their bodies are dropped unread.
+        // The bodies of other types are dropped unread.
         _ => return Ok(()),
     }
     body.end()
 }
 
 /// Portal, statement, parameter formats, parameters, result formats.
-fn check_bind(body: &mut Body<'_>) -> Result<(), SqlError> {
+fn check_bind(body: &mut BodyReader<'_>) -> Result<(), SqlError> {
     body.string()?;
     body.string()?;
     let formats = body.count()?;
@@ -191,11 +191,11 @@ fn check_bind(body: &mut Body<'_>) -> Result<(), SqlError> {
     body.skip(2 * formats)
 }
 
-/// What is left of a message's body.
-pub(crate) struct Body<'a>(pub(crate) &'a [u8]);
+/// Reads a message's body.
+pub(crate) struct BodyReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Body<'a> {
-    /// A terminated string in UTF-8.
+impl<'a> BodyReader<'a> {
+    /// Takes a terminated UTF-8 string.
     pub(crate) fn string(&mut self) -> Result<&'a str, SqlError> {
         let Some(end) = self.0.iter().position(|b| *b == 0) else {
             return Err(violation("invalid string in message"));
@@ -242,7 +242,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Nothing may be left over.
+    /// Fails if bytes are left.
     pub(crate) fn end(&self) -> Result<(), SqlError> {
         if self.0.is_empty() { Ok(()) } else { Err(violation("invalid message format")) }
     }

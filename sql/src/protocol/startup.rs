@@ -1,54 +1,54 @@
-//! What a client sends before it is a session: encryption requests, cancel requests, the startup packet.
+//! Packets before the session: encryption requests, cancel requests, the startup packet.
 //!
-//! These packets have no type byte, only a length and a code. Pure: bytes in, a decision out; [`super::connection`] does the
-//! talking. The same guarantees as in [`super::frame`] hold: nothing claimed is allocated, nothing unchecked reaches the codec.
+//! These packets have no type byte, only a length and a code. Pure: bytes in, a packet out. The guarantees of
+//! [`super::frame`] hold: no claimed length is allocated, and the codec sees checked bytes only.
 
 use bytes::{Buf, BytesMut};
 use pgwire::messages::startup::Startup;
 use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
 
-use super::frame::{Body, MAX_STARTUP_BYTES, violation};
+use super::frame::{BodyReader, MAX_STARTUP_BYTES, violation};
 use crate::error::{SqlError, SqlState};
 
 const CANCEL_CODE: i32 = 80_877_102;
 const SSL_CODE: i32 = 80_877_103;
 const GSS_CODE: i32 = 80_877_104;
 
-/// The protocol that is spoken, as NegotiateProtocolVersion gives it: 3.0.
+/// The supported protocol version as NegotiateProtocolVersion encodes it: 3.0.
 pub(crate) const PROTOCOL_3_0: i32 = 3 << 16;
 
-/// A packet from before the session.
+/// A packet before the session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packet {
-    /// May we speak TLS?
+    /// A request for TLS.
     SslRequest,
-    /// May we speak GSSAPI encryption?
+    /// A request for GSSAPI encryption.
     GssRequest,
-    /// Stop what another connection is running.
+    /// Cancel the request of another connection.
     Cancel {
-        /// That connection's process id.
+        /// Its process id.
         pid: i32,
         /// Its secret.
         secret: i32,
     },
-    /// Begin a session.
-    Startup(Greeting),
+    /// Start a session.
+    Startup(StartupRequest),
 }
 
-/// What a startup packet asks for.
+/// The contents of a startup packet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Greeting {
-    /// The role to act as.
+pub(crate) struct StartupRequest {
+    /// The role.
     pub(crate) user: String,
-    /// The database; the user's name if none was given.
+    /// The database. Defaults to the user's name.
     pub(crate) database: String,
-    /// Settings in the order they apply: first those of `options`, then the packet's own.
+    /// Settings in the order of application: first those of `options`, then the packet's own.
     pub(crate) settings: Vec<(String, String)>,
-    /// Set if the client asked for a newer protocol than 3.0, or for protocol extensions: the extensions we do not know.
+    /// Unknown protocol extensions. Set if the client asked for a newer minor version or for extensions.
     pub(crate) negotiate: Option<Vec<String>>,
 }
 
-/// The next packet in `input`, or `None` while more bytes are needed. After an error the connection must be closed.
+/// The next packet in `input`; `None` while more bytes are needed. After an error the connection must be closed.
 pub(crate) fn next_packet(input: &mut BytesMut) -> Result<Option<Packet>, SqlError> {
     let Some(word) = input.get(..4) else {
         return Ok(None);
@@ -65,12 +65,12 @@ pub(crate) fn next_packet(input: &mut BytesMut) -> Result<Option<Packet>, SqlErr
     let code = (&packet[4..8]).get_i32();
     match code {
         SSL_CODE | GSS_CODE | CANCEL_CODE => check_request(code, &packet[8..]).map(Some),
-        _ => greeting(code, &mut packet).map(|g| Some(Packet::Startup(g))),
+        _ => startup_request(code, &mut packet).map(|g| Some(Packet::Startup(g))),
     }
 }
 
 fn check_request(code: i32, rest: &[u8]) -> Result<Packet, SqlError> {
-    let mut body = Body(rest);
+    let mut body = BodyReader(rest);
     let packet = match code {
         SSL_CODE => Packet::SslRequest,
         GSS_CODE => Packet::GssRequest,
@@ -82,7 +82,7 @@ fn check_request(code: i32, rest: &[u8]) -> Result<Packet, SqlError> {
     }
 }
 
-fn greeting(code: i32, packet: &mut BytesMut) -> Result<Greeting, SqlError> {
+fn startup_request(code: i32, packet: &mut BytesMut) -> Result<StartupRequest, SqlError> {
     let (major, minor) = (code >> 16, code & 0xffff);
     if major != 3 {
         return Err(SqlError::new(
@@ -120,12 +120,12 @@ fn greeting(code: i32, packet: &mut BytesMut) -> Result<Greeting, SqlError> {
     options.append(&mut own);
     let database = database.filter(|d| !d.is_empty()).unwrap_or_else(|| user.clone());
     let negotiate = (minor > 0 || !unknown.is_empty()).then_some(unknown);
-    Ok(Greeting { user, database, settings: options, negotiate })
+    Ok(StartupRequest { user, database, settings: options, negotiate })
 }
 
-/// Pairs of strings, then one empty string, which must be the packet's last byte.
+/// Checks pairs of strings followed by an empty string, the packet's last byte.
 fn check_parameters(bytes: &[u8]) -> Result<(), SqlError> {
-    let mut body = Body(bytes);
+    let mut body = BodyReader(bytes);
     loop {
         let name = body.string().map_err(layout)?;
         if name.is_empty() {
@@ -148,8 +148,8 @@ fn check_replication(value: &str) -> Result<(), SqlError> {
     }
 }
 
-/// Reads `options`: command-line switches, separated by white space, which a backslash protects. `-c name=value` and `--name=value`
-/// are taken, with dashes for underscores in the latter's name, as PostgreSQL does.
+/// Parses `options`: command-line switches separated by white space, with backslash as escape. Accepts `-c name=value`
+/// and `--name=value`. In the latter, dashes in the name mean underscores, as in PostgreSQL.
 fn parse_options(options: &str) -> Result<Vec<(String, String)>, SqlError> {
     let mut settings = Vec::new();
     let mut words = split_options(options).into_iter();
@@ -207,9 +207,9 @@ mod tests {
         out
     }
 
-    fn greet(code: i32, body: &[u8]) -> Result<Greeting, SqlError> {
+    fn request(code: i32, body: &[u8]) -> Result<StartupRequest, SqlError> {
         match next_packet(&mut packet(code, body))? {
-            Some(Packet::Startup(greeting)) => Ok(greeting),
+            Some(Packet::Startup(request)) => Ok(request),
             other => panic!("not a startup: {other:?}"),
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart_and_must_have_their_length() {
+    fn requests_are_distinguished_and_length_checked() {
         assert_eq!(next_packet(&mut packet(SSL_CODE, b"")), Ok(Some(Packet::SslRequest)));
         assert_eq!(next_packet(&mut packet(GSS_CODE, b"")), Ok(Some(Packet::GssRequest)));
         let cancel = Packet::Cancel { pid: 1, secret: -2 };
@@ -240,19 +240,19 @@ mod tests {
     #[test]
     fn a_startup_packet_gives_user_database_and_settings() {
         let body = b"user\0ann\0options\0-c a=1 --b-c=x\\ y\0application_name\0psql\0\0";
-        let greeting = greet(PROTOCOL_3_0, body).unwrap();
-        assert_eq!((greeting.user.as_str(), greeting.database.as_str()), ("ann", "ann"));
-        let settings: Vec<String> = greeting.settings.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        let request = request(PROTOCOL_3_0, body).unwrap();
+        assert_eq!((request.user.as_str(), request.database.as_str()), ("ann", "ann"));
+        let settings: Vec<String> = request.settings.iter().map(|(n, v)| format!("{n}={v}")).collect();
         assert_eq!(settings, ["a=1", "b_c=x y", "application_name=psql"]);
-        assert_eq!(greeting.negotiate, None);
+        assert_eq!(request.negotiate, None);
     }
 
     #[test]
     fn newer_minor_versions_and_extensions_are_negotiated_down() {
-        assert_eq!(greet(PROTOCOL_3_0 + 2, b"user\0a\0\0").unwrap().negotiate, Some(Vec::new()));
-        let asked = greet(PROTOCOL_3_0, b"user\0a\0_pq_.x\0on\0\0").unwrap();
+        assert_eq!(request(PROTOCOL_3_0 + 2, b"user\0a\0\0").unwrap().negotiate, Some(Vec::new()));
+        let asked = request(PROTOCOL_3_0, b"user\0a\0_pq_.x\0on\0\0").unwrap();
         assert_eq!(asked.negotiate, Some(vec!["_pq_.x".to_owned()]));
-        assert_eq!(greet(2 << 16, b"user\0a\0\0").unwrap_err().code.0, "0A000");
+        assert_eq!(request(2 << 16, b"user\0a\0\0").unwrap_err().code.0, "0A000");
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
             (b"user\0a\0options\0-x\0\0", "42601"),
         ];
         for (body, state) in bodies {
-            assert_eq!(greet(PROTOCOL_3_0, body).unwrap_err().code.0, state, "{}", body.escape_ascii());
+            assert_eq!(request(PROTOCOL_3_0, body).unwrap_err().code.0, state, "{}", body.escape_ascii());
         }
     }
 }
