@@ -20,7 +20,7 @@ const DOUBLINGS: (f64, f64) = (-5.0, 5.0);
 const COLOURS: [&str; 2] = ["#2563eb", "#d97706"];
 
 /// The x position of a ratio.
-fn place(ratio: f64) -> f64 {
+fn x_position(ratio: f64) -> f64 {
     let (low, high) = DOUBLINGS;
     let at = ratio.log2().clamp(low, high);
     LEFT + (at - low) / (high - low) * (WIDTH - LEFT - RIGHT)
@@ -64,7 +64,7 @@ fn label(row: &Row) -> String {
 }
 
 fn bar(y: f64, ratio: f64, colour: &str) -> String {
-    let (one, end) = (place(1.0), place(ratio));
+    let (one, end) = (x_position(1.0), x_position(ratio));
     let (x, width) = (one.min(end), (one - end).abs().max(1.0));
     let height = BAR - 1.5;
     // The number is past the end of the bar, on its side of the line.
@@ -81,7 +81,7 @@ fn bar(y: f64, ratio: f64, colour: &str) -> String {
 fn grid(bottom: f64) -> String {
     let mut out = String::new();
     for doubling in DOUBLINGS.0 as i32..=DOUBLINGS.1 as i32 {
-        let x = place(2f64.powi(doubling));
+        let x = x_position(2f64.powi(doubling));
         let (colour, width) = if doubling == 0 { ("#111827", 1.5) } else { ("#d1d5db", 1.0) };
         let name = if doubling < 0 { format!("1/{}", 1 << -doubling) } else { format!("{}", 1 << doubling) };
         let (top, text) = (TOP - 6.0, TOP - 12.0);

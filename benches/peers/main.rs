@@ -40,7 +40,7 @@ use clap::Parser;
 use crate::engines::EngineKind;
 use crate::measure::{Figures, byte_source};
 use crate::payload::Payloads;
-use crate::report::{Row, Short};
+use crate::report::{FourDigits, Row};
 use crate::runs::Runner;
 use crate::workloads::{Cell, Scale, cells};
 
@@ -143,7 +143,7 @@ fn main() {
     std::fs::create_dir_all(root.path().join("logs")).unwrap();
     let limits = runner.limits();
     for (name, value) in &limits {
-        say(&format!("disk {name}={}", Short(*value)));
+        say(&format!("disk {name}={}", FourDigits(*value)));
     }
     let mut rows: Vec<Row> = Vec::new();
     for cell in &chosen {

@@ -280,7 +280,7 @@ pub fn on_threads(threads: usize, work: impl Fn(usize) -> Tally + Sync) -> Tally
 }
 
 /// Calls `chore` every `pause` on a thread of its own while `work` runs.
-pub fn beside<T>(pause: Duration, chore: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
+pub fn with_background_task<T>(pause: Duration, chore: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
     let (stop, stopped) = sync_channel::<()>(1);
     let mut chore = chore;
     std::thread::scope(|scope| {

@@ -95,7 +95,8 @@ fn row(cell: &Cell, figure: &str, runs: &Runs, limits: &Figures) -> Row {
         ratios.extend(peers.map(|(name, value)| (name.clone(), ratio(*mine, *value, lower))));
     }
     let asked = cell.targets.iter().filter(|(name, _)| *name == figure);
-    let targets = asked.filter_map(|(_, target)| judge(*target, medians.get(&ours), &ratios, lower, limits)).collect();
+    let targets =
+        asked.filter_map(|(_, target)| evaluate(*target, medians.get(&ours), &ratios, lower, limits)).collect();
     Row {
         cell: cell.name.clone(),
         figure: figure.to_owned(),
@@ -110,7 +111,7 @@ fn row(cell: &Cell, figure: &str, runs: &Runs, limits: &Figures) -> Row {
 }
 
 /// Whether a target is met; `None` if the reference was not measured.
-fn judge(
+fn evaluate(
     target: Target,
     ours: Option<&f64>,
     ratios: &BTreeMap<String, f64>,
@@ -125,18 +126,18 @@ fn judge(
             let peer = if peer == EngineKind::RaftEngine { String::new() } else { format!("-{peer}") };
             Verdict { asked: asked + &peer, met }
         }
-        Target::AtMost(most) => Verdict { asked: format!("<={}", Short(most)), met: ours <= most },
+        Target::AtMost(most) => Verdict { asked: format!("<={}", FourDigits(most)), met: ours <= most },
         Target::OfLimit(name, share) => {
             let limit = limits.iter().find(|(limit, _)| limit == name)?.1;
-            Verdict { asked: format!(">={share}-of-{name}={}", Short(limit)), met: ours >= share * limit }
+            Verdict { asked: format!(">={share}-of-{name}={}", FourDigits(limit)), met: ours >= share * limit }
         }
     })
 }
 
 /// A number with four significant digits.
-pub struct Short(pub f64);
+pub struct FourDigits(pub f64);
 
-impl fmt::Display for Short {
+impl fmt::Display for FourDigits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = match self.0.abs() {
             size if size >= 1000.0 => 0,
@@ -152,7 +153,7 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", self.cell, self.figure, if self.lower { "(lower)" } else { "" })?;
         for (engine, value) in &self.medians {
-            write!(f, " {engine}={}", Short(*value))?;
+            write!(f, " {engine}={}", FourDigits(*value))?;
         }
         if let Some(ratio) = self.ratio {
             write!(f, " ratio={ratio:.2}")?;

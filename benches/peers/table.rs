@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::engines::EngineKind;
-use crate::report::{Row, Short};
+use crate::report::{FourDigits, Row};
 
 /// Figures that are always shown, besides headlines and figures with targets: rates, so that no cell hides one, and
 /// their costs.
@@ -22,7 +22,7 @@ pub fn markdown(rows: &[Row]) -> String {
         let _ = write!(out, "| {} | {}{lower} |", row.cell, row.figure);
         for engine in engines {
             let value = row.medians.get(&engine.to_string());
-            let _ = write!(out, " {} |", value.map_or(String::new(), |value| Short(*value).to_string()));
+            let _ = write!(out, " {} |", value.map_or(String::new(), |value| FourDigits(*value).to_string()));
         }
         for peer in &engines[1..] {
             let ratio = row.ratios.get(&peer.to_string());

@@ -197,16 +197,16 @@ fn recovery(criterion: &mut Criterion) {
 }
 
 /// A disk that discards all writes: only the engine is measured.
-struct Nowhere;
+struct NullDisk;
 
-struct NoFile(AtomicU64);
+struct NullFile(AtomicU64);
 
-impl Disk for Nowhere {
+impl Disk for NullDisk {
     fn open(&self, name: &str) -> std::io::Result<Arc<dyn DiskFile>> {
         Err(std::io::Error::new(std::io::ErrorKind::NotFound, name.to_owned()))
     }
     fn create(&self, _: &str) -> std::io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(NoFile(AtomicU64::new(0))))
+        Ok(Arc::new(NullFile(AtomicU64::new(0))))
     }
     fn rename(&self, _: &str, _: &str) -> std::io::Result<()> {
         Ok(())
@@ -222,7 +222,7 @@ impl Disk for Nowhere {
     }
 }
 
-impl DiskFile for NoFile {
+impl DiskFile for NullFile {
     fn read_at(&self, _: &mut [u8], _: u64) -> std::io::Result<()> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
@@ -253,7 +253,7 @@ fn index(criterion: &mut Criterion) {
     let mut bench = criterion.benchmark_group("index");
     let options = || LogOptions { block_bytes: 1 << 10, prefill_bytes: 0, spare_files: 0, ..LogOptions::default() };
     let payload = Bytes::from(vec![b'e'; 1 << 10]);
-    let (engine, _writer, _) = LogEngine::open_driven(Arc::new(Nowhere), options()).unwrap();
+    let (engine, _writer, _) = LogEngine::open_driven(Arc::new(NullDisk), options()).unwrap();
     let mut next = 1;
     let write = |engine: &LogEngine, batch: LogBatch| engine.write(batch, Durability::Buffered).unwrap();
     bench.throughput(Throughput::Elements(GROUPS));

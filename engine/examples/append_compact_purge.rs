@@ -164,7 +164,7 @@ impl Program<'_> {
     fn show(&self, writes: u64, took: Duration, entry_bytes: usize) {
         let per_second = writes as f64 / took.as_secs_f64();
         println!(
-            "{per_second:9.0} writes/s {:8.1} MB/s   log {:7.1} MB, given up {:9.1} MB, {} compactions",
+            "{per_second:9.0} writes/s {:8.1} MB/s   log {:7.1} MB, freed {:9.1} MB, {} compactions",
             per_second * entry_bytes as f64 / 1e6,
             self.log.stats().disk_bytes as f64 / 1e6,
             self.freed as f64 / 1e6,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{Cell, Context, Scale, Target, steady};
 use crate::engines::{Batch, Settings};
 use crate::limits::BANDWIDTH;
-use crate::measure::{Figures, Meter, Tally, beside, on_threads};
+use crate::measure::{Figures, Meter, Tally, on_threads, with_background_task};
 use crate::payload::{Payloads, generator};
 
 const THREADS: usize = 4;
@@ -78,6 +78,6 @@ fn run(context: &Context, variant: Variant, entries: u64, settings: &Settings) -
             tally
         })
     };
-    let tally = beside(Duration::from_millis(100), || drop(log.purge()), write);
+    let tally = with_background_task(Duration::from_millis(100), || drop(log.purge()), write);
     meter.stop("MB/s", &tally)
 }

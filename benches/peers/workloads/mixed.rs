@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 
 use super::{Cell, Context, Scale, Target, megabytes};
 use crate::engines::{Batch, EngineKind, RaftLog, Settings};
-use crate::measure::{Figures, Meter, Tally, beside, closed_loop, on_threads, push};
+use crate::measure::{Figures, Meter, Tally, closed_loop, on_threads, push, with_background_task};
 use crate::payload::{Payloads, generator};
 
 const GROUPS: usize = 1000;
@@ -33,8 +33,8 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
     vec![Cell {
         name: "W3/mixed".to_owned(),
         about: format!(
-            "1000 groups, {WRITERS} threads, synced, 256 B to 4 KB and a key, reads, a follower far behind; {} beyond a \
-             purge threshold of {}",
+            "1000 groups, {WRITERS} threads, synced, 256 B to 4 KB and a key, reads, a follower far behind; \
+             {} beyond a purge threshold of {}",
             megabytes(threshold / 2),
             megabytes(threshold),
         ),
@@ -54,7 +54,7 @@ struct Group {
     /// The next index that the follower will read.
     wanted: AtomicU64,
     /// Whether purge asked for compaction.
-    told: AtomicBool,
+    compaction_requested: AtomicBool,
 }
 
 struct Store<'a> {
@@ -72,11 +72,18 @@ fn run(context: &Context, threshold: u64) -> Figures {
     let mut follower = Follower { store: &store, at: 0 };
     let follow = Duration::from_millis(5);
     let meter = Meter::start(&context.dir);
-    let quiet = beside(follow, || follower.read(), || closed_loop(WRITERS, half, |thread| store.writer(thread)));
-    let purging = beside(
+    let quiet =
+        with_background_task(follow, || follower.read(), || closed_loop(WRITERS, half, |thread| store.writer(thread)));
+    let purging = with_background_task(
         Duration::from_millis(50),
         || store.purge(),
-        || beside(follow, || follower.read(), || closed_loop(WRITERS, half, |thread| store.writer(thread))),
+        || {
+            with_background_task(
+                follow,
+                || follower.read(),
+                || closed_loop(WRITERS, half, |thread| store.writer(thread)),
+            )
+        },
     );
     let mut both = Tally::default();
     both.merge(&quiet);
@@ -138,8 +145,8 @@ impl Store<'_> {
     fn keep_from(&self, number: usize, last: u64) -> u64 {
         let group = &self.groups[number];
         if number.is_multiple_of(LAGGING) {
-            let told = group.told.swap(false, Ordering::AcqRel);
-            return if told { group.wanted.load(Ordering::Acquire).min(last) } else { 0 };
+            let compaction_requested = group.compaction_requested.swap(false, Ordering::AcqRel);
+            return if compaction_requested { group.wanted.load(Ordering::Acquire).min(last) } else { 0 };
         }
         let first = group.first.load(Ordering::Relaxed);
         if last - first >= 2 * KEPT { last - KEPT } else { 0 }
@@ -147,7 +154,7 @@ impl Store<'_> {
 
     fn purge(&self) {
         for number in self.log.purge() {
-            self.groups[number as usize].told.store(true, Ordering::Release);
+            self.groups[number as usize].compaction_requested.store(true, Ordering::Release);
         }
     }
 }

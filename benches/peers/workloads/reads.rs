@@ -22,25 +22,25 @@ const WRITERS: usize = 10;
 pub fn cells(scale: Scale) -> Vec<Cell> {
     let full = (1 << 30) / GROUPS / ENTRY;
     let per_group = scale.of(10 * full, 2 * RANGE).min(full) / PER_BATCH * PER_BATCH;
-    let sized = Sized { per_group, cache_bytes: (per_group * GROUPS * ENTRY / 16) as usize };
+    let dataset = Dataset { per_group, cache_bytes: (per_group * GROUPS * ENTRY / 16) as usize };
     vec![
-        cell(sized, "get", "a random entry", "ops/s", |context, sized| random(context, sized, 1)),
-        cell(sized, "range100", "a random range of 100 entries", "ops/s", |context, sized| {
-            random(context, sized, RANGE)
+        cell(dataset, "get", "a random entry", "ops/s", |context, dataset| random(context, dataset, 1)),
+        cell(dataset, "range100", "a random range of 100 entries", "ops/s", |context, dataset| {
+            random(context, dataset, RANGE)
         }),
-        cell(sized, "catch-up", "whole groups, cold", "MB/s", catch_up),
+        cell(dataset, "catch-up", "whole groups, cold", "MB/s", catch_up),
     ]
 }
 
 /// The amount of data.
 #[derive(Clone, Copy)]
-struct Sized {
+struct Dataset {
     per_group: u64,
     cache_bytes: usize,
 }
 
-fn cell(sized: Sized, name: &str, what: &str, rate: &'static str, run: fn(&Context, Sized) -> Figures) -> Cell {
-    let bytes = sized.per_group * GROUPS * ENTRY;
+fn cell(dataset: Dataset, name: &str, what: &str, rate: &'static str, run: fn(&Context, Dataset) -> Figures) -> Cell {
+    let bytes = dataset.per_group * GROUPS * ENTRY;
     Cell {
         name: format!("W8/{name}"),
         about: format!("{what}; 1000 groups, {} of 512 B entries, four to a batch", megabytes(bytes)),
@@ -49,28 +49,28 @@ fn cell(sized: Sized, name: &str, what: &str, rate: &'static str, run: fn(&Conte
             (rate, Target::Times(EngineKind::RaftEngine, 2.0)),
             (rate, Target::Times(EngineKind::RocksDb, 1.0)),
         ],
-        prepared: Some(Prepared { name: "reads".to_owned(), write: Box::new(move |context| write(context, sized)) }),
+        prepared: Some(Prepared { name: "reads".to_owned(), write: Box::new(move |context| write(context, dataset)) }),
         cold: false,
-        run: Box::new(move |context| run(context, sized)),
+        run: Box::new(move |context| run(context, dataset)),
     }
 }
 
-fn open(context: &Context, sized: Sized) -> Box<dyn RaftLog> {
+fn open(context: &Context, dataset: Dataset) -> Box<dyn RaftLog> {
     // More than is ever written: purge must do nothing.
     context.open(Settings {
-        cache_bytes: sized.cache_bytes,
+        cache_bytes: dataset.cache_bytes,
         purge_threshold: 100 << 30,
         prefill: false,
         ..Settings::default()
     })
 }
 
-fn write(context: &Context, sized: Sized) {
+fn write(context: &Context, dataset: Dataset) {
     let payloads = Payloads::half_compressible();
-    let log = open(context, sized);
+    let log = open(context, dataset);
     on_threads(WRITERS, |thread| {
         let mut rng = generator(thread as u64);
-        for first in (1..=sized.per_group).step_by(PER_BATCH as usize) {
+        for first in (1..=dataset.per_group).step_by(PER_BATCH as usize) {
             for group in (thread as u64..GROUPS).step_by(WRITERS) {
                 let entries = (first..first + PER_BATCH).map(|index| payloads.entry(&mut rng, index, ENTRY as usize));
                 log.write(Batch::default().append(group, first, entries.collect()), false);
@@ -81,14 +81,14 @@ fn write(context: &Context, sized: Sized) {
     log.settle();
 }
 
-fn random(context: &Context, sized: Sized, count: u64) -> Figures {
-    let log = open(context, sized);
+fn random(context: &Context, dataset: Dataset, count: u64) -> Figures {
+    let log = open(context, dataset);
     let meter = Meter::start(&context.dir);
     let tally = closed_loop(1, context.time, |_| {
         let mut rng = generator(8);
         let log = log.as_ref();
         move |tally| {
-            let (group, first) = (rng.random_range(0..GROUPS), rng.random_range(1..=sized.per_group + 1 - count));
+            let (group, first) = (rng.random_range(0..GROUPS), rng.random_range(1..=dataset.per_group + 1 - count));
             let bytes = tally.timed(count * ENTRY, || match count {
                 1 => log.entry(group, first).len() as u64,
                 _ => log.entries(group, first, first + count),
@@ -101,14 +101,14 @@ fn random(context: &Context, sized: Sized, count: u64) -> Figures {
 
 /// Reads every hundredth group. Groups share pages of the log, so with more groups more would come from the page cache.
 /// The page cache is dropped after the open, which reads the whole log in some engines.
-fn catch_up(context: &Context, sized: Sized) -> Figures {
-    let log = open(context, sized);
+fn catch_up(context: &Context, dataset: Dataset) -> Figures {
+    let log = open(context, dataset);
     drop_cache(&context.dir);
     let meter = Meter::start(&context.dir);
     let mut tally = Tally::default();
     for group in (0..GROUPS).step_by(100) {
-        for first in (1..=sized.per_group).step_by(CATCH_UP as usize) {
-            let end = (first + CATCH_UP).min(sized.per_group + 1);
+        for first in (1..=dataset.per_group).step_by(CATCH_UP as usize) {
+            let end = (first + CATCH_UP).min(dataset.per_group + 1);
             tally.timed((end - first) * ENTRY, || log.entries(group, first, end));
         }
     }

@@ -25,17 +25,17 @@ pub fn prepared(scale: Scale) -> Prepared {
     let settings = settings(scale);
     let write = move |context: &Context| {
         let log = context.open(settings);
-        go_on(log.as_ref(), &Payloads::half_compressible(), settings.purge_threshold * 3 / 2);
+        append_bulk(log.as_ref(), &Payloads::half_compressible(), settings.purge_threshold * 3 / 2);
     };
     Prepared { name: "steady".to_owned(), write: Box::new(write) }
 }
 
 /// Continues the log: more than two files of any engine, and more than the memtables of RocksDB.
 pub fn warm(log: &dyn RaftLog, payloads: &Payloads, settings: &Settings) {
-    go_on(log, payloads, settings.purge_threshold * 3 / 8);
+    append_bulk(log, payloads, settings.purge_threshold * 3 / 8);
 }
 
-fn go_on(log: &dyn RaftLog, payloads: &Payloads, bytes: u64) {
+fn append_bulk(log: &dyn RaftLog, payloads: &Payloads, bytes: u64) {
     let mut rng = generator(BULK);
     let first = log.last(BULK) + 1;
     for index in first..first + bytes / BULK_ENTRY as u64 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Cell, Context, Scale, Target, steady};
 use crate::engines::{Batch, EngineKind, RaftLog, Settings};
 use crate::limits::SYNCS;
-use crate::measure::{Figures, Meter, Tally, beside, closed_loop};
+use crate::measure::{Figures, Meter, Tally, closed_loop, with_background_task};
 use crate::payload::{Payloads, generator};
 
 const ENTRY: usize = 256;
@@ -48,7 +48,7 @@ fn run(context: &Context, threads: usize, settings: &Settings) -> Figures {
     steady::warm(log, &payloads, settings);
     let meter = Meter::start(&context.dir);
     let writers = || closed_loop(threads, context.time, |thread| writer(log, &payloads, thread as u64));
-    let tally = beside(Duration::from_millis(100), || drop(log.purge()), writers);
+    let tally = with_background_task(Duration::from_millis(100), || drop(log.purge()), writers);
     meter.stop("ops/s", &tally)
 }
 

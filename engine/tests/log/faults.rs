@@ -160,19 +160,19 @@ fn a_sequence_broken_by_a_failed_write_continues_when_resumed() {
     let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     let sequence = driver.engine.sequence();
-    let told = |driver: &mut Driver, first| {
+    let outcome_of = |driver: &mut Driver, first| {
         let ticket = sequence.submit(batch_of(&[append(first)]), Durability::Synced).unwrap();
         driver.writer.turn();
         ticket.poll().unwrap()
     };
-    told(&mut driver, 1).unwrap();
+    outcome_of(&mut driver, 1).unwrap();
     driver.disk.fail_nth(Operation::Write, 1, ErrorKind::Other);
     for first in [2, 3] {
-        let outcome = told(&mut driver, first);
+        let outcome = outcome_of(&mut driver, first);
         assert!(matches!(outcome, Err(LogError::Io(_))), "{outcome:?}");
     }
     sequence.resume();
-    told(&mut driver, 2).unwrap();
+    outcome_of(&mut driver, 2).unwrap();
     driver.disk.crash(1);
     let (engine, ..) = crate::model::open(&driver.disk, &driver.options).unwrap();
     assert_eq!(engine.bounds(GroupId(1)).unwrap().last, 2);

@@ -185,7 +185,7 @@ fn a_full_disk_is_purged_with_the_reserve() {
     assert!(!append(&mut driver));
     driver.submit(vec![Change::Compact { group: 1, first_kept: 10 }], Durability::Synced);
     driver.turn();
-    assert_eq!(driver.engine.bounds(GroupId(1)).unwrap().first, 10, "a full disk kept entries from being let go");
+    assert_eq!(driver.engine.bounds(GroupId(1)).unwrap().first, 10, "a full disk prevented a truncation");
     driver.submit(vec![Change::Remove { group: 1 }], Durability::Synced);
     driver.turn();
     let freed: u64 = (0..20).map(|_| purge(&mut driver)).sum();

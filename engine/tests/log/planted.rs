@@ -10,7 +10,7 @@ use engine::disk::{Disk, Lie, Operation};
 use engine::log::Durability;
 
 use crate::model::cases::{Case, append, case, cases, entry, put, write};
-use crate::model::check::{glance, recovered, refusal};
+use crate::model::check::{check_once, recovered, refusal};
 use crate::model::{After, Change, Driver, History, Observed, State, Violation, each_crash, open};
 
 /// The number of different crashes to try at each power failure, in search of one that shows a bug.
@@ -90,7 +90,7 @@ fn found(case: &Case, prepared: &Driver, plant: impl Fn(&Driver)) -> Option<Viol
     let mut violation = driver.live().err();
     each_crash(&driver.disk, CRASHES, |disk| {
         if violation.is_none() {
-            violation = glance(disk, &driver.options, &driver.history, After::Crash).err();
+            violation = check_once(disk, &driver.options, &driver.history, After::Crash).err();
         }
     });
     violation

@@ -275,8 +275,8 @@ fn each_bad_sector_is_reported_with_its_location_and_groups() {
     assert_eq!((bad[0].1.0, bad[1].1.0), (1, 1));
     worn.wear.lock().bad = bad.map(|(_, (seq, at))| (file(seq), at as u64 + 100)).to_vec();
     let (_, sum) = round_of(&worn.engine, 5000);
-    let told: Vec<_> = sum.damage.iter().map(|found| (found.offset, found.groups.clone())).collect();
-    assert_eq!(told, bad.map(|(group, (_, at))| (at as u64 - 18, vec![GroupId(group)])), "{sum:?}");
+    let reported: Vec<_> = sum.damage.iter().map(|found| (found.offset, found.groups.clone())).collect();
+    assert_eq!(reported, bad.map(|(group, (_, at))| (at as u64 - 18, vec![GroupId(group)])), "{sum:?}");
     assert!(sum.damage.iter().all(|found| found.what.contains("bad sector")), "{sum:?}");
     assert_eq!(round_of(&worn.engine, 5000).1.damage, [], "already reported");
 }
@@ -304,13 +304,13 @@ fn damage_found_by_scrub_and_purge_is_reported_once() {
         append(&mut driver, 4, 1, 3000);
         let end = driver.disk.content(&file(2)).unwrap().len();
         flip(&driver.disk, &file(2), end - 64 - 100);
-        let mut told = if scrub_first { round(&driver, 5000).1.damage } else { Vec::new() };
+        let mut reported = if scrub_first { round(&driver, 5000).1.damage } else { Vec::new() };
         for _ in 0..20 {
-            told.extend(driver.engine.purge(Budget::default()).unwrap().damage);
+            reported.extend(driver.engine.purge(Budget::default()).unwrap().damage);
             driver.turn();
         }
-        told.extend(round(&driver, 5000).1.damage);
-        assert_eq!(names(&told), [file(2)], "scrub first: {scrub_first}, {told:?}");
+        reported.extend(round(&driver, 5000).1.damage);
+        assert_eq!(names(&reported), [file(2)], "scrub first: {scrub_first}, {reported:?}");
         let families = registry.gather();
         let damage = families.iter().find(|family| family.name() == "cortado_log_damage_total").unwrap();
         assert_eq!(damage.get_metric()[0].get_counter().get_value(), 1.0, "scrub first: {scrub_first}");

@@ -211,7 +211,7 @@ fn batches_in_flight_are_checked_against_each_other() {
     assert!(entries.iter().zip(1u64..).all(|(entry, index)| entry[0] == index as u8 && entry.len() == 4 << 10));
 }
 
-/// Waiting callers do the work themselves if nobody else write, and hand it over when more arrives.
+/// Waiting callers do the work themselves if nobody else does, and hand it over when more arrives.
 #[test]
 fn waiting_and_submitting_callers_share_the_work() {
     let dir = tempfile::tempdir().unwrap();

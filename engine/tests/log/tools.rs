@@ -24,12 +24,12 @@ fn logs(disk: &SimDisk) -> Vec<String> {
 /// Checks the log. Changes nothing, and reports progress up to the end.
 fn checked(disk: &SimDisk) -> CheckReport {
     let (before, changes) = (contents(disk), disk.changes());
-    let mut told: Vec<Progress> = Vec::new();
-    let report = check(disk, &mut |progress| told.push(progress)).unwrap();
+    let mut reported: Vec<Progress> = Vec::new();
+    let report = check(disk, &mut |progress| reported.push(progress)).unwrap();
     assert_eq!((contents(disk), disk.changes()), (before, changes));
-    let last = told[told.len() - 1];
+    let last = reported[reported.len() - 1];
     assert_eq!((last.done, last.total), (report.bytes, report.bytes));
-    assert!(told.windows(2).all(|pair| pair[0].done <= pair[1].done));
+    assert!(reported.windows(2).all(|pair| pair[0].done <= pair[1].done));
     report
 }
 
@@ -287,13 +287,13 @@ fn a_repaired_damaged_log_holds_only_true_entries() {
 /// The repaired log holds what the report says of each group, and all of it is true.
 fn check_kept(engine: &LogEngine, report: &RepairReport, state: &State) -> Result<(), String> {
     for group in engine.groups() {
-        let Some(told) = report.groups.iter().find(|told| told.group == group) else {
+        let Some(reported) = report.groups.iter().find(|reported| reported.group == group) else {
             return Err(format!("{group:?} is not in the report"));
         };
         let bounds = engine.bounds(group).unwrap();
-        let kept = told.kept.unwrap_or(EntryRange { first: bounds.first, last: bounds.last });
+        let kept = reported.kept.unwrap_or(EntryRange { first: bounds.first, last: bounds.last });
         if (kept.first, kept.last) != (bounds.first, bounds.last) {
-            return Err(format!("{group:?} has {bounds:?}, told was {told:?}"));
+            return Err(format!("{group:?} has {bounds:?}, reported was {reported:?}"));
         }
         let known = state.0.get(&group.0).cloned().unwrap_or_default();
         for index in bounds.first..=bounds.last {
@@ -307,11 +307,11 @@ fn check_kept(engine: &LogEngine, report: &RepairReport, state: &State) -> Resul
             }
         }
     }
-    for told in report.groups.iter().filter(|told| told.is_whole) {
-        let seen = state.seen().remove(&told.group.0);
-        let found = observe(engine).unwrap().remove(&told.group.0);
+    for reported in report.groups.iter().filter(|reported| reported.is_whole) {
+        let seen = state.seen().remove(&reported.group.0);
+        let found = observe(engine).unwrap().remove(&reported.group.0);
         if seen != found {
-            return Err(format!("{:?} is called whole and is {found:?}, not {seen:?}", told.group));
+            return Err(format!("{:?} is called whole and is {found:?}, not {seen:?}", reported.group));
         }
     }
     Ok(())
@@ -476,8 +476,8 @@ fn a_dump_shows_damage_in_its_place() {
     };
     let with_entries = DumpOptions { entries: Some(0), ..DumpOptions::default() };
     let damaged = dump(disk.as_ref(), &with_entries, &mut show, &mut |_| ()).unwrap();
-    let told = records.iter().filter(|record| matches!(record, Record::Damage(_))).count();
-    assert_eq!((damaged, told), (2, 2), "{records:?}");
+    let reported = records.iter().filter(|record| matches!(record, Record::Damage(_))).count();
+    assert_eq!((damaged, reported), (2, 2), "{records:?}");
     let block =
         records.iter().position(|record| matches!(record, Record::Damage(finding) if finding.offset == 4096 + 64));
     let before = block.and_then(|at| records.get(at - 1));
@@ -531,20 +531,23 @@ fn a_repair_reports_progress_and_needs_an_empty_directory() {
     }
     driver.writer.finish();
     for keep_doubtful in [false, true] {
-        let told = std::cell::RefCell::new(Vec::new());
+        let reported = std::cell::RefCell::new(Vec::new());
         let mut read_before = 0;
         let mut open = || {
-            read_before = told.borrow().last().map_or(0, |progress: &Progress| progress.done);
+            read_before = reported.borrow().last().map_or(0, |progress: &Progress| progress.done);
             Ok(SimDisk::new() as Arc<dyn Disk>)
         };
         let repair_options = RepairOptions { keep_doubtful, log: options() };
-        repair(driver.disk.as_ref(), &mut open, &repair_options, &mut |progress| told.borrow_mut().push(progress))
+        repair(driver.disk.as_ref(), &mut open, &repair_options, &mut |progress| reported.borrow_mut().push(progress))
             .unwrap();
-        let told = told.into_inner();
-        assert!(read_before > 0, "no progress while the log was read: {told:?}");
-        assert!(told.windows(2).all(|pair| pair[0].done <= pair[1].done && pair[0].total <= pair[1].total), "{told:?}");
-        assert!(told.iter().all(|progress| progress.done <= progress.total), "{told:?}");
-        assert_eq!(told.last().map(|progress| progress.done), told.last().map(|progress| progress.total));
+        let reported = reported.into_inner();
+        assert!(read_before > 0, "no progress while the log was read: {reported:?}");
+        assert!(
+            reported.windows(2).all(|pair| pair[0].done <= pair[1].done && pair[0].total <= pair[1].total),
+            "{reported:?}"
+        );
+        assert!(reported.iter().all(|progress| progress.done <= progress.total), "{reported:?}");
+        assert_eq!(reported.last().map(|progress| progress.done), reported.last().map(|progress| progress.total));
     }
     let taken = SimDisk::new();
     taken.set_content("IDENT", b"a node's".to_vec());

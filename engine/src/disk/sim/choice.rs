@@ -1,6 +1,6 @@
 //! The choices that a crash makes among its possible outcomes.
 //!
-//! `content` and `names` list the outcomes of a crash. They are leaves above this module: a [`Choices`] knows neither.
+//! `content` and `names` know the possible outcomes of a crash and ask [`Choices`] for one.
 
 use rand::Rng;
 use rand::rngs::StdRng;

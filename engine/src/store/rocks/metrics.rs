@@ -41,8 +41,8 @@ impl StoreMetrics {
             pending_compaction_bytes: by_family("store_pending_compaction_bytes", "Bytes that compaction lags behind")?,
             block_cache_bytes: single("store_block_cache_bytes", "Bytes held by the block cache")?,
             snapshots: single("store_snapshots", "Snapshots not yet released")?,
-            running_flushes: single("store_running_flushes", "Flushes under way")?,
-            running_compactions: single("store_running_compactions", "Compactions under way")?,
+            running_flushes: single("store_running_flushes", "Running flushes")?,
+            running_compactions: single("store_running_compactions", "Running compactions")?,
             write_stopped: single("store_write_stopped", "1 while writes wait for flushes or compactions")?,
         })
     }

@@ -312,7 +312,7 @@ pub fn recovered(
 }
 
 /// A short check: opens the log once, and finds its state in the history.
-pub fn glance(disk: &SimDisk, options: &LogOptions, history: &History, after: After) -> Result<usize, Violation> {
+pub fn check_once(disk: &SimDisk, options: &LogOptions, history: &History, after: After) -> Result<usize, Violation> {
     let found = history.judge(&opened(disk, options)?.0, after)?;
     Ok(found)
 }
