@@ -120,7 +120,7 @@ pub(crate) struct OracleDirectory<S: Store> {
     pub(crate) members: Members,
 }
 
-impl<S: Store> tso::router::Directory for OracleDirectory<S> {
+impl<S: Store> tso::NodeDirectory for OracleDirectory<S> {
     fn leader(&self) -> Option<String> {
         leader_address(&self.store, &self.members)
     }

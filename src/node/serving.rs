@@ -20,8 +20,8 @@ use tso::client::TsoClientOptions;
 use tso::cluster::ClusterTag;
 use tso::grpc::RemoteSource;
 use tso::metrics::ClientMetrics;
-use tso::router::{OracleNode, TsoRouter};
-use tso::{TsoClient, TsoService};
+use tso::router::TsoRouter;
+use tso::{OracleNode, TsoClient, TsoService};
 use txn::{Database, TxnConfig};
 
 use super::heartbeat;
@@ -280,7 +280,7 @@ fn timestamps(
     let directory = OracleDirectory { store: handle.clone(), members: state.members.clone() };
     let cluster = cluster.clone();
     let connect = move |address: &str| {
-        let remote = RemoteSource::new(address)?.of_cluster(cluster.clone());
+        let remote = RemoteSource::new(address)?.with_cluster(cluster.clone());
         Ok(Arc::new(remote) as Arc<dyn OracleNode>)
     };
     let router = TsoRouter::with_connect(Some((own, service)), Arc::new(directory), Box::new(connect));

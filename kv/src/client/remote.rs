@@ -15,7 +15,7 @@ use raftstore::{RegionStatus, StoreId};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Status};
-use tso::cluster::{Attach, ClusterTag};
+use tso::cluster::{AttachCluster, ClusterTag};
 
 use super::endpoint::{CallError, Endpoint};
 use crate::api::{Request, Response, ServerError};
@@ -66,7 +66,7 @@ pub struct BadAddress {
 }
 
 /// A client whose requests say which cluster they belong to.
-type Stub = KvClient<InterceptedService<Channel, Attach>>;
+type Stub = KvClient<InterceptedService<Channel, AttachCluster>>;
 
 struct Remote {
     address: String,
@@ -123,7 +123,7 @@ impl RemoteEndpoint {
             .keep_alive_while_idle(true)
             .http2_adaptive_window(true)
             .connect_lazy();
-        let client = KvClient::with_interceptor(channel, Attach(self.config.cluster.clone()))
+        let client = KvClient::with_interceptor(channel, AttachCluster(self.config.cluster.clone()))
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         Ok(Remote { address: address.to_owned(), client })
