@@ -1,8 +1,8 @@
 //! The batching client: many callers, one request in flight.
 //!
-//! A caller that finds no request in flight sends one itself. A caller that arrives during a request is queued and joins
-//! the *next* request, together with all others queued meanwhile: its timestamp must be issued after its call. So the
-//! round trip bounds the request rate, whatever the number of callers.
+//! A caller that finds no request in flight sends one itself. A caller that arrives during a request is queued and
+//! joins the *next* request, together with all others queued meanwhile: its timestamp must be issued after its call. So
+//! the round trip bounds the request rate, whatever the number of callers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,7 +43,8 @@ impl Default for TsoClientOptions {
     }
 }
 
-/// Fetches timestamps for any number of callers. Clones share the one request in flight, the queue and the closed state.
+/// Fetches timestamps for any number of callers. Clones share the one request in flight, the queue and the closed
+/// state.
 #[derive(Clone)]
 pub struct TsoClient {
     batcher: Arc<Batcher>,
@@ -99,8 +100,8 @@ impl TsoClient {
         TsoClient { batcher: Arc::new(Batcher { source, options, runtime, state: Mutex::default(), rng, metrics }) }
     }
 
-    /// Fetches a timestamp that is issued after this call was made: above every timestamp that any caller of the cluster
-    /// had received before the call. Each caller gets a timestamp of its own. Failed requests are retried until
+    /// Fetches a timestamp that is issued after this call was made: above every timestamp that any caller of the
+    /// cluster had received before the call. Each caller gets a timestamp of its own. Failed requests are retried until
     /// `options.deadline`.
     ///
     /// Any number of tasks may call it at once.
@@ -126,9 +127,9 @@ impl TsoClient {
         }
     }
 
-    /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. A request
-    /// in flight is not interrupted: its callers get its answer, or `Closed` instead of a retry. Does not block; may be
-    /// called more than once.
+    /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. A
+    /// request in flight is not interrupted: its callers get its answer, or `Closed` instead of a retry. Does not
+    /// block; may be called more than once.
     pub fn close(&self) {
         let queue = {
             let mut state = self.batcher.state.lock();
@@ -149,7 +150,8 @@ enum Admission {
     Queued(oneshot::Receiver<Result<Timestamp, TsoError>>),
 }
 
-/// The permit to have a request in flight. On drop, also by a cancelled caller, it passes to the callers queued meanwhile.
+/// The permit to have a request in flight. On drop, also by a cancelled caller, it passes to the callers queued
+/// meanwhile.
 struct RequestPermit {
     batcher: Arc<Batcher>,
 }

@@ -1,9 +1,10 @@
-//! The cluster id in every call between nodes: attached by the client, checked by the server before the request is decoded.
+//! The cluster id in every call between nodes: attached by the client, checked by the server before the request is
+//! decoded.
 //!
 //! Addresses are configuration and can be wrong. A node that dials a node of another cluster must get neither its data
-//! nor its timestamps. The client's interceptor ([`AttachCluster`]) writes the id into the request's metadata. The server's
-//! interceptor ([`CheckCluster`]) rejects any other id with FAILED_PRECONDITION. The module is here, and not in `kv` or the
-//! node, because both of them use it too.
+//! nor its timestamps. The client's interceptor ([`AttachCluster`]) writes the id into the request's metadata. The
+//! server's interceptor ([`CheckCluster`]) rejects any other id with FAILED_PRECONDITION. The module is here, and not
+//! in `kv` or the node, because both of them use it too.
 
 use tonic::metadata::errors::InvalidMetadataValue;
 use tonic::metadata::{Ascii, MetadataValue};

@@ -9,11 +9,11 @@
 //! ```
 //!
 //! [`oracle`] is the pure state machine, without clock or disk. [`service`] runs it on the leader. Transactions use
-//! [`client`]. [`cluster`] rejects requests of other clusters. [`counter`] replaces the oracle in tests and in programs of
-//! a single process.
+//! [`client`]. [`cluster`] rejects requests of other clusters. [`counter`] replaces the oracle in tests and in programs
+//! of a single process.
 //!
-//! Imports go one way: `timestamp`, `cluster` and `metrics` import nothing of this crate; then `source` and `window`, then
-//! `oracle`, `client` and `counter`, then `service`, `grpc` and `router`.
+//! Imports go one way: `timestamp`, `cluster` and `metrics` import nothing of this crate; then `source` and `window`,
+//! then `oracle`, `client` and `counter`, then `service`, `grpc` and `router`.
 
 pub mod client;
 pub mod cluster;

@@ -4,9 +4,9 @@
 //! because locks expire by the physical part. After the wall clock was set back, or after a node with a slow clock took
 //! over, physical time advances from the last timestamp, or from the mark, at the pace of the monotonic clock.
 //!
-//! The *mark*, a record of the system region, makes timestamps unique across leaders. A timestamp is issued only below a
-//! durable mark, and a new leader issues only at or above the mark that it finds. The mark is raised three seconds ahead,
-//! and again when half of that is used, so that issuing does not wait for the disk.
+//! The *mark*, a record of the system region, makes timestamps unique across leaders. A timestamp is issued only below
+//! a durable mark, and a new leader issues only at or above the mark that it finds. The mark is raised three seconds
+//! ahead, and again when half of that is used, so that issuing does not wait for the disk.
 //!
 //! ```text
 //!      floor           last                          mark
@@ -65,7 +65,8 @@ pub struct Oracle {
     last_allocation: Option<AllocationTime>,
 }
 
-/// The time of an allocation. The physical part of its timestamps may be later: the counter of a burst carries over into it.
+/// The time of an allocation. The physical part of its timestamps may be later: the counter of a burst carries over
+/// into it.
 #[derive(Clone, Copy, Debug)]
 struct AllocationTime {
     time_ms: u64,
@@ -143,8 +144,8 @@ impl Oracle {
         self.check();
     }
 
-    /// The raise in flight failed, or its outcome is unknown: [`Oracle::extend`] may return the next mark. Ignored if the
-    /// term is not the current one.
+    /// The raise in flight failed, or its outcome is unknown: [`Oracle::extend`] may return the next mark. Ignored if
+    /// the term is not the current one.
     pub fn raise_failed(&mut self, term: LeaderTerm) {
         if let Some(leadership) = self.leadership.as_mut().filter(|leadership| leadership.term == term) {
             leadership.raising = None;
@@ -157,8 +158,8 @@ impl Oracle {
     /// call.
     ///
     /// # Errors
-    /// [`OracleError::InvalidCount`], [`OracleError::NotLeader`] without leadership, [`OracleError::WindowUsedUp`] if the
-    /// range would reach the durable mark.
+    /// [`OracleError::InvalidCount`], [`OracleError::NotLeader`] without leadership, [`OracleError::WindowUsedUp`] if
+    /// the range would reach the durable mark.
     pub fn allocate(&mut self, now: ClockReading, count: u32) -> Result<TsRange, OracleError> {
         if count == 0 || count > MAX_COUNT {
             return Err(OracleError::InvalidCount);
@@ -180,8 +181,8 @@ impl Oracle {
         Ok(TsRange { last, count })
     }
 
-    /// The physical time: the wall clock, or the time of the last allocation plus the monotonic time since, whichever is
-    /// later. Never below the floor of the leadership.
+    /// The physical time: the wall clock, or the time of the last allocation plus the monotonic time since, whichever
+    /// is later. Never below the floor of the leadership.
     fn time(&self, now: ClockReading) -> u64 {
         let floor_ms = self.leadership.map_or(0, |leadership| leadership.floor.physical_ms());
         let steady_ms = self.last_allocation.map_or(0, |last| {

@@ -97,8 +97,8 @@ impl TsoService {
             Some(self.inner.runtime.spawn(maintain_window(Arc::clone(&self.inner), term)).abort_handle());
     }
 
-    /// The node no longer leads. After this call returns no timestamp is computed; one computed before is handed out only
-    /// if the lease still held after it was computed. Callable from any thread.
+    /// The node no longer leads. After this call returns no timestamp is computed; one computed before is handed out
+    /// only if the lease still held after it was computed. Callable from any thread.
     pub fn on_step_down(&self) {
         self.inner.state.lock().step_down();
         self.inner.notify_waiters();
@@ -109,8 +109,8 @@ impl TsoService {
         self.inner.state.lock().oracle.is_serving()
     }
 
-    /// Issues `count` (1 to 2^17) timestamps after this call was made. Waits up to one second for a window that is being
-    /// raised.
+    /// Issues `count` (1 to 2^17) timestamps after this call was made. Waits up to one second for a window that is
+    /// being raised.
     ///
     /// # Errors
     /// - [`AllocateError::NotLeader`]: this node does not lead, or its lease has ended.

@@ -1,7 +1,7 @@
 //! The interfaces between the client, the router and the oracles, and the errors that cross them.
 //!
-//! [`OracleNode`] is one node that may be the oracle: its error can redirect the caller to the leader. [`TsoSource`] hides
-//! the choice of the node: its errors leave the client only to retry or to give up.
+//! [`OracleNode`] is one node that may be the oracle: its error can redirect the caller to the leader. [`TsoSource`]
+//! hides the choice of the node: its errors leave the client only to retry or to give up.
 
 use futures::future::BoxFuture;
 
@@ -44,7 +44,8 @@ impl From<AllocateError> for TsoError {
 /// A source of timestamps: the oracle of this node, the oracle of another node, a router over all of them, or a counter
 /// in a test.
 pub trait TsoSource: Send + Sync + 'static {
-    /// Issues `count` timestamps (1 to 2^17) after this call was made. One attempt, bounded in time; the client retries.
+    /// Issues `count` timestamps (1 to 2^17) after this call was made. One attempt, bounded in time; the client
+    /// retries.
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>>;
 }
 

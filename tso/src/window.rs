@@ -1,7 +1,8 @@
 //! What the oracle's service needs from the node: the durable mark, the lease, and the address of the leader.
 //!
-//! The node implements [`Window`] with the system region. The mark is a record of that region. Raising it is a proposal,
-//! which is dropped unless it is applied in the term in which it was made. The lease is the region's leader lease.
+//! The node implements [`Window`] with the system region. The mark is a record of that region. Raising it is a
+//! proposal, which is dropped unless it is applied in the term in which it was made. The lease is the region's leader
+//! lease.
 
 use std::fmt;
 
@@ -36,8 +37,8 @@ pub trait Window: Send + Sync + 'static {
     /// [`Timestamp::ZERO`] if no mark was ever written. One attempt, bounded in time.
     fn load(&self, term: LeaderTerm) -> BoxFuture<'_, Result<Timestamp, WindowError>>;
 
-    /// Makes `mark` durable on a majority, provided that this node still leads in `term` when that happens. Never lowers
-    /// the mark. One attempt, bounded in time.
+    /// Makes `mark` durable on a majority, provided that this node still leads in `term` when that happens. Never
+    /// lowers the mark. One attempt, bounded in time.
     fn raise(&self, term: LeaderTerm, mark: Timestamp) -> BoxFuture<'_, Result<(), WindowError>>;
 
     /// Whether the lease of `term` holds at this moment, so that no other node can have taken over. Must not block.

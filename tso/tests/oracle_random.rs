@@ -16,7 +16,8 @@ struct Cluster {
     oracles: Vec<Oracle>,
     /// The clocks of each node.
     clocks: Vec<ClockReading>,
-    /// The physical part of the first timestamp of each node's current leadership, and the monotonic clock at that time.
+    /// The physical part of the first timestamp of each node's current leadership, and the monotonic clock at that
+    /// time.
     began: Vec<Option<(u64, u64)>>,
     /// The raise in flight of each node.
     raising: Vec<Option<(LeaderTerm, Timestamp)>>,

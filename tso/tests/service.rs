@@ -212,8 +212,8 @@ async fn the_window_is_kept_ahead_of_the_clock() {
     }
 }
 
-/// The lease is checked after the range was computed: a node that is paused in between hands out nothing. Here the pause
-/// is in the clock, which the oracle reads before it computes the range.
+/// The lease is checked after the range was computed: a node that is paused in between hands out nothing. Here the
+/// pause is in the clock, which the oracle reads before it computes the range.
 #[tokio::test]
 async fn a_paused_leader_hands_out_nothing() {
     let region = Arc::new(Region::default());
@@ -368,8 +368,8 @@ async fn a_router_finds_the_leader() {
     }
 }
 
-/// A deposed leader that has not stepped down, with its window used up: local callers reach the new leader, and none waits
-/// for a window that the old one cannot raise.
+/// A deposed leader that has not stepped down, with its window used up: local callers reach the new leader, and none
+/// waits for a window that the old one cannot raise.
 #[tokio::test]
 async fn a_deposed_leader_redirects_its_local_callers() {
     let region = Arc::new(Region::default());
@@ -398,8 +398,8 @@ async fn a_router_without_nodes_is_unavailable() {
     assert!(matches!(client.timestamp().await, Err(TsoError::Unavailable(_))));
 }
 
-/// Callers on every node while the leadership moves and clocks jump: timestamps are distinct, and each is above all that
-/// any caller had received before its call.
+/// Callers on every node while the leadership moves and clocks jump: timestamps are distinct, and each is above all
+/// that any caller had received before its call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn leader_changes_under_load() {
     let region = Arc::new(Region::default());
