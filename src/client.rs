@@ -6,9 +6,9 @@ use raftstore::transport::ClusterId;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::config::HostPort;
-use crate::node::proto::node_client::NodeClient;
-use crate::node::proto::{InfoRequest, InitRequest};
 use crate::plan::{Candidate, Plan};
+use crate::proto::node_client::NodeClient;
+use crate::proto::{InfoRequest, InitRequest};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The timeout of a call. Long, because `init` may dial every node.

@@ -14,6 +14,7 @@ mod log_tool;
 mod logging;
 mod node;
 mod plan;
+mod proto;
 mod status;
 
 use std::error::Error;

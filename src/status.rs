@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::client::{self, ClientError};
 use crate::config::HostPort;
 use crate::console::Table;
-use crate::node::proto::{RegionStatus, StatusRequest, StatusResponse, StoreStatus};
+use crate::proto::{RegionStatus, StatusRequest, StatusResponse, StoreStatus};
 
 #[derive(Serialize)]
 struct Page {
@@ -157,7 +157,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::proto;
+    use crate::proto;
 
     #[test]
     fn the_tables_are_aligned() {

@@ -13,12 +13,12 @@ use tonic::transport::Channel;
 use txn::Database;
 
 use super::oracle::leader_address;
-use super::proto::HeartbeatRequest;
-use super::proto::node_client::NodeClient;
 use super::state::NodeState;
 use crate::client;
 use crate::config::HostPort;
 use crate::data_dir::Ident;
+use crate::proto::HeartbeatRequest;
+use crate::proto::node_client::NodeClient;
 
 /// The interval between two heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);

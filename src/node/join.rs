@@ -13,12 +13,12 @@ use raftstore::StoreId;
 use raftstore::transport::ClusterId;
 use tonic::Code;
 
-use super::proto::RegisterRequest;
 use super::state::{NodeState, new_cluster_id, random_id};
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
 use crate::plan::{Candidate, Plan};
+use crate::proto::RegisterRequest;
 
 /// The interval at which the other nodes are asked while one of them has not answered.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);

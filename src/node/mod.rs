@@ -11,8 +11,6 @@
 //! Stop, in the opposite order: no new statements, running ones finish, commits in progress end, leadership moves away,
 //! the store flushes. A stop signal during the start takes effect at the end of the start.
 
-pub(crate) mod proto;
-
 mod background;
 mod error;
 mod join;
@@ -41,6 +39,7 @@ use self::state::NodeState;
 use crate::config::NodeConfig;
 use crate::data_dir::{DataDir, Ident};
 use crate::http::{self, Health};
+use crate::proto;
 
 /// Runs a node until `stop` ends, or until it fails for good.
 pub(crate) async fn run(mut config: NodeConfig, stop: impl Future<Output = ()>) -> Result<(), NodeError> {

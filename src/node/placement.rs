@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use raftstore::transport::ClusterId;
 use raftstore::{ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId, Term};
 
-use super::proto;
+use crate::proto;
 
 /// Why placement cannot answer.
 #[derive(Debug, thiserror::Error)]

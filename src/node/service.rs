@@ -13,17 +13,17 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
 use super::placement::{Placement, PlacementError};
-use super::proto::node_client::NodeClient;
-use super::proto::node_server::Node;
-use super::proto::{
-    BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
-    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, StatusRequest, StatusResponse, StoreAddress,
-};
 use super::state::{NodeState, new_cluster_id};
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
 use crate::plan::{self, Plan};
+use crate::proto::node_client::NodeClient;
+use crate::proto::node_server::Node;
+use crate::proto::{
+    BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
+    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, StatusRequest, StatusResponse, StoreAddress,
+};
 
 /// The node service; see the module documentation.
 #[derive(Clone)]

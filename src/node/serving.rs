@@ -31,12 +31,12 @@ use super::oracle::{OracleDirectory, OracleRoleListener, oracle};
 use super::placement::Placement;
 use super::ports::Ports;
 use super::probe;
-use super::proto::node_server::NodeServer;
 use super::service::NodeService;
 use super::state::{self, NodeState};
 use super::storage::{self, Storage};
 use crate::data_dir::Ident;
 use crate::http::Health;
+use crate::proto::node_server::NodeServer;
 
 /// The timeout of a request to the local store. After it the client tries another replica.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
 //! The generated types of `proto/node.proto`, and their conversions from and to the domain types. They are confined to
-//! this folder and to the commands that dial a node.
+//! the node and to the commands that dial it.
 
 #![allow(missing_docs, unreachable_pub, clippy::too_many_lines, reason = "generated code")]
 
