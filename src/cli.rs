@@ -46,7 +46,7 @@ pub(crate) enum LogFormat {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a temporary cluster on this machine; Ctrl-C stops it
+    /// Start a cluster on this machine to try things out; Ctrl-C stops it
     Demo(DemoArgs),
     /// Start a single-node cluster
     StartSingleNode(SingleNodeArgs),
