@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clap::Parser;
 use engine::disk::RealDisk;
-use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions, PurgeOutcome};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -128,10 +128,10 @@ impl Program<'_> {
         loop {
             let report = self.log.purge(Budget::default()).unwrap();
             self.freed += report.freed;
-            for lagging in &report.lagging {
+            for lagging in &report.pinning {
                 self.compact(lagging.group, (self.last_index(lagging.group) + 1).saturating_sub(KEPT_OF_LAGGING));
             }
-            if !report.more {
+            if report.outcome == PurgeOutcome::Idle {
                 return;
             }
             // What is queued in order is done in order: the step is done when this is.

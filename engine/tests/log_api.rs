@@ -29,7 +29,7 @@ fn a_block_is_compressed_from_the_length_that_is_set() {
             LogEngine::open_driven(SimDisk::new(), LogOptions { compress_from, ..options() }).unwrap();
         log.write(append(1, vec![b'x'; len]), Durability::Synced).unwrap();
         assert_eq!(log.entry(GROUP, 1).unwrap(), vec![b'x'; len]);
-        log.group(GROUP).unwrap().stats().stored_bytes
+        log.group_stats(GROUP).stored_bytes
     };
     assert!(stored(2000, 1900) > 1900, "below: raw");
     assert!(stored(2000, 2100) < 300, "above: compressed");
@@ -50,9 +50,8 @@ fn keys_are_scanned_from_one_bound_to_before_the_other() {
     batch.put(GroupId(8), b"bb", b"another's");
     log.write(batch, Durability::Synced).unwrap();
     let check = |log: &LogEngine| {
-        let group = log.group(GROUP).unwrap();
         let scan = |from: &[u8], to: Option<&[u8]>| {
-            let pairs = group.scan(from, to).unwrap();
+            let pairs = log.scan_range(GROUP, from, to).unwrap();
             assert!(pairs.iter().all(|(key, value)| *value == [b"of ", &key[..]].concat()));
             pairs.into_iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect::<Vec<_>>()
         };

@@ -97,11 +97,6 @@ fn what_is_done_on_a_full_disk_survives_crashes_at_each_change() {
     }
 }
 
-#[test]
-fn checkpoints_survive_crashes_at_each_change() {
-    crash_everywhere(&case("checkpoint"), crashes(300));
-}
-
 /// The process ends where the power went before, and the machine goes on: nothing acknowledged is lost. What the next process then
 /// acknowledges survives a crash, whatever the first one left half done.
 #[test]

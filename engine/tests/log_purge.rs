@@ -9,7 +9,7 @@
 mod log_model;
 
 use engine::disk::{Disk, Operation, SimDisk};
-use engine::log::{Budget, Compression, Durability, GroupId, LogOptions};
+use engine::log::{Budget, Compression, Durability, GroupId, LogOptions, PurgeOutcome};
 use log_model::{Change, Driver, flip, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -186,7 +186,7 @@ fn laggards_are_named_with_what_they_pin() {
         next_file(&mut driver, &mut rng);
     }
     let report = driver.engine.purge(Budget::default()).unwrap();
-    let [lag] = report.lagging.as_slice() else { panic!("{report:?}") };
+    let [lag] = report.pinning.as_slice() else { panic!("{report:?}") };
     assert_eq!((lag.group.0, lag.compact_to), (99, 18));
     assert!((17 * 3200..17 * 3400).contains(&lag.pinned_bytes), "{lag:?}");
     does(&mut driver, vec![Change::Compact { group: 99, first_kept: lag.compact_to }]);
@@ -194,7 +194,7 @@ fn laggards_are_named_with_what_they_pin() {
         driver.engine.purge(Budget::default()).unwrap();
         driver.turn();
     }
-    assert!(driver.engine.purge(Budget::default()).unwrap().lagging.is_empty());
+    assert!(driver.engine.purge(Budget::default()).unwrap().pinning.is_empty());
     assert!(files(&driver)[0].as_str() > "0000000000000001.log");
 }
 
@@ -236,7 +236,7 @@ fn damage_in_one_file_does_not_keep_the_others() {
         for round in 0..40 {
             let report = driver.engine.purge(Budget::default()).unwrap();
             if round < 3 {
-                assert_eq!(report.lagging.first().map(|lag| lag.group), Some(GroupId(99)), "round {round}: {report:?}");
+                assert_eq!(report.pinning.first().map(|lag| lag.group), Some(GroupId(99)), "round {round}: {report:?}");
             }
             damage.extend(report.damage);
             freed += report.freed;
@@ -276,7 +276,10 @@ fn a_poisoned_log_deletes_nothing() {
     let (before, changes) = (files(&driver), driver.disk.changes());
     assert!(before.contains(&"0000000000000001.log".to_owned()), "{before:?}");
     let report = driver.engine.purge(Budget::default()).unwrap();
-    assert_eq!((report.freed, report.more, files(&driver), driver.disk.changes()), (0, false, before, changes));
+    assert_eq!(
+        (report.freed, report.outcome, files(&driver), driver.disk.changes()),
+        (0, PurgeOutcome::Idle, before, changes)
+    );
     // Opened again it knows where it stands, and they go.
     driver.crash(1).unwrap();
     assert!(!files(&driver).contains(&"0000000000000001.log".to_owned()));
@@ -301,10 +304,10 @@ fn many_groups_that_pin_little_each_are_named_when_the_log_is_pressed() {
     for _ in 0..200 {
         let report = driver.engine.purge(Budget::default()).unwrap();
         driver.turn();
-        if report.lagging.is_empty() && !report.more {
+        if report.pinning.is_empty() && report.outcome == PurgeOutcome::Idle {
             break;
         }
-        for lag in report.lagging {
+        for lag in report.pinning {
             driver
                 .submit(vec![Change::Compact { group: lag.group.0, first_kept: lag.compact_to }], Durability::Buffered);
             driver.turn();
@@ -343,7 +346,7 @@ fn many_idle_groups_are_written_again_and_the_log_stays_bounded() {
             does(&mut driver, vec![Change::Append { group: 1, first: index, entries: noise(&mut rng, 1) }]);
         }
         does(&mut driver, vec![Change::Compact { group: 1, first_kept: round * 3 + 1 }]);
-        driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+        driver.engine.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
         driver.turn();
         most = most.max(driver.engine.stats().disk_bytes);
     }
@@ -383,7 +386,7 @@ fn a_step_writes_no_more_than_its_budget() {
     let mut steps = 0;
     while files(&driver).contains(&second) {
         let (before, place) = (driver.engine.stats().disk_bytes, files(&driver));
-        let report = driver.engine.purge(Budget { bytes: BUDGET, laggards: false }).unwrap();
+        let report = driver.engine.purge(Budget { bytes: BUDGET, find_pinning: false }).unwrap();
         assert!(report.rewritten <= (BUDGET + LARGEST) as u64, "{report:?}");
         driver.turn();
         if files(&driver) == place {
@@ -419,7 +422,7 @@ fn the_file_that_brings_most_goes_first() {
         (0..6).for_each(|_| next_file(&mut driver, &mut rng));
         let there = [2, 3, 4].map(|seq| format!("{seq:016}.log"));
         for _ in 0..60 {
-            driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+            driver.engine.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
             driver.turn();
             if let Some(gone) = there.iter().position(|name| !files(&driver).contains(name)) {
                 return gone;
@@ -435,9 +438,9 @@ fn the_file_that_brings_most_goes_first() {
 /// Purges, without anything else, until there is nothing more to do; says after how many calls.
 fn purge_to_its_end(driver: &mut Driver, most: usize) -> usize {
     for calls in 1..=most {
-        let report = driver.engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+        let report = driver.engine.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
         driver.turn();
-        if !report.more {
+        if report.outcome == PurgeOutcome::Idle {
             return calls;
         }
     }
@@ -527,9 +530,9 @@ fn files_full_of_tiny_entries_are_not_written_again_for_ever() {
         }
     }
     let mut more = || {
-        let report = engine.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+        let report = engine.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
         writer.turn();
-        report.more
+        report.outcome != PurgeOutcome::Idle
     };
     assert!((0..200).any(|_| !more()), "purge does not come to an end: {:?}", engine.stats());
     assert!(!more() && engine.stats().disk_bytes > 384 << 10, "{:?}", engine.stats());

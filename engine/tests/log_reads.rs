@@ -226,7 +226,7 @@ fn a_long_read_follows_entries_that_purge_moves() {
             if purged.content(&name(2 * next - 1)).is_none() {
                 return;
             }
-            log.0.purge(Budget { laggards: false, ..Budget::default() }).unwrap();
+            log.0.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
             log.1.turn();
         }
         assert!(next as u64 >= ENTRIES, "the file of entry {next} stays");

@@ -9,8 +9,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::disk::{Disk, Left, Operation, SimDisk};
-use engine::log::{Budget, Durability, LogOptions, PurgeReport};
+use engine::disk::{Disk, Left, Operation, RealDisk, SimDisk};
+use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions, PurgeOutcome, PurgeReport};
 use log_model::{Change, Driver, small_options};
 use parking_lot::Mutex;
 
@@ -42,9 +42,17 @@ fn does(driver: &mut Driver, change: Change) -> bool {
 }
 
 fn purge(driver: &mut Driver, bytes: usize) -> PurgeReport {
-    let report = driver.engine.purge(Budget { bytes, laggards: false }).unwrap();
+    let report = driver.engine.purge(Budget { bytes, find_pinning: false }).unwrap();
     driver.turn();
     report
+}
+
+/// The same, and whether a step was queued.
+fn queued_step(driver: &mut Driver) -> (PurgeReport, bool) {
+    let report = driver.engine.purge(Budget { bytes: 256 << 10, find_pinning: false }).unwrap();
+    let queued = driver.engine.stats().queued_batches > 0;
+    driver.turn();
+    (report, queued)
 }
 
 /// Ends with the active file nearly full.
@@ -88,13 +96,13 @@ fn the_reserve_is_made_in_steps() {
     let mut driver = Driver::new(options(1));
     for made in 0..3 {
         let before = driver.disk.used();
-        assert!(purge(&mut driver, STEP).more, "step {made}");
+        assert!(purge(&mut driver, STEP).outcome != PurgeOutcome::Idle, "step {made}");
         assert_eq!(driver.disk.used() - before, STEP as u64, "step {made}");
         assert_eq!(driver.engine.stats().spare_files, 0);
     }
     purge(&mut driver, STEP);
     assert_eq!(driver.engine.stats().spare_files, 1);
-    assert!(!purge(&mut driver, STEP).more);
+    assert!(purge(&mut driver, STEP).outcome == PurgeOutcome::Idle);
     let name = names(&driver.disk, ".spare").pop().unwrap();
     assert_eq!(driver.disk.content(&name).unwrap().len() as u64, FILE);
 }
@@ -109,7 +117,7 @@ fn a_reserve_that_is_half_made_is_none() {
         if let Some(halt) = halt {
             driver.disk.halt_after(start + halt);
         }
-        (0..5).for_each(|_| drop(driver.engine.purge(Budget { bytes: 40 << 10, laggards: false })));
+        (0..5).for_each(|_| drop(driver.engine.purge(Budget { bytes: 40 << 10, find_pinning: false })));
         let changes = driver.disk.changes() - start;
         (driver, changes)
     };
@@ -133,14 +141,14 @@ fn no_reserve_is_made_of_the_last_space() {
     let mut driver = Driver::new(options(1));
     driver.disk.set_capacity(Some(driver.disk.used() + 2 * FILE - 1));
     let before = driver.disk.changes();
-    assert!(!purge(&mut driver, 20 << 10).more);
+    assert!(purge(&mut driver, 20 << 10).outcome == PurgeOutcome::Idle);
     assert_eq!(driver.disk.changes(), before, "not for a moment");
     driver.disk.set_capacity(Some(driver.disk.used() + 2 * FILE));
     let used = driver.disk.used();
-    assert!(purge(&mut driver, 20 << 10).more);
+    assert!(purge(&mut driver, 20 << 10).outcome != PurgeOutcome::Idle);
     assert!(driver.disk.used() > used);
     driver.disk.set_capacity(Some(driver.disk.used() + FILE));
-    assert!(!purge(&mut driver, 20 << 10).more);
+    assert!(purge(&mut driver, 20 << 10).outcome == PurgeOutcome::Idle);
     assert_eq!(driver.disk.used(), used);
 }
 
@@ -199,7 +207,7 @@ fn a_full_disk_is_reason_enough_to_write_again() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 1 << 30, ..prefilled() });
     assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
     (1..=5).for_each(|index| fill(&mut driver, index));
-    while purge(&mut driver, 256 << 10).more {}
+    while purge(&mut driver, 256 << 10).outcome != PurgeOutcome::Idle {}
     driver.disk.set_capacity(Some(driver.disk.used()));
     let index = (6..).find(|index| !does(&mut driver, append(9, *index, 9000))).unwrap();
     assert!(
@@ -216,67 +224,74 @@ fn a_full_disk_is_reason_enough_to_write_again() {
     driver.crash(1).unwrap();
 }
 
-/// The caller is told when a step that was queued is written, and only then; a log far beyond its threshold says so.
+/// A caller of purge is told once when its step is over: when it is written, or at once if nothing was queued. A log far beyond
+/// its threshold asks for the next step at once.
 #[test]
 fn a_step_tells_when_it_is_written() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, ..options(0) });
-    let landed = Arc::new(AtomicUsize::new(0));
+    let over = Arc::new(AtomicUsize::new(0));
+    // The report, and whether the step was queued: then it is not over yet.
     let step = |driver: &Driver| {
-        let landed = landed.clone();
+        let before = over.load(Ordering::SeqCst);
+        let counter = over.clone();
         let count = move |written: bool| {
             assert!(written);
-            landed.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, Ordering::SeqCst);
         };
-        driver.engine.purge_then(Budget::default(), count).unwrap()
+        let report = driver.engine.purge_then(Budget::default(), count).unwrap();
+        (report, over.load(Ordering::SeqCst) == before)
     };
-    let report = step(&driver);
-    assert!(!report.queued && !report.more && !report.pressed, "{report:?}");
+    let (report, queued) = step(&driver);
+    assert!(!queued && report.outcome == PurgeOutcome::Idle, "{report:?}");
     (1..=4).for_each(|index| fill(&mut driver, index));
     does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
-    let report = step(&driver);
-    assert!(report.queued && report.more && report.pressed, "{report:?}");
-    let again = step(&driver);
-    assert!(!again.queued && again.more, "one at a time: {again:?}");
-    assert_eq!(landed.load(Ordering::SeqCst), 0);
+    let (report, queued) = step(&driver);
+    assert!(queued && report.outcome == PurgeOutcome::Now, "{report:?}");
+    let (again, queued) = step(&driver);
+    assert!(!queued && again.outcome == PurgeOutcome::NextTick, "one at a time: {again:?}");
+    let before = over.load(Ordering::SeqCst);
     driver.turn();
-    assert_eq!(landed.load(Ordering::SeqCst), 1);
-    let report = step(&driver);
-    assert!(report.freed > 0 && !report.pressed, "{report:?}");
+    assert_eq!(over.load(Ordering::SeqCst), before + 1);
+    let (report, _) = step(&driver);
+    assert!(report.freed > 0 && report.outcome != PurgeOutcome::Now, "{report:?}");
 }
 
-/// The disk stays full, and there is no reserve: the caller is told that the step came to nothing. So it is where the log's queue takes no step.
+/// The disk stays full, and there is no reserve: the caller is told that the step was not written. If the queue takes no step, it
+/// is tried again at the next tick.
 #[test]
 fn a_step_tells_that_it_was_not_written() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, queue_batches: 1, ..options(0) });
     (1..=4).for_each(|index| fill(&mut driver, index));
     does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
-    let fates = Arc::new(Mutex::new(Vec::new()));
+    let outcomes = Arc::new(Mutex::new(Vec::new()));
     let step = |driver: &Driver| {
-        let fates = fates.clone();
-        driver.engine.purge_then(Budget::default(), move |written| fates.lock().push(written)).unwrap()
+        let (before, queue) = (outcomes.lock().len(), outcomes.clone());
+        let report = driver.engine.purge_then(Budget::default(), move |written| queue.lock().push(written)).unwrap();
+        (report, outcomes.lock().len() == before)
     };
     driver.disk.set_capacity(Some(driver.disk.used()));
     for tried in 1..4 {
-        let report = step(&driver);
-        assert!(report.queued && report.progressed && report.more, "{report:?}");
+        let (report, queued) = step(&driver);
+        assert!(queued && report.outcome == PurgeOutcome::Now, "{report:?}");
         driver.turn();
-        assert_eq!(*fates.lock(), vec![false; tried]);
+        assert_eq!(*outcomes.lock(), vec![false; tried]);
     }
     driver.disk.set_capacity(None);
     // Another batch fills the queue.
     driver.submit(vec![append(1, 1, 10)], Durability::Buffered);
-    let report = step(&driver);
-    assert!(!report.queued && !report.progressed && report.more && report.pressed, "{report:?}");
+    let (report, queued) = step(&driver);
+    assert!(!queued && report.outcome == PurgeOutcome::NextTick, "{report:?}");
     driver.turn();
-    assert!(step(&driver).queued);
+    assert!(step(&driver).1);
     driver.turn();
-    assert_eq!(fates.lock().last(), Some(&true));
-    assert!(step(&driver).freed > 0);
+    assert_eq!(outcomes.lock().last(), Some(&true));
+    assert!(step(&driver).0.freed > 0);
 }
 
-/// Whether the log says that its steps should follow each other at once.
-fn is_pressed(driver: &mut Driver) -> bool {
-    purge(driver, 256 << 10).pressed
+/// Whether the log takes its disk for full, after a step of purge.
+fn is_full(driver: &mut Driver) -> bool {
+    purge(driver, 256 << 10);
+    driver.engine.stats().is_full
 }
 
 /// A log far below its threshold whose disk was full, and now has space again.
@@ -286,7 +301,7 @@ fn was_full() -> Driver {
     driver.disk.set_capacity(Some(driver.disk.used() + 100));
     assert!(!does(&mut driver, append(1, 2, 1000)));
     driver.disk.set_capacity(Some(driver.disk.used() + FILE / 2));
-    assert!(is_pressed(&mut driver), "nothing says that there is space");
+    assert!(is_full(&mut driver), "nothing says that there is space");
     driver
 }
 
@@ -294,18 +309,18 @@ fn was_full() -> Driver {
 #[test]
 fn keys_that_are_written_say_that_the_disk_has_space_again() {
     let mut driver = was_full();
-    assert!(is_pressed(&mut driver), "half a file is not enough to begin one");
+    assert!(is_full(&mut driver), "half a file is not enough to begin one");
     assert!(does(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
-    assert!(!is_pressed(&mut driver));
+    assert!(!is_full(&mut driver));
 }
 
-/// A log that writes nothing is not pressed for ever.
+/// A log that writes nothing does not take its disk for full for ever.
 #[test]
 fn an_idle_log_notices_that_the_disk_has_space_again() {
     let mut driver = was_full();
+    assert!(driver.engine.stats().is_full);
     driver.disk.set_capacity(Some(driver.disk.used() + FILE));
-    is_pressed(&mut driver);
-    assert!(!is_pressed(&mut driver));
+    assert!(!is_full(&mut driver));
 }
 
 /// What gives space back says that the disk is full where it finds no room, but not that it has space where it fits.
@@ -313,12 +328,12 @@ fn an_idle_log_notices_that_the_disk_has_space_again() {
 fn what_may_take_the_reserve_does_not_say_that_there_is_space() {
     let mut driver = was_full();
     assert!(does(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
-    assert!(is_pressed(&mut driver));
+    assert!(is_full(&mut driver));
     assert!(does(&mut driver, append(1, 2, 10)));
-    assert!(!is_pressed(&mut driver));
+    assert!(!is_full(&mut driver));
     driver.disk.set_capacity(Some(driver.disk.used()));
     assert!(!does(&mut driver, Change::Compact { group: 1, first_kept: 3 }));
-    assert!(is_pressed(&mut driver));
+    assert!(is_full(&mut driver));
 }
 
 /// Files 1 to 4, of which the first three are recorded as dropped and not given up.
@@ -326,8 +341,8 @@ fn dropped_files(options: LogOptions) -> Driver {
     let mut driver = Driver::new(options);
     (1..=4).for_each(|index| fill(&mut driver, index));
     does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
-    let report = purge(&mut driver, 256 << 10);
-    assert!(report.queued && report.freed == 0, "{report:?}");
+    let (report, queued) = queued_step(&mut driver);
+    assert!(queued && report.freed == 0, "{report:?}");
     assert_eq!(names(&driver.disk, ".log").len(), 4);
     driver
 }
@@ -338,24 +353,24 @@ fn a_file_that_cannot_be_given_up_keeps_no_other() {
     let mut driver = dropped_files(options(0));
     let failing = |driver: &mut Driver| {
         driver.disk.fail_nth(Operation::Remove, 1, ErrorKind::Other);
-        let report = purge(driver, 256 << 10);
+        let (report, queued) = queued_step(driver);
         assert_eq!(driver.disk.failures_left(), 0);
         let failed = report.failed.as_ref().is_some_and(|failed| failed.starts_with("0000000000000001.log: "));
-        assert!(failed && report.more, "{report:?}");
-        report
+        assert!(failed && report.outcome != PurgeOutcome::Idle, "{report:?}");
+        (report, queued)
     };
-    assert!(failing(&mut driver).freed >= 2 * 60_000);
+    assert!(failing(&mut driver).0.freed >= 2 * 60_000);
     for last in 5..8 {
         assert_eq!(names(&driver.disk, ".log").len(), 2, "{:?}", names(&driver.disk, ""));
-        let report = failing(&mut driver);
-        assert!(report.freed == 0 && !report.progressed, "{report:?}");
+        let (report, queued) = failing(&mut driver);
+        assert!(report.freed == 0 && !queued && report.outcome == PurgeOutcome::NextTick, "{report:?}");
         fill(&mut driver, last);
         does(&mut driver, Change::Compact { group: 9, first_kept: last });
-        assert!(failing(&mut driver).queued);
-        assert!(failing(&mut driver).freed >= 60_000);
+        assert!(failing(&mut driver).1);
+        assert!(failing(&mut driver).0.freed >= 60_000);
     }
     let report = purge(&mut driver, 256 << 10);
-    assert!(report.freed > 0 && report.failed.is_none() && !report.more, "{report:?}");
+    assert!(report.freed > 0 && report.failed.is_none() && report.outcome == PurgeOutcome::Idle, "{report:?}");
     assert_eq!(names(&driver.disk, ".log").len(), 1);
     driver.check_live();
     driver.crash(1).unwrap();
@@ -411,10 +426,43 @@ fn a_reserve_that_fails_does_not_stop_purge() {
     does(&mut driver, Change::Compact { group: 9, first_kept: 4 });
     // A step that drops files goes before the reserve; here there is none, because the oldest one has something that lives.
     driver.disk.fail_nth(Operation::Create, 1, ErrorKind::Other);
-    let report = purge(&mut driver, 256 << 10);
+    let (report, queued) = queued_step(&mut driver);
     assert!(report.failed.as_ref().is_some_and(|failed| failed.starts_with("reserve: ")), "{report:?}");
-    assert!(report.queued && report.rewritten > 0, "{report:?}");
-    while purge(&mut driver, 256 << 10).more {}
+    assert!(queued && report.rewritten > 0, "{report:?}");
+    while purge(&mut driver, 256 << 10).outcome != PurgeOutcome::Idle {}
     assert_eq!(names(&driver.disk, ".log").len(), 1);
     driver.crash(1).unwrap();
+}
+
+/// A spare that has a second name is never written over: whoever gave it that name keeps what it holds.
+#[test]
+fn a_spare_with_a_second_name_is_let_go_of_at_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let options = || LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, ..LogOptions::default() };
+    let start = || LogEngine::open(RealDisk::open(&log).unwrap(), options()).unwrap().0;
+    start().close();
+    let spare = |number: u64| log.join(format!("{number:016}.spare"));
+    for number in [1, 2, 3] {
+        std::fs::write(spare(number), vec![number as u8; 64 << 10]).unwrap();
+    }
+    std::fs::hard_link(spare(1), dir.path().join("kept")).unwrap();
+    let engine = start();
+    assert!(!spare(1).exists());
+    assert_eq!(engine.stats().spare_files, 2);
+    // Bytes that hardly compress.
+    let noise = |index: u64| {
+        let step = |at: u64| ((index << 40) + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        (0..200 + index % 5 * 100).map(|at| step(at) as u8).collect()
+    };
+    let mut index = 1;
+    while engine.stats().files < 4 {
+        let mut batch = LogBatch::new();
+        batch.append(GroupId(1), index, vec![noise(index)]);
+        engine.write(batch, Durability::Buffered).unwrap();
+        index += 1;
+    }
+    engine.close();
+    assert!(!spare(2).exists() || !spare(3).exists(), "one is in use");
+    assert_eq!(std::fs::read(dir.path().join("kept")).unwrap(), vec![1; 64 << 10]);
 }

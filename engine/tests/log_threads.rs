@@ -206,7 +206,7 @@ fn batches_under_way_are_checked_against_each_other() {
     }
     engine.write(LogBatch::new(), Durability::Synced).unwrap();
     assert!(order.lock().iter().copied().eq(1..=600));
-    let entries = engine.group(GroupId(1)).unwrap().read(1, 601, usize::MAX).unwrap();
+    let entries = engine.entries(GroupId(1), 1, 601, usize::MAX).unwrap();
     assert!(entries.iter().zip(1u64..).all(|(entry, index)| entry[0] == index as u8 && entry.len() == 4 << 10));
 }
 
@@ -237,7 +237,7 @@ fn waiting_and_submitting_callers_share_the_work() {
         }
     });
     for group in 0..8 {
-        let entries = engine.group(GroupId(group)).unwrap().read(1, 301, usize::MAX).unwrap();
+        let entries = engine.entries(GroupId(group), 1, 301, usize::MAX).unwrap();
         assert!(entries.iter().zip(1..).all(|(read, index)| *read == entry(group, index)));
     }
 }

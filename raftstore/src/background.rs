@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::Cf;
 use engine::log::tools::Finding;
-use engine::log::{Budget, Lagging, LogEngine, PurgeReport};
+use engine::log::{Budget, LogEngine, PinningGroup};
 use engine::store::{Reader, Store, StoreError};
 
 use crate::health::Health;
@@ -44,7 +44,7 @@ pub(crate) enum JobDone {
     Checkpoint { flushed: Vec<(RegionId, LogIndex)>, all: bool },
     /// Of `Purge`.
     Purged(PurgeStep),
-    /// What a step of purge handed to the log is written, or, where `written` is not set, is not and never will be.
+    /// A step of purge is over in the log; `written` is not set if the log could not write it.
     PurgeLanded { written: bool },
     /// `Purge` failed.
     PurgeFailed,
@@ -147,7 +147,7 @@ impl<S: Store> Background<S> {
             inbox.update(|c| c.jobs.push(JobDone::PurgeLanded { written }));
             wake();
         };
-        let report = match self.log.purge_then(Budget { laggards, ..Budget::default() }, landed) {
+        let report = match self.log.purge_then(Budget { find_pinning: laggards, ..Budget::default() }, landed) {
             Ok(report) => report,
             Err(error) => {
                 tracing::warn!(%error, "could not purge the log");
@@ -162,11 +162,9 @@ impl<S: Store> Background<S> {
         }
         self.damaged(&report.damage);
         // Everything before the index to compact to is in the way.
-        let last =
-            |lagging: &Lagging| (RegionId::new(lagging.group.0), LogIndex::new(lagging.compact_to.saturating_sub(1)));
-        let pinning = laggards.then(|| report.lagging.iter().map(last).collect());
-        let PurgeReport { queued, progressed, more, pressed, .. } = report;
-        self.done(JobDone::Purged(PurgeStep { pinning, queued, progressed, more, pressed }));
+        let last = |pin: &PinningGroup| (RegionId::new(pin.group.0), LogIndex::new(pin.compact_to.saturating_sub(1)));
+        let pinning = laggards.then(|| report.pinning.iter().map(last).collect());
+        self.done(JobDone::Purged(PurgeStep { pinning, outcome: report.outcome }));
     }
 
     /// What was found damaged in the log is treated as where a peer meets it: replicas that may have it intact shall lead.

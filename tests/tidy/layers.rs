@@ -1,4 +1,4 @@
-//! Crates know only what lies below them: `sql -> txn -> kv -> raftstore -> engine`, and `tso` is a leaf.
+//! Crates name only the crates below them: `sql -> txn -> kv -> raftstore -> engine`, and `tso` is a leaf.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -50,7 +50,7 @@ fn wrong_uses(file: &Source) -> Vec<String> {
     findings
 }
 
-/// The modules of `kv`, read from its `lib.rs`: the client's, those where it meets the server, and all others, which are the server's.
+/// The modules of `kv`, read from its `lib.rs`. All but the shared ones and the client's are the server's.
 struct KvSides {
     modules: Vec<String>,
     reexports: BTreeMap<String, Vec<String>>,
@@ -72,7 +72,7 @@ impl KvSides {
         KvSides { modules: modules.collect(), reexports: paths::reexports(lib) }
     }
 
-    /// Names above that `lib.rs` does not have: the rule would look at nothing.
+    /// Names above that `lib.rs` lacks: the rule would check nothing.
     fn stale(&self) -> Vec<String> {
         let named = MEETING.iter().chain([&CLIENT, &DOUBLE]);
         let gone = named.filter(|name| !self.modules.iter().any(|module| module == *name));

@@ -1,9 +1,9 @@
-//! The paths that a file names, each led back through the file's `use` lines to where it comes from.
+//! The paths that a file names, each resolved through the file's `use` lines to its origin.
 //!
-//! Rules about who may know whom, and about functions nobody may call, look at these and not at lines of text: `use a::{b, c}`, `use a as x`,
-//! `use super::super::a`, a name that a `use` brought in and a call inside a macro are all the same to them. Text in comments and
-//! string literals is no path. Names are looked up as Rust does it: in the block, the blocks around it, then the module, and on to
-//! the parent only through `use super::*`.
+//! Rules about imports and forbidden functions look at these paths, not at lines of text: `use a::{b, c}`,
+//! `use a as x`, `use super::super::a`, an imported name, a call inside a macro. Text in comments and string literals
+//! is no path. Lookup follows Rust: the block, the enclosing blocks, then the module, and its parent only
+//! through `use super::*`.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ pub fn reexports(file: &Source) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The module that a file holds, from its path: `kv/src/client/mod.rs` is `crate::client`.
-fn module_of(path: &str) -> Vec<String> {
+pub fn module_of(path: &str) -> Vec<String> {
     let inside = path.split_once("src/").map_or("", |(_, inside)| inside);
     let mut module = vec!["crate".to_string()];
     for part in inside.trim_end_matches(".rs").split('/') {
@@ -146,9 +146,8 @@ struct Paths {
 }
 
 impl Paths {
-    /// Where a path that is written within the first so many scopes may come from, and whether that is a guess: each glob could be the
-    /// one that brought it in.
-    fn lead_back(&self, written: &[String], scopes: usize, depth: usize) -> Vec<(Vec<String>, bool)> {
+    /// The possible origins of a path written within the first `scopes` scopes. A glob makes an origin a guess.
+    fn resolve(&self, written: &[String], scopes: usize, depth: usize) -> Vec<(Vec<String>, bool)> {
         let (Some(first), Some(scope)) = (written.first(), scopes.checked_sub(1).map(|i| &self.scopes[i])) else {
             return vec![(written.to_vec(), false)];
         };
@@ -159,12 +158,12 @@ impl Paths {
             let full: Vec<String> = import.iter().chain(&written[1..]).cloned().collect();
             // `use a::a` and `use a` would go round in a circle.
             let ends = depth == 0 || import.first() == Some(first);
-            return if ends { vec![(full, false)] } else { self.lead_back(&full, scopes, depth - 1) };
+            return if ends { vec![(full, false)] } else { self.resolve(&full, scopes, depth - 1) };
         }
         let parent = scope.globs.iter().any(|glob| glob.iter().eq(["super"]));
         let mut found = match scope.is_module && !parent {
             true => vec![(written.to_vec(), false)],
-            false => self.lead_back(written, scopes - 1, depth),
+            false => self.resolve(written, scopes - 1, depth),
         };
         let through = |glob: &Vec<String>| (absolute(&scope.module, &[glob, written].concat()), true);
         found.extend(scope.globs.iter().map(through));
@@ -172,7 +171,7 @@ impl Paths {
     }
 
     fn name(&mut self, written: &[String], line: usize, imported: bool, arguments: Option<usize>) {
-        for (path, guessed) in self.lead_back(written, self.scopes.len(), MAX_IMPORTS) {
+        for (path, guessed) in self.resolve(written, self.scopes.len(), MAX_IMPORTS) {
             self.found.push(Named { path, line, imported, arguments, guessed });
         }
     }
@@ -309,7 +308,7 @@ impl<'ast> Visit<'ast> for Paths {
 }
 
 #[test]
-fn names_are_led_back() {
+fn names_are_resolved() {
     let text = r#"
         use std::sync::{self, mpsc::{Receiver, channel as pipe}};
         use tokio::sync::mpsc;
@@ -345,8 +344,8 @@ fn files_are_modules() {
     assert_eq!(module_of("kv/src/lib.rs"), ["crate"]);
     assert_eq!(module_of("kv/src/client/mod.rs"), ["crate", "client"]);
     assert_eq!(module_of("src/node/join.rs"), ["crate", "node", "join"]);
-    let file =
-        Source::fake("kv/src/lib.rs", "pub use key::{Key, Range as KeyRange};\nuse a::Private;\npub use scheduler::*;");
+    let text = "pub use key::{Key, Range as KeyRange};\nuse a::Private;\npub use scheduler::*;";
+    let file = Source::fake("kv/src/lib.rs", text);
     let found: Vec<String> =
         reexports(&file).into_iter().map(|(name, path)| format!("{name}={}", path.join("::"))).collect();
     assert_eq!(found, ["*=scheduler", "Key=key::Key", "KeyRange=key::Range"]);

@@ -45,12 +45,10 @@ fn breaches_are_found() {
         ("use tokio::sync::mpsc::unbounded_channel;\nfn a() {\n    unbounded_channel()\n}", &[1, 3]),
         ("use tokio::sync::mpsc;\nstruct A {\n    tx: mpsc::UnboundedSender<u8>,\n}", &[3]),
         ("use futures::channel::mpsc::unbounded as queue;\nfn a() {\n    queue()\n}", &[1, 3]),
+        ("use tokio::sync::mpsc;\nfn a() {\n    vec![\n        mpsc::unbounded_channel::<(u8, u8)>(),\n    ]\n}", &[4]),
         (
-            "use tokio::sync::mpsc;\nfn a() {\n    vec![\n        mpsc::unbounded_channel::<(u8, Vec<u8>)>(),\n    ]\n}",
-            &[4],
-        ),
-        (
-            "mod outer {\n    mod tests {\n        use super::mpsc;\n        fn a() {\n            mpsc::channel()\n        }\n    }\n}",
+            "mod outer {\n    mod tests {\n        use super::mpsc;\n        fn a() {\n            mpsc::channel()\n        \
+             }\n    }\n}",
             &[5],
         ),
     ];
@@ -70,7 +68,8 @@ fn bounded_queues_are_fine() {
         "use crossbeam_channel::{Sender, bounded};\nfn a() { bounded(1); std::sync::mpsc::sync_channel(1); }",
         "use proptest::prelude::*;\nfn a() { let (start, end, unbounded) = bounds; if unbounded { } }",
         "// mpsc::unbounded_channel()\nconst A: &str = \"crossbeam_channel::unbounded()\";",
-        "use tokio::sync::mpsc;\nmod tests { use std::sync::mpsc; fn a() { mpsc::sync_channel(1); } }\nfn b() { mpsc::channel(1); }",
+        "use tokio::sync::mpsc;\nmod tests { use std::sync::mpsc; fn a() { mpsc::sync_channel(1); } }\n\
+         fn b() { mpsc::channel(1); }",
     ] {
         assert_eq!(findings(&Source::fake("kv/src/a.rs", text)), Vec::<String>::new(), "in\n{text}");
     }

@@ -1,7 +1,8 @@
-//! Small files and small functions.
+//! Small files, functions and lines.
 //!
-//! A file has at most 800 lines of code, a function 70. What was longer when the rule came stands in `ratchet.txt` with its length: it
-//! may shrink (then the number is lowered, or the line removed), never grow.
+//! A file has at most 800 lines of code, a function 70, a line 120 columns. `ratchet.txt` lists files and functions
+//! that were longer when the rule came, with their length. They may shrink (then lower the number, or remove the line),
+//! never grow.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +14,9 @@ use crate::source::{self, Source};
 
 const FILE_LINES: usize = 800;
 const FUNCTION_LINES: usize = 70;
+const COLUMNS: usize = 120;
+/// Files that people write, by ending or name.
+const WRITTEN: [&str; 9] = [".rs", ".md", ".toml", ".sh", ".py", ".proto", "Makefile", ".ci/run", ".gitignore"];
 
 /// Lines that hold code: not blank, not only a comment, not in an inline `mod tests`.
 fn code_lines(text: &str) -> usize {
@@ -68,6 +72,26 @@ fn too_long(file: &Source) -> Vec<(String, usize)> {
     found
 }
 
+/// Lines that are too wide. Tables, code and links of a document cannot be wrapped.
+fn too_wide(file: &Source) -> Vec<String> {
+    if !WRITTEN.iter().any(|ending| file.path.ends_with(ending)) {
+        return Vec::new();
+    }
+    let is_document = file.path.ends_with(".md");
+    let mut fenced = false;
+    let mut findings = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        let start = line.trim_start();
+        fenced ^= is_document && start.starts_with("```");
+        let exempt = is_document && (fenced || start.starts_with('|') || !line.contains(' '));
+        let columns = line.chars().count();
+        if columns > COLUMNS && !exempt {
+            findings.push(format!("{}:{}: {columns} columns", file.path, at + 1));
+        }
+    }
+    findings
+}
+
 /// Findings, given what is long now and what the ratchet allows.
 fn check(long: &BTreeMap<String, usize>, ratchet: &BTreeMap<String, usize>) -> Vec<String> {
     let mut findings = Vec::new();
@@ -96,6 +120,18 @@ fn files_and_functions_are_small() {
     let ratchet = fs::read_to_string(source::root().join("tests/tidy/ratchet.txt")).unwrap();
     let long = source::all().iter().flat_map(too_long).collect();
     crate::assert_clean(check(&long, &read_ratchet(&ratchet)));
+}
+
+#[test]
+fn wide_lines_are_found() {
+    let long = "é ".repeat(COLUMNS / 2);
+    let count = |path: &str, text: &str| too_wide(&Source::fake(path, text)).len();
+    for path in ["kv/src/a.rs", "docs/a.md", "Makefile", "tools/a.sh", "kv/proto/a.proto", ".ci/run"] {
+        assert_eq!(count(path, &long), 0, "{path}: {COLUMNS} columns are fine");
+        assert_eq!(count(path, &format!("a\n{long}b\n")), 1, "{path}");
+    }
+    assert_eq!(count("docs/a.md", &format!("| {long} |\n```\n{long}b\n```\nhttps://{}\n", "x".repeat(COLUMNS))), 0);
+    assert_eq!(count("engine/tests/scripts/a", &format!("{long}b")), 0);
 }
 
 #[test]

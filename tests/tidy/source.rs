@@ -37,7 +37,7 @@ impl Source {
 
 /// The root of the workspace.
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).canonicalize().unwrap()
 }
 
 /// Every Rust file of the workspace, sorted by path.
@@ -62,7 +62,7 @@ fn collect(root: &Path, dir: &Path, found: &mut Vec<Source>) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
             let hidden = name.starts_with('.') && ![".ci", ".cargo", ".github"].contains(&name.as_str());
-            // Build outputs and caches are nobody's writing.
+            // Generated files are exempt.
             if !hidden && !["target", "__pycache__"].contains(&name.as_str()) {
                 collect(root, &path, found);
             }

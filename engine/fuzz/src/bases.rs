@@ -86,7 +86,7 @@ pub fn bases() -> &'static [Base] {
             "recycle",
             "purge, keeping spares",
             "purge from the middle",
-            "checkpoint",
+            "purge",
             "stop",
         ];
         let mut bases: Vec<Base> = names.into_iter().map(whole).collect();

@@ -1,9 +1,7 @@
-//! The handle to the log: queue a batch, read, purge.
+//! The handle to the log: queue a batch, read, purge, scrub.
 
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -11,28 +9,18 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::disk::Disk;
+use crate::log::commit::{Link, LogBatch, OnDone, Pipeline, SequenceState, SpareFiles, Ticket, is_in_callback};
+use crate::log::error::{LogError, Result};
+use crate::log::metrics::{LogMetrics, RecoveryNumbers, name_taken};
+use crate::log::options::LogOptions;
+use crate::log::purge::{Budget, PurgeReport, Purger};
+use crate::log::read::{LogState, Lookup, RecoveredState};
+use crate::log::recovery::{RecoveryReport, recover};
+use crate::log::scrub::{ScrubReport, Scrubber};
+use crate::log::stats::{Gauges, GroupStats, LogStats};
+use crate::log::types::{Durability, GroupBounds, GroupId, Lsn};
 
-use super::answer::is_answering;
-use super::batch::LogBatch;
-use super::cache::BlockCache;
-use super::checkpoint::{Checkpoint, CheckpointReport};
-use super::compress::Compressor;
-use super::error::{LogError, Result};
-use super::group_log::GroupLog;
-use super::landing::Landing;
-use super::metrics::{LogMetrics, taken};
-use super::options::LogOptions;
-use super::pipeline::Pipeline;
-use super::purge::{Budget, PurgeReport};
-use super::read::Shared;
-use super::recovery::recover;
-use super::scrub::ScrubReport;
-use super::sequence::{Link, Sequence};
-use super::stats::LogStats;
-use super::ticket::Ticket;
-use super::{Durability, GroupBounds, GroupId, Lsn, OnDone, RecoveryReport};
-
-/// Threads of a log: while one syncs a commit group the other one encodes the next.
+/// Threads of a log: one encodes the next commit group while the other syncs.
 const THREADS: usize = 2;
 
 /// A handle to the log engine; clones share it. When the last one is dropped the log is closed.
@@ -43,28 +31,31 @@ pub struct LogEngine {
 
 struct Handle {
     pipeline: Arc<Pipeline>,
+    purger: Arc<Purger>,
+    scrubber: Scrubber,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The writing half of a log that is driven from outside, by a simulator: exactly one. Dropping it answers what is still queued.
+/// The writing half of a log that is driven from outside, by a simulator: exactly one. Dropping it completes what is
+/// still queued with an error.
 pub struct LogWriter {
     pub(super) pipeline: Arc<Pipeline>,
 }
 
 impl LogEngine {
-    /// Opens the log on `disk`, recovering what it holds, with threads of its own. [`LogOptions::recovery`] says what becomes of
+    /// Opens and recovers the log on `disk`, with threads of its own. [`LogOptions::recovery`] says what happens about
     /// damage.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, RecoveryReport)> {
         let (pipeline, report) = open(disk, options)?;
-        let handle = Arc::new(Handle { pipeline, threads: Mutex::default() });
+        let handle = Arc::new(Handle::new(pipeline));
         for number in 0..THREADS {
-            handle.pipeline.crew.join();
+            handle.pipeline.workers.add_thread();
             let pipeline = handle.pipeline.clone();
             let thread = std::thread::Builder::new().name(format!("cortado-log-{number}"));
-            match thread.spawn(move || work(&pipeline)) {
+            match thread.spawn(move || run_thread(&pipeline)) {
                 Ok(thread) => handle.threads.lock().push(thread),
                 Err(error) => {
-                    handle.pipeline.crew.absent();
+                    handle.pipeline.workers.spawn_failed();
                     return Err(error.into());
                 }
             }
@@ -72,187 +63,173 @@ impl LogEngine {
         Ok((LogEngine { handle }, report))
     }
 
-    /// The same without threads: the work is done by [`LogWriter::turn`], and by callers of [`LogEngine::write`].
+    /// The same without threads: [`LogWriter::turn`] and callers of [`LogEngine::write`] do the work.
     pub fn open_driven(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport)> {
         let (pipeline, report) = open(disk, options)?;
         let writer = LogWriter { pipeline: pipeline.clone() };
-        let handle = Arc::new(Handle { pipeline, threads: Mutex::default() });
+        let handle = Arc::new(Handle::new(pipeline));
         Ok((LogEngine { handle }, writer, report))
     }
 
-    /// Queues a batch; its fate is told by the ticket. Batches are written, become readable and are acknowledged in the order of the calls.
-    /// `Err` means not queued. An empty batch that asks for [`Durability::Synced`] makes everything before it durable.
+    /// Queues a batch and returns a ticket for its outcome. Batches are written, become readable and are acknowledged
+    /// in the order of the calls. `Err` means not queued. An empty batch that asks for [`Durability::Synced`] makes
+    /// everything before it durable.
     pub fn submit(&self, batch: LogBatch, durability: Durability) -> Result<Ticket> {
-        self.queue_ticket(batch, durability, None)
+        self.submit_linked(batch, durability, None)
     }
 
-    /// The same with a callback, which is called once, and not at all where this returns an error.
+    /// The same with a callback, which is called once, and not at all if this returns an error.
     pub fn submit_with(&self, batch: LogBatch, durability: Durability, done: OnDone) -> Result<()> {
-        self.queue_batch(batch, durability, done, None)
+        self.submit_linked_with(batch, durability, done, None)
     }
 
-    /// Queues a batch and waits for its fate.
+    /// Queues a batch and waits for its outcome.
     pub fn write(&self, batch: LogBatch, durability: Durability) -> Result<Lsn> {
-        self.handle.pipeline.write(self.shared().pack(batch)?, durability)
+        let pipeline = &self.handle.pipeline;
+        pipeline.write(pipeline.pack(batch)?, durability)
     }
 
-    /// A stream of batches each of which stands on those before it.
+    /// A stream of batches in which each batch depends on those before it.
     pub fn sequence(&self) -> Sequence {
-        Sequence::new(self.clone())
+        Sequence { log: self.clone(), state: Arc::default() }
     }
 
-    pub(super) fn queue_ticket(&self, batch: LogBatch, durability: Durability, link: Option<Link>) -> Result<Ticket> {
-        self.handle.pipeline.submit_ticket(self.shared().pack(batch)?, durability, link)
+    fn submit_linked(&self, batch: LogBatch, durability: Durability, link: Option<Link>) -> Result<Ticket> {
+        let pipeline = &self.handle.pipeline;
+        pipeline.submit_ticket(pipeline.pack(batch)?, durability, link)
     }
 
-    pub(super) fn queue_batch(
+    fn submit_linked_with(
         &self,
         batch: LogBatch,
         durability: Durability,
         done: OnDone,
         link: Option<Link>,
     ) -> Result<()> {
-        self.handle.pipeline.submit(self.shared().pack(batch)?, durability, done, link)
+        let pipeline = &self.handle.pipeline;
+        pipeline.submit(pipeline.pack(batch)?, durability, done, link)
     }
 
-    /// Refuses batches from now on and waits until what is queued is written. From a callback it does not wait. A log that is driven from
-    /// outside is only closed: see [`LogWriter::finish`].
+    /// Refuses batches from now on and waits until what is queued is written. Does not wait inside a callback. A log
+    /// that is driven from outside is only closed: see [`LogWriter::finish`].
     pub fn close(&self) {
         self.handle.close();
     }
 
-    /// The groups that exist, sorted.
+    /// The groups that exist, sorted. A group exists while it has an entry or a key, or was compacted.
     pub fn groups(&self) -> Vec<GroupId> {
-        self.shared().index.groups()
+        self.state().index.groups()
     }
 
-    /// A group, if it exists: while it has an entry or a key, or was compacted.
-    pub fn group(&self, group: GroupId) -> Option<GroupLog> {
-        self.bounds(group).map(|_| GroupLog::new(self.shared().clone(), group))
-    }
-
-    /// The bounds of a group's log; `None` if the group does not exist. A group exists while it has an entry, a key, or was
-    /// compacted.
+    /// The bounds of a group's log; `None` if the group does not exist.
     pub fn bounds(&self, group: GroupId) -> Option<GroupBounds> {
-        self.shared().index.bounds(group)
+        self.state().index.bounds(group)
     }
 
-    /// As [`GroupLog::get`].
+    /// One entry. Acknowledged entries are readable; queued ones are not yet.
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
-        self.shared().entry(group, index)
+        self.lookup().entry(group, index)
     }
 
-    /// As [`GroupLog::read`].
+    /// Entries from `first` to before `end`: at least one, stopping before `max_bytes` would be exceeded. Empty if
+    /// `first` is not before `end`; `NotFound` if the log ends before `end`.
     pub fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
-        self.shared().entries(group, first, end, max_bytes)
+        self.lookup().entries(group, first, end, max_bytes)
     }
 
-    /// As [`GroupLog::key`].
+    /// The value of a small key. Served from memory.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
-        self.shared().key(group, key)
+        self.lookup().key(group, key)
     }
 
-    /// As [`GroupLog::scan`], of all keys.
+    /// All small keys of a group, sorted. Served from memory.
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
-        self.shared().keys(group, &[], None)
+        self.scan_range(group, &[], None)
     }
 
-    /// Gives space back, a step per call: gives up files that are recorded as holding nothing live, and queues the next step
-    /// towards more of them (a record that drops dead files, or a part of the live rest of a mostly dead one written again, at
-    /// most `budget` of it). Never waits for the writer: a file goes with a later call than the one that queued its
-    /// end, so call it regularly, and soon again while the report says there is more.
+    /// The small keys of a group from `from` to before `to` (`None`: to the last), sorted. Served from memory.
+    pub fn scan_range(&self, group: GroupId, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
+        self.lookup().keys(group, from, to)
+    }
+
+    /// What a group holds; all zeros if it does not exist.
+    pub fn group_stats(&self, group: GroupId) -> GroupStats {
+        self.state().index.with(group, GroupStats::of).unwrap_or_default()
+    }
+
+    /// Gives space back, one step per call: deletes files that are recorded as dropped, and queues the next step
+    /// towards more of them (a record that drops dead files, or a rewrite of a part of a mostly dead file, at most
+    /// `budget` of it). Never waits for the writer. A file is deleted by a later call than the one that queued its drop
+    /// record, so call it regularly, and again as [`PurgeReport::outcome`] says.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
         self.purge_then(budget, |_| ())
     }
 
-    /// The same; where the report says that a step was queued, `landed` is called, as the callback of a batch is, once it is written (`true`) or
-    /// was given up (`false`: then the same step would be looked for again, and may fail again). Otherwise it is dropped.
-    pub fn purge_then(&self, budget: Budget, landed: impl FnOnce(bool) + Send + 'static) -> Result<PurgeReport> {
-        let shared = self.shared();
-        if let Some(error) = shared.read_only() {
-            return Err(error);
-        }
-        let (report, work) = shared.purge(budget)?;
-        if let Some(metrics) = &shared.metrics {
-            metrics.purged(&report, budget.laggards);
-        }
-        let Some(work) = work else { return Ok(report) };
-        let weak = Arc::downgrade(shared);
-        let done: OnDone = Box::new(move |outcome| {
-            let written = outcome.is_ok();
-            if let Some(shared) = weak.upgrade() {
-                if !written {
-                    // Later parts stand on this one.
-                    shared.victims.lock().start_over();
-                }
-                shared.purging.store(false, Ordering::Release);
-            }
-            landed(written);
-        });
-        match self.handle.pipeline.submit(work, Durability::Synced, done, None) {
-            Ok(()) => Ok(PurgeReport { queued: true, progressed: true, ..report }),
-            Err(error) => {
-                shared.purging.store(false, Ordering::Release);
-                shared.victims.lock().start_over();
-                // A full queue only puts it off.
-                if matches!(error, LogError::Busy) { Ok(PurgeReport { rewritten: 0, ..report }) } else { Err(error) }
-            }
-        }
+    /// The same with a callback. `done` is called exactly once, when the step is over: with `false` if the log could
+    /// not write it, with `true` if it was written or nothing was queued. It is called on the caller's thread or as the
+    /// callback of a batch is, also if this returns an error.
+    pub fn purge_then(&self, budget: Budget, done: impl FnOnce(bool) + Send + 'static) -> Result<PurgeReport> {
+        self.handle.purger.purge(budget, done)
     }
 
-    /// Reads and verifies about `most` bytes of what a read or a restart would need, from where the last call ended. Reads the disk on the
-    /// caller's thread; nobody waits for it. To be called now and then, from one thread. A log that was salvaged, or is poisoned, is left alone.
-    pub fn scrub(&self, most: u64) -> ScrubReport {
-        self.shared().scrub(most)
+    /// Reads and verifies about `max_bytes` of what a read or a restart would need, from where the last call ended.
+    /// Reads the disk on the caller's thread; nobody waits for it. To be called now and then, from one thread. Does
+    /// nothing for a salvaged or poisoned log.
+    pub fn scrub(&self, max_bytes: u64) -> ScrubReport {
+        self.handle.scrubber.scrub(max_bytes)
     }
 
-    /// Makes a checkpoint at `dir`, a directory that is absent or empty, on the same file system: a log of its own that holds what
-    /// this one held at some position at or after everything acknowledged before the call. Sealed files are shared with it, not
-    /// copied, so it is quick and takes little space at first; batches and purge go on meanwhile. Durable when it returns.
-    /// `NotEmpty` where something is in the way. A log that is driven from outside must be driven meanwhile.
-    ///
-    /// A checkpoint has the identity of its log: either may be opened and go on by itself, but files of the two must never be
-    /// mixed in one directory.
-    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.begin_checkpoint(dir)?.finish()
-    }
-
-    /// The first half of [`LogEngine::checkpoint`]: queues the question for the position, and does not wait. What is queued
-    /// afterwards is not in the checkpoint.
-    pub fn begin_checkpoint(&self, dir: impl AsRef<Path>) -> Result<Checkpoint> {
-        if let Some(error) = self.shared().read_only() {
-            return Err(error);
-        }
-        let (checkpoint, work, done) = Checkpoint::begin(self.shared().disk.as_ref(), dir.as_ref())?;
-        self.handle.pipeline.submit(work, Durability::Synced, done, None)?;
-        Ok(checkpoint)
-    }
-
-    /// The log in numbers. Looks at every group: not for a hot path.
+    /// The log in numbers. Visits every group: not for a hot path.
     pub fn stats(&self) -> LogStats {
         LogStats::of(&self.handle.pipeline)
     }
 
     /// Why nothing is written any more; `None` while the log is sound.
     pub fn poisoned(&self) -> Option<LogError> {
-        self.shared().poisoned()
+        self.state().poisoned()
     }
 
-    fn shared(&self) -> &Arc<Shared> {
-        &self.handle.pipeline.shared
+    fn state(&self) -> &LogState {
+        self.handle.pipeline.state()
+    }
+
+    fn lookup(&self) -> Lookup<'_> {
+        Lookup(self.state())
     }
 }
 
 fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, RecoveryReport)> {
     options.validate()?;
-    let compressor = Compressor::new(options.compression, options.compress_from)?;
     let begun = now();
     let recovered = recover(disk.as_ref(), &options)?;
     let took = now().duration_since(begun);
-    // Only now: who is refused may try again with other options and the same registry.
+    // After recovery: a caller that was refused may try again with other options and the same registry.
     let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
-    let metrics = metrics.map_err(|error| taken(&error))?;
+    let metrics = metrics.map_err(|error| name_taken(&error))?;
     let report = recovered.report;
+    trace_recovery(&report);
+    let (index, files, doubts) = (recovered.index, recovered.files, recovered.doubts);
+    let state = RecoveredState { index, files, doubts, last_lsn: recovered.active.last_lsn() };
+    let state = Arc::new(LogState::new(disk, options, state, metrics));
+    let spares = Arc::new(SpareFiles::new(state.clone(), recovered.spares));
+    let pipeline = Arc::new(Pipeline::new(state, spares, recovered.active)?);
+    if let Some(metrics) = &pipeline.state().metrics {
+        metrics.set_recovery(
+            took,
+            RecoveryNumbers {
+                files: report.files,
+                bytes_read: report.bytes_read,
+                groups: report.groups,
+                entries: report.entries,
+                truncated_bytes: report.truncated_bytes,
+            },
+        );
+        metrics.register(Gauges::new(Arc::downgrade(&pipeline)).map_err(|error| name_taken(&error))?)?;
+    }
+    Ok((pipeline, report))
+}
+
+fn trace_recovery(report: &RecoveryReport) {
     if let Some((file, offset)) = &report.truncated_at {
         let (bytes, uncertain) = (report.truncated_bytes, report.uncertain.as_ref());
         tracing::warn!(
@@ -260,59 +237,27 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
             offset,
             bytes,
             ?uncertain,
-            "left out the end of the log, of which nothing says that it was synced"
+            "left out the end of the log, which nothing proves to be synced"
         );
     }
     for loss in &report.losses {
         tracing::warn!(%loss, "a part of the log is lost");
     }
-    let last = recovered.active.last_lsn();
-    let shared = Arc::new(Shared {
-        disk,
-        cache: BlockCache::new(options.cache_bytes),
-        options,
-        index: recovered.index,
-        files: recovered.files,
-        doubts: recovered.doubts,
-        metrics,
-        poison: Mutex::new(None),
-        landing: Landing::default(),
-        syncing: Mutex::new(()),
-        written: AtomicU64::new(last),
-        synced: AtomicU64::new(last),
-        landed: AtomicU64::new(last),
-        full: AtomicBool::new(false),
-        released: Mutex::new(Vec::new()),
-        purging: AtomicBool::new(false),
-        victims: Mutex::default(),
-        scrub: Mutex::default(),
-        told: Mutex::default(),
-        settled: Mutex::default(),
-        compressors: Mutex::default(),
-        reserve: Mutex::default(),
-        next_spare: AtomicU64::new(recovered.spares.last().map_or(1, |last| last + 1)),
-        spares: Mutex::new(recovered.spares),
-    });
-    let pipeline = Arc::new(Pipeline::new(shared, recovered.active, compressor));
-    if let Some(metrics) = &pipeline.shared.metrics {
-        metrics.opened(&report, took);
-        metrics.watch(Arc::downgrade(&pipeline))?;
-    }
-    Ok((pipeline, report))
 }
 
-/// The clock, for what is only shown.
+/// The clock, for metrics only.
 #[expect(clippy::disallowed_methods, reason = "how long recovery takes is measured, and decides nothing")]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// A thread of the log. It outlives a panic, so that nobody is left without an answer. The last one writes what is queued when the log is closed.
-fn work(pipeline: &Pipeline) {
+/// A thread of the log. It survives panics, so that every batch is completed. The last one commits what is queued when
+/// the log is closed.
+fn run_thread(pipeline: &Pipeline) {
     let last = loop {
-        match std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.work())) {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.run_thread())) {
             Ok(last) => break last,
-            Err(_) => drop(pipeline.shared.poison("a thread of the log panicked".to_owned())),
+            Err(_) => drop(pipeline.state().poison("a thread of the log panicked".to_owned())),
         }
     };
     if last {
@@ -321,17 +266,22 @@ fn work(pipeline: &Pipeline) {
 }
 
 impl Handle {
-    /// Waits for the threads, the last of which writes what is queued; a second caller waits as well. A callback must not: the threads may
-    /// wait for it.
+    fn new(pipeline: Arc<Pipeline>) -> Handle {
+        let purger = Arc::new(Purger::new(pipeline.clone()));
+        Handle { pipeline, scrubber: Scrubber::new(purger.clone()), purger, threads: Mutex::default() }
+    }
+
+    /// Waits for the threads, the last of which commits what is queued; a second caller waits as well. A callback must
+    /// not wait: the threads may wait for it.
     fn close(&self) {
         self.pipeline.close();
-        if is_answering() {
+        if is_in_callback() {
             return;
         }
         let mut threads = self.threads.lock();
         for thread in threads.drain(..) {
             if thread.join().is_err() {
-                self.pipeline.shared.poison("a thread of the log panicked".to_owned());
+                self.pipeline.state().poison("a thread of the log panicked".to_owned());
             }
         }
     }
@@ -344,29 +294,55 @@ impl Drop for Handle {
 }
 
 impl LogWriter {
-    /// Writes everything queued as commit groups and acknowledges it; returns how many batches. Never waits for more.
+    /// Commits everything queued and acknowledges it; returns how many batches. Never waits for more.
     pub fn turn(&mut self) -> usize {
         self.pipeline.turn()
     }
 
-    /// Writes one commit group, of at most `limit` batches, and leaves it at that: it is in flight, and is synced, readable and acknowledged with the next call
-    /// of any kind, after what that one writes where it writes. That is how two threads overlap, for a simulator to choose. Returns
-    /// how many batches it has.
+    /// Writes one commit group, of at most `limit` batches, and leaves it in flight. The next call of any kind syncs,
+    /// publishes and acknowledges it, after what that call writes. So a simulator can choose how two threads overlap.
+    /// Returns how many batches the group has.
     pub fn begin(&mut self, limit: usize) -> usize {
         self.pipeline.begin(limit)
     }
 
-    /// A clean stop: everything queued is written and durable, and the log says so, which makes later damage to its end tellable from a torn
-    /// tail. A simulator may leave it out.
+    /// A clean stop: commits everything queued, makes it durable, and marks that. Later damage to the end of the log
+    /// can then be told from a torn tail. A simulator may leave it out.
     pub fn finish(&mut self) {
         self.pipeline.finish_all();
     }
 }
 
 impl Drop for LogWriter {
-    /// Answers what is still queued: everyone is told once.
+    /// Completes what is still queued with [`LogError::Closed`].
     fn drop(&mut self) {
         self.pipeline.close();
         self.pipeline.abandon();
+    }
+}
+
+/// A stream of batches of one caller. If a batch is not written, no batch behind it is, until [`Sequence::resume`]. So
+/// what is written is always a prefix of what was submitted, however many batches are in flight.
+#[derive(Clone)]
+pub struct Sequence {
+    log: LogEngine,
+    state: Arc<SequenceState>,
+}
+
+impl Sequence {
+    /// As [`LogEngine::submit`], but the batch fails with the same error if an earlier one of this sequence is not
+    /// written. Batches of a sequence are submitted by one thread at a time.
+    pub fn submit(&self, batch: LogBatch, durability: Durability) -> Result<Ticket> {
+        self.log.submit_linked(batch, durability, Some(Link::new(&self.state)))
+    }
+
+    /// The same with a callback.
+    pub fn submit_with(&self, batch: LogBatch, durability: Durability, done: OnDone) -> Result<()> {
+        self.log.submit_linked_with(batch, durability, done, Some(Link::new(&self.state)))
+    }
+
+    /// Batches submitted from now on do not depend on earlier ones. To be called when all earlier ones are completed.
+    pub fn resume(&self) {
+        self.state.resume();
     }
 }

@@ -1,22 +1,23 @@
-//! What can go wrong in the log, by what the caller does next.
+//! Errors of the log, by what the caller does next; and findings of damage.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::disk::is_full;
 
-use super::GroupId;
+use crate::log::types::GroupId;
 
 /// Why a log operation failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The entry was compacted away; the first one left is given.
+    /// The entry was compacted away.
     #[error("entry is compacted, the first one left is {first}")]
     Compacted {
         /// Index of the first entry kept.
         first: u64,
     },
-    /// There is no such entry; the last one is given.
+    /// There is no such entry.
     #[error("no such entry, the last one is {last}")]
     NotFound {
         /// Index of the last entry, 0 for a group that does not exist.
@@ -28,7 +29,8 @@ pub enum LogError {
         /// The highest index an append may start at.
         expected: u64,
     },
-    /// An append would replace entries of the group that another thread or sequence has under way: two use the group at once.
+    /// An append would replace entries of the group that another thread or sequence has in flight: two use the group at
+    /// once.
     #[error("group {} is used by someone else at the same time", .group.0)]
     InUse {
         /// The group.
@@ -39,34 +41,34 @@ pub enum LogError {
     Corrupt {
         /// The file's name.
         file: String,
-        /// Where in it, in bytes.
+        /// The offset, in bytes.
         offset: u64,
-        /// What does not fit.
+        /// What is wrong.
         what: String,
-        /// The groups that it concerns, ascending; empty where that cannot be known.
+        /// The groups that it concerns, ascending; empty if unknown.
         groups: Vec<GroupId>,
     },
-    /// The log ends in the middle of a write that was never acknowledged as synced, and [`super::RecoveryMode::Strict`] cuts nothing.
+    /// The log ends in a write that was never acknowledged as synced, and `RecoveryMode::Strict` truncates nothing.
     #[error("log ends in a torn tail: {bytes} bytes of {file} from {offset} on{}", concerned(.groups))]
     TornTail {
         /// The file's name.
         file: String,
-        /// Where the last whole commit group ends, in bytes.
+        /// The offset where the last whole commit group ends.
         offset: u64,
-        /// Bytes after it that are no commit groups.
+        /// Bytes after it that are not commit groups.
         bytes: u64,
-        /// The groups that the first commit group of the tail changes, ascending; empty where that cannot be read.
+        /// The groups that the first commit group of the tail changes, ascending; empty if it cannot be read.
         groups: Vec<GroupId>,
     },
-    /// There is no log file at all, and the log was opened to be read only or as one that exists already ([`super::LogOptions::create`]).
+    /// There is no log file at all, and the log was opened read-only or as one that must exist (`LogOptions::create`).
     #[error("there is no log here")]
     NoLog,
-    /// A file that the log consists of is not there.
+    /// A file that the log consists of is missing.
     #[error("log file {file} is missing{}", concerned(.groups))]
     Missing {
-        /// The file's name; `*.log` where none is left, and other files show that there were some.
+        /// The file's name; `*.log` if none is left and other files show that there were some.
         file: String,
-        /// The groups that it changes, ascending, as the file after it says; empty where that cannot be known.
+        /// The groups that it changes, ascending, as the next file's header lists them; empty if unknown.
         groups: Vec<GroupId>,
     },
     /// A file is not the one its name says: moved, copied, or of another log.
@@ -76,7 +78,8 @@ pub enum LogError {
         file: String,
         /// Whose content it has.
         what: String,
-        /// The groups that the file of that name changes, ascending, as the file after it says; empty where that cannot be known.
+        /// The groups that the file of that name changes, ascending, as the next file's header lists them; empty if
+        /// unknown.
         groups: Vec<GroupId>,
     },
     /// A file was written by a newer version of this program.
@@ -84,34 +87,31 @@ pub enum LogError {
     Version {
         /// The file's name.
         file: String,
-        /// The version it says.
+        /// The version it has.
         found: u32,
-        /// The newest version understood.
+        /// The newest supported version.
         supported: u32,
-        /// The groups that it changes, ascending, as the file after it says; empty where that cannot be known.
+        /// The groups that it changes, ascending, as the next file's header lists them; empty if unknown.
         groups: Vec<GroupId>,
     },
-    /// A failed sync, or a failed write that could not be wiped out: nothing is acknowledged again until the log is reopened.
+    /// A sync failed, or a failed write could not be wiped out. Nothing is acknowledged until the log is opened again.
     #[error("log is poisoned by an earlier failure: {0}")]
     Poisoned(String),
-    /// The disk is full: what was asked for was not done. A batch was not written and left no trace; later ones may succeed, once there is space
-    /// again.
+    /// The disk is full, and the request was not done. A batch was not written and left no trace; later ones may
+    /// succeed once there is space again.
     #[error("no space left for the log: {0}")]
     NoSpace(String),
-    /// The bounded queue is full: nothing was queued, try again later.
+    /// The bounded queue is full. Nothing was queued; try again later.
     #[error("log queue is full")]
     Busy,
-    /// The directory that a checkpoint was to be made in is there and not empty; nothing was changed.
-    #[error("not an empty place for a checkpoint: {0}")]
-    NotEmpty(String),
     /// The engine was closed.
     #[error("log is closed")]
     Closed,
-    /// The log was opened to be salvaged: it takes no writes and gives no space back.
+    /// The log was opened for salvage: it takes no writes and gives no space back.
     #[error("log is open to be read only")]
     ReadOnly,
-    /// In a log that was opened to be salvaged: it is not there, or cannot be told, because a part of the log is lost that said it or may
-    /// have changed it.
+    /// In a log that was opened for salvage: the value is missing or uncertain, because a lost part of the log had it
+    /// or may have changed it.
     #[error("{what} of group {} is lost, or may have been changed by what is lost", .group.0)]
     Lost {
         /// The group.
@@ -119,10 +119,10 @@ pub enum LogError {
         /// What was asked for.
         what: String,
     },
-    /// A batch that breaks a rule of its own (too large, an index out of range), or settings out of bounds.
+    /// A batch breaks a rule of its own (too large, an index out of range), or settings are out of bounds.
     #[error("invalid: {0}")]
     Invalid(String),
-    /// An I/O error. A batch that is answered with it was not written and left no trace; later ones may succeed.
+    /// An I/O error. A batch that fails with it was not written and left no trace; later ones may succeed.
     #[error("log I/O: {0}")]
     Io(Arc<std::io::Error>),
 }
@@ -136,29 +136,29 @@ impl From<std::io::Error> for LogError {
     }
 }
 
-/// Bytes that do not decode, with what is wrong; the caller adds the file and the offset.
+/// What is wrong with bytes that do not decode. The caller adds file and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage(pub(crate) &'static str);
 
 impl Damage {
-    /// The error that names the place.
+    /// The error with the location.
     pub(crate) fn at(self, file: &str, offset: u64) -> LogError {
         LogError::Corrupt { file: file.to_owned(), offset, what: self.0.to_owned(), groups: Vec::new() }
     }
 }
 
 impl LogError {
-    /// A file that is not there; which groups it concerns is not known yet.
+    /// A missing file; the concerned groups are not known yet.
     pub(crate) fn missing(file: impl Into<String>) -> LogError {
         LogError::Missing { file: file.into(), groups: Vec::new() }
     }
 
-    /// A file that is not the one its name says; which groups it concerns is not known yet.
+    /// A file that is not the one its name says; the concerned groups are not known yet.
     pub(crate) fn misplaced(file: impl Into<String>, what: impl Into<String>) -> LogError {
         LogError::Misplaced { file: file.into(), what: what.into(), groups: Vec::new() }
     }
 
-    /// The name of the file that it is about, where it is about one.
+    /// The name of the file that the error is about, if it is about one.
     pub fn file(&self) -> Option<&str> {
         match self {
             LogError::Corrupt { file, .. }
@@ -170,7 +170,7 @@ impl LogError {
         }
     }
 
-    /// The groups that it concerns, ascending; none where that cannot be known, or where it is not about a file.
+    /// The groups that the error concerns, ascending; empty if unknown, or if it is not about a file.
     pub fn groups(&self) -> &[GroupId] {
         match self {
             LogError::Corrupt { groups, .. }
@@ -182,7 +182,7 @@ impl LogError {
         }
     }
 
-    /// The same, with the groups that it concerns where it is about a file and they were not known.
+    /// Adds the concerned groups to an error about a file, if they are not known.
     pub(crate) fn concerning(mut self, concerned: impl FnOnce() -> Vec<GroupId>) -> LogError {
         if let LogError::Corrupt { groups, .. }
         | LogError::TornTail { groups, .. }
@@ -197,11 +197,54 @@ impl LogError {
     }
 }
 
-/// How many groups a message names.
+/// One thing that is wrong with a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file's name.
+    pub file: String,
+    /// The offset, in bytes.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+    /// The groups that it concerns, ascending; empty if unknown.
+    pub groups: Vec<GroupId>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: {}{}", self.file, self.offset, self.what, concerned(&self.groups))
+    }
+}
+
+impl Finding {
+    pub(crate) fn new(file: &str, offset: u64, what: impl Into<String>, groups: Vec<GroupId>) -> Finding {
+        Finding { file: file.to_owned(), offset, what: what.into(), groups }
+    }
+
+    /// The finding of an error in `file`.
+    pub(crate) fn of(error: &LogError, file: &str) -> Finding {
+        let name = error.file().unwrap_or(file);
+        let (offset, what) = match error {
+            LogError::Corrupt { offset, what, .. } => (*offset, what.clone()),
+            LogError::Missing { .. } => (0, "file is missing".to_owned()),
+            LogError::Misplaced { what, .. } => (0, format!("file is not what its name says: {what}")),
+            other => (0, other.to_string()),
+        };
+        Finding::new(name, offset, what, error.groups().to_vec())
+    }
+
+    /// The same with an offset, for an error that has no location itself.
+    pub(crate) fn met(error: &LogError, file: &str, offset: u64) -> Finding {
+        let finding = Finding::of(error, file);
+        if error.file().is_some() { finding } else { Finding { offset, ..finding } }
+    }
+}
+
+/// A message names at most so many groups.
 const NAMED: usize = 8;
 
-/// The end of a message that says which groups it concerns.
-pub(crate) fn concerned(groups: &[GroupId]) -> String {
+/// The end of a message that names the concerned groups.
+fn concerned(groups: &[GroupId]) -> String {
     let (named, more) = groups.split_at(groups.len().min(NAMED));
     let named: Vec<String> = named.iter().map(|group| group.0.to_string()).collect();
     match (groups.len(), more.len()) {

@@ -1,20 +1,18 @@
-//! Tests with bytes that someone made up: headers planted in content that clients write, names and numbers that nothing wrote.
+//! Tests with forged bytes: headers planted in content that clients write, and names and numbers that nothing wrote.
 //!
-//! A planted header never passes a checksum, because nobody outside knows the log's identity. So it may cost a bounded time, and changes
-//! nothing. What has right checksums and makes no sense is damage, and is not believed at length.
+//! A planted header never passes a checksum, because nobody outside knows the log's identity. So it may cost a bounded
+//! time, and changes nothing. Bytes with correct checksums that make no sense are damage, and are not believed at
+//! length.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::compress::expand;
-use super::file::LogFile;
 use super::format::{
-    Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, PAGE, Place, REUSED, UNIT, align, file_name,
+    Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Item, PAGE, Place, REUSED, UNIT, align,
+    decode_meta, encode_blocks, encode_items, expand, file_name,
 };
-use super::items::{self, Item};
-use super::scan::scan;
-use super::spare::spare_name;
+use super::read::{LogFile, scan};
 use super::tools::{DumpOptions, Record, check, dump, stats};
 use super::*;
 use crate::disk::{Disk, SimDisk};
@@ -57,7 +55,7 @@ fn last_group(disk: &SimDisk) -> (u64, u32) {
     (scanned.last_lsn, scanned.chain)
 }
 
-/// A header as a client may plant it: all right but for what it cannot know.
+/// A header as a client may plant it: correct but for what the client cannot know.
 fn planted(seq: u64, lsn: u64, synced: u64, meta: u32) -> [u8; GROUP_HEADER] {
     let header = GroupHeader {
         lsn,
@@ -74,7 +72,7 @@ fn planted(seq: u64, lsn: u64, synced: u64, meta: u32) -> [u8; GROUP_HEADER] {
     header.encode(Place { identity: Identity(0), seq }, 0, &[]).0
 }
 
-/// Adds a file 2 that was made of a spare and never written to, and before which file 1 was not sealed yet: its space holds `content`.
+/// Adds an unused file 2, made of a spare with `content`; file 1 is not sealed yet.
 fn add_unused_file(disk: &SimDisk, content: &[u8]) {
     let (last, chain) = last_group(disk);
     let mut header = FileHeader {
@@ -90,8 +88,8 @@ fn add_unused_file(disk: &SimDisk, content: &[u8]) {
     disk.set_content(&file_name(2), [&header.encode(), content].concat());
 }
 
-/// A crash between the creation of a file of a spare and the seal of the one before. What a client planted in the spare is no group of the
-/// new file, wherever it stands.
+/// A crash between the creation of a file of a spare and the seal of the one before. Headers that a client planted in
+/// the spare are not groups of the new file, at any offset.
 #[test]
 fn a_planted_header_does_not_make_an_unused_file_used() {
     for (at, ahead, synced) in [(0, 0, 0), (0, 0, 3), (8, 0, 0), (8, 0, 3), (4096, 2, 5), (20_000, 300, 5)] {
@@ -110,8 +108,9 @@ fn a_planted_header_does_not_make_an_unused_file_used() {
     }
 }
 
-/// But where a group of it passes its checksum, or its first seems to be there and continues the chain, it was written to, and then the
-/// seal before it is missing. What is checked offline is told alike: it was called sound where the first group was torn.
+/// If a group of the new file passes its checksum, or its first group seems to exist and continues the chain, the file
+/// was written to, and the seal before it is missing. The offline check agrees: it used to call the log sound if the
+/// first group was torn.
 #[test]
 fn a_file_that_was_written_to_is_in_use() {
     let disk = small_log();
@@ -141,8 +140,8 @@ fn a_file_that_was_written_to_is_in_use() {
     }
 }
 
-/// Reused space full of headers with long metas: each would cost a checksum over half of the file. The work is bounded, and what is
-/// proven to be synced is found all the same.
+/// Reused space full of headers with long metas, each of which would cost a checksum over half of the file. The work is
+/// bounded, and groups proven to be synced are found all the same.
 #[test]
 fn planted_headers_cost_a_bounded_time() {
     const LEN: usize = 1 << 20;
@@ -185,7 +184,7 @@ fn planted_headers_cost_a_bounded_time() {
     assert!(matches!(&error, LogError::Corrupt { offset, .. } if *offset == end), "{error}");
 }
 
-/// A header of this file that cannot follow where it stands is not looked at: another position, or synced beyond itself.
+/// A planted header that cannot follow there is skipped: another position, or synced beyond itself.
 #[test]
 fn a_planted_header_that_cannot_be_is_no_torn_tail() {
     let disk = small_log();
@@ -209,7 +208,7 @@ fn a_planted_header_that_cannot_be_is_no_torn_tail() {
     }
 }
 
-/// A name with the highest number there is, and a seal whose checksum is right: nobody counts up to there.
+/// A name with the highest number, and a seal with a correct checksum: nothing counts up to there.
 #[test]
 fn a_file_with_a_huge_number_is_no_reason_to_miss_all_before_it() {
     const HUGE: u64 = (1 << 35) - 1;
@@ -237,11 +236,11 @@ fn a_file_with_a_huge_number_is_no_reason_to_miss_all_before_it() {
     assert!(LogEngine::open_driven(disk.session(), options()).is_err(), "a file too many is no log to write to");
 }
 
-/// A spare with the highest number: there is no next one, so it is none of ours.
+/// A spare with the highest number has no successor, so it is not ours.
 #[test]
 fn a_spare_with_a_huge_number_is_left_alone() {
     let disk = small_log();
-    let huge = spare_name(u64::MAX);
+    let huge = format!("{:016}.spare", u64::MAX);
     disk.set_content(&huge, vec![0; 64 << 10]);
     let purged = LogOptions { purge_threshold: 0, ..options() };
     let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), purged).unwrap();
@@ -258,7 +257,7 @@ fn a_spare_with_a_huge_number_is_left_alone() {
     assert!(names.contains(&huge) && spares > 1, "{names:?}");
 }
 
-/// A commit group with right checksums whose item names more entries than there are, up to beyond the last index there is.
+/// A commit group with correct checksums whose item names more entries than exist, up to beyond the highest index.
 #[test]
 fn a_dump_shows_no_more_entries_than_there_are() {
     let disk = small_log();
@@ -270,10 +269,10 @@ fn a_dump_shows_no_more_entries_than_there_are() {
     let body = content[at + GROUP_HEADER..][..header.body as usize].to_vec();
     let meta = &content[at + GROUP_HEADER + body.len()..][..header.meta_stored as usize];
     let meta = expand(header.meta_codec, meta, header.meta_raw as usize).unwrap();
-    let (blocks, _) = items::decode(&meta, header.blocks, PAGE + GROUP_HEADER as u64).unwrap();
+    let (blocks, _) = decode_meta(&meta, header.blocks, PAGE + GROUP_HEADER as u64).unwrap();
     for first in [1, u64::MAX - 1, u64::MAX] {
         let item = Item::Append { group: GroupId(1), first, count: u64::MAX };
-        let forged = [items::encode_blocks(&blocks), items::encode_items(&[item])].concat();
+        let forged = [encode_blocks(&blocks), encode_items(&[item])].concat();
         let taken = (GROUP_HEADER + body.len() + forged.len()) as u64;
         let pad = (align(taken, UNIT) - taken) as u32;
         let (meta_stored, meta_raw) = (forged.len() as u32, forged.len() as u32);

@@ -1,29 +1,23 @@
-//! The door through which fuzzers reach what is otherwise private: the decoders, and the checksums that keep random bytes away
-//! from them. Only with the feature `fuzzing`; no part of the engine.
+//! Access for fuzzers to the private decoders, and to the checksums that keep random bytes away from them. Only with
+//! the feature `fuzzing`; not part of the engine.
 //!
-//! [`decode`] takes any bytes and panics where a decoder does not keep its promise; [`repair`] makes damage to a file pass its
-//! checksums; [`proven`] and [`samples`] read a file by the format alone.
+//! [`decode`] takes any bytes and panics if a decoder breaks its contract. [`repair`] makes a damaged file pass its
+//! checksums. [`proven`] and [`samples`] read a file by its format alone.
 
 use bytes::Bytes;
 
-use super::GroupId;
-use super::block::{Block, BlockBuilder};
-use super::compress::{Compression, Compressor, expand};
-use super::dense::DenseReader;
-use super::effects::FileEffects;
 use super::error::Damage;
 use super::format::{
-    BLOCK_HEADER, BlockHeader, Codec, Cursor, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Place,
-    UNIT,
+    BLOCK_HEADER, Block, BlockBuilder, BlockHeader, Codec, Compression, Compressor, Cursor, FOOTER, FileHeader, Footer,
+    GROUP_HEADER, GroupHeader, Identity, IndexReader, Place, Span, UNIT, WriteBuffer, decode_meta, encode_blocks,
+    encode_items, expand, replay,
 };
-use super::index::Index;
-use super::items;
-use super::pieces::Pieces;
-use super::runs::Span;
+use super::index::{FileSummary, Index};
+use super::types::GroupId;
 
 const PLACE: Place = Place { identity: Identity(7), seq: 3 };
 
-/// Decoders that [`decode`] knows, by number.
+/// Number of decoders that [`decode`] knows.
 pub const DECODERS: u8 = 7;
 const META: u8 = 0;
 const INDEX: u8 = 1;
@@ -33,16 +27,16 @@ const BLOCK: u8 = 4;
 const SEAL: u8 = 5;
 const CODEC: u8 = 6;
 
-/// Bytes to begin the fuzzing of one decoder with.
+/// A seed input for the fuzzing of one decoder.
 pub struct Sample {
-    /// What [`decode`] takes with them.
+    /// The decoder that takes it.
     pub decoder: u8,
-    /// What is encoded.
+    /// The encoded bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Decodes `bytes` with one of the decoders; whatever they decode to must be encoded and decoded again to the same. Panics where it
-/// is not.
+/// Decodes `bytes` with one of the decoders. Whatever they decode to must survive encoding and decoding again;
+/// otherwise panics.
 pub fn decode(decoder: u8, bytes: &[u8]) {
     match decoder % DECODERS {
         META => meta(bytes),
@@ -58,23 +52,24 @@ pub fn decode(decoder: u8, bytes: &[u8]) {
 /// The meta of a commit group; the first byte is the number of blocks.
 fn meta(bytes: &[u8]) {
     let Some((blocks, bytes)) = bytes.split_first() else { return };
-    let Ok((table, changes)) = items::decode(bytes, u32::from(*blocks), 64) else { return };
-    let again = [items::encode_blocks(&table), items::encode_items(&changes)].concat();
-    assert_eq!(items::decode(&again, u32::from(*blocks), 64), Ok((table.clone(), changes.clone())));
-    let mut effects = FileEffects::default();
-    if items::replay(&changes, &table, PLACE.seq, &mut effects).is_ok() {
-        same_index(&effects);
+    let Ok((table, changes)) = decode_meta(bytes, u32::from(*blocks), 64) else { return };
+    let again = [encode_blocks(&table), encode_items(&changes)].concat();
+    assert_eq!(decode_meta(&again, u32::from(*blocks), 64), Ok((table.clone(), changes.clone())));
+    let mut summary = FileSummary::default();
+    if replay(&changes, &table, PLACE.seq, &mut summary).is_ok() {
+        same_index(&summary);
     }
-    // Where the items do not fit the index, that is damage as well.
-    let _ = items::replay(&changes, &table, PLACE.seq, &mut Index::new().editor());
+    // Items that do not fit the index are damage as well.
+    let _ = replay(&changes, &table, PLACE.seq, &mut Index::new().editor());
 }
 
-/// The index of a sealed file. Two readers know it: they agree whether it is one, and what it does to the groups.
+/// The index of a sealed file. Two readers decode it. They agree on whether it is valid, and on what it does to the
+/// groups.
 fn index(bytes: &[u8]) {
     let (at_once, by_group) = (Index::new(), Index::new());
-    let effects = FileEffects::decode(bytes, PLACE.seq);
-    effects.iter().for_each(same_index);
-    let applied = effects.and_then(|effects| effects.apply(PLACE.seq, &mut at_once.editor()));
+    let summary = FileSummary::decode(bytes, PLACE.seq);
+    summary.iter().for_each(same_index);
+    let applied = summary.and_then(|summary| summary.apply(PLACE.seq, &mut at_once.editor()));
     assert_eq!(applied.is_ok(), apply_by_group(bytes, &by_group).is_ok());
     if applied.is_ok() {
         assert_eq!(content(&at_once), content(&by_group));
@@ -83,14 +78,14 @@ fn index(bytes: &[u8]) {
 
 /// Applies an index group by group, as recovery does.
 fn apply_by_group(bytes: &[u8], index: &Index) -> Result<(), Damage> {
-    let mut groups = DenseReader::new(bytes, PLACE.seq)?;
+    let mut groups = IndexReader::new(bytes, PLACE.seq)?;
     while let Some(group) = groups.read()? {
         group.apply(PLACE.seq, &mut index.editor())?;
     }
     Ok(())
 }
 
-/// All that an index holds of a group: its floor, where its entries stand, its keys.
+/// What an index holds of a group: floor, runs, keys.
 type Content = (GroupId, u64, Vec<Span>, Vec<(Vec<u8>, Vec<u8>)>);
 
 fn content(index: &Index) -> Vec<Content> {
@@ -103,9 +98,9 @@ fn content(index: &Index) -> Vec<Content> {
     index.groups().into_iter().filter_map(of_group).collect()
 }
 
-fn same_index(effects: &FileEffects) {
-    let encoded = effects.encode();
-    let again = FileEffects::decode(&encoded, PLACE.seq).map(|effects| effects.encode());
+fn same_index(summary: &FileSummary) {
+    let encoded = summary.encode();
+    let again = FileSummary::decode(&encoded, PLACE.seq).map(|summary| summary.encode());
     assert_eq!(again, Ok(encoded));
 }
 
@@ -149,7 +144,7 @@ fn built_again(entries: &[Bytes], compressor: &mut Compressor) -> Vec<Bytes> {
     builder.append(GroupId(1), entries);
     let mut again = Vec::new();
     for draft in builder.finish() {
-        let mut out = Pieces::default();
+        let mut out = WriteBuffer::default();
         let place = draft.write(&mut out, PLACE, 64);
         let out = out.to_vec();
         assert_eq!(out.len() as u64, place.total());
@@ -172,7 +167,7 @@ fn footer(bytes: &[u8]) {
     assert_eq!(Footer::decode(&footer.encode(PLACE, 64), PLACE, 64), Some(footer));
 }
 
-/// Compressed bytes that claim a length, which the first three bytes say; and the bytes as something to compress.
+/// Compressed bytes with a claimed length in the first three bytes; and the bytes as something to compress.
 fn codec(bytes: &[u8]) {
     let Some(([low, middle, high], bytes)) = bytes.split_first_chunk::<3>() else { return };
     let claimed = usize::from(*low) | usize::from(*middle) << 8 | usize::from(*high) << 16;
@@ -190,8 +185,8 @@ fn codec(bytes: &[u8]) {
     }
 }
 
-/// The position that a file's bytes prove to be synced: what its header and those of its groups say that pass their checksums. A
-/// file without a header proves nothing.
+/// The position that a file's bytes prove to be synced, by its header and the group headers that pass their checksums.
+/// A file without a header proves nothing.
 pub fn proven(content: &[u8]) -> Option<u64> {
     let header = FileHeader::decode(content).ok()?;
     let place = header.place;
@@ -206,8 +201,8 @@ pub fn proven(content: &[u8]) -> Option<u64> {
     Some(synced.max().unwrap_or(0).max(header.first_lsn.saturating_sub(1)))
 }
 
-/// Makes the checksums of a file right again wherever its structure can be made out, and lets it continue the file before,
-/// whose last checksum is `chain`; returns its own last one. So damage gets past them to what they guard.
+/// Corrects the checksums of a file wherever its structure is recognizable, and lets it continue the file before, whose
+/// last checksum is `chain`. Returns its own last checksum. So damage gets past the checksums to what they guard.
 pub fn repair(content: &mut [u8], chain: Option<u32>) -> Option<u32> {
     let (place, mut chain, start) = repair_header(content, chain)?;
     let mut offset = start;
@@ -231,7 +226,7 @@ pub fn repair(content: &mut [u8], chain: Option<u32>) -> Option<u32> {
     Some(chain)
 }
 
-/// The header of a file: its place, its chain, and where the groups begin.
+/// Repairs the header of a file. Returns its place, its chain, and where the groups begin.
 fn repair_header(content: &mut [u8], chain: Option<u32>) -> Option<(Place, u32, usize)> {
     let len = u32_at(content, 12)? as usize;
     let header = content.get_mut(..len).filter(|header| header.len() >= 76)?;
@@ -246,7 +241,7 @@ fn repair_header(content: &mut [u8], chain: Option<u32>) -> Option<(Place, u32, 
     Some((place, chain, start))
 }
 
-/// A group with its blocks, at the beginning of `bytes`; returns its length.
+/// Repairs a group with its blocks at the beginning of `bytes`. Returns its length.
 fn repair_group(bytes: &mut [u8], place: Place, offset: u64, chain: u32) -> Option<usize> {
     let (head, rest) = bytes.split_first_chunk_mut::<GROUP_HEADER>()?;
     let header = GroupHeader::decode(head, place).ok()?;
@@ -274,7 +269,7 @@ fn repair_group(bytes: &mut [u8], place: Place, offset: u64, chain: u32) -> Opti
     usize::try_from(header.total()).ok()
 }
 
-/// A block at the beginning of `bytes`; returns its checksum and length.
+/// Repairs a block at the beginning of `bytes`. Returns its checksum and length.
 fn repair_block(bytes: &mut [u8], place: Place, offset: u64) -> Option<(u32, usize)> {
     let (head, rest) = bytes.split_first_chunk_mut::<BLOCK_HEADER>()?;
     let stored = rest.get(..BlockHeader::decode(head).ok()?.stored as usize)?;
@@ -287,7 +282,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// Samples of what each decoder takes, cut out of a log file.
+/// Samples for each decoder, cut out of a log file.
 pub fn samples(content: &[u8]) -> Vec<Sample> {
     let mut out = vec![Sample { decoder: FILE_HEADER, bytes: content.iter().take(256).copied().collect() }];
     let Ok(header) = FileHeader::decode(content) else { return out };

@@ -1,22 +1,16 @@
-//! What the log measures: docs/metrics.md has the list, and what to make of it.
+//! What the log measures. docs/metrics.md lists the metrics and explains them.
 //!
-//! Two kinds. What happens is counted where it happens ([`LogMetrics`]). What *is* (files, bytes, queues) is read when somebody asks for it
-//! ([`Gauges`], a collector of the registry), so it is never older than the question, from the first one after opening on.
+//! There are two kinds. Events are counted where they happen ([`LogMetrics`]). State (files, bytes, queues) is read
+//! when the registry is scraped, by a collector in `stats.rs`, so it is never stale.
 
-use std::sync::Weak;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use prometheus::core::{Collector, Desc};
-use prometheus::proto::MetricFamily;
+use prometheus::core::Collector;
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Registry, exponential_buckets};
 
-use super::pipeline::Pipeline;
-use super::purge::PurgeReport;
-use super::stats::Reading;
-use super::{LogError, RecoveryReport};
+use crate::log::error::LogError;
 
-/// Metrics of one engine, built from the registry that is handed in.
+/// Metrics of one engine, built from the registry that is passed in.
 pub(crate) struct LogMetrics {
     pub(crate) groups: IntCounter,
     pub(crate) batches: IntCounter,
@@ -32,14 +26,14 @@ pub(crate) struct LogMetrics {
     pub(crate) batches_per_group: Histogram,
     pub(crate) write_seconds: Histogram,
     pub(crate) sync_seconds: Histogram,
-    /// As purge found them when it looked last.
+    /// As purge found them when it last looked.
     pub(crate) lagging_groups: IntGauge,
     pub(crate) pinned_bytes: IntGauge,
     recovery: Recovery,
     registry: Registry,
 }
 
-/// What opening the log was like; set once.
+/// What opening the log was like. Set once.
 struct Recovery {
     seconds: Gauge,
     files: IntGauge,
@@ -50,7 +44,7 @@ struct Recovery {
 }
 
 impl LogMetrics {
-    /// Registers all of them. An error is a name that is taken already: two engines need two registries.
+    /// Registers all metrics. Fails if a name is taken: two engines need two registries.
     pub(crate) fn new(registry: &Registry) -> prometheus::Result<LogMetrics> {
         let counter = |name: &str, help: &str| registered(registry, IntCounter::new(name, help)?);
         let gauge = |name: &str, help: &str| registered(registry, IntGauge::new(name, help)?);
@@ -91,35 +85,41 @@ impl LogMetrics {
         })
     }
 
-    /// The log is open.
-    pub(crate) fn opened(&self, report: &RecoveryReport, took: Duration) {
+    /// Sets what opening the log was like.
+    pub(crate) fn set_recovery(&self, took: Duration, numbers: RecoveryNumbers) {
         let recovery = &self.recovery;
         recovery.seconds.set(took.as_secs_f64());
-        recovery.files.set(whole(report.files as u64));
-        recovery.read_bytes.set(whole(report.bytes_read));
-        recovery.groups.set(whole(report.groups as u64));
-        recovery.entries.set(whole(report.entries));
-        recovery.truncated_bytes.set(whole(report.truncated_bytes));
+        recovery.files.set(to_gauge(numbers.files as u64));
+        recovery.read_bytes.set(to_gauge(numbers.bytes_read));
+        recovery.groups.set(to_gauge(numbers.groups as u64));
+        recovery.entries.set(to_gauge(numbers.entries));
+        recovery.truncated_bytes.set(to_gauge(numbers.truncated_bytes));
     }
 
-    /// From now on the registry asks this log for what it is like.
-    pub(crate) fn watch(&self, pipeline: Weak<Pipeline>) -> Result<(), LogError> {
-        let gauges = Gauges::new(pipeline).and_then(|gauges| self.registry.register(Box::new(gauges)));
-        gauges.map_err(|error| taken(&error))
+    /// Sets how many groups pin old files, and the bytes that they pin.
+    pub(crate) fn set_pinning(&self, groups: u64, bytes: u64) {
+        self.lagging_groups.set(to_gauge(groups));
+        self.pinned_bytes.set(to_gauge(bytes));
     }
 
-    /// A step of purge is done, which has looked for groups that stand in the way, or not.
-    pub(crate) fn purged(&self, report: &PurgeReport, looked: bool) {
-        self.freed_bytes.inc_by(report.freed);
-        if looked {
-            self.lagging_groups.set(whole(report.lagging.len() as u64));
-            self.pinned_bytes.set(whole(report.lagging.iter().map(|lag| lag.pinned_bytes).sum()));
-        }
+    /// Adds a collector that is asked whenever the registry is.
+    pub(crate) fn register(&self, collector: impl Collector + 'static) -> Result<(), LogError> {
+        self.registry.register(Box::new(collector)).map_err(|error| name_taken(&error))
     }
 }
 
-/// The error of a name that is taken.
-pub(crate) fn taken(error: &prometheus::Error) -> LogError {
+/// What recovery found, in numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecoveryNumbers {
+    pub(crate) files: usize,
+    pub(crate) bytes_read: u64,
+    pub(crate) groups: usize,
+    pub(crate) entries: u64,
+    pub(crate) truncated_bytes: u64,
+}
+
+/// The error for a name that is taken.
+pub(crate) fn name_taken(error: &prometheus::Error) -> LogError {
     LogError::Invalid(format!("metrics: {error}"))
 }
 
@@ -128,68 +128,6 @@ fn registered<M: Collector + Clone + 'static>(registry: &Registry, metric: M) ->
     Ok(metric)
 }
 
-fn whole(value: u64) -> i64 {
+pub(crate) fn to_gauge(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// One gauge, and where its value is.
-type Shown = (IntGauge, fn(&Reading) -> u64);
-/// One counter that the log keeps itself, and where its value is.
-type Counted = (IntCounter, fn(&Reading) -> u64);
-
-/// What a log is like when somebody asks. Does not keep it open: of one that is closed there is nothing to say.
-struct Gauges {
-    pipeline: Weak<Pipeline>,
-    gauges: Vec<Shown>,
-    counters: Vec<Counted>,
-    /// One who asks brings the counters up to date at a time.
-    asking: Mutex<()>,
-}
-
-impl Gauges {
-    fn new(pipeline: Weak<Pipeline>) -> prometheus::Result<Gauges> {
-        let gauge = |name: &str, help: &str, value: fn(&Reading) -> u64| Ok((IntGauge::new(name, help)?, value));
-        let counter = |name: &str, help: &str, value: fn(&Reading) -> u64| Ok((IntCounter::new(name, help)?, value));
-        let gauges: prometheus::Result<Vec<Shown>> = [
-            gauge("cortado_log_files", "Log files", |log| log.files as u64),
-            gauge("cortado_log_spare_files", "Files kept for reuse", |log| log.spare_files as u64),
-            gauge("cortado_log_disk_bytes", "Bytes of the log files, with what is prefilled", |log| log.disk_bytes),
-            gauge("cortado_log_live_bytes", "Bytes of the log files that are referred to, about", |log| log.live_bytes),
-            gauge("cortado_log_cache_bytes", "Bytes of decompressed blocks in memory", |log| log.cached_bytes as u64),
-            gauge("cortado_log_queued_batches", "Batches that wait to be written", |log| log.queued_batches as u64),
-            gauge("cortado_log_queued_bytes", "Bytes that wait to be written", |log| log.queued_bytes as u64),
-            gauge("cortado_log_poisoned", "1 when nothing is written any more", |log| u64::from(log.is_poisoned)),
-        ]
-        .into_iter()
-        .collect();
-        let counters: prometheus::Result<Vec<Counted>> = [
-            counter("cortado_log_cache_hits_total", "Blocks that were in memory when read", |log| log.cache_hits),
-            counter("cortado_log_cache_misses_total", "Blocks that were read from a file", |log| log.cache_misses),
-        ]
-        .into_iter()
-        .collect();
-        Ok(Gauges { pipeline, gauges: gauges?, counters: counters?, asking: Mutex::default() })
-    }
-}
-
-impl Collector for Gauges {
-    fn desc(&self) -> Vec<&Desc> {
-        let gauges = self.gauges.iter().flat_map(|(gauge, _)| gauge.desc());
-        gauges.chain(self.counters.iter().flat_map(|(counter, _)| counter.desc())).collect()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let Some(pipeline) = self.pipeline.upgrade() else { return Vec::new() };
-        let now = Reading::of(&pipeline);
-        let gauges = self.gauges.iter().flat_map(|(gauge, value)| {
-            gauge.set(whole(value(&now)));
-            gauge.collect()
-        });
-        let _one = self.asking.lock();
-        let counters = self.counters.iter().flat_map(|(counter, value)| {
-            counter.inc_by(value(&now).saturating_sub(counter.get()));
-            counter.collect()
-        });
-        gauges.chain(counters).collect()
-    }
 }

@@ -1,79 +1,79 @@
 //! Settings of the log engine.
 
-use super::compress::Compression;
-use super::error::{LogError, Result};
-use super::format::{PAGE, UNIT};
+use crate::log::error::{LogError, Result};
+use crate::log::format::{Compression, PAGE, UNIT};
 
-/// What opening a log does about what is not as it should be.
+/// What opening a log does about damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoveryMode {
-    /// Refuses it all, a torn tail too: an error names file and offset, and nothing is changed.
+    /// Refuses all of it, also a torn tail. The error names file and offset, and nothing is changed.
     Strict,
-    /// Cuts off a tail that no one can have been told is durable, and reports it. Refuses everything else.
+    /// Truncates a torn tail, which cannot have been acknowledged as durable, and reports it. Refuses everything else.
     #[default]
     TruncateTail,
-    /// Opens what can still be read, to be read only, and changes nothing on the disk. What is lost is reported; what is asked for
-    /// and is lost, or may be, is [`LogError::Lost`]; every write is [`LogError::ReadOnly`]. Lists of groups, bounds and numbers are
-    /// of what is left.
+    /// Opens read-only what can still be read, and changes nothing on the disk. Losses are reported. A read of
+    /// something that is lost, or may be, fails with [`LogError::Lost`], and every write with [`LogError::ReadOnly`].
+    /// Lists of groups, bounds and numbers are of what is left.
     Salvage,
 }
 
-/// Settings of the engine. [`LogOptions::validate`] refuses what is out of the bounds that each field names; where it names none,
-/// any value will do.
+/// Settings of the engine. [`LogOptions::validate`] checks the bounds that each field names. Fields without bounds take
+/// any value.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// Size in bytes at which the active file is sealed. Default 64 MiB, minimum 64 KiB, maximum 1 GiB.
     pub file_bytes: u64,
-    /// A commit group that is synced is padded to a multiple of this many bytes. A power of two from 8 (packed) to 64 KiB. Default 8: packed
-    /// groups take less space, fill files more slowly and were never slower (docs/benchmarks.md). Their last sector is written again, with the
-    /// same bytes, by the next group; where a device may tear a sector, take its sector size, so that no write touches synced data.
+    /// A synced commit group is padded to a multiple of this many bytes. A power of two from 8 (packed) to 64 KiB.
+    /// Default 8: packed groups take less space, fill files more slowly and were never slower (docs/benchmarks.md). The
+    /// next group rewrites their last sector with the same bytes. If a device may tear a sector, set its sector size,
+    /// so that no write touches synced data.
     pub align_bytes: u64,
-    /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, maximum 1 GiB; 0 takes
-    /// no space ahead, none for the end of a file either: then the disk must not become full, because a file in use cannot be
-    /// followed by the reserve.
+    /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, maximum 1 GiB. 0
+    /// takes no space ahead, not even for the seal of a file: then the disk must not become full, because a file in use
+    /// cannot be followed by the reserve.
     pub prefill_bytes: u64,
     /// A commit group takes batches until it has about this many bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
-    /// Entries are compressed, cached and read in blocks of about this many bytes. Default 32 KiB, minimum 1 KiB, maximum
-    /// 1 MiB.
+    /// Entries are compressed, cached and read in blocks of about this many bytes. Default 32 KiB, minimum 1 KiB,
+    /// maximum 1 MiB.
     pub block_bytes: usize,
     /// How entries are compressed. Default LZ4.
     pub compression: Compression,
     /// Blocks and metas shorter than this many bytes are stored raw without trying. Default 256; 0 tries all.
     pub compress_from: usize,
-    /// Batches that may be queued; more are refused as busy. Room for so many is taken at open. Default 4096, minimum 1, maximum
-    /// 65536.
+    /// Batches that may be queued; more are refused as busy. Memory for all is allocated at open. Default 4096, minimum
+    /// 1, maximum 65536.
     pub queue_batches: usize,
-    /// Bytes that may be queued; a batch that comes when there are as many is refused as busy. Default 64 MiB, minimum 1.
+    /// Bytes that may be queued. A batch that finds as many queued is refused as busy. Default 64 MiB, minimum 1.
     pub queue_bytes: usize,
-    /// Bytes of decompressed blocks kept for readers. Default 16 MiB; 0 keeps none. A block that takes more than a sixteenth of
-    /// them is not kept.
+    /// Bytes of decompressed blocks kept for readers. Default 16 MiB; 0 keeps none. A block that takes more than a
+    /// sixteenth of them is not kept.
     pub cache_bytes: usize,
-    /// Bytes of files up to which purge leaves live data alone; beyond, it writes again what is live in mostly dead files.
-    /// Files in which nothing is live go at once; while the disk is full it looks whatever the log takes. Default 1 GiB, maximum 1 PiB; 0 lets it always look.
+    /// Bytes of files up to which purge does not rewrite live data; beyond, it rewrites the live records of mostly dead
+    /// files. Files without live records are dropped at any size, and on a full disk purge rewrites at any size.
+    /// Default 1 GiB, maximum 1 PiB; 0 always rewrites.
     pub purge_threshold: u64,
-    /// Files kept for reuse. The last one is a reserve with which purge works on a full disk. Default 2, maximum 1024; 0 keeps
-    /// none.
+    /// Files kept for reuse. The last one is a reserve for purge on a full disk. Default 2, maximum 1024; 0 keeps none.
     pub spare_files: usize,
-    /// Whether a log is created where there is none. Who knows that there was one says `false`: then a directory without it is
-    /// [`LogError::NoLog`], and not a log that has forgotten everything. (Without its files but with remains of it, such as spares, it is
-    /// [`LogError::Missing`] in any case.) Default true; salvaging never creates one.
+    /// Whether to create a log if there is none. Set `false` when a log must already exist: then a directory without it
+    /// is [`LogError::NoLog`], and not a new, empty log. (A directory without log files but with remains of a log, such
+    /// as spares, is [`LogError::Missing`] in any case.) Default true; salvage never creates one.
     pub create: bool,
     /// What opening does about damage. Default [`RecoveryMode::TruncateTail`].
     pub recovery: RecoveryMode,
-    /// With [`RecoveryMode::Salvage`]: also shows what stands before a part of the log that is lost and that may have changed it.
-    /// What is read then was written once, and may have been replaced, compacted or removed since. Default false.
+    /// With [`RecoveryMode::Salvage`]: also shows what is recorded before a lost part of the log that may have changed
+    /// it. Such entries were written once, and may have been replaced, compacted or removed since. Default false.
     pub keep_doubtful: bool,
-    /// Threads that read sealed files at open, the caller's own among them; each may take 32 MiB besides the index. With 1 no
-    /// thread is started and the disk is called in one order always. Default: as many as the machine has, at most 4. Minimum 1,
-    /// maximum 64.
+    /// Threads that read sealed files at open, including the caller's; each may take 32 MiB besides the index. With 1
+    /// no thread is started and the order of disk calls is deterministic. Default: as many as the machine has, at most
+    /// 4. Minimum 1, maximum 64.
     pub recovery_threads: usize,
-    /// Reads and verifies every byte of sealed files at open, instead of their indexes alone; to salvage, every block in use.
-    /// Default false.
+    /// Reads and verifies every byte of sealed files at open, instead of their indexes alone; in salvage mode, every
+    /// block in use. Default false.
     pub verify: bool,
-    /// Identity of a log that is created; `None` draws one at random. Tests that compare bytes set it. Default `None`.
+    /// Identity of a log that is created; `None` draws one at random. Set by tests that compare bytes. Default `None`.
     pub identity: Option<u128>,
-    /// Where metrics are registered. Default `None`: not measured.
+    /// Where metrics are registered. Default `None`: no metrics.
     pub registry: Option<prometheus::Registry>,
 }
 
@@ -104,7 +104,7 @@ impl Default for LogOptions {
 }
 
 impl LogOptions {
-    /// Refuses settings out of their bounds.
+    /// Checks that all settings are within their bounds.
     pub fn validate(&self) -> Result<()> {
         let checks = [
             ((64 << 10..=1 << 30).contains(&self.file_bytes), "file_bytes must be 64 KiB to 1 GiB"),
@@ -130,15 +130,13 @@ impl LogOptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Budget, Durability, GroupId, LogBatch, LogEngine};
+pub(crate) mod tests {
     use super::*;
-    use crate::disk::SimDisk;
 
-    /// A field, how to set it, and its least and greatest value, where it has them.
-    type Bounds = (&'static str, fn(&mut LogOptions, u64), u64, Option<u64>);
+    /// A field, how to set it, its minimum, and its maximum if it has one.
+    pub(crate) type Bounds = (&'static str, fn(&mut LogOptions, u64), u64, Option<u64>);
 
-    const BOUNDS: [Bounds; 11] = [
+    pub(crate) const BOUNDS: [Bounds; 11] = [
         ("file_bytes", |options, value| options.file_bytes = value, 64 << 10, Some(1 << 30)),
         ("align_bytes", |options, value| options.align_bytes = value, 8, Some(64 << 10)),
         ("prefill_bytes", |options, value| options.prefill_bytes = value, 0, Some(1 << 30)),
@@ -152,7 +150,7 @@ mod tests {
         ("recovery_threads", |options, value| options.recovery_threads = value as usize, 1, Some(64)),
     ];
 
-    fn with(set: fn(&mut LogOptions, u64), value: u64) -> LogOptions {
+    pub(crate) fn with(set: fn(&mut LogOptions, u64), value: u64) -> LogOptions {
         // Small, because the simulated disk keeps it all in memory.
         let mut options =
             LogOptions { file_bytes: 64 << 10, prefill_bytes: 0, spare_files: 0, ..LogOptions::default() };
@@ -179,33 +177,5 @@ mod tests {
         }
         assert!(refused("align_bytes", |options, value| options.align_bytes = value, 24), "no power of two");
         LogOptions::default().validate().unwrap();
-    }
-
-    /// A log works at each bound: writes, rotates, reads, purges, is opened again.
-    #[test]
-    fn a_log_works_at_each_bound() {
-        for (name, set, least, greatest) in BOUNDS {
-            for value in [least, greatest.unwrap_or(u64::MAX)] {
-                let options = with(set, value);
-                let disk = SimDisk::new();
-                let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options.clone()).unwrap();
-                for index in 1..=60 {
-                    let mut batch = LogBatch::new();
-                    batch.append(GroupId(1), index, vec![vec![index as u8; 3000].into()]);
-                    batch.append(GroupId(2), index, vec![index.to_le_bytes().to_vec().into()]);
-                    batch.compact(GroupId(1), index);
-                    engine
-                        .submit_with(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok())))
-                        .unwrap();
-                    assert_eq!(writer.turn(), 1, "{name} {value}");
-                    engine.purge(Budget::default()).unwrap();
-                    writer.turn();
-                }
-                writer.finish();
-                let (engine, _writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
-                let entries = engine.entries(GroupId(2), 1, 61, usize::MAX).unwrap();
-                assert!(entries.iter().zip(1u64..).all(|(entry, index)| *entry == index.to_le_bytes().as_slice()));
-            }
-        }
     }
 }

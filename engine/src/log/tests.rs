@@ -1,4 +1,4 @@
-//! Tests that look inside: what the index counts, and that no bytes make a decoder panic.
+//! Unit tests across layers: the index's reference counts, bounds, and that no bytes make a decoder panic.
 
 use std::sync::Arc;
 
@@ -7,14 +7,12 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::block::{Block, BlockBuilder};
-use super::compress::{Compressor, expand};
-use super::effects::FileEffects;
 use super::format::{
-    BLOCK_HEADER, Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Place, parse_file_name,
+    BLOCK_HEADER, Block, BlockBuilder, Codec, Compressor, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader,
+    Identity, Item, Place, WriteBuffer, decode_meta, encode_items, expand, file_name, parse_file_name, replay,
 };
-use super::items::{self, Item};
-use super::pieces::Pieces;
+use super::index::{FileSummary, Index};
+use super::read::{LogState, WriteError};
 use super::*;
 use crate::disk::SimDisk;
 
@@ -52,16 +50,16 @@ fn change(rng: &mut StdRng, engine: &LogEngine, batch: &mut LogBatch) {
     }
 }
 
-fn audit(engine_shared: &read::Shared) {
-    let counted = engine_shared.index.audit();
-    for (file, _) in engine_shared.files.lengths() {
-        assert_eq!(counted.get(&file).copied().unwrap_or_default(), engine_shared.index.usage(file), "file {file}");
+fn audit(state: &LogState) {
+    let counted = state.index.audit();
+    for (file, _) in state.files.lengths() {
+        assert_eq!(counted.get(&file).copied().unwrap_or_default(), state.index.usage(file), "file {file}");
     }
-    let known: Vec<u64> = engine_shared.files.lengths().iter().map(|(file, _)| *file).collect();
+    let known: Vec<u64> = state.files.lengths().iter().map(|(file, _)| *file).collect();
     assert!(counted.keys().all(|file| known.contains(file)), "an entry stands in a file that is gone");
 }
 
-/// What purge goes by is right: after each turn, and after reopening, whatever was rewritten and dropped.
+/// The usage that purge relies on is right: after each turn and after reopening, whatever was rewritten and dropped.
 #[test]
 fn files_are_referred_to_as_the_index_counts() {
     for seed in 0..20 {
@@ -70,14 +68,14 @@ fn files_are_referred_to_as_the_index_counts() {
         let mut deleted = 0;
         for _ in 0..4 {
             let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
-            audit(&writer.pipeline.shared);
+            audit(writer.pipeline.state());
             for _ in 0..60 {
                 let mut batch = LogBatch::new();
                 change(&mut rng, &engine, &mut batch);
                 engine.submit_with(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
                 deleted += engine.purge(Budget::default()).unwrap().freed;
                 writer.turn();
-                audit(&writer.pipeline.shared);
+                audit(writer.pipeline.state());
             }
         }
         assert!(deleted > 0, "seed {seed}: nothing was purged");
@@ -155,7 +153,7 @@ fn what_is_written_is_measured() {
     );
 }
 
-/// A log written with one setting is read with any other: the codec stands at each block.
+/// A log written with one setting is read with any other: each block names its codec.
 #[test]
 fn what_one_codec_wrote_is_read_whatever_the_setting() {
     let disk = SimDisk::new();
@@ -168,10 +166,9 @@ fn what_one_codec_wrote_is_read_whatever_the_setting() {
         let mut batch = LogBatch::new();
         batch.append(GroupId(1), round as u64 + 1, vec![Bytes::from(text.clone())]);
         engine.write(batch, Durability::Synced).unwrap();
-        let group = engine.group(GroupId(1)).unwrap();
-        let entries = group.read(1, round as u64 + 2, usize::MAX).unwrap();
+        let entries = engine.entries(GroupId(1), 1, round as u64 + 2, usize::MAX).unwrap();
         assert!(entries.iter().all(|entry| *entry == text));
-        stored.push(group.stats().stored_bytes);
+        stored.push(engine.group_stats(GroupId(1)).stored_bytes);
     }
     let sizes: Vec<u64> = stored.iter().scan(0, |before, now| Some(now - std::mem::replace(before, *now))).collect();
     assert!(sizes[0] > 2 * sizes[1] && sizes[1] > sizes[2] && sizes[2] >= sizes[3], "{sizes:?}");
@@ -179,7 +176,7 @@ fn what_one_codec_wrote_is_read_whatever_the_setting() {
     assert!(matches!(LogEngine::open_driven(SimDisk::new(), wrong), Err(LogError::Invalid(_))));
 }
 
-/// In a sequence nothing is written behind what was not, until the caller begins anew.
+/// In a sequence nothing is written behind a failed batch, until the caller resumes it.
 #[test]
 fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
     let disk = SimDisk::new();
@@ -217,7 +214,7 @@ fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
     assert!(matches!((gap.wait(), last.wait()), (Err(LogError::Gap { .. }), Err(LogError::Gap { .. }))));
 }
 
-/// A header has room for the groups of the file before it up to a bound; beyond, it goes without.
+/// A header lists the groups of the file before it up to a bound; beyond, it omits them.
 #[test]
 fn a_file_header_that_would_be_too_long_lists_no_groups() {
     for (count, listed) in [(1_000_000, true), (1_100_000, false)] {
@@ -252,7 +249,7 @@ fn header_of_ranges(count: u64) -> FileHeader {
     }
 }
 
-/// As many files as may be listed are read back, also where no two of them follow each other.
+/// The largest list of files is read back, also if no two of them are consecutive.
 #[test]
 fn a_file_header_that_fits_is_read_back() {
     for (count, fits) in [(100_000, true), (1 << 20, true), ((1 << 20) + 1, false)] {
@@ -263,7 +260,7 @@ fn a_file_header_that_fits_is_read_back() {
     }
 }
 
-/// A log of more files than a header can list is not given another one: nothing is written, and the error says why.
+/// A log with more files than a header can list gets no next file: nothing is written, and the error says why.
 #[test]
 fn a_log_of_too_many_files_is_refused_the_next() {
     let disk = SimDisk::new();
@@ -271,15 +268,41 @@ fn a_log_of_too_many_files_is_refused_the_next() {
     let mut batch = LogBatch::new();
     batch.put(GroupId(1), b"k", b"v");
     engine.write(batch, Durability::Synced).unwrap();
-    let shared = &writer.pipeline.shared;
-    let mut active = active::Active::new(shared.files.get(1).unwrap(), 4096 + 512, 1, 0);
+    let state = writer.pipeline.state();
+    let mut active = commit::ActiveFile::new(state.files.get(1).unwrap(), 4096 + 512, 1, 0);
     active.older = (10..10 + (1 << 20)).collect();
     let before = disk.changes();
-    let refused = active.rotate(shared, false);
-    assert!(matches!(refused, Err(active::Failure::Refused(LogError::Invalid(_)))), "{refused:?}");
-    assert!(shared.poisoned().is_none());
+    let refused = active.rotate(&writer.pipeline.context, false);
+    assert!(matches!(refused, Err(WriteError::Rejected(LogError::Invalid(_)))), "{refused:?}");
+    assert!(state.poisoned().is_none());
     let made = disk.changes() - before;
     assert!(made <= 1, "{made} changes: space for the seal, no more");
+}
+
+/// A log works at each bound: it writes, rotates, reads, purges, and opens again.
+#[test]
+fn a_log_works_at_each_bound() {
+    for (name, set, least, greatest) in options::tests::BOUNDS {
+        for value in [least, greatest.unwrap_or(u64::MAX)] {
+            let options = options::tests::with(set, value);
+            let disk = SimDisk::new();
+            let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options.clone()).unwrap();
+            for index in 1..=60 {
+                let mut batch = LogBatch::new();
+                batch.append(GroupId(1), index, vec![vec![index as u8; 3000].into()]);
+                batch.append(GroupId(2), index, vec![index.to_le_bytes().to_vec().into()]);
+                batch.compact(GroupId(1), index);
+                engine.submit_with(batch, Durability::Synced, Box::new(|outcome| assert!(outcome.is_ok()))).unwrap();
+                assert_eq!(writer.turn(), 1, "{name} {value}");
+                engine.purge(Budget::default()).unwrap();
+                writer.turn();
+            }
+            writer.finish();
+            let (engine, _writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
+            let entries = engine.entries(GroupId(2), 1, 61, usize::MAX).unwrap();
+            assert!(entries.iter().zip(1u64..).all(|(entry, index)| *entry == index.to_le_bytes().as_slice()));
+        }
+    }
 }
 
 fn item() -> impl Strategy<Value = Item> {
@@ -309,8 +332,8 @@ fn item() -> impl Strategy<Value = Item> {
 proptest! {
     #[test]
     fn a_meta_is_decoded_as_it_was_encoded(items in prop::collection::vec(item(), 0..20)) {
-        let encoded = items::encode_items(&items);
-        prop_assert_eq!(items::decode(&encoded, 0, 64).unwrap(), (Vec::new(), items));
+        let encoded = encode_items(&items);
+        prop_assert_eq!(decode_meta(&encoded, 0, 64).unwrap(), (Vec::new(), items));
     }
 
     #[test]
@@ -348,13 +371,13 @@ proptest! {
         let mut builder = BlockBuilder::new(1 << 10, &mut compressor);
         builder.append(GroupId(1), &entries);
         let drafts = builder.finish();
-        let mut pieces = Pieces::default();
+        let mut pieces = WriteBuffer::default();
         let mut places = Vec::new();
         for draft in &drafts {
             let at = pieces.len() as u64;
             places.push(draft.write(&mut pieces, PLACE, at));
         }
-        let out: Vec<u8> = pieces.slices().iter().flat_map(|slice| slice.to_vec()).collect();
+        let out = pieces.to_vec();
         let mut decoded = Vec::new();
         for place in places {
             let (bytes, at) = (&out[place.offset as usize..], place.offset);
@@ -368,14 +391,14 @@ proptest! {
 
     #[test]
     fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..9], 0..400), blocks in 0u32..9) {
-        if let Ok((table, items)) = items::decode(&bytes, blocks, 64) {
-            let _ = items::replay(&items, &table, 3, &mut FileEffects::default());
-            let _ = items::replay(&items, &table, 3, &mut index::Index::new().editor());
+        if let Ok((table, items)) = decode_meta(&bytes, blocks, 64) {
+            let _ = replay(&items, &table, 3, &mut FileSummary::default());
+            let _ = replay(&items, &table, 3, &mut Index::new().editor());
         }
-        if let Ok(effects) = FileEffects::decode(&bytes, 3) {
-            let again = FileEffects::decode(&effects.encode(), 3).unwrap();
-            prop_assert_eq!(again.encode(), effects.encode());
-            let _ = effects.apply(3, &mut index::Index::new().editor());
+        if let Ok(summary) = FileSummary::decode(&bytes, 3) {
+            let again = FileSummary::decode(&summary.encode(), 3).unwrap();
+            prop_assert_eq!(again.encode(), summary.encode());
+            let _ = summary.apply(3, &mut Index::new().editor());
         }
         let _ = FileHeader::decode(&bytes);
         let _ = Block::decode(&bytes, PLACE, 0);
@@ -392,9 +415,9 @@ proptest! {
 
     #[test]
     fn a_name_is_a_number_or_nothing(name in "[0-9a-z.]{0,24}", seq in 1u64..1 << 35) {
-        prop_assert_eq!(parse_file_name(&format::file_name(seq)), Some(seq));
+        prop_assert_eq!(parse_file_name(&file_name(seq)), Some(seq));
         if let Some(seq) = parse_file_name(&name) {
-            prop_assert_eq!(format::file_name(seq), name);
+            prop_assert_eq!(file_name(seq), name);
         }
     }
 }

@@ -7,9 +7,8 @@
 
 use bytes::Bytes;
 use engine::disk::Disk;
-use engine::log::{Durability, LogOptions};
+use engine::log::{Durability, LogOptions, PurgeOutcome};
 
-use super::check::COPY;
 use super::{Change, Driver, small_options};
 
 /// A small history.
@@ -89,9 +88,6 @@ pub fn cases() -> Vec<Case> {
         case("refit on a full disk", &zeros_and_spares(1), reserved_and_empty, FULL_DISK, reserve_was_spent),
         case("make a reserve", &LogOptions { file_bytes: 640 << 10, ..spares(1) }, nothing, RESERVE, |driver| {
             spare_count(driver) == 1
-        }),
-        case("checkpoint", &spares(1), sealed_and_active, CHECKPOINT, |driver| {
-            driver.disk.beside(COPY).is_some() && !has(driver, 1) && has(driver, 3)
         }),
         case("stop", &plain, nothing, STOP, appended),
     ]
@@ -187,7 +183,7 @@ fn nearly_full(driver: &mut Driver) {
 fn purge_all(driver: &mut Driver) {
     for _ in 0..60 {
         let report = driver.purge().unwrap();
-        if !report.more && report.freed == 0 {
+        if report.outcome == PurgeOutcome::Idle && report.freed == 0 {
             return;
         }
     }
@@ -346,18 +342,6 @@ const FULL_DISK: &[fn(&mut Driver)] = &[
 /// The reserve is made in steps, with a batch in between.
 const RESERVE: &[fn(&mut Driver)] =
     &[purge, |driver| does(driver, vec![append(1, 1, &[60]), put(1, "k", "one")], Synced), purge, purge, purge];
-
-/// A checkpoint between batches; then purge gives up the sealed file that it shares, and the log goes on in another.
-const CHECKPOINT: &[fn(&mut Driver)] = &[
-    |driver| does(driver, vec![append(1, 3, &[60]), put(2, "k", "new")], Buffered),
-    |driver| drop(driver.checkpoint(vec![append(1, 4, &[70]), delete(1, "k")])),
-    |driver| does(driver, vec![compact(1, 2), compact(9, 2), put(1, "k", "newer")], Synced),
-    purge,
-    purge,
-    purge,
-    |driver| fill(driver, 2),
-    |driver| does(driver, vec![append(1, 5, &[80]), put(2, "k", "newest")], Synced),
-];
 
 const STOP: &[fn(&mut Driver)] =
     &[|driver| does(driver, vec![append(1, 1, &[900]), put(1, "k", "one")], Buffered), Driver::stop];

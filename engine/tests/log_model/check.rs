@@ -19,7 +19,6 @@
 //! 13. Recovery comes to the same end each time, needs no space, and never panics.
 //! 14. A read returns the right entry or a typed error, whatever is purged meanwhile.
 //! 15. Batches are acknowledged in the order of the log.
-//! 16. A checkpoint is whole or not there, and holds what the log showed when it was asked for, whatever becomes of the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -85,21 +84,7 @@ pub struct History {
     pub current: usize,
     /// Whether purge did something since the last batch.
     pub purged: bool,
-    /// The checkpoint that was made, or begun.
-    pub copy: Option<Copied>,
 }
-
-/// A checkpoint.
-#[derive(Clone)]
-pub struct Copied {
-    /// What the log showed when it was asked for.
-    pub asked: Observed,
-    /// Whether it was acknowledged: then it is durable.
-    pub finished: bool,
-}
-
-/// The name of its directory.
-pub const COPY: &str = "copy";
 
 impl Deref for History {
     type Target = [State];
@@ -120,7 +105,6 @@ impl History {
             synced: 0,
             current: 0,
             purged: false,
-            copy: None,
         }
     }
 
@@ -321,31 +305,13 @@ pub fn recovered(
         return Err(Violation::new(13, format!("on a full disk {first:?}, with space {seen:?}")));
     }
     let found = history.judge(&seen, after)?;
-    check_copy(disk, options, history)?;
     Ok(Recovered { engine, writer, report, found })
 }
 
 /// The same in short: what is found when the log is opened, once.
 pub fn glance(disk: &SimDisk, options: &LogOptions, history: &History, after: After) -> Result<usize, Violation> {
     let found = history.judge(&opened(disk, options)?.0, after)?;
-    check_copy(disk, options, history)?;
     Ok(found)
-}
-
-/// The checkpoint beside the log is what was asked for, every byte of it verified and nothing cut off; or there is none, if it was not
-/// acknowledged.
-fn check_copy(disk: &SimDisk, options: &LogOptions, history: &History) -> Result<(), Violation> {
-    let Some(copied) = &history.copy else { return Ok(()) };
-    let broken = |what: String| Err(Violation::new(16, what));
-    let Some(copy) = disk.beside(COPY) else {
-        return if copied.finished { broken("the checkpoint is gone".to_owned()) } else { Ok(()) };
-    };
-    let options = LogOptions { recovery: RecoveryMode::Strict, verify: true, ..options.clone() };
-    match open(&copy.fork(), &options).and_then(|(engine, ..)| observe(&engine)) {
-        Ok(seen) if seen == copied.asked => Ok(()),
-        Ok(seen) => broken(format!("the checkpoint shows {seen:?}, and not {:?}", copied.asked)),
-        Err(error) => broken(format!("the checkpoint is not whole: {error}")),
-    }
 }
 
 fn opened(disk: &SimDisk, options: &LogOptions) -> Result<(Observed, RecoveryReport), Violation> {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use engine::disk::SimDisk;
 use engine::log::{
-    Budget, CheckpointReport, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeReport,
+    Budget, Durability, LogEngine, LogError, LogOptions, LogWriter, Lsn, OnDone, PurgeOutcome, PurgeReport,
     RecoveryReport, Result,
 };
 use parking_lot::Mutex;
 
-use super::check::{After, COPY, Copied, History, Violation, recovered, refusal};
+use super::check::{After, History, Violation, recovered, refusal};
 use super::{Change, batch_of, observe, open};
 
 type Checked<T> = std::result::Result<T, Violation>;
@@ -141,24 +141,9 @@ impl Driver {
     /// A step of purge, and a turn of the writer. Errors of purge are those of the disk; what matters is what they leave behind.
     pub fn purge(&mut self) -> Result<PurgeReport> {
         let outcome = self.engine.purge(Budget::default());
-        self.history.purged |= !matches!(&outcome, Ok(report) if report.freed == 0 && !report.more);
+        self.history.purged |=
+            !matches!(&outcome, Ok(report) if report.freed == 0 && report.outcome == PurgeOutcome::Idle);
         self.turn();
-        outcome
-    }
-
-    /// A checkpoint, with a batch in the queue behind it. Errors of it are those of the disk; what matters is what they leave behind.
-    pub fn checkpoint(&mut self, behind: Vec<Change>) -> Result<CheckpointReport> {
-        let checkpoint = self.engine.begin_checkpoint(COPY)?;
-        let asked = self.history.current;
-        self.history.copy = Some(Copied { asked: self.history[asked].seen(), finished: false });
-        self.submit(behind, Durability::Buffered);
-        self.turn();
-        let outcome = checkpoint.finish();
-        if outcome.is_ok() {
-            self.history.copy.iter_mut().for_each(|copy| copy.finished = true);
-            // It syncs what is before it.
-            self.history.synced = self.history.synced.max(asked);
-        }
         outcome
     }
 

@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use engine::disk::{Disk, SimDisk};
 
-use super::check::COPY;
-
 /// How many sequences of choices are gone through for each crash that is to be looked at: many leave the same.
 const SEQUENCES: usize = 4;
 /// How many crashes are drawn in search of one that leaves something else, for each that is to be looked at.
@@ -67,16 +65,12 @@ fn all_crashes(disk: &SimDisk, look: &mut impl FnMut(&Arc<SimDisk>) -> usize) {
     assert!(count <= disk.possible_crashes(), "{count} crashes, more than are said to be possible");
 }
 
-/// A number that tells what is on a disk, and in a checkpoint beside it, from what is on another.
+/// A number that tells what is on a disk from what is on another.
 pub fn fingerprint(disk: &SimDisk) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let mut add = |disk: &SimDisk| {
-        for name in Disk::list(disk).unwrap_or_default() {
-            let content = disk.content(&name).unwrap_or_default();
-            (&name, content.len(), crc32fast::hash(&content)).hash(&mut hasher);
-        }
-    };
-    add(disk);
-    disk.beside(COPY).iter().for_each(|copy| add(copy));
+    for name in Disk::list(disk).unwrap_or_default() {
+        let content = disk.content(&name).unwrap_or_default();
+        (&name, content.len(), crc32fast::hash(&content)).hash(&mut hasher);
+    }
     hasher.finish()
 }

@@ -13,6 +13,8 @@
 
 use std::collections::BTreeMap;
 
+use engine::log::PurgeOutcome;
+
 use crate::region::{LogIndex, RegionId};
 
 /// See the module documentation.
@@ -25,13 +27,12 @@ pub(super) struct LogSpace {
     looking: bool,
     /// Whether a step is being decided upon.
     busy: bool,
-    /// Steps that were handed to the log, and those that it has written or given up. The word of the second may come first.
-    queued: u64,
-    landed: u64,
-    /// Whether the last step failed, or came to nothing.
-    stuck: bool,
-    more: bool,
-    pressed: bool,
+    /// Whether the log has not said yet that the step is over. It may say so before the step is decided upon.
+    unwritten: bool,
+    /// Whether the last step failed.
+    failed: bool,
+    /// What the last step that was decided upon came to.
+    outcome: PurgeOutcome,
 }
 
 /// What a step of purge came to.
@@ -39,14 +40,8 @@ pub(super) struct LogSpace {
 pub(crate) struct PurgeStep {
     /// The last entry of each region that is in the way, where it was looked for.
     pub(crate) pinning: Option<Vec<(RegionId, LogIndex)>>,
-    /// Whether the log is to write something for it, and tells when it has.
-    pub(crate) queued: bool,
-    /// Whether it did anything.
-    pub(crate) progressed: bool,
-    /// Whether there is more to do.
-    pub(crate) more: bool,
-    /// Whether the log takes far more than it should.
-    pub(crate) pressed: bool,
+    /// When the next step is due.
+    pub(crate) outcome: PurgeOutcome,
 }
 
 impl LogSpace {
@@ -62,7 +57,7 @@ impl LogSpace {
 
     /// Whether a step may be begun.
     pub(super) fn may_purge(&self) -> bool {
-        !self.busy && self.landed >= self.queued
+        !self.busy && !self.unwritten
     }
 
     /// The regions have let go of what they could: it is to be looked for what is in the way still.
@@ -78,18 +73,15 @@ impl LogSpace {
     /// A step is begun, as wanted.
     pub(super) fn begin(&mut self) {
         self.busy = true;
-        self.stuck = false;
+        self.unwritten = true;
+        self.failed = false;
         self.looking = std::mem::take(&mut self.laggards_due);
     }
 
     /// A step is decided upon.
     pub(super) fn purged(&mut self, step: PurgeStep) {
         self.busy = false;
-        self.queued += u64::from(step.queued);
-        // The log may have said already that it failed.
-        self.stuck |= !step.progressed;
-        self.more = step.more;
-        self.pressed = step.pressed;
+        self.outcome = step.outcome;
         if let Some(pinning) = step.pinning {
             self.pinning = pinning.into_iter().collect();
         }
@@ -98,24 +90,24 @@ impl LogSpace {
     /// A step failed before anything was decided upon. What was known before still holds.
     pub(super) fn failed(&mut self) {
         self.busy = false;
-        self.stuck = true;
+        self.failed = true;
         self.laggards_due |= self.looking;
     }
 
-    /// The log has written what a step handed to it, or has failed to.
+    /// The step is over in the log: it is written, or nothing was to be written, or that failed.
     pub(super) fn landed(&mut self, written: bool) {
-        self.landed += 1;
-        self.stuck |= !written;
+        self.unwritten = false;
+        self.failed |= !written;
     }
 
     /// Whether the next step is due with the next tick.
     pub(super) fn is_due(&self) -> bool {
-        (self.more || self.laggards_due) && self.may_purge()
+        (self.outcome != PurgeOutcome::Idle || self.laggards_due) && self.may_purge()
     }
 
     /// Whether the next step is due now.
     pub(super) fn is_urgent(&self) -> bool {
-        self.is_due() && self.pressed && !self.stuck
+        self.is_due() && self.outcome == PurgeOutcome::Now && !self.failed
     }
 }
 
@@ -123,14 +115,20 @@ impl LogSpace {
 mod tests {
     use super::*;
 
-    fn step(queued: bool, more: bool, pressed: bool) -> PurgeStep {
-        PurgeStep { pinning: None, queued, progressed: true, more, pressed }
+    fn step(outcome: PurgeOutcome) -> PurgeStep {
+        PurgeStep { pinning: None, outcome }
+    }
+
+    /// A step for which the log had nothing to write.
+    fn not_queued(space: &mut LogSpace, step: PurgeStep) {
+        space.landed(true);
+        space.purged(step);
     }
 
     /// The last entry of region 7 is in the way.
     fn pinned() -> PurgeStep {
         let pinning = Some(vec![(RegionId::new(7), LogIndex::new(9))]);
-        PurgeStep { pinning, progressed: true, ..PurgeStep::default() }
+        PurgeStep { pinning, ..PurgeStep::default() }
     }
 
     #[test]
@@ -139,7 +137,7 @@ mod tests {
         assert!(space.may_purge() && !space.is_due());
         space.begin();
         assert!(!space.may_purge());
-        space.purged(step(true, true, true));
+        space.purged(step(PurgeOutcome::Now));
         assert!(!space.may_purge() && !space.is_due() && !space.is_urgent(), "not written yet");
         space.landed(true);
         assert!(space.may_purge() && space.is_due() && space.is_urgent());
@@ -147,10 +145,10 @@ mod tests {
         space.begin();
         space.landed(true);
         assert!(!space.may_purge());
-        space.purged(step(true, true, true));
+        space.purged(step(PurgeOutcome::Now));
         assert!(space.is_urgent());
         space.begin();
-        space.purged(step(false, false, true));
+        not_queued(&mut space, step(PurgeOutcome::Idle));
         assert!(space.may_purge() && !space.is_due() && !space.is_urgent(), "nothing left to do");
     }
 
@@ -158,7 +156,7 @@ mod tests {
     fn without_pressure_a_step_a_tick_is_enough() {
         let mut space = LogSpace::default();
         space.begin();
-        space.purged(step(false, true, false));
+        not_queued(&mut space, step(PurgeOutcome::NextTick));
         assert!(space.is_due() && !space.is_urgent());
     }
 
@@ -170,20 +168,21 @@ mod tests {
             space.begin();
             if log_is_quicker {
                 space.landed(false);
-                space.purged(step(true, true, true));
+                space.purged(step(PurgeOutcome::Now));
             } else {
-                space.purged(step(true, true, true));
+                space.purged(step(PurgeOutcome::Now));
                 space.landed(false);
             }
             assert!(space.is_due() && !space.is_urgent(), "the log was quicker: {log_is_quicker}");
         }
         // It failed before the log was asked.
         space.begin();
+        space.landed(true);
         space.failed();
         assert!(space.is_due() && !space.is_urgent());
         // With the next tick the disk has space again.
         space.begin();
-        space.purged(step(true, true, true));
+        space.purged(step(PurgeOutcome::Now));
         space.landed(true);
         assert!(space.is_urgent());
     }
@@ -193,10 +192,10 @@ mod tests {
     fn a_step_that_came_to_nothing_is_not_urgent_before_the_next_tick() {
         let mut space = LogSpace::default();
         space.begin();
-        space.purged(PurgeStep { progressed: false, ..step(false, true, true) });
+        not_queued(&mut space, step(PurgeOutcome::NextTick));
         assert!(space.is_due() && !space.is_urgent());
         space.begin();
-        space.purged(step(false, true, true));
+        not_queued(&mut space, step(PurgeOutcome::Now));
         assert!(space.is_urgent());
     }
 
@@ -207,12 +206,12 @@ mod tests {
         space.begin();
         space.look_for_laggards();
         assert!(!space.may_purge());
-        space.purged(step(true, true, true));
+        space.purged(step(PurgeOutcome::Now));
         space.landed(true);
         assert!(space.is_urgent() && space.wants_laggards());
         space.begin();
         assert!(!space.wants_laggards(), "once");
-        space.purged(pinned());
+        not_queued(&mut space, pinned());
         assert!(!space.is_due() && space.is_pinned());
         // It need not be anything else that makes a step due.
         space.look_for_laggards();
@@ -236,16 +235,18 @@ mod tests {
     fn a_purge_that_failed_changes_nothing_of_what_is_known() {
         let mut space = LogSpace::default();
         space.begin();
-        space.purged(PurgeStep { more: true, pressed: true, ..pinned() });
+        not_queued(&mut space, PurgeStep { outcome: PurgeOutcome::Now, ..pinned() });
         space.look_for_laggards();
         space.begin();
         space.failed();
         assert_eq!(space.pinning(RegionId::new(7)), LogIndex::new(9));
+        space.landed(true);
         assert!(space.is_pinned() && space.is_due() && space.wants_laggards());
         space.begin();
         space.failed();
+        space.landed(true);
         space.begin();
-        space.purged(step(false, false, false));
+        not_queued(&mut space, step(PurgeOutcome::Idle));
         assert!(space.is_pinned() && !space.is_due(), "asked for once, by the step that came to something");
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use engine::disk::RealDisk;
-use engine::log::{Budget, Compression, Durability, GroupId, LogBatch, LogEngine, LogOptions};
+use engine::log::{Budget, Compression, Durability, GroupId, LogBatch, LogEngine, LogOptions, PurgeOutcome};
 
 use super::{Batch, Op, RaftLog, Settings};
 
@@ -73,9 +73,9 @@ impl RaftLog for Ours {
         let mut lagging = Vec::new();
         for step in 0..PURGE_STEPS {
             // Once is enough to know who lags.
-            let report = self.log.purge(Budget { laggards: step == 0, ..Budget::default() }).unwrap();
-            lagging.extend(report.lagging.iter().map(|lag| lag.group.0));
-            if !report.more {
+            let report = self.log.purge(Budget { find_pinning: step == 0, ..Budget::default() }).unwrap();
+            lagging.extend(report.pinning.iter().map(|lag| lag.group.0));
+            if report.outcome == PurgeOutcome::Idle {
                 break;
             }
             // A step is done once what was queued after it is.

@@ -1,9 +1,10 @@
-//! The beginning of a log file: whose it is, what it continues, and which files the log consists of.
+//! The file header and the footer: which log a file belongs to, what it continues, which files the log consists of, and
+//! where the index of a sealed file is.
 
-use super::super::GroupId;
-use super::super::error::Damage;
 use super::numbers::{Cursor, put_varint, u32_at, u64_at};
-use super::{Identity, MAX_SEQ, Place, align};
+use super::place::{Codec, Identity, MAX_SEQ, Place, align};
+use crate::log::error::Damage;
+use crate::log::types::GroupId;
 
 /// The newest format this program reads, and the one it writes.
 pub(crate) const VERSION: u32 = 1;
@@ -11,51 +12,51 @@ const FILE_MAGIC: [u8; 8] = *b"CORTALOG";
 /// The file header fills pages of this size.
 pub(crate) const PAGE: u64 = 4096;
 const FILE_HEADER_FIXED: usize = 72;
-/// Flag of a file header: the space was used by an earlier file and is not all zeros.
+/// Flag of a file header: an earlier file used the space, which is not all zeros.
 pub(crate) const REUSED: u32 = 1;
-/// Flag of a file header: the groups that the file before changes are listed.
+/// Flag of a file header: it lists the groups that the file before changes.
 const CHANGED: u32 = 2;
-/// No log consists of more files: each of them is open as long as the log is, and no process may have more open.
+/// A log consists of at most so many files. Each is open as long as the log is, and no process may have more open.
 pub(crate) const MAX_FILES: u64 = 1 << 20;
-/// No file header is longer: room for as many ranges as there may be files.
+/// The longest file header: room for as many ranges as there may be files.
 const FILE_HEADER_MAX: u32 = FILE_HEADER_FIXED as u32 + 16 * MAX_FILES as u32 + 4;
-/// With the groups that the file before changes it is no longer than this.
+/// A header that lists changed groups is no longer than this.
 const WITH_CHANGED_MAX: usize = 1 << 20;
 
 /// The beginning of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) place: Place,
-    /// The file before this one, 0 for the first.
+    /// The file before this one; 0 for the first.
     pub(crate) prev_seq: u64,
-    /// The position of the first group here.
+    /// The position of the first group in this file.
     pub(crate) first_lsn: u64,
     /// The checksum of the last group of the file before.
     pub(crate) chain: u32,
-    /// Where the first group stands.
+    /// The offset of the first group.
     pub(crate) data_offset: u32,
-    /// [`REUSED`], or 0; whether `changed` is there is added when it is encoded.
+    /// [`REUSED`], or 0. The flag for `changed` is added when the header is encoded.
     pub(crate) flags: u32,
     /// The older files that the log consists of, as ranges from first to last number, ascending.
     pub(crate) live: Vec<(u64, u64)>,
-    /// The groups that the file before changes, ascending: should it be lost, these and no others are concerned. `None` for the first
-    /// file, and where there are too many of them to fit.
+    /// The groups that the file before changes, ascending: if that file is lost, no others are concerned. `None` for
+    /// the first file, and if the list would be too long.
     pub(crate) changed: Option<Vec<GroupId>>,
 }
 
 /// Why a file header does not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// It says a newer version.
+    /// It has a newer version.
     Version(u32),
-    /// It is not one.
+    /// It is damaged.
     Damage(Damage),
-    /// It is longer than what was given: this many bytes are needed.
+    /// It is longer than the given bytes: so many are needed.
     Short(usize),
 }
 
 impl FileHeader {
-    /// The header's pages, zeros at the end; fixes `data_offset`.
+    /// The header's pages, padded with zeros. Sets `data_offset`.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
         if self.encoded_len() > WITH_CHANGED_MAX {
             self.changed = None;
@@ -87,17 +88,17 @@ impl FileHeader {
         out
     }
 
-    /// Whether it lists no more files than a reader takes.
+    /// Whether it lists no more files than a reader accepts.
     pub(crate) fn fits(&self) -> bool {
         self.live.iter().map(|(first, last)| last - first + 1).sum::<u64>() <= MAX_FILES
     }
 
-    /// Bytes of the header without the zeros at its end.
+    /// Length of the header without its padding.
     pub(crate) fn encoded_len(&self) -> usize {
         FILE_HEADER_FIXED + self.live.len() * 16 + self.encode_changed().len() + 4
     }
 
-    /// How many groups changed, and each less the one before; nothing where that is not known.
+    /// The number of changed groups, and each as the difference to the one before. Empty if they are not known.
     fn encode_changed(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let Some(changed) = &self.changed else { return out };
@@ -110,7 +111,7 @@ impl FileHeader {
         out
     }
 
-    /// Reads a header from the beginning of a file.
+    /// Decodes the header at the beginning of a file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<FileHeader, HeaderError> {
         let damage = |what| HeaderError::Damage(Damage(what));
         if bytes.len() < FILE_HEADER_FIXED + 4 {
@@ -149,7 +150,7 @@ impl FileHeader {
             files += last - first + 1;
             below = *last;
         }
-        // Who looks for them remembers each that is missing.
+        // A reader that looks for the files remembers each that is missing.
         if files > MAX_FILES {
             return Err(damage("file header lists impossible files"));
         }
@@ -192,4 +193,56 @@ fn decode_changed(bytes: &[u8]) -> Result<Vec<GroupId>, Damage> {
         changed.push(GroupId(group.ok_or(Damage("file header lists impossible groups"))?));
     }
     if cursor.is_empty() { Ok(changed) } else { Err(Damage("file header has an impossible length")) }
+}
+
+const SEAL_MAGIC: [u8; 8] = *b"CORTSEAL";
+/// Bytes of the footer of a sealed file.
+pub(crate) const FOOTER: usize = 64;
+
+/// The last bytes of a sealed file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) index_checksum: u32,
+    pub(crate) index_offset: u64,
+    pub(crate) index_stored: u32,
+    pub(crate) index_raw: u32,
+    /// Position and checksum of the last group.
+    pub(crate) last_lsn: u64,
+    pub(crate) chain: u32,
+    pub(crate) codec: Codec,
+}
+
+impl Footer {
+    /// The footer's bytes, for a footer at `offset`.
+    pub(crate) fn encode(&self, place: Place, offset: u64) -> [u8; FOOTER] {
+        let mut out = [0; FOOTER];
+        out[..8].copy_from_slice(&SEAL_MAGIC);
+        out[12..16].copy_from_slice(&self.index_checksum.to_le_bytes());
+        out[16..24].copy_from_slice(&self.index_offset.to_le_bytes());
+        out[24..28].copy_from_slice(&self.index_stored.to_le_bytes());
+        out[28..32].copy_from_slice(&self.index_raw.to_le_bytes());
+        out[32..40].copy_from_slice(&self.last_lsn.to_le_bytes());
+        out[40..44].copy_from_slice(&self.chain.to_le_bytes());
+        out[44] = self.codec.byte();
+        out[48..56].copy_from_slice(&place.seq.to_le_bytes());
+        let checksum = place.checksum(offset, &[&out[12..]]);
+        out[8..12].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// Decodes a footer; `None` if these bytes are not a footer of this place.
+    pub(crate) fn decode(bytes: &[u8; FOOTER], place: Place, offset: u64) -> Option<Footer> {
+        if bytes[..8] != SEAL_MAGIC || place.checksum(offset, &[&bytes[12..]]) != u32_at(bytes, 8) {
+            return None;
+        }
+        Some(Footer {
+            index_checksum: u32_at(bytes, 12),
+            index_offset: u64_at(bytes, 16),
+            index_stored: u32_at(bytes, 24),
+            index_raw: u32_at(bytes, 28),
+            last_lsn: u64_at(bytes, 32),
+            chain: u32_at(bytes, 40),
+            codec: Codec::from_byte(bytes[44]).ok()?,
+        })
+    }
 }

@@ -1,8 +1,9 @@
-//! The beginning of a commit group. Its checksum covers the meta too, which lists those of the blocks: one number binds all of it.
+//! The headers of commit groups and of blocks. A group's checksum also covers the meta, which lists the checksums of
+//! its blocks: one number binds the whole group. A block can still be read and verified alone.
 
-use super::super::error::Damage;
 use super::numbers::{u32_at, u64_at};
-use super::{Codec, Place};
+use super::place::{Codec, Place};
+use crate::log::error::Damage;
 
 const GROUP_MAGIC: [u8; 4] = *b"CGRP";
 /// Bytes of a group header.
@@ -13,7 +14,7 @@ pub(crate) const GROUP_HEADER: usize = 64;
 pub(crate) struct GroupHeader {
     /// Position of the group.
     pub(crate) lsn: u64,
-    /// The position up to which all was known to be synced when the group was encoded.
+    /// The position up to which everything was known to be synced when the group was encoded.
     pub(crate) synced: u64,
     /// The checksum of the group before.
     pub(crate) chain: u32,
@@ -51,12 +52,12 @@ impl GroupHeader {
         (out, checksum)
     }
 
-    /// Whether a group may begin with these bytes.
+    /// Whether these bytes begin like a group.
     pub(crate) fn starts(bytes: &[u8]) -> bool {
         bytes.starts_with(&GROUP_MAGIC)
     }
 
-    /// Reads the fields. Nothing is verified but the shape: that needs the meta.
+    /// Decodes the fields. Verifies only the shape; the checksum needs the meta.
     pub(crate) fn decode(bytes: &[u8; GROUP_HEADER], place: Place) -> Result<GroupHeader, Damage> {
         if bytes[..4] != GROUP_MAGIC {
             return Err(Damage("no commit group here"));
@@ -91,5 +92,62 @@ impl GroupHeader {
     /// Bytes from the start of the group to where the next one may start.
     pub(crate) fn total(&self) -> u64 {
         GROUP_HEADER as u64 + u64::from(self.body) + u64::from(self.meta_stored) + u64::from(self.pad)
+    }
+}
+
+/// Bytes of a block header.
+pub(crate) const BLOCK_HEADER: usize = 16;
+
+/// The beginning of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockHeader {
+    pub(crate) checksum: u32,
+    pub(crate) stored: u32,
+    pub(crate) raw: u32,
+    pub(crate) entries: u16,
+    pub(crate) codec: Codec,
+}
+
+impl BlockHeader {
+    /// The header's bytes and its checksum, for a block at `offset` of `place`.
+    pub(crate) fn encode(
+        codec: Codec,
+        raw: u32,
+        entries: u16,
+        stored: &[u8],
+        place: Place,
+        offset: u64,
+    ) -> ([u8; BLOCK_HEADER], u32) {
+        let mut out = [0; BLOCK_HEADER];
+        out[4..8].copy_from_slice(&(stored.len() as u32).to_le_bytes());
+        out[8..12].copy_from_slice(&raw.to_le_bytes());
+        out[12..14].copy_from_slice(&entries.to_le_bytes());
+        out[14] = codec.byte();
+        let checksum = place.checksum(offset, &[&out[4..], stored]);
+        out[..4].copy_from_slice(&checksum.to_le_bytes());
+        (out, checksum)
+    }
+
+    /// Decodes the fields. [`BlockHeader::verify`] checks them and the content.
+    pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER]) -> Result<BlockHeader, Damage> {
+        if bytes[15] != 0 {
+            return Err(Damage("block header has an unknown flag"));
+        }
+        Ok(BlockHeader {
+            checksum: u32_at(bytes, 0),
+            stored: u32_at(bytes, 4),
+            raw: u32_at(bytes, 8),
+            entries: u16::from_le_bytes([bytes[12], bytes[13]]),
+            codec: Codec::from_byte(bytes[14])?,
+        })
+    }
+
+    /// Verifies the checksum of header and stored bytes.
+    pub(crate) fn verify(bytes: &[u8; BLOCK_HEADER], place: Place, offset: u64, stored: &[u8]) -> Result<(), Damage> {
+        if place.checksum(offset, &[&bytes[4..], stored]) == u32_at(bytes, 0) {
+            Ok(())
+        } else {
+            Err(Damage("block fails its checksum"))
+        }
     }
 }

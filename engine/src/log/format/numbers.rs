@@ -1,6 +1,6 @@
-//! Numbers as they stand in a log file: of fixed width, little endian, or in groups of 7 bits. What reads them never panics on any bytes.
+//! Encoding of numbers: fixed width little endian, or groups of 7 bits. Decoding never panics, whatever the bytes.
 
-use super::super::error::Damage;
+use crate::log::error::Damage;
 
 /// Appends a number in 7-bit groups, least significant first.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -22,7 +22,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Reads what [`put_varint`] and its like wrote; never past the end, never panics.
+/// Decodes what [`put_varint`] and [`put_bytes`] encoded. Never reads past the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
@@ -73,14 +73,14 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A number at a place that the caller knows to be inside.
+/// The number at `at`, which must be in bounds.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut out = [0; 4];
     out.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(out)
 }
 
-/// The same for a longer one.
+/// The same for 64 bits.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut out = [0; 8];
     out.copy_from_slice(&bytes[at..at + 8]);

@@ -1,210 +1,281 @@
-//! Gives space back: files without anything live go, and the live rest of a mostly dead file is written again.
+//! Purge: gives space back. Drops files without live records, and rewrites what is live in mostly dead files.
 //!
 //! Steps, each of which may be the last one before a crash:
-//! 1. What is live in the file, and what it undoes of older files ([`rewrite`]), is written again, and synced. Nothing needs
-//!    the file now.
-//! 2. A record that drops the file is written and synced. Recovery no longer asks for it, and deletes it.
-//! 3. The file is deleted or kept for reuse (`spare.rs`), and the directory synced.
+//! 1. What is live in the file, and what it undoes of older files, is rewritten and synced. Nothing needs the file now.
+//! 2. A record that drops the file is written and synced. Recovery does not ask for the file any more, and deletes it.
+//! 3. The file is deleted or kept as a spare (`commit/spares.rs`), and the directory synced.
 //!
-//! A file before which no older one is left skips the first step once nothing in it is live. Steps 1 and 2 are commit groups
-//! like any other; [`Shared::purge`] only queues one at a time, so it never waits for the writer and a single thread may
-//! drive both. One call writes at most its budget: so others wait for at most that much.
+//! A file without older ones skips the first step once nothing in it is live. Steps 1 and 2 are commit groups like any
+//! other. [`Purger::purge`] queues one at a time and never waits for the writer, so a single thread may drive both. One
+//! call writes at most its budget: other batches wait for at most that much.
 //!
-//! Which file: the one that gives back most for what must be written, counting old files for more, because what has lived long
-//! in them will live on (`victim.rs`, the rule of log-structured file systems, Rosenblum and Ousterhout 1991). None that would come back about as
-//! large as it is ([`makeup`]), so that purge comes to an end. Groups
-//! that hold many live entries in old files are not written again but reported, so that their owner compacts them ([`laggards`]).
+//! Purge rewrites the file with the best ratio of benefit to cost, and prefers old files: what has lived long in them
+//! will live on ([`victim`], after Rosenblum and Ousterhout 1991). It skips a file whose rewrite would be about as
+//! large as the file ([`rewrite_cost`]), so purge comes to an end. Groups with many live entries in old files are
+//! reported instead, so that their owner compacts them ([`sealed_files`]).
 //!
-//! A file that the disk does not let go of stays until a later call, and keeps no other, nor the next step. One that cannot be read does not stand in the way of the others: it is reported, and not chosen again ([`victim`]). On a poisoned
-//! log nothing is deleted: what it says of itself is not trusted any more, and an old file may hold the only good copy.
+//! A file that the disk does not let go of stays until a later call and keeps neither other files nor the next step. A
+//! file that cannot be read is reported and not chosen again. On a poisoned log nothing is deleted: what the log says
+//! of itself is not trusted any more, and an old file may hold the only good copy.
 
-mod laggards;
-mod makeup;
-pub(crate) mod rewrite;
+mod report;
+mod rewrite_cost;
+mod sealed_files;
 mod victim;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
-use self::laggards::lagging;
-use super::GroupId;
-use super::error::Result;
-use super::read::Shared;
-use super::tools::Finding;
-use super::writer::Work;
+use parking_lot::Mutex;
 
-pub(crate) use self::victim::Victims;
+pub use self::report::{Budget, PinningGroup, PurgeOutcome, PurgeReport};
 
-/// No commit group of purge has more bytes, whatever the budget: a bound on how long one synced write waits behind it.
-const GROUP_BYTES: usize = 256 << 10;
+use self::report::MAX_STEP_BYTES;
+use self::sealed_files::SealedFiles;
+use self::victim::{Selection, Victims};
+use crate::log::commit::{OnDone, Pipeline, PurgeEffect, PurgeWork, SpareFiles, Work};
+use crate::log::error::{LogError, Result};
+use crate::log::metrics::LogMetrics;
+use crate::log::read::LogState;
+use crate::log::types::Durability;
 
-/// How much one call of purge may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// Bytes written by this call, about: of live entries, keys and values that are written again, and of a reserve in the making. Exceeded
-    /// by at most one block or key. More than 256 KiB count as that much, because others wait for one commit group of purge at most: who
-    /// wants more done calls more often.
-    pub bytes: usize,
-    /// Whether to look for the groups that stand in the way, which takes a look at every group.
-    pub laggards: bool,
+/// See the module documentation.
+pub(crate) struct Purger {
+    state: Arc<LogState>,
+    spares: Arc<SpareFiles>,
+    pipeline: Arc<Pipeline>,
+    progress: Mutex<Progress>,
+    victims: Mutex<Victims>,
 }
 
-impl Default for Budget {
-    /// 256 KiB, and laggards are looked for.
-    fn default() -> Budget {
-        Budget { bytes: GROUP_BYTES, laggards: true }
+/// How far purge is.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Whether a step is being looked for, or queued.
+    busy: bool,
+    /// Files that are recorded as dropped and can be deleted.
+    dropped: BTreeSet<u64>,
+    /// Files of which nothing is needed any more, also not what they undo of older ones.
+    superseded: BTreeSet<u64>,
+}
+
+/// What one call found out on its way to the outcome.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    /// Whether it did or queued anything.
+    progressed: bool,
+    /// Whether there is more to do.
+    more: bool,
+}
+
+impl Step {
+    fn outcome(self, pressed: bool) -> PurgeOutcome {
+        match (self.more, pressed && self.progressed) {
+            (false, _) => PurgeOutcome::Idle,
+            (true, false) => PurgeOutcome::NextTick,
+            (true, true) => PurgeOutcome::Now,
+        }
     }
 }
 
-/// What one call of purge did, and what stands in its way.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PurgeReport {
-    /// Bytes of files deleted, or kept for reuse, by this call.
-    pub freed: u64,
-    /// Bytes of live entries, and of what else is needed of a file, queued to be written again by this call.
-    pub rewritten: u64,
-    /// Whether this call queued a step, which the writer is to write.
-    pub queued: bool,
-    /// Whether this call did, or queued, anything at all. Where it did not though there is more, as when the queue is full, the next call at once
-    /// would fare no better.
-    pub progressed: bool,
-    /// Whether another call, once the writer has had its turn, would do more.
-    pub more: bool,
-    /// Whether the log takes half as much again as its threshold, or finds no space: then steps should follow each other at
-    /// once, as long as they succeed.
-    pub pressed: bool,
-    /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold and finds space, and
-    /// where the budget does not ask for them.
-    pub lagging: Vec<Lagging>,
-    /// What could not be done, the first of it: a file that the disk did not let go of, or a reserve that it did not take. Everything else was
-    /// done; it is tried again with a later call where that may help.
-    pub failed: Option<String>,
-    /// What could not be read of a file that was to be written again. Such a file stays and is not tried again until the log is opened anew, so
-    /// each is reported once, and not here where scrub has told of the same place. It is what a read of the same bytes would meet, and no better news.
-    pub damage: Vec<Finding>,
-}
+/// Tells the caller of purge that its step is over: exactly once, also if nothing was queued.
+struct StepDone(Option<Box<dyn FnOnce(bool) + Send>>);
 
-/// A group whose old entries keep files alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lagging {
-    /// The group.
-    pub group: GroupId,
-    /// The first index to keep so that it pins no old file any more.
-    pub compact_to: u64,
-    /// Bytes of its entries in old files.
-    pub pinned_bytes: u64,
-}
-
-/// The sealed files, which are those that can go.
-struct Sealed {
-    /// Number and length of each, oldest first.
-    files: Vec<(u64, u64)>,
-    /// Whether the log, with its active file, takes more than its threshold, and whether it takes half as much again. A log whose disk is full takes too
-    /// much in any case.
-    over: bool,
-    pressed: bool,
-}
-
-impl Sealed {
-    fn of(shared: &Shared) -> Sealed {
-        let mut files = shared.files.lengths();
-        let total: u64 = files.iter().map(|(_, len)| len).sum();
-        files.pop();
-        // What is recorded as dropped is no part of the log any more, though it takes space until the disk lets go of it.
-        let released = shared.released.lock().clone();
-        files.retain(|(seq, _)| !released.contains(seq));
-        let threshold = shared.options.purge_threshold;
-        let full = shared.full.load(Ordering::Acquire);
-        Sealed { files, over: full || total > threshold, pressed: full || total > threshold + threshold / 2 }
-    }
-
-    /// Whether it is one of them.
-    fn has(&self, file: u64) -> bool {
-        self.files.binary_search_by_key(&file, |(seq, _)| *seq).is_ok()
+impl StepDone {
+    fn finish(mut self, written: bool) {
+        if let Some(done) = self.0.take() {
+            done(written);
+        }
     }
 }
 
-impl Shared {
-    /// Deletes what was released, and says what to write next, if anything.
-    pub(crate) fn purge(&self, budget: Budget) -> Result<(PurgeReport, Option<Work>)> {
-        if self.poisoned().is_some() {
-            return Ok((PurgeReport::default(), None));
+impl Drop for StepDone {
+    fn drop(&mut self) {
+        // Nothing was queued that could fail.
+        if let Some(done) = self.0.take() {
+            done(true);
         }
-        let (freed, failed) = self.release()?;
-        let mut report = PurgeReport { freed, failed, progressed: freed > 0, ..PurgeReport::default() };
-        // Who sets it sees to it that it is taken back: here, or when the work is answered. While it is set no file is dropped behind our back.
-        let is_busy = self.purging.swap(true, Ordering::AcqRel);
-        let sealed = Sealed::of(self);
-        report.pressed = sealed.pressed;
-        if sealed.over && budget.laggards {
-            report.lagging = lagging(&self.index, &sealed);
+    }
+}
+
+impl Purger {
+    /// For the log that `pipeline` writes.
+    pub(crate) fn new(pipeline: Arc<Pipeline>) -> Purger {
+        Purger {
+            state: pipeline.state().clone(),
+            spares: pipeline.context.spares.clone(),
+            pipeline,
+            progress: Mutex::default(),
+            victims: Mutex::default(),
         }
-        report.more = is_busy || !self.released.lock().is_empty();
-        if is_busy {
-            return Ok((report, None));
+    }
+
+    /// The log's state.
+    pub(crate) fn state(&self) -> &LogState {
+        &self.state
+    }
+
+    /// Whether purge is about to delete file `seq`.
+    pub(crate) fn is_dropped(&self, seq: u64) -> bool {
+        self.progress.lock().dropped.contains(&seq)
+    }
+
+    /// Deletes dropped files and queues the next step, if any. `done` is called once when the step is over: with
+    /// `false` if it could not be written, with `true` if it was or nothing was queued.
+    pub(crate) fn purge(
+        self: &Arc<Self>,
+        budget: Budget,
+        done: impl FnOnce(bool) + Send + 'static,
+    ) -> Result<PurgeReport> {
+        let done = StepDone(Some(Box::new(done)));
+        if let Some(error) = self.state.read_only() {
+            return Err(error);
         }
-        let work = self.next_work(&sealed, budget, &mut report);
-        if !matches!(work, Ok(Some(_))) {
-            self.purging.store(false, Ordering::Release);
+        if self.state.poisoned().is_some() {
+            return Ok(PurgeReport::default());
         }
-        if !report.more {
+        let (freed, failed) = self.delete_dropped()?;
+        let mut report = PurgeReport { freed, failed, ..PurgeReport::default() };
+        // Whoever sets it resets it: here, or when the work is completed. While it is set no other call drops files.
+        let is_busy = std::mem::replace(&mut self.progress.lock().busy, true);
+        let sealed = SealedFiles::of(&self.state, &self.progress.lock().dropped);
+        if sealed.over && budget.find_pinning {
+            report.pinning = sealed.pinning_groups(&self.state.index);
+        }
+        let has_dropped = !self.progress.lock().dropped.is_empty();
+        let mut step = Step { progressed: freed > 0, more: is_busy || has_dropped };
+        let work = if is_busy { Ok(None) } else { self.next_work(&sealed, budget, &mut step, &mut report) };
+        if !is_busy && !matches!(work, Ok(Some(_))) {
+            self.progress.lock().busy = false;
+        }
+        if !step.more {
             self.look_for_space();
         }
-        Ok((report, work?))
+        let work = work?;
+        if let Some(metrics) = &self.state.metrics {
+            record(metrics, &report, budget.find_pinning);
+        }
+        if let Some((work, effect)) = work {
+            self.submit(work, effect, done, &mut step, &mut report)?;
+        }
+        report.outcome = step.outcome(sealed.pressed);
+        Ok(report)
     }
 
-    /// The next step, where none is under way.
-    fn next_work(&self, sealed: &Sealed, budget: Budget, report: &mut PurgeReport) -> Result<Option<Work>> {
-        let dead = self.dead(&sealed.files);
-        if !dead.is_empty() {
-            report.more = true;
-            return Ok(Some(Work::Drop(dead)));
+    /// Queues a step.
+    fn submit(
+        self: &Arc<Self>,
+        work: PurgeWork,
+        effect: Arc<OnceLock<PurgeEffect>>,
+        done: StepDone,
+        step: &mut Step,
+        report: &mut PurgeReport,
+    ) -> Result<()> {
+        let weak = Arc::downgrade(self);
+        let on_done: OnDone = Box::new(move |outcome| {
+            if let Some(purger) = weak.upgrade() {
+                purger.step_done(outcome.is_ok(), effect.get());
+            }
+            done.finish(outcome.is_ok());
+        });
+        match self.pipeline.submit(Work::Purge(work), Durability::Synced, on_done, None) {
+            Ok(()) => {
+                step.progressed = true;
+                Ok(())
+            }
+            Err(error) => {
+                self.step_done(false, None);
+                // A full queue only delays the step.
+                report.rewritten = 0;
+                if matches!(error, LogError::Busy) { Ok(()) } else { Err(error) }
+            }
         }
-        let most = budget.bytes.clamp(1, GROUP_BYTES);
-        let reserved = match self.keep_reserve(most as u64) {
+    }
+
+    /// A step is written, or failed.
+    fn step_done(&self, written: bool, effect: Option<&PurgeEffect>) {
+        if !written {
+            // Later parts depend on this one.
+            self.victims.lock().start_over();
+        }
+        let mut progress = self.progress.lock();
+        if let Some(PurgeEffect { dropped, superseded }) = effect {
+            progress.superseded.extend(superseded);
+            for file in dropped {
+                progress.superseded.remove(file);
+                progress.dropped.insert(*file);
+            }
+        }
+        progress.busy = false;
+    }
+
+    /// Deletes dropped files or keeps them as spares. Returns their bytes, and the first failure.
+    fn delete_dropped(&self) -> Result<(u64, Option<String>)> {
+        let dropped: Vec<u64> = self.progress.lock().dropped.iter().copied().collect();
+        // A file counts as dropped until it is gone: if scrub misses its name meanwhile, it can tell why.
+        self.spares.recycle(&dropped, |seq| {
+            self.progress.lock().dropped.remove(&seq);
+        })
+    }
+
+    /// The next step, if no other one is under way.
+    fn next_work(
+        &self,
+        sealed: &SealedFiles,
+        budget: Budget,
+        step: &mut Step,
+        report: &mut PurgeReport,
+    ) -> Result<Option<(PurgeWork, Arc<OnceLock<PurgeEffect>>)>> {
+        let droppable = sealed.droppable(&self.state.index, &self.progress.lock().superseded);
+        if !droppable.is_empty() {
+            step.more = true;
+            return Ok(Some(PurgeWork::drop_files(droppable)));
+        }
+        let max_bytes = budget.bytes.clamp(1, MAX_STEP_BYTES);
+        let reserved = match self.spares.keep_reserve(max_bytes as u64) {
             Ok(bytes) => bytes as usize,
-            Err(error) if self.poisoned().is_some() => return Err(error),
+            Err(error) if self.state.poisoned().is_some() => return Err(error),
             Err(error) => {
                 report.failed.get_or_insert(format!("reserve: {error}"));
                 0
             }
         };
-        report.progressed |= reserved > 0;
-        if reserved >= most {
-            report.more = true;
+        step.progressed |= reserved > 0;
+        if reserved >= max_bytes {
+            step.more = true;
             return Ok(None);
         }
         if !sealed.over {
             return Ok(None);
         }
-        let work = self.next_rewrite(sealed, most - reserved, report);
-        if let Some(rewrite) = &work {
-            report.rewritten = rewrite.bytes() as u64;
-            report.more = true;
-        }
-        Ok(work.map(Work::Rewrite))
+        let superseded = self.progress.lock().superseded.clone();
+        let selection = Selection { state: &self.state, sealed, superseded: &superseded };
+        let Some(rewrite) = self.victims.lock().next_rewrite(&selection, max_bytes - reserved, report) else {
+            return Ok(None);
+        };
+        report.rewritten = rewrite.bytes as u64;
+        step.more = true;
+        Ok(Some(PurgeWork::rewrite(rewrite)))
     }
 
-    /// A log whose disk was full and that writes nothing now does not learn from its writes that there is space again. Asked only when there is nothing to do:
-    /// where a disk says that it has space and takes nothing all the same, purge goes on as on a full one.
+    /// A log whose disk was full and that writes nothing now does not learn from its writes that there is space again.
+    /// Asked only if there is nothing to do: on a disk that reports space and takes nothing all the same, purge goes on
+    /// as on a full one.
     fn look_for_space(&self) {
-        if self.full.load(Ordering::Acquire) && self.disk.free_bytes().is_ok_and(|free| free >= self.options.file_bytes)
-        {
-            self.full.store(false, Ordering::Release);
+        let state = &self.state;
+        let has_space = || state.disk.free_bytes().is_ok_and(|free| free >= state.options.file_bytes);
+        if state.full.load(Ordering::Acquire) && has_space() {
+            state.full.store(false, Ordering::Release);
         }
     }
+}
 
-    /// Files that can be dropped now.
-    fn dead(&self, files: &[(u64, u64)]) -> Vec<u64> {
-        let settled = self.settled.lock();
-        let mut oldest = true;
-        let mut out = Vec::new();
-        for (seq, _) in files {
-            let dead = self.index.usage(*seq).refs == 0;
-            if dead && (oldest || settled.contains(seq)) {
-                out.push(*seq);
-            }
-            oldest &= dead;
-        }
-        out
+/// Counts what a call did.
+fn record(metrics: &LogMetrics, report: &PurgeReport, looked_for_pinning: bool) {
+    metrics.freed_bytes.inc_by(report.freed);
+    if looked_for_pinning {
+        let pinned = report.pinning.iter().map(|pinning| pinning.pinned_bytes).sum();
+        metrics.set_pinning(report.pinning.len() as u64, pinned);
     }
 }

@@ -1,53 +1,45 @@
-//! Opens a log: finds its files, reads their indexes, scans the last one, and cuts a torn tail.
+//! Opens a log: finds its files, reads their indexes, scans the newest, and truncates a torn tail.
 //!
-//! Which files there must be is in the log itself: the newest file's header lists the older ones, and records in the newest
-//! file drop some of them ([`newest`]). A file that is not there is an error, a file that is there too many was dropped and is
-//! deleted. Sealed files are believed by their index, which several threads read ([`sealed`]); of the newest, every byte is
-//! verified.
+//! The log itself says which files it consists of: the newest file's header lists the older ones, and records in the
+//! newest file drop some of them ([`newest`]). A missing file is an error. A file that is not listed was dropped and is
+//! deleted. Sealed files are believed by their index, which several threads read ([`sealed`]). Every byte of the newest
+//! file is verified.
 //!
-//! Recovery changes nothing before it has read and believed everything ([`mod@settle`]), needs no space, and when it is cut off by a
-//! crash the next one comes to the same end.
+//! Recovery changes nothing before it has read and believed everything ([`mod@finalize`]), and needs no space. If a
+//! crash interrupts it, the next recovery has the same outcome.
+//!
+//! A log is created here, too, if there is none. What is created in place of a lost log has forgotten everything that
+//! was promised. So creation is refused if anything in the directory shows that there was a log ([`is_remains`]), or if
+//! the caller knows that there was ([`LogOptions::create`]).
 
-mod create;
+mod finalize;
 mod newest;
+mod parallel;
+mod report;
+mod salvaged;
 mod sealed;
-mod settle;
 #[cfg(test)]
 mod tests;
-mod threads;
+
+pub use self::report::{RecoveryReport, Uncertain};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::disk::Disk;
 
-use self::create::create;
+use self::finalize::{finalize, find_spares};
 use self::newest::{Newest, find_newest, older_files};
-use self::settle::{settle, spares};
-use self::threads::over;
-use super::active::Active;
-use super::error::{LogError, Result};
-use super::file::{FileTable, LogFile};
-use super::format::{file_name, parse_file_name};
-use super::index::{Index, SHARDS, ShardSurvey};
-use super::options::RecoveryMode;
-use super::salvage::{Doubts, salvage};
-use super::touched::Touched;
-use super::{GroupId, LogOptions, RecoveryReport};
+use self::report::{Recovered, survey_index};
+use self::salvaged::salvage;
+use crate::log::commit::{ActiveFile, is_unfinished, parse_spare_name};
+use crate::log::error::{LogError, Result};
+use crate::log::format::{FileHeader, Identity, Place, file_name, parse_file_name};
+use crate::log::index::{ActiveChanges, Index};
+use crate::log::options::{LogOptions, RecoveryMode};
+use crate::log::read::{FileTable, LogFile, changed_in, temporary_number};
 
-/// What recovery hands over.
-pub(super) struct Recovered {
-    pub(super) index: Index,
-    pub(super) files: FileTable,
-    pub(super) active: Active,
-    pub(super) report: RecoveryReport,
-    /// Spare files, by number.
-    pub(super) spares: BTreeSet<u64>,
-    /// What is not certain of a log that was salvaged; `None` of any other.
-    pub(super) doubts: Option<Doubts>,
-}
-
-/// Opens the log on `disk` as the options say, and names the groups that damage concerns where something tells.
+/// Opens the log on `disk` as the options say. Errors name the groups that the damage concerns, if known.
 pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     open(disk, options).map_err(|error| {
         let seq = error.file().and_then(parse_file_name);
@@ -55,13 +47,8 @@ pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     })
 }
 
-/// The groups that a file changes, as the file after it says.
-pub(super) fn changed_in(disk: &dyn Disk, seq: u64) -> Option<Vec<GroupId>> {
-    let (_, after) = LogFile::load(disk, seq.checked_add(1)?, None).ok()?;
-    after.changed.filter(|_| after.prev_seq == seq)
-}
-
-/// Opens the log on `disk` as the options say; where there is none it is created, unless it is to be salvaged or must be there.
+/// Opens the log on `disk` as the options say. Creates it if there is none, unless it is opened for salvage or must
+/// exist.
 fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     if options.recovery == RecoveryMode::Salvage {
         return salvage(disk, options);
@@ -84,7 +71,7 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     sealed::check_chain(&newest.file, &newest.header, opened.files.last())?;
     let end = newest.scan.end;
     let mut editor = index.editor();
-    let applied = newest.scan.effects.apply(newest.file.place.seq, &mut editor);
+    let applied = newest.scan.summary.apply(newest.file.place.seq, &mut editor);
     drop(editor);
     applied.map_err(|damage| damage.at(&newest.file.name, end))?;
     let held = survey_index(&index, options.recovery_threads);
@@ -105,33 +92,63 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
         entries: held.entries,
         ..RecoveryReport::default()
     };
-    settle(disk, &names, &newest, &older.files, &mut report)?;
+    finalize(disk, &names, &newest, &older.files, &mut report)?;
     let active = activate(newest, older.files);
     let files = FileTable::default();
     opened.files.into_iter().for_each(|sealed| files.insert(sealed.file));
     files.insert(active.file.clone());
-    let spares = spares(disk, &names, options)?;
+    let spares = find_spares(disk, &names, options)?;
     Ok(Recovered { index, files, active, report, spares, doubts: None })
 }
 
-/// What the whole index holds.
-pub(super) fn survey_index(index: &Index, threads: usize) -> ShardSurvey {
-    let shards: Vec<usize> = (0..SHARDS).collect();
-    let surveys = over(threads, &shards, |shard| index.survey(*shard));
-    surveys.into_iter().fold(ShardSurvey::default(), |sum, shard| ShardSurvey {
-        groups: sum.groups + shard.groups,
-        entries: sum.entries + shard.entries,
-        gap: [sum.gap, shard.gap].into_iter().flatten().min(),
-    })
+fn activate(newest: Newest, older: BTreeSet<u64>) -> ActiveFile {
+    let Newest { file, scan, .. } = newest;
+    let mut active = ActiveFile::new(Arc::new(file), scan.end, scan.last_lsn, scan.chain);
+    active.changes = ActiveChanges::of(&scan.summary);
+    active.used = scan.groups > 0;
+    active.vouched = if scan.stopped_cleanly { scan.last_lsn } else { scan.vouched };
+    active.older = older;
+    active
 }
 
-fn activate(newest: Newest, older: BTreeSet<u64>) -> Active {
-    let Newest { file, scan, .. } = newest;
-    Active {
-        touched: Touched::of(&scan.effects),
-        used: scan.groups > 0,
-        vouched: if scan.stopped_cleanly { scan.last_lsn } else { scan.vouched },
-        older,
-        ..Active::new(Arc::new(file), scan.end, scan.last_lsn, scan.chain)
+/// The number of the first file of a log.
+const FIRST: u64 = 1;
+
+/// Creates a log of one empty file, in a directory with these names and no log file among them.
+fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<Recovered> {
+    if names.iter().any(|name| is_remains(name)) {
+        // Which files there were is unknown.
+        return Err(LogError::missing("*.log"));
     }
+    if !options.create {
+        return Err(LogError::NoLog);
+    }
+    #[expect(clippy::disallowed_methods, reason = "the identity of a new log is drawn once, here at the edge")]
+    let identity = options.identity.unwrap_or_else(rand::random);
+    let place = Place { identity: Identity(identity), seq: FIRST };
+    let mut header = FileHeader {
+        place,
+        prev_seq: 0,
+        first_lsn: 1,
+        chain: 0,
+        data_offset: 0,
+        flags: 0,
+        live: Vec::new(),
+        changed: None,
+    };
+    let file = Arc::new(LogFile::create(disk, &mut header)?);
+    let files = FileTable::default();
+    files.insert(file.clone());
+    let offset = file.len();
+    let active = ActiveFile::new(file, offset, 0, 0);
+    let report = RecoveryReport { files: 1, ..RecoveryReport::default() };
+    Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
+}
+
+/// Whether a name shows that there was a log: a spare, also an unfinished one, or a temporary file after the first. All
+/// of them are created only once the first file is durable. (The first temporary file is left by a crash during
+/// creation.)
+fn is_remains(name: &str) -> bool {
+    let is_spare = parse_spare_name(name).is_some() || is_unfinished(name);
+    is_spare || temporary_number(name).is_some_and(|seq| seq > FIRST)
 }

@@ -4,19 +4,18 @@ use std::collections::BTreeSet;
 
 use crate::disk::Disk;
 
-use super::super::error::{Damage, LogError, Result};
-use super::super::file::LogFile;
-use super::super::format::{FOOTER, FileHeader, Footer, file_name};
-use super::super::scan::{Scan, scan};
+use crate::log::error::{Damage, LogError, Result};
+use crate::log::format::{FOOTER, FileHeader, Footer, file_name};
+use crate::log::read::{LogFile, Scan, scan};
 
 /// The newest file in use.
 pub(super) struct Newest {
     pub(super) file: LogFile,
     pub(super) header: FileHeader,
     pub(super) scan: Scan,
-    /// A file after it that was created and never used.
+    /// An unused file after it.
     pub(super) unused: Option<String>,
-    /// A seal before it of which nothing says that it is durable.
+    /// The file before it, with a seal that is not known to be durable.
     pub(super) fresh_seal: Option<(LogFile, Footer)>,
     /// Bytes read to find it.
     pub(super) bytes_read: u64,
@@ -24,14 +23,14 @@ pub(super) struct Newest {
 
 /// The older files of a log.
 pub(super) struct Older {
-    /// Their numbers, ascending; up to the first that is not there.
+    /// Their numbers, ascending, up to the first missing one.
     pub(super) files: BTreeSet<u64>,
-    /// The first that is not there.
+    /// The first missing one.
     pub(super) missing: Option<u64>,
 }
 
-/// The newest file that is in use: `last`, or the one before it where a crash came between the creation of `last` and the
-/// seal of that one.
+/// The newest file in use: `last`, or the one before it if a crash came between the creation of `last` and the seal of
+/// that one.
 pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
     let (file, header) = LogFile::load(disk, last, None)?;
     if file.footer()?.is_some() {
@@ -40,7 +39,7 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
     }
     let found = scan(&file, &header)?;
     let bytes_read = u64::from(header.data_offset) + FOOTER as u64 + found.bytes_read;
-    let dropped = found.effects.dropped.contains(&header.prev_seq);
+    let dropped = found.summary.dropped.contains(&header.prev_seq);
     if header.prev_seq == 0 || dropped {
         return Ok(Newest { file, header, scan: found, unused: None, fresh_seal: None, bytes_read });
     }
@@ -57,14 +56,14 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
         }
         None if !found.in_use => {
             let mut scan = scan(&before, &before_header)?;
-            // The later file was created when every group of this one was synced, and says which is the last: no tail can be
-            // torn, so a group that is not there is damaged.
+            // The later file was created when every group of this one was synced, and names the last one. So no tail
+            // can be torn, and a missing group is damage.
             if scan.last_lsn.saturating_add(1) != header.first_lsn || scan.chain != header.chain {
                 let damage = Damage("commit group cannot be read, though a later file says that it is synced");
                 return Err(damage.at(&before.name, scan.end));
             }
             if before.footer()?.is_some() {
-                // Half a seal: it is wiped out before the file is written to again.
+                // Half a seal is wiped out before the file is written to again.
                 scan.garbage_end = before.len();
             }
             let bytes_read = bytes_read + u64::from(before_header.data_offset) + FOOTER as u64 + scan.bytes_read;
@@ -75,11 +74,11 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
     }
 }
 
-/// The older files that the log consists of. Looks no further than the first that is not there.
+/// The older files of the log. Stops at the first missing one.
 pub(super) fn older_files(newest: &Newest, there: &BTreeSet<u64>) -> Older {
     let mut older = Older { files: BTreeSet::new(), missing: None };
     let listed = newest.header.live.iter().flat_map(|(first, last)| *first..=*last);
-    for seq in listed.filter(|seq| !newest.scan.effects.dropped.contains(seq)) {
+    for seq in listed.filter(|seq| !newest.scan.summary.dropped.contains(seq)) {
         if !there.contains(&seq) {
             older.missing = Some(seq);
             break;

@@ -1,44 +1,42 @@
 //! Reads the indexes of sealed files with several threads and applies them in the order of the log.
 //!
 //! 1. All files are opened, and their headers and footers read: one file per thread at a time.
-//! 2. Files are taken in windows. Each thread reads, verifies and expands the index of one file of the window at a time, walks
-//!    through all of it, and notes where the groups of each shard of the engine's index begin.
-//! 3. Each thread takes one shard at a time and applies what the files of the window say of its groups, oldest file first. No
-//!    two threads meet in a group, so the outcome is that of one thread, whatever their number.
+//! 2. Files are processed in windows. Each thread reads, verifies and decompresses the index of one file of the window
+//!    at a time, walks through it, and notes where the groups of each shard of the engine's index begin.
+//! 3. Each thread takes one shard at a time and applies what the files of the window say of its groups, oldest file
+//!    first. No two threads change the same group, so the outcome does not depend on their number.
 //!
 //! # Memory
 //!
-//! A file of the window takes its stored index while it is read, the raw one, and four bytes for each group in it, of which a raw
-//! index has one per five bytes at most; the lists of these double as they grow. The footers say both lengths before anything is
-//! read, so a window is cut where [`cost`] adds up to [`WINDOW`] per thread. It holds one file at least: more is taken only
-//! where one file's index alone takes more. Groups are decoded one at a time and nothing else is kept, so recovery takes the
-//! engine's index and [`WINDOW`] per thread. `verify` adds what the files being verified change, one per thread at a time.
-//! The newest file is read before all others, a commit group at a time; what it changes is kept until they are applied, and takes about as
-//! much as it does in the index ([`super::super::scan`]).
+//! A file of a window takes its stored index while it is read, the raw one, and four bytes for each group in it, of
+//! which a raw index has at most one per five bytes; the lists of these double as they grow. The footers tell both
+//! lengths before anything is read, so a window ends where [`cost`] adds up to [`WINDOW`] per thread. It has at least
+//! one file, and exceeds the limit only if that file's index alone does. Groups are decoded one at a time and nothing
+//! else is kept, so recovery takes the engine's index and [`WINDOW`] per thread. `verify` adds the summaries of the
+//! files being verified, one per thread. The newest file is read before all others, a commit group at a time; its
+//! summary is kept until the others are applied, and takes about as much as the same groups in the index
+//! (`read/scan.rs`).
 //!
 //! # Errors
 //!
-//! The error returned is that of the first damaged file, as if files had been read one after another. (The newest file and the one
-//! before it are looked at before all others.)
+//! The error returned is that of the first damaged file, as if files were read one after another. (The newest file and
+//! the one before it are read before all others.)
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::disk::Disk;
 
-use super::super::LogOptions;
-use super::super::dense::{DenseGroup, DenseReader};
-use super::super::effects::FileEffects;
-use super::super::error::{Damage, LogError, Result};
-use super::super::file::LogFile;
-use super::super::format::{Cursor, FOOTER, FileHeader, Footer, Identity};
-use super::super::index::{Index, SHARDS, shard_of};
-use super::super::scan::scan;
-use super::threads::over;
+use super::parallel::parallel_map;
+use crate::log::error::{Damage, LogError, Result};
+use crate::log::format::{Cursor, FOOTER, FileHeader, Footer, Identity, IndexGroup, IndexReader};
+use crate::log::index::{FileSummary, Index, SHARDS, shard_of};
+use crate::log::options::LogOptions;
+use crate::log::read::{LogFile, scan};
 
-/// Bytes that a thread's share of a window may take.
+/// Bytes of a window per thread.
 pub(super) const WINDOW: u64 = 32 << 20;
-/// Bytes that a file of a window takes whatever its index: the lists of the shards.
+/// Bytes that a file of a window takes regardless of its index: the lists of the shards.
 const SHARD_LISTS: u64 = 4 << 10;
 
 /// A sealed file, opened.
@@ -48,7 +46,7 @@ pub(super) struct Sealed {
     pub(super) footer: Footer,
 }
 
-/// Sealed files up to the first that is not what it should be.
+/// Sealed files up to the first damaged one.
 pub(super) struct Opened {
     pub(super) files: Vec<Sealed>,
     pub(super) failed: Option<LogError>,
@@ -59,16 +57,16 @@ struct Piece {
     raw: Vec<u8>,
     /// Where the groups of each shard begin in it.
     shards: Vec<Vec<u32>>,
-    /// Bytes read beside the index.
+    /// Bytes read besides the index.
     scanned: u64,
 }
 
 /// Opens the files `seqs` of the log `identity`.
 pub(super) fn open(disk: &dyn Disk, seqs: &BTreeSet<u64>, identity: Identity, threads: usize) -> Opened {
     let seqs: Vec<u64> = seqs.iter().copied().collect();
-    let loaded = over(threads, &seqs, |seq| {
+    let loaded = parallel_map(threads, &seqs, |seq| {
         let (file, mut header) = LogFile::load(disk, *seq, Some(identity))?;
-        // Only damage is a reason to look at it, and it may be long.
+        // Needed only in case of damage, and may be long.
         header.changed = None;
         let footer = file.footer();
         Ok((file, header, footer))
@@ -92,7 +90,7 @@ pub(super) fn open(disk: &dyn Disk, seqs: &BTreeSet<u64>, identity: Identity, th
     opened
 }
 
-/// A file continues the one before it, where that one is still there.
+/// Checks that a file continues the one before it, if that one is left.
 pub(super) fn check_chain(file: &LogFile, header: &FileHeader, before: Option<&Sealed>) -> Result<()> {
     let Some(before) = before else { return Ok(()) };
     let footer = &before.footer;
@@ -105,7 +103,7 @@ pub(super) fn check_chain(file: &LogFile, header: &FileHeader, before: Option<&S
     Ok(())
 }
 
-/// Applies the indexes of `files` to `index`, with windows of `share` bytes per thread; returns the bytes read.
+/// Applies the indexes of `files` to `index`, with windows of `share` bytes per thread. Returns the bytes read.
 pub(super) fn apply(index: &Index, files: &[Sealed], options: &LogOptions, share: u64) -> Result<u64> {
     let mut bytes_read = 0;
     let mut rest = files;
@@ -117,7 +115,7 @@ pub(super) fn apply(index: &Index, files: &[Sealed], options: &LogOptions, share
     Ok(bytes_read)
 }
 
-/// How many of `files` fit into `most` bytes; one at least.
+/// How many of `files` fit into `most` bytes; at least one.
 pub(super) fn window_len(files: &[Sealed], most: u64) -> usize {
     let mut bytes = 0u64;
     let fits = files.iter().take_while(|sealed| {
@@ -136,7 +134,7 @@ fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Resul
     let threads = options.recovery_threads;
     let mut pieces = Vec::with_capacity(window.len());
     let mut failed = None;
-    for piece in over(threads, window, |sealed| read_piece(sealed, options.verify)) {
+    for piece in parallel_map(threads, window, |sealed| read_piece(sealed, options.verify)) {
         match piece {
             Ok(piece) => pieces.push(piece),
             Err(error) => {
@@ -146,7 +144,7 @@ fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Resul
         }
     }
     let shards: Vec<usize> = (0..SHARDS).collect();
-    let applied = over(threads, &shards, |shard| apply_shard(index, window, &pieces, *shard));
+    let applied = parallel_map(threads, &shards, |shard| apply_shard(index, window, &pieces, *shard));
     let first = applied.into_iter().filter_map(std::result::Result::err).min_by_key(|(at, _)| *at);
     if let Some(error) = first.map(|(_, error)| error).or(failed) {
         return Err(error);
@@ -163,7 +161,7 @@ fn read_piece(sealed: &Sealed, verify: bool) -> Result<Piece> {
     let raw = file.raw_index(footer)?;
     let damage = |damage: Damage| damage.at(&file.name, footer.index_offset);
     let mut piece = Piece { raw: Vec::new(), shards: vec![Vec::new(); SHARDS], scanned: 0 };
-    let mut reader = DenseReader::new(&raw, file.place.seq).map_err(damage)?;
+    let mut reader = IndexReader::new(&raw, file.place.seq).map_err(damage)?;
     loop {
         let at = reader.offset() as u32;
         let Some(read) = reader.read().map_err(damage)? else { break };
@@ -178,24 +176,25 @@ fn read_piece(sealed: &Sealed, verify: bool) -> Result<Piece> {
     Ok(piece)
 }
 
-/// Reads every byte of a sealed file, and compares its groups with its index; returns how many bytes that are.
+/// Reads every byte of a sealed file, and compares its groups with its index. Returns the bytes read.
 fn verify_groups(sealed: &Sealed, raw: &[u8]) -> Result<u64> {
     let Sealed { file, header, footer } = sealed;
-    let effects = FileEffects::decode(raw, file.place.seq).map_err(|d| d.at(&file.name, footer.index_offset))?;
+    let summary = FileSummary::decode(raw, file.place.seq).map_err(|d| d.at(&file.name, footer.index_offset))?;
     let compare = || {
         let found = scan(file, header)?;
         if found.end != footer.index_offset || found.last_lsn != footer.last_lsn || found.chain != footer.chain {
             return Err(Damage("commit group cannot be read").at(&file.name, found.end));
         }
-        if found.effects.encode() != effects.encode() {
+        if found.summary.encode() != summary.encode() {
             return Err(Damage("index does not say what the file holds").at(&file.name, footer.index_offset));
         }
         Ok(found.bytes_read)
     };
-    compare().map_err(|error| error.concerning(|| effects.groups().map(|(group, _)| group).collect()))
+    compare().map_err(|error| error.concerning(|| summary.groups().map(|(group, _)| group).collect()))
 }
 
-/// Applies what the files of a window say of the groups of one shard. An error comes with the place of its file in the window.
+/// Applies what the files of a window say of the groups of one shard. An error comes with the position of its file in
+/// the window.
 fn apply_shard(
     index: &Index,
     window: &[Sealed],
@@ -207,7 +206,7 @@ fn apply_shard(
         let mut editor = index.editor();
         for offset in piece.shards.get(shard).into_iter().flatten() {
             let mut cursor = Cursor(piece.raw.get(*offset as usize..).unwrap_or_default());
-            let applied = DenseGroup::decode(&mut cursor, file.place.seq)
+            let applied = IndexGroup::decode(&mut cursor, file.place.seq)
                 .and_then(|group| group.apply(file.place.seq, &mut editor));
             applied.map_err(|damage| (at, damage.at(&file.name, footer.index_offset)))?;
         }

@@ -1,4 +1,5 @@
-//! Recovery by several threads is recovery by one: the same index to the last reference, the same report, the same error.
+//! Recovery by several threads is recovery by one: the same index to the last reference, the same report, the same
+//! error.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +7,12 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::super::dense::DenseReader;
-use super::super::effects::FileEffects;
-use super::super::format::file_name;
-use super::super::items::Sink;
-use super::super::runs::Span;
-use super::super::{Budget, Durability, GroupId, LogBatch, LogEngine};
+use super::newest::{find_newest, older_files};
 use super::*;
 use crate::disk::SimDisk;
+use crate::log::format::{IndexReader, Sink, Span, file_name};
+use crate::log::index::{FileSummary, Group};
+use crate::log::{Budget, Durability, GroupId, LogBatch, LogEngine};
 
 fn options() -> LogOptions {
     LogOptions {
@@ -28,7 +27,7 @@ fn options() -> LogOptions {
     }
 }
 
-/// A log of several files: appends, overwrites of what stands in older files, compactions, keys, removals, and purges.
+/// A log of several files: appends, overwrites of entries in older files, compactions, keys, removals, and purges.
 fn random_log(seed: u64) -> Arc<SimDisk> {
     let mut rng = StdRng::seed_from_u64(seed);
     let disk = SimDisk::new();
@@ -62,7 +61,7 @@ type Held = (u64, u64, Vec<Span>, Vec<(Vec<u8>, Vec<u8>, u64)>);
 
 /// All that an index holds.
 fn all_of(index: &Index) -> (BTreeMap<GroupId, Held>, BTreeMap<u64, (u64, u64)>) {
-    let held = |group: &super::super::group::Group| {
+    let held = |group: &Group| {
         let keys = group.keys.iter().map(|kv| (kv.key().to_vec(), kv.value().to_vec(), kv.file)).collect();
         (group.floor, group.floor_file, group.runs.iter().collect(), keys)
     };
@@ -112,7 +111,7 @@ fn any_window_finds_the_same() {
     }
     assert!(!seen[0].0.0.is_empty());
     assert!(seen.iter().all(|other| *other == seen[0]));
-    // The order of the files is what it depends on: were it another, this would show.
+    // The order of the files matters: another order would show.
     let mut reversed = opened.files;
     reversed.reverse();
     let index = Index::new();
@@ -120,8 +119,8 @@ fn any_window_finds_the_same() {
     assert_ne!(all_of(&index), seen[0].0);
 }
 
-/// An index is applied piece by piece, and comes to the same as all of it at once: what the group had before from the file's end on is
-/// cut off once, and what stands below it is replaced.
+/// An index applied in pieces has the same outcome as all of it at once: the group's entries from before the file are
+/// truncated once, and entries below are replaced.
 #[test]
 fn a_group_with_many_runs_is_applied_in_pieces() {
     let runs = |file: u64, range: std::ops::Range<u64>| -> Vec<Span> {
@@ -129,29 +128,30 @@ fn a_group_with_many_runs_is_applied_in_pieces() {
         range.map(span).collect()
     };
     let group = GroupId(7);
-    let mut effects = FileEffects::default();
-    effects.place(group, 9000, &runs(2, 9000..10_000)).unwrap();
-    effects.place(group, 10_000, &runs(2, 3000..8000)).unwrap();
-    effects.put(group, &Bytes::from_static(b"k"), &Bytes::from_static(b"v"), 2);
-    let raw = effects.encode();
+    let mut summary = FileSummary::default();
+    summary.place(group, 9000, &runs(2, 9000..10_000)).unwrap();
+    summary.place(group, 10_000, &runs(2, 3000..8000)).unwrap();
+    summary.put(group, &Bytes::from_static(b"k"), &Bytes::from_static(b"v"), 2);
+    let raw = summary.encode();
     let before = || {
         let index = Index::new();
         index.editor().place(group, 1, &runs(1, 1..12_000)).unwrap();
         index
     };
-    let (at_once, in_pieces) = (before(), before());
-    effects.apply(2, &mut at_once.editor()).unwrap();
-    let mut reader = DenseReader::new(&raw, 2).unwrap();
+    let (at_once, for_each_chunk) = (before(), before());
+    summary.apply(2, &mut at_once.editor()).unwrap();
+    let mut reader = IndexReader::new(&raw, 2).unwrap();
     let read = reader.read().unwrap().unwrap();
     assert_eq!((read.spans().count(), read.keys().count()), (6000, 1));
     assert!(reader.read().unwrap().is_none());
-    read.apply(2, &mut in_pieces.editor()).unwrap();
-    assert_eq!(all_of(&in_pieces), all_of(&at_once));
+    read.apply(2, &mut for_each_chunk.editor()).unwrap();
+    assert_eq!(all_of(&for_each_chunk), all_of(&at_once));
     assert_eq!(at_once.bounds(group).unwrap().last, 9999);
-    assert_eq!(FileEffects::decode(&raw, 2).unwrap().encode(), raw);
+    assert_eq!(FileSummary::decode(&raw, 2).unwrap().encode(), raw);
 }
 
-/// Whatever is damaged, the error names the first file that is. (The newest file and the one before it are looked at before others.)
+/// Whatever is damaged, the error names the first damaged file. (The newest file and the one before it are read before
+/// others.)
 #[test]
 fn the_error_is_that_of_the_first_damaged_file() {
     let disk = random_log(5);
@@ -170,7 +170,7 @@ fn the_error_is_that_of_the_first_damaged_file() {
             let footer = content.len() - 64;
             let number = |at: usize| u32::from_le_bytes(content[at..at + 4].try_into().unwrap()) as usize;
             let (index, stored) = (number(footer + 16), number(footer + 24));
-            // The header, the index or the footer; or the file is empty or gone.
+            // Damages the header, the index or the footer; or empties or removes the file.
             match rng.random_range(0..5) {
                 0 => content[rng.random_range(0..76)] ^= 4,
                 1 => content[rng.random_range(index..index + stored)] ^= 4,
@@ -192,7 +192,7 @@ fn the_error_is_that_of_the_first_damaged_file() {
     }
 }
 
-/// A window takes what the footers say, and one file at least.
+/// A window is bounded by what the footers say, and has at least one file.
 #[test]
 fn a_window_is_bounded_by_what_the_footers_say() {
     let disk = random_log(5);

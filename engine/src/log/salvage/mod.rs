@@ -1,113 +1,21 @@
-//! Opens a damaged log to read what is left of it, and changes nothing on the disk.
+//! Reads a damaged log as far as it can be read, and changes nothing on the disk.
 //!
 //! 1. [`survey`]: which files the log consists of, as far as they tell.
-//! 2. [`replay`]: each file is believed by its index; where that is damaged its commit groups are read ([`walk`]), and the walk goes
-//!    on behind what cannot be read. Where something is missing, that is a [`Loss`].
-//! 3. [`doubts`]: what a loss leaves of each group. Entries whose place is known and whose block is damaged are no loss: reading them
-//!    names the damage, as it does in any log.
+//! 2. [`replay`]: each file is believed by its index. If that is damaged the file's commit groups are read ([`walk`]),
+//!    and the walk goes on behind damage. What is missing is a [`Loss`].
+//! 3. `Doubts` (in `index/`): what a loss leaves of each group. Entries whose location is known and whose block is
+//!    damaged are no loss: reading them names the damage, as it does in any log.
 //!
 //! # What holds
 //!
-//! What is returned is what the log would return if it were sound, or a typed error: never another entry, and never one that was
-//! replaced since. ([`LogOptions::keep_doubtful`] gives up the last half of that, to show more.)
+//! What is returned is what the log would return if it were sound, or a typed error: never another entry, and never one
+//! that was replaced since. (`LogOptions::keep_doubtful` gives up the last half of that, to show more.)
 
-mod doubts;
-pub(super) mod replay;
-pub(super) mod report;
-pub(super) mod survey;
-pub(super) mod walk;
+mod replay;
+mod survey;
+mod walk;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::disk::Disk;
-
-pub use self::report::{EntryRange, GroupLoss, Loss};
-
-pub(crate) use self::doubts::Doubts;
-use self::replay::Replay;
-use self::report::tidy;
-use self::survey::Survey;
-use super::active::Active;
-use super::error::{LogError, Result};
-use super::file::FileTable;
-use super::index::Index;
-use super::recovery::{Recovered, survey_index};
-use super::{GroupId, LogOptions, Lsn, RecoveryReport, Uncertain};
-
-/// Opens what is left of the log on `disk`.
-pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
-    let survey = Survey::new(disk)?;
-    let certain = Replay::run(&survey, false, &mut |_| ())?;
-    let mut lost = certain.doubts.losses(&certain.index);
-    let mut index = certain.index;
-    if options.keep_doubtful && !certain.losses.is_empty() {
-        index = Replay::run(&survey, true, &mut |_| ())?.index;
-    }
-    let files = FileTable::default();
-    let found = || survey.files.iter().filter_map(|file| file.found.as_ref());
-    found().for_each(|found| files.insert(found.file.clone()));
-    if options.verify {
-        add_unreadable(&mut lost, unreadable(&index, &files));
-    }
-    let newest = found().next_back().ok_or(LogError::NoLog)?.file.clone();
-    let held = survey_index(&index, options.recovery_threads);
-    // Nothing of the tail is read, so nothing tells which groups it concerns.
-    let uncertain = |lsn| Uncertain { lsn: Lsn(lsn), groups: Vec::new() };
-    let next = certain.at.map(|at| at.lsn.saturating_add(1)).filter(|_| certain.tail.is_some());
-    let report = RecoveryReport {
-        uncertain: next.map(uncertain),
-        truncated_bytes: certain.tail.as_ref().map_or(0, |(_, _, bytes)| *bytes),
-        truncated_at: certain.tail.map(|(file, offset, _)| (file, offset)),
-        files: files.lengths().len(),
-        files_by_index: certain.files_by_index,
-        files_scanned: certain.files_scanned,
-        bytes_read: certain.bytes_read,
-        groups: held.groups,
-        entries: held.entries,
-        salvaged: certain.salvaged,
-        losses: certain.losses,
-        lost,
-    };
-    // Nothing is ever appended to it, and all of it counts as vouched for.
-    let end = newest.len();
-    let active = Active::new(newest, end, certain.at.map_or(0, |at| at.lsn), 0);
-    Ok(Recovered { index, files, active, report, spares: BTreeSet::new(), doubts: Some(certain.doubts) })
-}
-
-/// Entries in blocks that are damaged, by group. Reads every block that is in use.
-fn unreadable(index: &Index, files: &FileTable) -> BTreeMap<GroupId, Vec<EntryRange>> {
-    let mut blocks: BTreeMap<(u64, u64), bool> = BTreeMap::new();
-    let mut out: BTreeMap<GroupId, Vec<EntryRange>> = BTreeMap::new();
-    for group in index.groups() {
-        let spans = index.with(group, |group| group.runs.iter().collect::<Vec<_>>()).unwrap_or_default();
-        for span in spans {
-            let is_sound = *blocks.entry((span.file, span.offset)).or_insert_with(|| {
-                files.get(span.file).is_some_and(|file| file.read_block(span.offset, span.bytes, || {}).is_ok())
-            });
-            if !is_sound {
-                out.entry(group)
-                    .or_default()
-                    .push(EntryRange { first: span.first, last: span.end().saturating_sub(1) });
-            }
-        }
-    }
-    out
-}
-
-/// Names what is unreadable beside what is lost.
-fn add_unreadable(lost: &mut Vec<GroupLoss>, unreadable: BTreeMap<GroupId, Vec<EntryRange>>) {
-    for (group, ranges) in unreadable {
-        let ranges = tidy(ranges);
-        match lost.iter_mut().find(|loss| loss.group == group) {
-            Some(loss) => loss.unreadable = ranges,
-            None => lost.push(GroupLoss {
-                group,
-                missing: Vec::new(),
-                doubtful: Vec::new(),
-                unreadable: ranges,
-                keys: Vec::new(),
-            }),
-        }
-    }
-    lost.sort_by_key(|loss| loss.group);
-}
+pub use self::replay::Loss;
+pub(crate) use self::replay::Replay;
+pub(crate) use self::survey::{Found, Survey, before_first};
+pub(crate) use self::walk::{Gap, Position, Step, Walk};

@@ -1,39 +1,72 @@
-//! Applies what can be read of a surveyed log, in its order, and notes where something is missing.
+//! Applies what can be read of a surveyed log, in order, and notes what is missing.
 
-use super::super::GroupId;
-use super::super::Lsn;
-use super::super::effects::FileEffects;
-use super::super::error::Result;
-use super::super::file::Seal;
-use super::super::format::{FOOTER, Footer, file_name};
-use super::super::index::Index;
-use super::super::items::{Sink, replay};
-use super::doubts::{Doubts, Watch};
-use super::report::Loss;
+use std::fmt;
+
 use super::survey::{Found, Survey, before_first};
 use super::walk::{Gap, Position, Step, Walk};
+use crate::log::error::Result;
+use crate::log::format::{FOOTER, Footer, Sink, file_name, replay};
+use crate::log::index::{Doubts, FileSummary, Index, Watch};
+use crate::log::read::Seal;
+use crate::log::types::{GroupId, Lsn};
+
+/// A part of the log that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The file's name.
+    pub file: String,
+    /// The offsets where the part begins and ends; both 0 for a whole file.
+    pub from: u64,
+    /// See `from`.
+    pub to: u64,
+    /// The first missing position in the log's history, if known.
+    pub first_lsn: Option<Lsn>,
+    /// The last one, if known.
+    pub last_lsn: Option<Lsn>,
+    /// What is wrong.
+    pub what: String,
+    /// The only groups that it can concern, ascending; `None` if unknown: then it may concern any.
+    pub concerns: Option<Vec<GroupId>>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if self.to > self.from {
+            write!(f, " at {} to {}", self.from, self.to)?;
+        }
+        write!(f, ": {}", self.what)?;
+        match (self.first_lsn, self.last_lsn) {
+            (Some(Lsn(first)), Some(Lsn(last))) if first == last => write!(f, "; commit group {first} is lost"),
+            (Some(Lsn(first)), Some(Lsn(last))) => write!(f, "; commit groups {first} to {last} are lost"),
+            (Some(Lsn(first)), None) => write!(f, "; commit groups from {first} on are lost"),
+            (None, Some(Lsn(last))) => write!(f, "; commit groups up to {last} are lost"),
+            (None, None) => Ok(()),
+        }
+    }
+}
 
 /// A log as far as it can be read.
 pub(crate) struct Replay {
     pub(crate) index: Index,
     pub(crate) doubts: Doubts,
     pub(crate) losses: Vec<Loss>,
-    /// Files whose index is damaged, and whose groups were read instead.
+    /// Files whose index is damaged and whose groups were read instead.
     pub(crate) salvaged: Vec<String>,
-    /// Where a torn tail begins, and its bytes.
+    /// File and offset of a torn tail, and its bytes.
     pub(crate) tail: Option<(String, u64, u64)>,
     pub(crate) files_by_index: usize,
     pub(crate) files_scanned: usize,
     pub(crate) bytes_read: u64,
-    /// Whether what stands before a loss stays in the index.
+    /// Whether records before a loss stay in the index.
     keep: bool,
-    /// The group read last, where it is known.
+    /// The last group read, if known.
     pub(crate) at: Option<Position>,
 }
 
 impl Replay {
-    /// Applies all of `survey`. With `keep` the index also holds what stands before a loss that may concern it. `done` hears the
-    /// bytes of each file when it is done with it.
+    /// Applies all of `survey`. With `keep` the index also holds records before a loss that may concern them. `done` is
+    /// called with the bytes of each finished file.
     pub(crate) fn run(survey: &Survey, keep: bool, done: &mut dyn FnMut(u64)) -> Result<Replay> {
         let mut replay = Replay {
             index: Index::new(),
@@ -45,7 +78,7 @@ impl Replay {
             files_scanned: 0,
             bytes_read: 0,
             keep,
-            // Before file 1 there was nothing.
+            // There is nothing before file 1.
             at: survey.files.first().filter(|file| file.seq == 1).map(|_| Position { lsn: 0, chain: 0 }),
         };
         for (at, file) in survey.files.iter().enumerate() {
@@ -73,11 +106,11 @@ impl Replay {
         }
         self.bytes_read += header.map_or(0, |header| u64::from(header.data_offset)) + FOOTER as u64;
         if let Some(footer) = found.footer
-            && let Ok((_, effects)) = found.file.sealed()
+            && let Ok((_, summary)) = found.file.sealed()
         {
             self.files_by_index += 1;
             self.bytes_read += u64::from(footer.index_stored);
-            self.apply(survey, at, &footer, &effects);
+            self.apply(survey, at, &footer, &summary);
             return Ok(());
         }
         if at + 1 < survey.files.len() {
@@ -86,11 +119,11 @@ impl Replay {
         self.walk(survey, at, found)
     }
 
-    /// Believes the index of a sealed file.
-    fn apply(&mut self, survey: &Survey, at: usize, footer: &Footer, effects: &FileEffects) {
+    /// Applies the index of a sealed file.
+    fn apply(&mut self, survey: &Survey, at: usize, footer: &Footer, summary: &FileSummary) {
         let Some(seq) = survey.files.get(at).map(|file| file.seq) else { return };
         let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
-        let applied = effects.apply(seq, &mut watch);
+        let applied = summary.apply(seq, &mut watch);
         drop(watch);
         match applied {
             Ok(()) => self.at = Some(Position { lsn: footer.last_lsn, chain: footer.chain }),
@@ -105,15 +138,15 @@ impl Replay {
         let mut walk = Walk::new(&found.file, known);
         let mut said_nothing = true;
         let is_last = at + 1 == survey.files.len();
-        // Where neither its footer nor the file after it says which is its last group.
-        let mut said = (!is_last && known.last.is_none()).then(FileEffects::default);
+        // Set if neither the footer nor the next file says which group is the last.
+        let mut said = (!is_last && known.last.is_none()).then(FileSummary::default);
         while let Some(step) = walk.step()? {
             said_nothing = false;
             let gap = match step {
                 Step::Gap(gap) => gap,
                 Step::Group(group) => {
                     if let Some(said) = &mut said {
-                        // What does not fit together is a gap below.
+                        // Items and blocks that do not fit together become a gap below.
                         let _ = replay(&group.items, &group.blocks, seq, said);
                     }
                     let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
@@ -133,7 +166,7 @@ impl Replay {
         let ended = walk.at;
         let expected = known.last.filter(|_| ended.is_some());
         if said_nothing && found.header.is_none() && (ended.is_none() || known.last != ended) {
-            // Nothing tells whether there was anything.
+            // Nothing tells whether the file had groups.
             self.lose_file(survey, at, "nothing in the file can be read");
         } else if let (Some(last), Some(ended)) = (expected, ended)
             && ended.lsn >= last.lsn
@@ -156,7 +189,7 @@ impl Replay {
         Ok(())
     }
 
-    /// All of a file is lost.
+    /// A whole file is lost.
     fn lose_file(&mut self, survey: &Survey, at: usize, what: &str) {
         let first = self.at.map(|at| at.lsn.saturating_add(1));
         let name = survey.files.get(at).map_or_else(String::new, |file| file_name(file.seq));
@@ -196,9 +229,10 @@ impl Replay {
     }
 }
 
-/// Whether the groups that were read are followed by the index that a seal writes behind them, and no others: then none is missing.
-fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, said: &FileEffects) -> Result<bool> {
-    // The index of no group at all is a zero, and zeros say nothing.
+/// Whether the groups that were read are followed by exactly the index that a seal writes behind them. Then none is
+/// missing.
+fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, said: &FileSummary) -> Result<bool> {
+    // The index of a file without groups is a zero, and zeros prove nothing.
     let Some(last) = walk.at.filter(|_| said.groups().next().is_some()) else { return Ok(false) };
     let seal = Seal::new(&found.file, walk.offset, said.encode(), last.lsn, last.chain);
     let there = walk.reader.get(walk.offset, seal.index().len() as u64)?;

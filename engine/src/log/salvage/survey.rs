@@ -1,26 +1,25 @@
 //! Which files a damaged log consists of, as far as they tell.
 //!
-//! A sound log says it in the header of its newest file. Here any file may be missing, unreadable or under another's name, so
-//! everything that is there is looked at first: the identity is the one most headers have, a file goes by the number that its
-//! header says, one without a readable header by its name, and the list of older files is that of the newest readable header. It
-//! may name files that were dropped since: they say again what was said elsewhere, so applying them in their place changes nothing.
+//! The newest file's header of a sound log lists the files. Here any file may be missing, unreadable or under another's
+//! name, so all files are inspected first. The identity is the one of most headers. A file goes by the number in its
+//! header, or by its name if the header is unreadable. The list of older files is that of the newest readable header.
+//! It may name files that were dropped since. They repeat what newer files say, so applying them in their place changes
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile};
 
-use super::super::GroupId;
-use super::super::error::{LogError, Result};
-use super::super::file::{LogFile, read_header};
-use super::super::format::{FileHeader, Footer, Identity, MAX_FILES, Place, REUSED, file_name, parse_file_name};
-use super::super::items::Item;
-use super::super::reader::GroupReader;
 use super::walk::{Known, Position, Step, Walk};
+use crate::log::error::{LogError, Result};
+use crate::log::format::{FileHeader, Footer, Identity, Item, MAX_FILES, Place, REUSED, file_name, parse_file_name};
+use crate::log::read::{GroupReader, LogFile, read_header};
+use crate::log::types::GroupId;
 
 /// The files of a log.
 pub(crate) struct Survey {
-    /// Those that it consists of, oldest first, whether they are there or not.
+    /// The log's files, oldest first, whether they exist or not.
     pub(crate) files: Vec<Surveyed>,
     /// What is wrong with files as a whole.
     pub(crate) problems: Vec<LogError>,
@@ -34,16 +33,16 @@ pub(crate) struct Surveyed {
     pub(crate) found: Option<Found>,
 }
 
-/// A file that is there.
+/// A file that exists.
 pub(crate) struct Found {
     pub(crate) file: Arc<LogFile>,
-    /// Its header, where that can be read.
+    /// Its header, if readable.
     pub(crate) header: Option<FileHeader>,
-    /// Its footer, where it has one that can be read.
+    /// Its footer, if it has a readable one.
     pub(crate) footer: Option<Footer>,
 }
 
-/// A file as it is found by name.
+/// A file as found by name.
 struct Inspected {
     name: String,
     seq: u64,
@@ -52,12 +51,12 @@ struct Inspected {
     header: Result<FileHeader>,
 }
 
-/// Where the number and the identity of a file's first bytes stand, for a header that fails its checksum.
+/// The offset of the identity in a header that fails its checksum.
 const IDENTITY_AT: u64 = 16;
 
 impl Survey {
-    /// Looks at all log files on `disk`. An error: there is none, none of them says which log it belongs to, or one was written by a newer
-    /// version of this program.
+    /// Inspects all log files on `disk`. Fails if there is none, if none says which log it belongs to, or if one was
+    /// written by a newer version of this program.
     pub(crate) fn new(disk: &dyn Disk) -> Result<Survey> {
         let mut problems = Vec::new();
         let mut inspected = Vec::new();
@@ -78,7 +77,7 @@ impl Survey {
         let files: Vec<Surveyed> = seqs.into_iter().map(|seq| Surveyed { seq, found: there.remove(&seq) }).collect();
         let missing = files.iter().filter(|file| file.found.is_none());
         let missing = missing.map(|file| LogError::missing(file_name(file.seq)));
-        // One that is there and cannot be opened was told of already.
+        // A file that exists and cannot be opened was reported above.
         let known: BTreeSet<String> = problems.iter().filter_map(|error| error.file().map(str::to_owned)).collect();
         problems.extend(missing.filter(|error| error.file().is_none_or(|file| !known.contains(file))));
         surplus.extend(there.into_values().map(|found| found.file.name.clone()));
@@ -86,26 +85,26 @@ impl Survey {
         Ok(Survey { files, problems, surplus })
     }
 
-    /// What is known of the file at this place of the list from outside of its groups.
+    /// What is known of file `at` in the list from outside of its groups.
     pub(crate) fn known(&self, at: usize, before: Option<Position>) -> Option<Known> {
         let found = self.files.get(at)?.found.as_ref()?;
         let next = self.files.get(at + 1).and_then(|next| next.found.as_ref());
         Some(known(found, next, at + 1 < self.files.len(), before))
     }
 
-    /// The groups that the file at this place of the list changes, as the file after it says.
+    /// The groups that file `at` in the list changes, as the next file's header lists them.
     pub(crate) fn changed_in(&self, at: usize) -> Option<Vec<GroupId>> {
         self.header_after(at)?.changed.clone()
     }
 
-    /// The header of the file that follows the one at this place of the list without one in between, where it can be read.
+    /// The header of the file right after file `at`, if readable.
     pub(crate) fn header_after(&self, at: usize) -> Option<&FileHeader> {
         let seq = self.files.get(at)?.seq;
         let after = self.files.get(at + 1)?.found.as_ref()?.header.as_ref()?;
         (after.prev_seq == seq).then_some(after)
     }
 
-    /// Bytes of all files that are there.
+    /// Bytes of all existing files.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().filter_map(|file| file.found.as_ref()).map(|found| found.file.len()).sum()
     }
@@ -124,7 +123,7 @@ fn known(found: &Found, next: Option<&Found>, followed: bool, before: Option<Pos
     }
 }
 
-/// The group before a file's first one.
+/// The position before a file's first group.
 pub(crate) fn before_first(header: &FileHeader) -> Position {
     Position { lsn: header.first_lsn.saturating_sub(1), chain: header.chain }
 }
@@ -139,14 +138,14 @@ fn inspect(disk: &dyn Disk, name: String, seq: u64) -> Result<Inspected> {
     Ok(Inspected { name, seq, file, len, header })
 }
 
-/// A file that the disk does not give.
+/// The error for a file that the disk does not return.
 fn unreadable(name: &str, error: &LogError) -> LogError {
     let what = format!("file cannot be read: {error}");
     LogError::Corrupt { file: name.to_owned(), offset: 0, what, groups: Vec::new() }
 }
 
-/// The identity that most headers have, of the newest file where there are as many of another. Where none can be read, one that stands
-/// in a damaged header and that something else in the file confirms.
+/// The identity of most headers; on a tie, that of the newest file. If no header is readable, the identity in a damaged
+/// header that something else in the file confirms.
 fn identity(inspected: &[Inspected]) -> Option<Identity> {
     let mut votes: BTreeMap<u128, (usize, u64)> = BTreeMap::new();
     for header in inspected.iter().filter_map(|file| file.header.as_ref().ok()) {
@@ -174,7 +173,7 @@ fn says_anything(file: &LogFile) -> bool {
         || reader.rest(0, true, None).is_ok_and(|rest| !rest.heads.is_empty())
 }
 
-/// Gives each number the file that is it.
+/// Assigns a file to each number.
 fn assign(
     inspected: Vec<Inspected>,
     identity: Identity,
@@ -182,7 +181,7 @@ fn assign(
     surplus: &mut Vec<String>,
 ) -> Result<BTreeMap<u64, Found>> {
     let mut there: BTreeMap<u64, Found> = BTreeMap::new();
-    // Those under their own name first, then those under another's, then those that do not say what they are.
+    // Files under their own name first, then those under another name, then those that do not say what they are.
     let rank = |file: &Inspected| match &file.header {
         Ok(header) if header.place == (Place { identity, seq: file.seq }) => 0,
         Ok(_) => 1,
@@ -228,13 +227,14 @@ fn assign(
 /// The numbers of the files that the log consists of.
 fn consists_of(there: &BTreeMap<u64, Found>) -> BTreeSet<u64> {
     let newest_header = there.values().rev().find_map(|found| found.header.as_ref());
-    // Without any header all that is there is taken for it.
+    // Without any header, all existing files.
     let Some(header) = newest_header else { return there.keys().copied().collect() };
     let mut seqs: BTreeSet<u64> = header.live.iter().flat_map(|(first, last)| *first..=*last).collect();
     let mut last = header.place.seq;
     seqs.insert(last);
-    // Later files have no readable header: they are in use if something else in them can be read, and so are those between. Behind
-    // a sealed file there is another one, whether it can be read or not. But a log has so many files at most, whatever a name says.
+    // Later files have no readable header. They are in use if something else in them is readable, and so are the files
+    // between. A sealed file is followed by another one, readable or not. The number of files is bounded, whatever a
+    // name says.
     let mut later = there.range(last.saturating_add(1)..=last.saturating_add(MAX_FILES)).rev();
     if let Some((newest, _)) = later.find(|(_, found)| says_anything(&found.file)) {
         seqs.extend(last..=*newest);

@@ -1,12 +1,11 @@
-//! Walks a file from commit group to commit group and over what is damaged in between.
+//! Walks a file from commit group to commit group, and over damage in between.
 //!
-//! Where no group can be read, what else is known decides, by the rule of [`super::super::scan`]: if the position is proven to be
-//! synced, this is damage, and the walk goes on at the next group that passes its checksum; if not, it is a torn tail, and
-//! what may stand in it was never acknowledged and is left alone.
+//! At an unreadable group, what else is known decides, by the rule of `read/scan.rs`. If the position is proven to be
+//! synced, this is damage, and the walk goes on at the next group that passes its checksum. If not, it is a torn tail,
+//! which was never acknowledged and is left alone.
 
-use super::super::error::{Damage, Result};
-use super::super::file::LogFile;
-use super::super::reader::{CommitGroup, GroupReader, HeadRef, Verified};
+use crate::log::error::{Damage, Result};
+use crate::log::read::{CommitGroup, GroupReader, HeadRef, LogFile, Verified};
 
 /// Position and checksum of a commit group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,33 +17,34 @@ pub(crate) struct Position {
 /// What is known of a file from outside of its groups.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
-    /// Where its first group stands; a file without a header is searched from its beginning.
+    /// The offset of its first group; 0 for a file without a header, which is searched from its beginning.
     pub(crate) start: u64,
     /// The group before its first one.
     pub(crate) before: Option<Position>,
     /// Its last group.
     pub(crate) last: Option<Position>,
-    /// Whether a later file is in use: all of this one was synced then.
+    /// Whether a later file is in use: then all of this one was synced.
     pub(crate) followed: bool,
-    /// Whether its space was used by an earlier file.
+    /// Whether an earlier file used its space.
     pub(crate) reused: bool,
 }
 
-/// What the walk meets.
+/// A step of the walk.
 pub(crate) enum Step {
-    /// A group whose header and meta are sound. Its blocks may be damaged where the group is proven to be synced.
+    /// A group whose header and meta are sound. Its blocks may be damaged if the group is proven to be synced.
     Group(CommitGroup),
-    /// A stretch without readable groups.
+    /// A range without readable groups.
     Gap(Gap),
 }
 
-/// Commit groups that cannot be read, though they were there.
+/// Commit groups that existed and cannot be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gap {
     /// Where it begins, and where reading goes on or the file ends.
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// The first and last position that is missing, where known. (None may be: a group then does not continue the one before.)
+    /// The first and last missing position, if known. (None may be missing: then a group does not continue the one
+    /// before.)
     pub(crate) first_lsn: Option<u64>,
     pub(crate) last_lsn: Option<u64>,
     /// What is wrong at its beginning.
@@ -61,13 +61,13 @@ pub(crate) struct Walk<'a> {
     pub(crate) at: Option<Position>,
     /// Groups after the first damage.
     heads: Option<Vec<HeadRef>>,
-    /// Where what is no group ends, as far as the walk has seen; more than `offset` after a torn tail.
+    /// Where garbage ends, as far as the walk has seen; more than `offset` after a torn tail.
     pub(crate) garbage_end: u64,
     done: bool,
 }
 
 impl<'a> Walk<'a> {
-    /// Begins at the first group. Parts of the file that the disk does not give are taken for damaged.
+    /// Begins at the first group. Parts that the disk does not return count as damaged.
     pub(crate) fn new(file: &'a LogFile, known: Known) -> Walk<'a> {
         Walk {
             reader: GroupReader::tolerant(file),
@@ -80,7 +80,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next group, or what stands in its place; `None` at the end.
+    /// The next group or gap; `None` at the end.
     pub(crate) fn step(&mut self) -> Result<Option<Step>> {
         while !self.done {
             match self.group()? {
@@ -120,13 +120,13 @@ impl<'a> Walk<'a> {
         Ok(Ok(group))
     }
 
-    /// Whether something that survived says that the group at `lsn` was synced.
+    /// Whether something that survived proves that the group at `lsn` was synced.
     fn is_proven(&mut self, lsn: u64) -> Result<bool> {
         let from_outside = self.known.followed || self.known.last.is_some_and(|last| last.lsn >= lsn);
         Ok(from_outside || self.heads()?.iter().any(|head| head.lsn >= lsn && head.synced >= lsn))
     }
 
-    /// All groups after the first damage: looked for once.
+    /// All groups after the first damage. Searched for once.
     fn heads(&mut self) -> Result<&[HeadRef]> {
         if self.heads.is_none() {
             let rest = self.reader.rest(self.offset, self.known.reused, None)?;
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
         Ok(self.heads.as_deref().unwrap_or_default())
     }
 
-    /// Goes on after damage, where there is more. `None` where nothing is missing: at the end, torn or not, or where the next
+    /// Goes on after damage, if there is more. `None` if nothing is missing: at the end, torn or not, or if the next
     /// group continues the one before all the same.
     fn skip(&mut self, damage: Damage) -> Result<Option<Gap>> {
         let from = self.offset;
@@ -157,7 +157,7 @@ impl<'a> Walk<'a> {
         if self.at.is_some_and(|at| expected == Some(next.lsn) && at.chain == next.chain) {
             return Ok(None);
         }
-        // Whatever it continues: what is between is missing.
+        // Whatever the next group continues, groups between are missing.
         self.at = None;
         Ok(Some(Gap { from, to: next.offset, first_lsn: expected, last_lsn: next.lsn.checked_sub(1), damage }))
     }

@@ -1,31 +1,29 @@
-//! Reads and verifies every byte of a log and says everything that is wrong with it.
+//! Reads and verifies every byte of a log and reports everything that is wrong with it.
 //!
-//! More than opening does: every commit group and block is read, verified and expanded, and that there are zeros where there must be;
-//! the index of a sealed file is compared with its groups; each file must continue the one before, and the entries of each group
-//! each other. A torn tail is what a crash leaves: it is told, and is not damage.
+//! A check does more than opening a log: it reads, verifies and decompresses every commit group and block; it checks
+//! padding for zeros; it compares the index of a sealed file with its groups; it checks that each file continues the
+//! one before and that the entries of each group are consecutive. A torn tail is what a crash leaves. It is reported,
+//! and is not damage.
 
 use crate::disk::Disk;
 
-use super::super::GroupId;
-use super::super::effects::FileEffects;
-use super::super::error::Result;
-use super::super::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED};
-use super::super::index::Index;
-use super::super::items::replay;
-use super::super::reader::{CommitGroup, GroupReader};
-use super::super::runs::Span;
-use super::super::salvage::survey::{Found, Survey, before_first};
-use super::super::salvage::walk::{Position, Step, Walk};
-use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, may_be_unsealed, seal_finding};
+use super::findings::{damaged_blocks, file_finding, gap_finding, may_be_unsealed, seal_finding};
+use super::progress::{Meter, Progress};
+use crate::log::error::{Finding, Result};
+use crate::log::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, Span, replay};
+use crate::log::index::{FileSummary, Index};
+use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::salvage::{Found, Position, Step, Survey, Walk, before_first};
+use crate::log::types::GroupId;
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// The files that the log consists of and that are there, oldest first.
+    /// The existing files of the log, oldest first.
     pub files: Vec<CheckedFile>,
-    /// Everything that is wrong, by file and offset. Empty where the log is sound.
+    /// Everything that is wrong, by file and offset. Empty if the log is sound.
     pub findings: Vec<Finding>,
-    /// What a crash left at the end, if anything: the next open cuts it off.
+    /// What a crash left at the end, if anything. The next open truncates it.
     pub torn_tail: Option<TornTail>,
     /// Log files that are no part of it: dropped and not deleted yet, never used, or copies.
     pub surplus: Vec<String>,
@@ -50,16 +48,16 @@ pub struct CheckedFile {
     pub bytes: u64,
     /// Commit groups read in it.
     pub commit_groups: u64,
-    /// Whether it ends with an index that can be read.
+    /// Whether it ends with a readable index.
     pub sealed: bool,
 }
 
-/// The end of a log that was being written when the power went.
+/// The end of a log that was being written when the power failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
     /// The file's name.
     pub file: String,
-    /// Where the last whole commit group ends.
+    /// The offset where the last whole commit group ends.
     pub offset: u64,
     /// Bytes after it.
     pub bytes: u64,
@@ -72,8 +70,8 @@ impl CheckReport {
     }
 }
 
-/// Checks the log on `disk`. An error is one that keeps from looking at all: no log, a newer version, a directory that cannot be
-/// read; everything else is a finding.
+/// Checks the log on `disk`. Fails only if nothing can be checked: no log, a newer version, an unreadable directory.
+/// Everything else is a finding.
 pub fn check(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
     let survey = Survey::new(disk)?;
     let mut checker = Checker {
@@ -103,9 +101,9 @@ pub fn check(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Chec
 
 struct Checker<'a> {
     report: CheckReport,
-    /// All that the files say.
+    /// Everything that the files say.
     index: Index,
-    /// The last group of the file before, where known.
+    /// The last group of the file before, if known.
     at: Option<Position>,
     meter: Meter<'a>,
 }
@@ -114,7 +112,7 @@ struct Checker<'a> {
 #[derive(Clone, Copy)]
 struct Here<'a> {
     survey: &'a Survey,
-    /// Its place among the files.
+    /// Its position in the list of files.
     at: usize,
     found: &'a Found,
     /// Bytes of the files before it.
@@ -124,8 +122,8 @@ struct Here<'a> {
 /// What the groups of a file say.
 #[derive(Default)]
 struct FileSum {
-    effects: FileEffects,
-    /// Whether something in between could not be read.
+    summary: FileSummary,
+    /// Whether something in between is unreadable.
     broken: bool,
     commit_groups: u64,
 }
@@ -142,7 +140,7 @@ impl Checker<'_> {
         if let Some(header) = &found.header {
             self.header(here, header, &mut walk.reader)?;
         }
-        let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, effects)| effects);
+        let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, summary)| summary);
         let sum = self.groups(here, &mut walk, index.as_ref())?;
         self.report.findings.extend(seal_finding(survey, at, found));
         match (&found.footer, may_be_unsealed(survey, at)) {
@@ -158,14 +156,14 @@ impl Checker<'_> {
         let (name, bytes, sealed) = (found.file.name.clone(), found.file.len(), index.is_some());
         self.report.files.push(CheckedFile { name, bytes, commit_groups: sum.commit_groups, sealed });
         self.report.commit_groups += sum.commit_groups;
-        let applied = index.unwrap_or(sum.effects).apply(found.file.place.seq, &mut self.index.editor());
+        let applied = index.unwrap_or(sum.summary).apply(found.file.place.seq, &mut self.index.editor());
         if let Err(damage) = applied {
             self.find(found, 0, damage.0, Vec::new());
         }
         Ok(())
     }
 
-    /// The header continues the file before, and is followed by zeros.
+    /// Checks that the header continues the file before and is followed by zeros.
     fn header(&mut self, here: Here<'_>, header: &FileHeader, reader: &mut GroupReader<'_>) -> Result<()> {
         let Here { survey, at, found, .. } = here;
         self.zeros(
@@ -184,8 +182,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Walks through the groups.
-    fn groups(&mut self, here: Here<'_>, walk: &mut Walk<'_>, index: Option<&FileEffects>) -> Result<FileSum> {
+    /// Walks the groups.
+    fn groups(&mut self, here: Here<'_>, walk: &mut Walk<'_>, index: Option<&FileSummary>) -> Result<FileSum> {
         let Here { survey, at, found, base } = here;
         let mut sum = FileSum::default();
         while let Some(step) = walk.step()? {
@@ -200,7 +198,7 @@ impl Checker<'_> {
                 Step::Group(group) => {
                     sum.commit_groups += 1;
                     self.group(found, &mut walk.reader, &group)?;
-                    let said = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.effects);
+                    let said = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.summary);
                     said.err().map(|damage| Finding::new(&found.file.name, group.offset, damage.0, group.groups()))
                 }
             };
@@ -211,7 +209,7 @@ impl Checker<'_> {
         Ok(sum)
     }
 
-    /// The blocks of a group, and the zeros in it.
+    /// Checks the blocks of a group, and its padding.
     fn group(&mut self, found: &Found, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
         self.report.blocks += group.blocks.len() as u64;
         self.report.findings.extend(damaged_blocks(reader, group)?);
@@ -221,12 +219,12 @@ impl Checker<'_> {
         }
         let header = &group.header;
         let content = GROUP_HEADER as u64 + u64::from(header.body) + u64::from(header.meta_stored);
-        // The padding of the last group may be missing: it ends with the file then.
+        // The padding of the last group may be missing: then it ends with the file.
         let end = group.end().min(reader.len);
         self.zeros(found, reader, group.offset + content, end, "padding of a commit group")
     }
 
-    /// There are zeros from `from` to before `to`.
+    /// Checks that there are zeros from `from` to before `to`.
     fn zeros(&mut self, found: &Found, reader: &mut GroupReader<'_>, from: u64, to: u64, what: &str) -> Result<()> {
         let bytes = reader.get(from, to.saturating_sub(from))?.unwrap_or_default();
         if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
@@ -235,11 +233,11 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The seal says what the groups do.
-    fn seal(&mut self, here: Here<'_>, walk: &mut Walk<'_>, sum: &FileSum, index: Option<&FileEffects>) -> Result<()> {
+    /// Checks that the seal agrees with the groups.
+    fn seal(&mut self, here: Here<'_>, walk: &mut Walk<'_>, sum: &FileSum, index: Option<&FileSummary>) -> Result<()> {
         let found = here.found;
         let Some(footer) = found.footer else { return Ok(()) };
-        let differing = index.filter(|_| !sum.broken).map(|index| sum.effects.differences(index));
+        let differing = index.filter(|_| !sum.broken).map(|index| sum.summary.differences(index));
         if let Some(differing) = differing.filter(|differing| !differing.is_empty()) {
             self.find(found, footer.index_offset, "index does not say what the file holds", differing);
         }
@@ -255,7 +253,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The groups end at `end`, and what stands after that was being written.
+    /// The groups end at `offset`; the rest was being written.
     fn torn(&mut self, found: &Found, offset: u64, garbage_end: u64) {
         if garbage_end > offset {
             let (file, bytes) = (found.file.name.clone(), garbage_end - offset);
@@ -263,7 +261,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The entries of each group follow each other.
+    /// Checks that the entries of each group are consecutive.
     fn contiguity(&mut self, survey: &Survey) {
         let name = |seq: u64| {
             let found = survey.files.iter().find(|file| file.seq == seq).and_then(|file| file.found.as_ref());

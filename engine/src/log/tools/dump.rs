@@ -1,7 +1,7 @@
-//! Shows what a log says, record by record, in its order: headers, commit groups, changes, entries, seals.
+//! Dumps a log record by record, in order: headers, commit groups, changes, entries, seals.
 //!
-//! Every surviving record is shown, whatever was lost around it; damage is shown in its place. Every commit group and block is verified for
-//! it, and every seal; what else may be wrong (zeros, chains, entries that do not follow each other) only `check` looks for.
+//! Every surviving record is dumped, whatever is lost around it, and damage is dumped in its place. Every commit group,
+//! block and seal is verified. Only `check` looks for other problems (padding, chains, gaps between entries).
 
 use std::fmt;
 use std::io;
@@ -10,23 +10,21 @@ use bytes::Bytes;
 
 use crate::disk::Disk;
 
-use super::super::block::Block;
-use super::super::effects::FileEffects;
-use super::super::error::Result;
-use super::super::format::file_name;
-use super::super::items::{Item, replay};
-use super::super::reader::{CommitGroup, GroupReader};
-use super::super::salvage::survey::{Found, Survey};
-use super::super::salvage::walk::{Position, Step, Walk};
-use super::super::{GroupId, Lsn};
-use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::findings::{damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::progress::{Meter, Progress};
+use crate::log::error::{Finding, Result};
+use crate::log::format::{Block, Item, file_name, replay};
+use crate::log::index::FileSummary;
+use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::salvage::{Found, Position, Step, Survey, Walk};
+use crate::log::types::{GroupId, Lsn};
 
 /// What to show.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DumpOptions {
     /// Only what concerns this group.
     pub group: Option<GroupId>,
-    /// Also each entry: its index and length, and so many of its first bytes. `None` leaves entries out.
+    /// Also each entry: its index and length, and so many of its first bytes. `None` omits entries.
     pub entries: Option<usize>,
 }
 
@@ -43,7 +41,7 @@ pub enum Record {
     Entry(EntryRecord),
     /// The end of a sealed file.
     Seal(SealRecord),
-    /// Something that cannot be read.
+    /// Something unreadable.
     Damage(Finding),
 }
 
@@ -54,26 +52,26 @@ pub struct FileRecord {
     pub name: String,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The number of the file before it, 0 for the first. `None`, as what follows, where the header cannot be read.
+    /// The number of the file before it; 0 for the first. `None`, as the following fields, if the header is unreadable.
     pub previous: Option<u64>,
     /// The position of its first commit group.
     pub first_lsn: Option<Lsn>,
-    /// Whether its space was used by an earlier file.
+    /// Whether an earlier file used its space.
     pub reused: Option<bool>,
-    /// The older files that the log consisted of when it was created: ranges, from first to last number.
+    /// The older files of the log when it was created: ranges from first to last number.
     pub older: Option<Vec<(u64, u64)>>,
 }
 
 /// The header of a commit group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRecord {
-    /// Where it stands in its file.
+    /// Its offset in the file.
     pub offset: u64,
     /// Its length with padding.
     pub bytes: u64,
     /// Its position.
     pub lsn: Lsn,
-    /// The position up to which all was known to be synced when it was written.
+    /// The position up to which everything was known to be synced when it was written.
     pub synced: Lsn,
     /// Batches in it; 0 in the mark of a clean stop.
     pub batches: u32,
@@ -101,29 +99,29 @@ pub struct EntryRecord {
     pub group: GroupId,
     /// Its index.
     pub index: u64,
-    /// Its length in bytes; `None` where its block is damaged.
+    /// Its length in bytes; `None` if its block is damaged.
     pub bytes: Option<u64>,
-    /// Its first bytes, as many as were asked for.
+    /// Its first bytes, as many as requested.
     pub prefix: Bytes,
 }
 
 /// Index and footer of a sealed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealRecord {
-    /// Where the index stands.
+    /// The offset of the index.
     pub offset: u64,
     /// Its length as stored.
     pub stored: u64,
     /// Its length before compression.
     pub raw: u64,
-    /// Groups that it names; `None` where it is damaged.
+    /// Number of groups in it; `None` if it is damaged.
     pub groups: Option<usize>,
     /// The position of the last commit group.
     pub last_lsn: Lsn,
 }
 
-/// Shows the log on `disk` to `show`, which may end it with an error. Returns how many records of damage it showed: of one group, those that
-/// concern it or may.
+/// Dumps the log on `disk` to `show`, which may end the dump with an error. Returns the number of damage records; with
+/// a group filter, of those that concern the group or may.
 pub fn dump(
     disk: &dyn Disk,
     options: &DumpOptions,
@@ -154,12 +152,12 @@ struct Dump<'a> {
     options: &'a DumpOptions,
     show: &'a mut dyn FnMut(&Record) -> io::Result<()>,
     meter: Meter<'a>,
-    /// Records of damage shown.
+    /// Damage records shown.
     damaged: usize,
 }
 
 impl Dump<'_> {
-    /// Shows damage, unless it is known to concern others only.
+    /// Shows damage, unless it is known to concern other groups only.
     fn damage(&mut self, finding: Finding) -> Result<()> {
         let wanted = |wanted| finding.groups.is_empty() || finding.groups.contains(&wanted);
         if self.options.group.is_none_or(wanted) {
@@ -204,7 +202,7 @@ impl Dump<'_> {
                 offset: footer.index_offset,
                 stored: u64::from(footer.index_stored),
                 raw: u64::from(footer.index_raw),
-                groups: found.file.sealed().ok().map(|(_, effects)| effects.groups().count()),
+                groups: found.file.sealed().ok().map(|(_, summary)| summary.groups().count()),
                 last_lsn: Lsn(footer.last_lsn),
             }))?;
         }
@@ -234,7 +232,7 @@ impl Dump<'_> {
         for finding in damaged_blocks(reader, group)? {
             self.damage(finding)?;
         }
-        let fits = replay(&group.items, &group.blocks, found.file.place.seq, &mut FileEffects::default());
+        let fits = replay(&group.items, &group.blocks, found.file.place.seq, &mut FileSummary::default());
         if let Err(damage) = fits {
             self.damage(Finding::new(&found.file.name, group.offset, damage.0, group.groups()))?;
         }
@@ -248,8 +246,8 @@ impl Dump<'_> {
             else {
                 continue;
             };
-            // Entries stand in the order of the items: those of others are passed over.
-            // There may be fewer than it says, where that is damaged.
+            // Entries are in the order of the items: those of other groups are skipped. A damaged item may name more
+            // than there are.
             let named = (0..*count).map_while(|at| first.checked_add(at));
             for index in named {
                 if entries.are_used_up() {
@@ -269,18 +267,18 @@ impl Dump<'_> {
     }
 }
 
-/// The entries of a commit group, one after another.
+/// The entries of a commit group, in order.
 struct Entries<'a> {
     found: &'a Found,
     group: &'a CommitGroup,
-    /// Which block is at hand, and its content once it is looked at; `Some(None)` where it is damaged.
+    /// The number of the current block, and its content once it is decoded; `Some(None)` if it is damaged.
     block: usize,
     decoded: Option<Option<Block>>,
     ordinal: u32,
 }
 
 impl Entries<'_> {
-    /// The next entry, if its block can be read.
+    /// The next entry, if its block is readable.
     fn next(&mut self) -> Option<Bytes> {
         let place = self.group.blocks.get(self.block)?;
         let block =
@@ -295,7 +293,7 @@ impl Entries<'_> {
         self.block >= self.group.blocks.len()
     }
 
-    /// Goes on to the next entry.
+    /// Skips an entry.
     fn pass(&mut self) {
         let Some(place) = self.group.blocks.get(self.block) else { return };
         self.ordinal += 1;
@@ -327,7 +325,7 @@ impl fmt::Display for Hex<'_> {
 }
 
 impl fmt::Display for Record {
-    /// One line, further in the deeper it stands.
+    /// One line, indented by depth.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Record::File(file) => file.fmt(f),

@@ -1,12 +1,12 @@
-//! Makes of a damaged log a new one that opens, with what can be read of it.
+//! Repairs a damaged log: writes what can be read of it to a new log that opens.
 //!
-//! Never in place: what is read goes through the ordinary engine into an empty directory and is synced there; the damaged log is not
-//! changed. A group's entries must be consecutive, so of a group that lacks some only the newest stretch is kept, as if what is
-//! before it had been compacted.
+//! Never in place. The ordinary engine writes the surviving records into an empty directory and syncs them; the damaged
+//! log is not changed. A group's entries must be consecutive. So of a group with gaps only the newest entries after a
+//! gap are kept, as if everything before had been compacted.
 //!
-//! **A replica whose group lost something must not take part in that group as if nothing had happened**: it may have acknowledged
-//! entries, or given a vote, that it does not have any more, and the group would count on it. The report names such groups; their
-//! replicas here are to be removed from their groups, and to be made anew by a snapshot from the others.
+//! **A replica whose group lost something must not take part in that group as if nothing had happened.** It may have
+//! acknowledged entries, or given a vote, that it does not have any more, and the group would count on it. The report
+//! names such groups. Remove their replicas here from their groups, and add new ones by snapshot.
 
 use std::io;
 use std::sync::Arc;
@@ -15,27 +15,23 @@ use bytes::Bytes;
 
 use crate::disk::Disk;
 
-use super::super::block::Block;
-use super::super::cache::BlockCache;
-use super::super::error::{LogError, Result};
-use super::super::format::file_name;
-use super::super::group::Group;
-use super::super::index::Index;
-use super::super::read::entries_of;
-use super::super::runs::Span;
-use super::super::salvage::replay::Replay;
-use super::super::salvage::report::{subtract, tidy};
-use super::super::salvage::survey::{Found, Survey};
-use super::super::salvage::{EntryRange, GroupLoss, Loss};
-use super::super::{Durability, GroupId, LogBatch, LogEngine, LogOptions, LogWriter};
-use super::{Meter, Progress};
+use super::progress::{Meter, Progress};
+use crate::log::commit::LogBatch;
+use crate::log::engine::{LogEngine, LogWriter};
+use crate::log::error::{LogError, Result};
+use crate::log::format::{Block, Span, file_name};
+use crate::log::index::{EntryRange, Group, GroupLoss, Index, normalize, subtract};
+use crate::log::options::LogOptions;
+use crate::log::read::{BlockCache, entries_of};
+use crate::log::salvage::{Found, Loss, Replay, Survey};
+use crate::log::types::{Durability, GroupId};
 
 /// How to repair.
 #[derive(Clone, Debug, Default)]
 pub struct RepairOptions {
-    /// Also keeps what stands before a part that is lost and that may have changed it; see [`LogOptions::keep_doubtful`].
+    /// Also keeps records before a lost part that may have changed them; see [`LogOptions::keep_doubtful`].
     pub keep_doubtful: bool,
-    /// Settings of the log that is written.
+    /// Settings of the new log.
     pub log: LogOptions,
 }
 
@@ -46,7 +42,7 @@ pub struct RepairReport {
     pub groups: Vec<RepairedGroup>,
     /// Parts of the log that cannot be read.
     pub losses: Vec<Loss>,
-    /// Bytes of a torn tail, which are left out; where none of them can have been acknowledged as synced.
+    /// Bytes of a torn tail, which is left out. None of it can have been acknowledged as synced.
     pub torn_bytes: u64,
     /// Entries written to the new log.
     pub entries: u64,
@@ -59,27 +55,27 @@ pub struct RepairReport {
 pub struct RepairedGroup {
     /// The group.
     pub group: GroupId,
-    /// The entries that were kept; `None` where none were, or there are none.
+    /// The entries that were kept; `None` if there are none.
     pub kept: Option<EntryRange>,
-    /// Keys that were kept.
+    /// Number of keys that were kept.
     pub keys: u64,
-    /// Entries that are known to have been there and were not kept.
+    /// Entries that are known to have existed and were not kept.
     pub lost: Vec<EntryRange>,
     /// Entries, kept or not, that a lost part of the log may have changed.
     pub doubtful: Vec<EntryRange>,
     /// Keys of which only a value from before a lost part is known.
     pub doubtful_keys: Vec<Bytes>,
-    /// Whether nothing of it is lost or doubtful. One that is not must not take part in its Raft group any more.
+    /// Whether nothing of it is lost or doubtful. Otherwise it must not take part in its Raft group any more.
     pub is_whole: bool,
 }
 
 /// Entries are written in batches of about so many bytes.
 const BATCH_BYTES: usize = 1 << 20;
-/// Blocks of the damaged log kept in memory: many groups have entries in one.
+/// Cached blocks of the damaged log: a block may hold entries of many groups.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// Writes what can be read of the log on `from` to the disk that `to` opens, which must be empty; it is opened only once there is
-/// something to write. When it fails, what is there is to be deleted.
+/// Writes what can be read of the log on `from` to the empty disk that `to` opens, once there is something to write.
+/// After a failure, delete what is there.
 pub fn repair(
     from: &dyn Disk,
     to: impl FnOnce() -> io::Result<Arc<dyn Disk>>,
@@ -148,7 +144,7 @@ fn copy_group(
     }
     let mut kept: Option<EntryRange> = None;
     for span in &spans {
-        // A block that cannot be read is found again below, as a gap.
+        // An unreadable block shows up below, as a gap.
         if let Ok(block) = source.block(span)
             && let Ok(entries) = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()
         {
@@ -166,7 +162,7 @@ fn copy_group(
     target.flush_if_full()?;
     let all = spans.iter().map(|span| EntryRange { first: span.first, last: span.end().saturating_sub(1) });
     let (missing, doubtful) = loss.map_or((&[][..], &[][..]), |loss| (&loss.missing, &loss.doubtful));
-    let all = tidy(all.chain(missing.iter().copied()).chain(doubtful.iter().copied()).collect());
+    let all = normalize(all.chain(missing.iter().copied()).chain(doubtful.iter().copied()).collect());
     let lost = subtract(&all, &kept.into_iter().collect::<Vec<_>>());
     Ok(RepairedGroup {
         group: id,
@@ -224,13 +220,13 @@ impl Target {
         if self.batch.bytes() < BATCH_BYTES { Ok(()) } else { self.flush(Durability::Buffered) }
     }
 
-    /// Writes what is collected.
+    /// Writes the collected batch.
     fn flush(&mut self, durability: Durability) -> Result<()> {
         let batch = std::mem::take(&mut self.batch);
         self.engine.write(batch, durability).map(drop)
     }
 
-    /// Makes all of it durable, and marks a clean stop.
+    /// Makes everything durable, and marks a clean stop.
     fn finish(mut self) -> Result<()> {
         self.flush(Durability::Synced)?;
         self.writer.finish();

@@ -1,33 +1,32 @@
-//! Counts what a log holds: by file, by group, in all.
+//! Counts what a log holds: by file, by group, in total.
 //!
-//! Reads all of it, for the sizes before compression. A damaged log is counted as far as it can be read, with what stands before a loss. What is
-//! read is verified: headers, commit groups, blocks, indexes. Not that what stands between is zero, nor that indexes say what their files
-//! hold and entries follow each other: that is what `check` is for.
+//! Reads all of it, for the sizes before compression. A damaged log is counted as far as it can be read, including
+//! records before a loss. Headers, commit groups, blocks and indexes are verified. `check` verifies more: padding,
+//! indexes against groups, consecutive entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disk::Disk;
 
-use super::super::GroupId;
-use super::super::error::Result;
-use super::super::format::{BLOCK_HEADER, BlockHeader};
-use super::super::group::Group;
-use super::super::reader::{CommitGroup, GroupReader};
-use super::super::salvage::replay::Replay;
-use super::super::salvage::survey::{Found, Survey};
-use super::super::salvage::walk::{Step, Walk};
-use super::{Finding, Meter, Progress, damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::findings::{damaged_blocks, file_finding, gap_finding, seal_finding};
+use super::progress::{Meter, Progress};
+use crate::log::error::{Finding, Result};
+use crate::log::format::{BLOCK_HEADER, BlockHeader};
+use crate::log::index::Group;
+use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::salvage::{Found, Replay, Step, Survey, Walk};
+use crate::log::types::GroupId;
 
 /// What a log holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatsReport {
-    /// The files that it consists of and that are there, oldest first.
+    /// The existing files of the log, oldest first.
     pub files: Vec<CountedFile>,
     /// Its groups, ascending.
     pub groups: Vec<CountedGroup>,
     /// Bytes of all files.
     pub bytes: u64,
-    /// About how many of them hold something live.
+    /// About how many of them are live.
     pub live_bytes: u64,
     /// Live entries.
     pub entries: u64,
@@ -35,7 +34,7 @@ pub struct StatsReport {
     pub raw_bytes: u64,
     /// The same as stored.
     pub stored_bytes: u64,
-    /// What is damaged or missing, and parts that cannot be read; empty where every header, commit group, block and index passes its
+    /// Damage, missing files and unreadable parts. Empty if every header, commit group, block and index passes its
     /// checksum. (`check` looks for more.)
     pub damage: Vec<String>,
 }
@@ -47,11 +46,11 @@ pub struct CountedFile {
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// About how many of them hold something live.
+    /// About how many of them are live.
     pub live_bytes: u64,
     /// Commit groups in it.
     pub commit_groups: u64,
-    /// Groups with something live in it.
+    /// Groups with live records in it.
     pub groups: u64,
     /// Whether it is sealed.
     pub sealed: bool,
@@ -64,7 +63,7 @@ pub struct CountedGroup {
     pub group: GroupId,
     /// Index of the first entry kept.
     pub first: u64,
-    /// Index of the last entry; `first` less one where there is none.
+    /// Index of the last entry; `first` less one if there is none.
     pub last: u64,
     /// Live entries.
     pub entries: u64,
@@ -75,7 +74,7 @@ pub struct CountedGroup {
 }
 
 impl StatsReport {
-    /// How many bytes before compression a stored one stands for; `None` where nothing is stored.
+    /// Raw bytes per stored byte; `None` if nothing is stored.
     pub fn compression(&self) -> Option<f64> {
         (self.stored_bytes > 0).then(|| self.raw_bytes as f64 / self.stored_bytes as f64)
     }
@@ -89,7 +88,7 @@ pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Stat
     let mut stats = StatsReport { bytes: survey.bytes(), ..StatsReport::default() };
     let problems = survey.problems.iter().map(|problem| file_finding(&survey, problem).to_string());
     stats.damage = problems.chain(replay.losses.iter().map(|loss| loss.to_string())).collect();
-    // What was read for want of an index is told as a loss already.
+    // What was read because an index is damaged is reported as a loss already.
     let told: BTreeSet<(&str, u64)> = replay.losses.iter().map(|loss| (loss.file.as_str(), loss.from)).collect();
     let mut groups_in: BTreeMap<u64, u64> = BTreeMap::new();
     for group in replay.index.groups() {
@@ -132,13 +131,13 @@ fn count(group: GroupId, known: &Group) -> CountedGroup {
     }
 }
 
-/// The files in which something of a group is live.
+/// The files with live records of a group.
 fn files_of(known: &Group) -> BTreeSet<u64> {
     let floor = (known.floor > 0).then_some(known.floor_file);
     known.runs.iter().map(|span| span.file).chain(known.keys.iter().map(|kv| kv.file)).chain(floor).collect()
 }
 
-/// Adds the sizes of a file's commit groups; returns how many these are, and what is wrong in the file.
+/// Adds the sizes of a file's commit groups. Returns how many there are, and the findings in the file.
 fn sizes(survey: &Survey, at: usize, found: &Found, stats: &mut StatsReport) -> Result<(u64, Vec<Finding>)> {
     let Some(known) = survey.known(at, None) else { return Ok((0, Vec::new())) };
     let mut walk = Walk::new(&found.file, known);

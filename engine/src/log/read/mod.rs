@@ -1,0 +1,18 @@
+//! Reading: log files, the block cache, commit groups, lookup of entries; and [`LogState`], which every layer above
+//! shares.
+
+mod cache;
+mod group_reader;
+mod log_file;
+mod lookup;
+mod scan;
+mod state;
+
+pub(crate) use self::cache::BlockCache;
+pub(crate) use self::group_reader::{CommitGroup, GroupReader, Head, HeadRef, Verified};
+pub(crate) use self::log_file::{
+    CreateError, FileTable, LogFile, Seal, changed_in, read_header, rename, temporary_number,
+};
+pub(crate) use self::lookup::{Lookup, entries_of};
+pub(crate) use self::scan::{Scan, scan};
+pub(crate) use self::state::{LogState, RecoveredState, WriteError, is_exhausted};

@@ -1,0 +1,224 @@
+//! What readers, the writer, purge and scrub share: a leaf that owns no work and imports none of them.
+//!
+//! Three positions grow in this order: a group is `written`, then `synced` if a batch asked for it, then `published` to
+//! the index. After a failed sync, or a write that could not be wiped out, the log is poisoned: nothing is written,
+//! synced or acknowledged until it is opened again.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::cache::BlockCache;
+use super::log_file::{CreateError, FileTable, LogFile, changed_in};
+use crate::disk::{self, Disk};
+use crate::log::error::{Finding, LogError, Result};
+use crate::log::format::file_name;
+use crate::log::index::{Doubts, Index};
+use crate::log::metrics::LogMetrics;
+use crate::log::options::LogOptions;
+use crate::log::types::GroupId;
+
+/// See the module documentation.
+pub(crate) struct LogState {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) options: LogOptions,
+    pub(crate) index: Index,
+    pub(crate) files: FileTable,
+    pub(crate) cache: BlockCache,
+    pub(crate) metrics: Option<LogMetrics>,
+    /// What is uncertain, if the log was opened for salvage. Then it takes no writes.
+    pub(crate) doubts: Option<Doubts>,
+    /// The position up to which everything is written.
+    pub(crate) written: AtomicU64,
+    /// The position up to which everything is durable.
+    pub(crate) synced: AtomicU64,
+    /// The position up to which everything is in the index.
+    pub(crate) published: AtomicU64,
+    /// Set when the disk had no room for a commit group of any kind. Cleared by the next group that may not take the
+    /// reserve, or by an idle purge that sees free space again.
+    pub(crate) full: AtomicBool,
+    /// Why nothing is written any more.
+    poison: Mutex<Option<String>>,
+    /// Held while an active file is synced.
+    sync_lock: Mutex<()>,
+    /// Damaged locations that were reported, by file and offset.
+    reported: Mutex<BTreeSet<(u64, u64)>>,
+}
+
+/// What recovery found of a log.
+pub(crate) struct RecoveredState {
+    pub(crate) index: Index,
+    pub(crate) files: FileTable,
+    pub(crate) doubts: Option<Doubts>,
+    /// Position of the last group.
+    pub(crate) last_lsn: u64,
+}
+
+/// Why a group was not written.
+#[derive(Debug)]
+pub(crate) enum WriteError {
+    /// Nothing is left of the group, and later ones may be written.
+    Rejected(LogError),
+    /// What is on disk is unknown: the log must be poisoned.
+    Fatal(String),
+}
+
+impl WriteError {
+    /// An I/O error after which the state of the disk is unknown.
+    pub(crate) fn fatal(what: &str) -> impl Fn(io::Error) -> WriteError + '_ {
+        move |error| WriteError::Fatal(format!("{what}: {error}"))
+    }
+
+    /// An I/O error that left nothing behind.
+    pub(crate) fn rejected(what: &str) -> impl Fn(io::Error) -> WriteError + '_ {
+        move |error| WriteError::Rejected(io::Error::new(error.kind(), format!("{what}: {error}")).into())
+    }
+}
+
+impl From<CreateError> for WriteError {
+    fn from(error: CreateError) -> WriteError {
+        match error {
+            CreateError::NotCreated(error) => WriteError::rejected("next file")(error),
+            CreateError::Unknown(error) => WriteError::fatal("next file")(error),
+        }
+    }
+}
+
+/// Whether an error says that the process has run out of something, which tells nothing about the disk.
+pub(crate) fn is_exhausted(error: &LogError) -> bool {
+    matches!(error, LogError::Io(error) if disk::is_exhausted(error))
+}
+
+impl LogState {
+    /// The state of a log that was just recovered.
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        options: LogOptions,
+        recovered: RecoveredState,
+        metrics: Option<LogMetrics>,
+    ) -> LogState {
+        let RecoveredState { index, files, doubts, last_lsn } = recovered;
+        LogState {
+            disk,
+            index,
+            files,
+            cache: BlockCache::new(options.cache_bytes),
+            options,
+            metrics,
+            doubts,
+            written: AtomicU64::new(last_lsn),
+            synced: AtomicU64::new(last_lsn),
+            published: AtomicU64::new(last_lsn),
+            full: AtomicBool::new(false),
+            poison: Mutex::default(),
+            sync_lock: Mutex::default(),
+            reported: Mutex::default(),
+        }
+    }
+
+    /// The error of a log that takes no writes.
+    pub(crate) fn read_only(&self) -> Option<LogError> {
+        self.doubts.as_ref().map(|_| LogError::ReadOnly)
+    }
+
+    /// The error of a poisoned log.
+    pub(crate) fn poisoned(&self) -> Option<LogError> {
+        self.poison.lock().clone().map(LogError::Poisoned)
+    }
+
+    /// Poisons the log. Returns the error, which names the first failure.
+    pub(crate) fn poison(&self, why: String) -> LogError {
+        let mut poison = self.poison.lock();
+        let why = poison.get_or_insert_with(|| {
+            tracing::error!(why, "log is poisoned");
+            why
+        });
+        LogError::Poisoned(why.clone())
+    }
+
+    /// Turns a failed write into the caller's error. Poisons the log if it must be, and notes that the disk is full.
+    pub(crate) fn accept<T>(&self, outcome: std::result::Result<T, WriteError>) -> Result<T> {
+        outcome.map_err(|error| match error {
+            WriteError::Rejected(error) => {
+                if matches!(error, LogError::NoSpace(_)) {
+                    self.full.store(true, Ordering::Release);
+                    self.metrics.iter().for_each(|metrics| metrics.no_space.inc());
+                }
+                error
+            }
+            WriteError::Fatal(why) => self.poison(why),
+        })
+    }
+
+    /// Makes `file` durable, which holds everything written up to `lsn`. Older files are durable already. Everything
+    /// written before the sync begins is durable with it: the next file is not begun before all groups of this one are
+    /// published.
+    pub(crate) fn sync(&self, file: &LogFile, lsn: u64) -> std::result::Result<(), WriteError> {
+        if self.synced.load(Ordering::Acquire) < lsn {
+            let written = self.written.load(Ordering::Acquire).max(lsn);
+            self.sync_file(file)?;
+            self.synced.fetch_max(written, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Makes `file` durable. One sync at a time: the kernel reports a failed write to one caller only, and a sync after
+    /// that one must not be trusted.
+    pub(crate) fn sync_file(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
+        let _guard = self.sync_lock.lock();
+        if let Some(LogError::Poisoned(why)) = self.poisoned() {
+            return Err(WriteError::Fatal(why));
+        }
+        let timer = self.metrics.as_ref().map(|metrics| metrics.sync_seconds.start_timer());
+        let outcome = file.file.sync();
+        drop(timer);
+        outcome.map_err(|error| {
+            let why = format!("sync: {error}");
+            self.poison(why.clone());
+            WriteError::Fatal(why)
+        })
+    }
+
+    /// Makes names durable. A failure poisons the log.
+    pub(crate) fn sync_dir(&self) -> Result<()> {
+        self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))
+    }
+
+    /// Adds damage in file `seq` to `damage`, unless the same location was reported before: purge and scrub report and
+    /// count each damaged location once while the log is open. `offset` is where, for an error without a location;
+    /// `concerned` computes the groups, for an error without groups.
+    pub(crate) fn report_once(
+        &self,
+        seq: u64,
+        offset: u64,
+        error: &LogError,
+        concerned: impl FnOnce() -> Vec<GroupId>,
+        damage: &mut Vec<Finding>,
+    ) {
+        let name = file_name(seq);
+        if is_exhausted(error) {
+            tracing::warn!(file = name, offset, %error, "a part of the log could not be looked at");
+            return;
+        }
+        let mut finding = Finding::met(error, &name, offset);
+        if !self.reported.lock().insert((seq, finding.offset)) {
+            return;
+        }
+        if finding.groups.is_empty() {
+            finding.groups = concerned();
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.damage.inc();
+        }
+        damage.push(finding);
+    }
+
+    /// The groups that file `seq` changes, as the next file's header lists them; if that is unreadable, the groups with
+    /// something live in the file.
+    pub(crate) fn groups_changed_in(&self, seq: u64) -> Vec<GroupId> {
+        changed_in(self.disk.as_ref(), seq).unwrap_or_else(|| self.index.groups_in(seq))
+    }
+}

@@ -1,0 +1,73 @@
+//! What recovery hands over and what it reports.
+
+use std::collections::BTreeSet;
+
+use super::parallel::parallel_map;
+use crate::log::commit::ActiveFile;
+use crate::log::index::{Doubts, GroupLoss, Index, SHARDS, ShardSurvey};
+use crate::log::read::FileTable;
+use crate::log::salvage::Loss;
+use crate::log::types::{GroupId, Lsn};
+
+/// What open found. The report does not depend on the number of threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Bytes of an unsynced, torn tail that were truncated; 0 after a clean stop. (Salvage leaves them on disk and does
+    /// not read them.)
+    pub truncated_bytes: u64,
+    /// File and offset of the truncation.
+    pub truncated_at: Option<(String, u64)>,
+    /// The first truncated commit group, if any. Nothing vouches for it: it may never have been synced, or it was
+    /// synced, acknowledged and damaged since.
+    pub uncertain: Option<Uncertain>,
+    /// Files of the log.
+    pub files: usize,
+    /// Files of which only the index was read.
+    pub files_by_index: usize,
+    /// Files of which every commit group was read, including the newest.
+    pub files_scanned: usize,
+    /// Bytes read: headers, footers, indexes, and the scanned files.
+    pub bytes_read: u64,
+    /// Groups found.
+    pub groups: usize,
+    /// Live entries found.
+    pub entries: u64,
+    /// In salvage mode: files, other than the newest, with an unreadable index, whose commit groups were read instead.
+    pub salvaged: Vec<String>,
+    /// In salvage mode: parts of the log that cannot be read.
+    pub losses: Vec<Loss>,
+    /// In salvage mode: groups that may lack something, ascending. A group that is not named is whole.
+    pub lost: Vec<GroupLoss>,
+}
+
+/// An unreadable commit group at the end of the log. No later header says whether it was synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncertain {
+    /// Its position. Everything after it is gone with it.
+    pub lsn: Lsn,
+    /// The groups that it changes, ascending; empty if unreadable.
+    pub groups: Vec<GroupId>,
+}
+
+/// What recovery hands over.
+pub(crate) struct Recovered {
+    pub(crate) index: Index,
+    pub(crate) files: FileTable,
+    pub(crate) active: ActiveFile,
+    pub(crate) report: RecoveryReport,
+    /// Spare files, by number.
+    pub(crate) spares: BTreeSet<u64>,
+    /// What is uncertain of a salvaged log; `None` otherwise.
+    pub(crate) doubts: Option<Doubts>,
+}
+
+/// What the whole index holds.
+pub(crate) fn survey_index(index: &Index, threads: usize) -> ShardSurvey {
+    let shards: Vec<usize> = (0..SHARDS).collect();
+    let surveys = parallel_map(threads, &shards, |shard| index.survey(*shard));
+    surveys.into_iter().fold(ShardSurvey::default(), |sum, shard| ShardSurvey {
+        groups: sum.groups + shard.groups,
+        entries: sum.entries + shard.entries,
+        gap: [sum.gap, shard.gap].into_iter().flatten().min(),
+    })
+}
