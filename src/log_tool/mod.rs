@@ -2,7 +2,13 @@
 //!
 //! Each command opens the log folder read-only, which fails while a node runs on it, calls `engine::log::tools` and
 //! prints the report: text tables or JSON. A progress bar is shown on stderr if that is a terminal. Only `repair`
-//! writes, and only to another directory. The commands share `report.rs` and do not import each other.
+//! writes, and only to another directory.
+//!
+//! # Layers
+//!
+//! 1. `progress`: the progress bar
+//! 2. `report`: opens the log, runs a tool of the engine, prints its report
+//! 3. `check`, `dump`, `repair`, `stats`: the commands
 
 mod check;
 mod dump;

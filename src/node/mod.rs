@@ -10,6 +10,15 @@
 //!
 //! Stop, in the opposite order: no new statements, running ones finish, commits in progress end, leadership moves away,
 //! the store flushes. A stop signal during the start takes effect at the end of the start.
+//!
+//! # Layers
+//!
+//! 1. `members`, `placement`, `ports`, `probe`: the address book, the placement role, the sockets, the health probe
+//! 2. `state`, `oracle`: the state of the node, the timestamp oracle over the system region
+//! 3. `background`, `join`, `service`: background tasks, identity, the node service
+//! 4. `error`: the errors that end a node
+//! 5. `storage`: opens the storage
+//! 6. `serving`: builds, runs and stops the layers
 
 mod background;
 mod error;

@@ -20,7 +20,7 @@ static CLUSTER: Mutex<()> = Mutex::new(());
 
 /// The process-wide lock that a test holds while its nodes run. Dropping it stops its watchdog.
 pub struct ClusterLock {
-    _stop_watchdog: mpsc::Sender<()>,
+    _stop_watchdog: mpsc::SyncSender<()>,
     _guard: MutexGuard<'static, ()>,
 }
 
@@ -33,7 +33,7 @@ impl ClusterLock {
         let test = format!("{} ({caller})", thread::current().name().unwrap_or("a test"));
         // A failed test poisons the lock; the next test starts nodes of its own.
         let guard = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stop_watchdog, stopped) = mpsc::channel::<()>();
+        let (stop_watchdog, stopped) = mpsc::sync_channel::<()>(1);
         thread::spawn(move || {
             if stopped.recv_timeout(TEST_LIMIT) == Err(RecvTimeoutError::Timeout) {
                 abort(&test);

@@ -12,8 +12,14 @@
 //! [`client`]. [`cluster`] rejects requests of other clusters. [`counter`] replaces the oracle in tests and in programs
 //! of a single process.
 //!
-//! Imports go one way: `timestamp`, `cluster` and `metrics` import nothing of this crate; then `source` and `window`,
-//! then `oracle`, `client` and `counter`, then `service`, `grpc` and `router`.
+//! # Layers
+//!
+//! 1. `timestamp`, `cluster`, `metrics`: the types, the cluster id in requests, the counters
+//! 2. `source`, `window`: the interfaces to timestamps and to the system region, with their errors
+//! 3. `oracle`, `client`, `counter`: the state machine, the batching client, the in-memory source
+//! 4. `service`: runs the oracle on a node
+//! 5. `grpc`: the service and the client over the network
+//! 6. `router`: finds the oracle among the nodes
 
 pub mod client;
 pub mod cluster;

@@ -15,8 +15,15 @@
 //!   [`TxnError::Conflict`].
 //! - An unknown outcome is reported as [`TxnError::Undetermined`], never as a failure.
 //!
-//! Imports go one way: `database` → `transaction` → `driver` → `coordinator` and `committer` → `resolver` → the leaves
-//! (`buffer`, `config`, `error`, `metrics`, `status_cache`, `timing`).
+//! # Layers
+//!
+//! 1. `config`, `error`, `timing`: settings, errors, clock and pauses
+//! 2. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
+//! 3. `resolver`: resolves the locks of other transactions
+//! 4. `coordinator`: what the transactions and commits of a node share
+//! 5. `driver`: runs a commit
+//! 6. `transaction`: reads, writes, commit
+//! 7. `database`: begins transactions
 
 mod buffer;
 mod committer;
