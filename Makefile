@@ -2,11 +2,12 @@
 
 .PHONY: demo test setup build seeds nightly bench bench-peers
 
-# Starts three nodes on this machine and prints how to talk to them. Cargo knows where it builds, and becomes the program: Ctrl-C reaches it.
+# Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
+# reaches it, and it knows the target folder.
 demo: setup
 	@cargo run --release --locked --bin cortado -- demo
 
-# Everything that must hold before a change lands: the same as .ci/run.
+# All checks that a change must pass: the same as .ci/run.
 test:
 	@tools/setup.sh test
 	@tools/test.sh
@@ -15,26 +16,29 @@ test:
 build: setup
 	@cargo build --release --locked --bin cortado
 
-# What cannot come from crates.io: a C++ compiler, libclang for RocksDB's bindings, a fast linker; and RocksDB itself, compiled once.
+# Installs what crates.io does not provide: a C++ compiler, libclang for RocksDB's bindings, a fast linker. Compiles
+# RocksDB once.
 setup:
 	@tools/setup.sh
 
-# More seeds of the Raft simulation than the tests run: make seeds SEEDS=10000
+# Runs more seeds of the Raft simulation than the tests do: make seeds SEEDS=10000
 SEEDS ?= 10000
 seeds: setup
 	@CORTADO_SIM_SEEDS=$(SEEDS) cargo test --locked -p raftstore --test sim -- --nocapture
 
-# What takes too long for every change: seeds of the log and of Raft, real power cuts (as root: it fails where power cannot be cut), and fuzzing, for so
-# many seconds a target (needs a nightly compiler and cargo-fuzz): make nightly SEEDS=10000 CUTS=100 FUZZ_SECONDS=600
+# Runs what takes too long for every change: seeds of the log and of Raft, real power cuts, fuzzing for FUZZ_SECONDS per
+# target. Power cuts need root, and fail where the power cannot be cut. Fuzzing needs a nightly compiler and cargo-fuzz.
+#   make nightly SEEDS=10000 CUTS=100 FUZZ_SECONDS=600
 CUTS ?= 100
 FUZZ_SECONDS ?= 600
 nightly: setup
 	@SEEDS=$(SEEDS) CUTS=$(CUTS) FUZZ_SECONDS=$(FUZZ_SECONDS) tools/nightly.sh
 
-# Layer benchmarks, and whole systems side by side (docs/benchmarks.md). The latter needs PostgreSQL 15's server programs.
+# Layer benchmarks, and whole systems side by side (docs/benchmarks.md). Whole systems need PostgreSQL 15's servers.
 bench: setup
 	@cargo bench --locked --workspace --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
 
-# The log beside raft-engine and RocksDB: about half an hour, 20 GB of space. Options of the benchmark: make bench-peers ARGS="--only W2"
+# The log beside raft-engine and RocksDB: about half an hour, 20 GB of space.
+# ARGS are options of the benchmark: make bench-peers ARGS="--only W2"
 bench-peers: setup
 	@cargo bench --locked -p engine --bench peers -- $(ARGS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What takes too long for every change, in the order in which it fails fastest; `make nightly` runs this. docs/testing.md says what to do with what it
-# finds. Everything runs, also where something failed before; the exit code is 1 if anything did.
+# Runs the tests that take too long for every change, those that fail fastest first; `make nightly` runs this.
+# docs/testing.md describes how to reproduce a failure. A failure does not stop the run; it makes the exit code 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,8 @@ fuzz() {
 step "the fuzz corpus" cargo test --locked --workspace --features engine/fuzzing --test log_corpus
 step "the log, $SEEDS seeds" env CORTADO_LOG_SEEDS="$SEEDS" cargo test --locked -p engine --test log_crash any_crash
 step "the log, 3000 crashes at each change" env CORTADO_LOG_CRASHES=3000 cargo test --locked -p engine --test log_matrix
-step "the log, $CUTS power cuts" env CORTADO_POWER_CUTS="$CUTS" cargo test --locked -p engine --test log_power_loss -- --nocapture
+step "the log, $CUTS power cuts" \
+    env CORTADO_POWER_CUTS="$CUTS" cargo test --locked -p engine --test log_power_loss -- --nocapture
 step "Raft, $SEEDS seeds" env CORTADO_SIM_SEEDS="$SEEDS" cargo test --locked -p raftstore --test sim -- --nocapture
 step "fuzzing: batch_decode, $FUZZ_SECONDS s" fuzz batch_decode --
 step "fuzzing: recover, $FUZZ_SECONDS s" fuzz recover -- -max_len=8192

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Compiles RocksDB once for every clone, profile and target folder, and links it into this clone.
+# Compiles RocksDB once for all clones, profiles and target folders, and links it into this clone.
 #
-# librocksdb-sys compiles it anew in each target folder and profile, file by file, in over twelve minutes on two cores. Here
-# the same sources, those of the version in Cargo.lock, are compiled twenty files to a unit in two, into a cache folder
-# that is named for everything the result depends on. `.cargo/config.toml` points librocksdb-sys at `.rocksdb/VERSION`, a link to it.
-# Does nothing, quickly, when all is there.
+# librocksdb-sys compiles it again in each target folder and profile, file by file, in over twelve minutes on two cores.
+# This script compiles the same sources, of the version in Cargo.lock, in two minutes, twenty files to a unit. The
+# result goes to a cache folder whose name contains a hash of everything it depends on. `.rocksdb/VERSION` links to it,
+# and `.cargo/config.toml` points librocksdb-sys there. If the library exists, the script exits at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { printf 'rocksdb: %s\n' "$*" >&2; }
 
 UNIT_FILES=20
-# What librocksdb-sys' build script passes on Linux, with the optimisation that RocksDB's own Makefile uses.
+# The flags of librocksdb-sys' build script on Linux, with the optimisation level of RocksDB's own Makefile.
 FLAGS=(-O2 -fPIC -w -std=c++20 -ffunction-sections -fdata-sections -include cstdint
     -DNDEBUG -DLZ4=1 -DHAVE_ALIGNED_NEW -DHAVE_UINT128_EXTENSION -DOS_LINUX
     -DROCKSDB_PLATFORM_POSIX -DROCKSDB_LIB_IO_POSIX -DROCKSDB_SCHED_GETCPU_PRESENT
@@ -29,7 +29,8 @@ if ! grep -q "\"$link\"" .cargo/config.toml; then
     exit 1
 fi
 
-key=$(printf '%s\n' "$binding" "$(locked lz4-sys)" "$UNIT_FILES" "${FLAGS[@]}" "$("$CXX" --version)" | sha256sum | cut -c 1-12)
+key=$(printf '%s\n' "$binding" "$(locked lz4-sys)" "$UNIT_FILES" "${FLAGS[@]}" "$("$CXX" --version)" |
+    sha256sum | cut -c 1-12)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cortado/rocksdb-$version-$key
 mkdir -p .rocksdb
 if [ "$(readlink "$link" || true)" != "$cache" ]; then
@@ -49,13 +50,13 @@ build=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$build"' EXIT
 includes=(-I"$source" -I"$source/rocksdb" -I"$source/rocksdb/include" -I"$lz4/liblz4/lib")
 
-# The crate brings a build_version.cc of its own.
+# The crate has its own build_version.cc.
 grep '[^[:space:]]' "$source/rocksdb_lib_sources.txt" | grep -vx 'util/build_version.cc' |
     sed "s|^|$source/rocksdb/|" >"$build/sources"
 echo "$source/build_version.cc" >>"$build/sources"
 split -l "$UNIT_FILES" -d -a 3 "$build/sources" "$build/unit."
 compile() { "$CXX" "${FLAGS[@]}" "${includes[@]}" -c "$1" -o "$2"; }
-# Where files do not go together, with another compiler or a later version, they are compiled one by one.
+# Files that do not compile as one unit, with another compiler or a later version, are compiled one by one.
 compile_unit() { # LIST
     sed 's|.*|#include "&"|' "$1" >"$1.cc"
     compile "$1.cc" "$1.o" 2>"$1.log" && return
@@ -78,6 +79,6 @@ while [ "$running" -gt 0 ]; do
 done
 ar crs "$build/librocksdb.a" "$build"/*.o
 rm -f "$build"/unit.* "$build/sources"
-# Whoever comes second keeps what the first one put there.
+# If two builds race, the library of the first one stays.
 mkdir -p "$cache"
 mv -n "$build/librocksdb.a" "$cache/librocksdb.a"

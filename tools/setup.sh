@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian and Ubuntu, and says clearly what is missing elsewhere.
-# Does nothing, quickly, when all is there. With the argument `test`, also what only the tests need.
+# Installs the build dependencies on Debian and Ubuntu; on other systems it lists what is missing. With the argument
+# `test` it also installs what only the tests need. If nothing is missing, it exits at once.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -14,12 +14,13 @@ need cmake cmake
 need make make
 need clang clang
 need mold mold
-# raft-rs compiles its messages with protoc; ours are compiled in Rust.
+# raft-rs compiles its messages with protoc. Our own are compiled in Rust.
 need protoc protobuf-compiler
 if [ "${1:-}" = test ]; then
-    # The drivers that the tests talk with.
+    # The PostgreSQL clients of the tests.
     need psql postgresql-client
-    /usr/bin/python3 -c 'import psycopg' 2>/dev/null || python3 -c 'import psycopg' 2>/dev/null || missing+=(python3-psycopg)
+    /usr/bin/python3 -c 'import psycopg' 2>/dev/null || python3 -c 'import psycopg' 2>/dev/null ||
+        missing+=(python3-psycopg)
 fi
 # bindgen loads libclang at build time.
 if [ -z "$(find /usr/lib /usr/lib64 /usr/local/lib -name 'libclang*.so*' -print -quit 2>/dev/null)" ]; then
@@ -40,9 +41,10 @@ if [ ${#missing[@]} -gt 0 ]; then
         as_root=(sudo)
     fi
     say "installing ${missing[*]}"
-    # A stale package list is the usual reason for a failed install, so it is refreshed first.
+    # Installs usually fail because of a stale package list, so refresh it first.
     "${as_root[@]}" apt-get update -q >/dev/null || say "could not refresh the package lists, trying with the old ones"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null ||
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null ||
         { say "could not install ${missing[*]}"; exit 1; }
 fi
 

@@ -1,7 +1,7 @@
-//! Requests, responses and errors of the key-value layer: what client and server agree on.
+//! Requests, responses and errors of the key-value layer: the contract between client and server.
 //!
-//! Plain domain types; `proto.rs` converts them at the wire. Every request names one region and concerns only keys of that region.
-//! Every write request is idempotent by `start_ts`.
+//! These are plain domain types; `proto` converts them at the wire. A request names one region and only keys of that
+//! region. Every write request is idempotent by `start_ts`: a repeated, late or reordered copy does no harm.
 
 use std::fmt;
 
@@ -14,78 +14,81 @@ use crate::key::{Key, storage_range};
 /// A request to the leader of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The region and the epoch under which the sender knows it.
+    /// The region, and its epoch as the sender knows it. Another epoch is refused with `RegionError::EpochNotMatch`.
     pub context: RegionContext,
-    /// What to do there.
+    /// The operation.
     pub body: RequestBody,
 }
 
-/// What is asked of a region.
+/// An operation on one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestBody {
-    /// The newest value of `key` committed at or before `start_ts`.
+    /// Reads the newest value of `key` committed at or before `start_ts`. Answered with [`Response::Value`].
     Get {
         /// The key.
         key: Key,
-        /// Snapshot to read at.
+        /// The snapshot to read.
         start_ts: Timestamp,
     },
-    /// The same for many distinct keys; absent keys are left out of the answer. A long answer ends early and says where to go on.
+    /// Reads many distinct keys. Answered with [`Response::Pairs`] without the absent keys. A long response ends early
+    /// and names in `resume` the first key that was not looked up.
     BatchGet {
-        /// The keys; the answer keeps their order.
+        /// The keys. The response keeps their order.
         keys: Vec<Key>,
-        /// Snapshot to read at.
+        /// The snapshot to read.
         start_ts: Timestamp,
     },
-    /// Values in key order, at most `limit` pairs and about `max_bytes` bytes; a shorter answer says where to go on.
+    /// Reads a key range. Answered with [`Response::Pairs`].
     Scan(ScanRequest),
-    /// Lock keys and stage their values (first phase).
+    /// First phase of a commit: locks keys and stages their values. Answered with [`Response::Done`].
     Prewrite(PrewriteRequest),
-    /// Turn locks into committed versions (second phase).
+    /// Second phase of a commit: replaces locks by commit records. Answered with [`Response::Done`].
     Commit {
         /// Keys that the transaction prewrote in this region.
         keys: Vec<Key>,
         /// The transaction.
         start_ts: Timestamp,
-        /// Its place in history, above `start_ts`, taken from the oracle after the last prewrite was acknowledged.
+        /// Taken from the oracle after the last prewrite was acknowledged; above `start_ts`.
         commit_ts: Timestamp,
     },
-    /// Undo a prewrite and make sure that a late one fails.
+    /// Undoes a prewrite and leaves a rollback mark, so that a late prewrite fails. Answered with [`Response::Done`].
     Rollback {
         /// Keys of the transaction, prewritten or not.
         keys: Vec<Key>,
         /// The transaction.
         start_ts: Timestamp,
     },
-    /// Find out, on the region of its primary, what became of a transaction; rolls it back if its lock has expired.
+    /// Reads the fate of a transaction from its primary, and rolls it back if its lock has expired. Answered with
+    /// [`Response::Status`].
     CheckTxnStatus(CheckTxnStatusRequest),
-    /// Commit (`commit_ts` given) or roll back the locks that `start_ts` left on `keys`.
+    /// Commits (with `commit_ts`) or rolls back the locks that `start_ts` left on `keys`. Answered with
+    /// [`Response::Done`].
     ResolveLock {
         /// Keys on which the transaction may have left locks.
         keys: Vec<Key>,
-        /// The transaction, whose fate is known.
+        /// The transaction. Its fate was read from its primary.
         start_ts: Timestamp,
-        /// Where it committed; `None` if it was rolled back.
+        /// Its commit_ts; `None` if it was rolled back.
         commit_ts: Option<Timestamp>,
     },
-    /// Extend the life of a transaction's primary lock to at least `ttl_ms`.
+    /// Extends the life of a transaction's primary lock to at least `ttl_ms`. Answered with [`Response::Ttl`].
     Heartbeat {
         /// The transaction's primary key.
         primary: Key,
         /// The transaction.
         start_ts: Timestamp,
-        /// Life of the lock, in milliseconds from `start_ts`' physical part.
+        /// Life of the lock, in milliseconds from the physical part of `start_ts`.
         ttl_ms: u64,
     },
 }
 
 impl RequestBody {
-    /// Whether it may change data.
+    /// Whether the request may change data.
     pub fn is_write(&self) -> bool {
         !matches!(self, RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_))
     }
 
-    /// The keys it names one by one; none for a scan.
+    /// The keys that the request names one by one; empty for a scan.
     pub fn keys(&self) -> Vec<&Key> {
         match self {
             RequestBody::Get { key, .. } => vec![key],
@@ -100,7 +103,11 @@ impl RequestBody {
         }
     }
 
-    /// Whether all its keys lie in `region`; otherwise the error that says so.
+    /// Checks that all keys of the request lie in `region`.
+    ///
+    /// # Errors
+    ///
+    /// [`RegionError::KeyNotInRegion`] if a key, or part of a scan's range, lies outside.
     pub fn check_range(&self, region: &Region) -> Result<(), RegionError> {
         let inside = match self {
             RequestBody::Get { key, .. } => region.contains(&key.to_storage()),
@@ -114,22 +121,23 @@ impl RequestBody {
     }
 }
 
-/// A range read. Bounds are keys; an empty `end` is after every key.
+/// A range read. An empty `end` means "after every key". The server clamps `limit` and `max_bytes` to its own bounds
+/// (see `read`) and to at least 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanRequest {
     /// First key of the range.
     pub start: Key,
     /// First key after the range.
     pub end: Key,
-    /// Snapshot to read at.
+    /// The snapshot to read.
     pub start_ts: Timestamp,
-    /// Most pairs to return.
+    /// The most pairs to return.
     pub limit: u32,
-    /// About the most bytes to return.
+    /// The bytes of keys and values after which the response ends. The last pair may exceed it.
     pub max_bytes: u32,
-    /// From the end of the range backwards.
+    /// Whether to read from the end of the range backwards.
     pub reverse: bool,
-    /// Leave values empty.
+    /// Whether to return empty values.
     pub keys_only: bool,
 }
 
@@ -142,98 +150,98 @@ pub struct Mutation {
     pub op: MutationOp,
 }
 
-/// Kinds of change.
+/// The kinds of change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MutationOp {
-    /// Set the value.
+    /// Sets the value.
     Put(Bytes),
-    /// Set the value of a key that must not exist: otherwise `KeyError::AlreadyExists`.
+    /// Sets the value; fails with [`KeyError::AlreadyExists`] if the key exists.
     Insert(Bytes),
-    /// Remove the key.
+    /// Deletes the key.
     Delete,
-    /// Change nothing, but conflict with whoever changes the key.
+    /// Changes nothing, but takes a lock and so conflicts with every other writer of the key.
     Lock,
-    /// Change nothing, but fail with `AlreadyExists` if the key exists; takes no lock.
+    /// Changes nothing and takes no lock; fails with [`KeyError::AlreadyExists`] if the key exists.
     CheckNotExists,
 }
 
-/// First phase on one region.
+/// The first phase of a commit, on one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrewriteRequest {
-    /// The changes, of distinct keys.
+    /// The changes. No two may name the same key.
     pub mutations: Vec<Mutation>,
-    /// The key whose record decides the transaction's fate.
+    /// The key whose record decides the transaction's fate. It may lie in another region.
     pub primary: Key,
     /// The transaction.
     pub start_ts: Timestamp,
-    /// Life of the locks, in milliseconds from `start_ts`' physical part.
+    /// Life of the locks, in milliseconds from the physical part of `start_ts`.
     pub ttl_ms: u64,
 }
 
-/// What became of a transaction?
+/// Asks for the fate of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckTxnStatusRequest {
-    /// Its primary key.
+    /// The transaction's primary key.
     pub primary: Key,
-    /// Its start_ts.
+    /// The transaction's start_ts, from the lock that the caller met.
     pub lock_ts: Timestamp,
-    /// A fresh timestamp: a lock whose ttl ended before it is expired.
+    /// A fresh timestamp. A lock whose ttl ended before it has expired.
     pub current_ts: Timestamp,
-    /// Write a rollback record when there is neither a lock nor a record (the prewrite of the primary may still be on its way, so only
-    /// once the caller's own lock has expired).
+    /// Whether to write a rollback record if the primary has neither a lock nor a record. The prewrite of the primary
+    /// may still be under way, so set it only once the lock that the caller met has expired.
     pub rollback_if_missing: bool,
 }
 
-/// The answer to a request that was carried out.
+/// The response to a request that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// To `Get`.
+    /// To `Get`: the value, `None` if the key does not exist in the snapshot.
     Value(Option<Bytes>),
     /// To `BatchGet` and `Scan`.
     Pairs {
-        /// In the order asked for.
+        /// The pairs found, in the order of the request.
         pairs: Vec<(Key, Bytes)>,
-        /// For a scan that stopped at a limit within its range: the bound to go on from, exclusive end for a reverse scan. For a batch get
-        /// that did: the first key, in the order asked for, that was not looked up.
+        /// Set if the response ended early. For a scan: the new start, or the new exclusive end of a reverse scan. For
+        /// a batch get: the first key, in the order of the request, that was not looked up.
         resume: Option<Key>,
     },
     /// To `CheckTxnStatus`.
     Status(TxnStatus),
-    /// To `Heartbeat`: the ttl now in force.
+    /// To `Heartbeat`: the ttl now in force, in milliseconds.
     Ttl(u64),
-    /// To the others.
+    /// To every other request.
     Done,
 }
 
-/// The fate of a transaction, read off its primary.
+/// The fate of a transaction, as its primary shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxnStatus {
-    /// Still running: its lock lives this many milliseconds from its start_ts.
+    /// The primary is locked and the lock has not expired.
     Alive {
-        /// Milliseconds from the physical part of its start_ts.
+        /// Life of the lock, in milliseconds from the physical part of the transaction's start_ts.
         ttl_ms: u64,
     },
-    /// Committed.
+    /// The transaction committed.
     Committed {
-        /// Its place in history.
+        /// When it committed.
         commit_ts: Timestamp,
     },
-    /// Rolled back, now or earlier.
+    /// The transaction was rolled back, by this request or earlier.
     RolledBack,
-    /// Nothing is known and nothing was asked to be written.
+    /// The primary has neither a lock nor a record, and `rollback_if_missing` was not set.
     Missing,
 }
 
-/// A lock that is in the way.
+/// A lock that blocks a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockInfo {
     /// The locked key.
     pub key: Key,
-    /// The primary of the transaction that holds it.
+    /// The primary of the holder.
     pub primary: Key,
-    /// That transaction.
+    /// The holder.
     pub start_ts: Timestamp,
-    /// Life of the lock in milliseconds from `start_ts`.
+    /// Life of the lock, in milliseconds from the physical part of `start_ts`.
     pub ttl_ms: u64,
 }
 
@@ -243,42 +251,42 @@ impl fmt::Display for LockInfo {
     }
 }
 
-/// Why a transaction cannot do this: resolve, wait or abort.
+/// Why a transaction cannot proceed. The transaction layer resolves locks, waits or aborts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Other transactions hold locks.
+    /// Other transactions hold locks. The list may be incomplete: see `size::BlockingLocks`.
     #[error("{} key(s) locked{}", .0.len(), .0.first().map_or(String::new(), |lock| format!(", first {lock}")))]
     Locked(Vec<LockInfo>),
-    /// Somebody committed to the key after our start_ts.
+    /// Another transaction committed a change to the key after our start_ts.
     #[error("write conflict on {key:?}: committed at {conflict_commit_ts}, after {start_ts}")]
     WriteConflict {
         /// The key.
         key: Key,
-        /// Ours.
+        /// Our transaction.
         start_ts: Timestamp,
-        /// Theirs.
+        /// The other transaction.
         conflict_start_ts: Timestamp,
-        /// When they committed.
+        /// When the other transaction committed.
         conflict_commit_ts: Timestamp,
     },
-    /// An `Insert` or `CheckNotExists` met a value.
+    /// An `Insert` or `CheckNotExists` found a value.
     #[error("key {key:?} already exists")]
     AlreadyExists {
         /// The key.
         key: Key,
     },
-    /// The transaction was rolled back, by itself or by one that found its lock expired.
+    /// The transaction was rolled back, by its own coordinator or by one that found its lock expired.
     #[error("transaction {start_ts} was rolled back")]
     RolledBack {
         /// The transaction.
         start_ts: Timestamp,
     },
-    /// A rollback, or a commit with another commit_ts, came too late.
+    /// The transaction has committed. Answers a rollback, or a commit with another commit_ts.
     #[error("transaction {start_ts} is already committed at {commit_ts}")]
     Committed {
         /// The transaction.
         start_ts: Timestamp,
-        /// Its place in history.
+        /// When it committed.
         commit_ts: Timestamp,
     },
     /// A commit or heartbeat found no lock of the transaction.
@@ -289,40 +297,41 @@ pub enum KeyError {
         /// The key.
         key: Key,
     },
-    /// The lock may only be committed at or above `min_commit_ts`: take a newer commit_ts.
+    /// The lock can only be committed at or above `min_commit_ts`. The coordinator takes a newer commit_ts.
     #[error("commit_ts {commit_ts} is below the lock's min_commit_ts {min_commit_ts}")]
     CommitTsTooEarly {
-        /// What was asked for.
+        /// The commit_ts of the request.
         commit_ts: Timestamp,
-        /// The least that the lock allows.
+        /// The lowest commit_ts that the lock allows.
         min_commit_ts: Timestamp,
     },
 }
 
-/// Why a request failed at the server.
+/// Why a request failed at the server. Grouped by what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// Wrong place or time: the client reroutes.
+    /// The store could not serve the region: wrong leader, wrong epoch, overload. The request had no effect. The client
+    /// reroutes or backs off.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// The transaction must act.
+    /// The request was evaluated and refused. It had no effect. The transaction layer reacts.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The write may or may not have taken effect.
+    /// The write was proposed and its outcome is unknown: it took effect, will take effect, or never does.
     #[error("outcome of a write to region {0} is unknown")]
     Undetermined(RegionId),
-    /// The request writes more than a region takes at a time. It had no effect, and would be refused again.
+    /// The write exceeds the largest proposal or message. It had no effect, and a retry is refused too.
     #[error("a write of {bytes} bytes; at most {limit} fit into one")]
     TooLarge {
-        /// Its size.
+        /// Size of the proposal or message.
         bytes: usize,
-        /// The most that is taken.
+        /// The limit that it exceeds.
         limit: usize,
     },
-    /// The request contradicts itself or a limit. It had no effect, and would be refused again, here and elsewhere.
+    /// The request contradicts itself or exceeds a limit. It had no effect, and every store refuses it.
     #[error("invalid request: {0}")]
     Invalid(String),
-    /// The server failed before it changed anything: its disk, its data. Another replica may do better.
+    /// The server failed before it changed anything: its disk, its data. Another replica may succeed.
     #[error("server failure: {0}")]
     Failed(String),
 }

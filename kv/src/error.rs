@@ -1,28 +1,56 @@
-//! Why a read or an action on one region could not be carried out, grouped by what the caller does next.
+//! Errors of reads and actions on one region, below the wire.
+//!
+//! [`MvccError`] means that the store failed or its data is corrupt. [`ActionError`] adds what the request itself can
+//! cause. The server converts both to [`ServerError`].
 
 use engine::store::StoreError;
 
 use crate::api::{KeyError, ServerError};
 use crate::key::MalformedKey;
-use crate::mvcc::MvccError;
 
-/// The outcome of a read or an action that brought no answer.
+/// Why MVCC data could not be read. No request causes any of these.
+#[derive(Debug, thiserror::Error)]
+pub enum MvccError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A key in the store is malformed.
+    #[error(transparent)]
+    Key(#[from] MalformedKey),
+    /// A record in the store is malformed, or a newer version of the program wrote it.
+    #[error("{record} record: {what}")]
+    Record {
+        /// The kind of record: `lock` or `write`.
+        record: &'static str,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Records contradict each other.
+    #[error("inconsistent data: {0}")]
+    Inconsistent(String),
+}
+
+/// Result of reading MVCC data.
+pub type Result<T, E = MvccError> = std::result::Result<T, E>;
+
+/// Why a read or an action produced no response. Grouped by what the caller does next.
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
-    /// The transaction resolves, waits or aborts.
+    /// The transaction resolves locks, waits or aborts.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The request contradicts itself or a limit; sending it again is of no use.
+    /// The request contradicts itself or exceeds a limit. Sending it again fails again.
     #[error("invalid request: {0}")]
     Invalid(&'static str),
-    /// The store failed, or its data is damaged.
+    /// The store failed, or its data is corrupt.
     #[error(transparent)]
     Mvcc(#[from] MvccError),
 }
 
 impl ActionError {
-    /// Whether the store's data is damaged: it must not serve any more. A disk that refuses a read may do so once only.
-    pub fn is_damage(&self) -> bool {
+    /// Whether the store's data is corrupt, so that the store must stop serving. An I/O error does not count: the disk
+    /// may serve the next read.
+    pub fn is_corruption(&self) -> bool {
         match self {
             ActionError::Key(_) | ActionError::Invalid(_) => false,
             ActionError::Mvcc(MvccError::Store(error)) => matches!(error, StoreError::Corrupt(_)),

@@ -1,24 +1,27 @@
-//! Keys as transactions see them, and their form in the store.
+//! Keys as transactions see them, and their storage form.
 //!
-//! A [`Key`] is any byte string. In the store it is encoded in groups of eight bytes, each followed by a marker: the last group is
-//! padded with zeros, and its marker is 0xff less the number of padding bytes; every full group that is not the last one has the marker
-//! 0xff (the scheme of MyRocks and TiKV). This keeps the order of keys and makes no encoded key a prefix of another, so that a
-//! timestamp may follow without mixing the versions of two keys. Timestamps follow complemented and big-endian: the newest
-//! version of a key comes first. Region boundaries are in storage form, without a timestamp. The layout is pinned in `docs/formats.md`.
+//! A [`Key`] is any byte string. Its *storage form* is a sequence of groups: eight bytes of the key and one marker
+//! byte. The last group is padded with zeros, and its marker is 0xff minus the number of padding bytes. Every other
+//! group is full and has the marker 0xff. This is the scheme of MyRocks and TiKV.
+//!
+//! The storage form keeps the order of keys, and no storage key is a prefix of another. So a timestamp can follow it
+//! without mixing the versions of two keys. The *versioned form* appends the complement of the timestamp, big-endian:
+//! the newest version of a key sorts first. Region boundaries are storage keys without a timestamp. `docs/formats.md`
+//! pins the layout.
 
 use std::fmt;
 
 use bytes::Bytes;
 use tso::Timestamp;
 
-/// Bytes of a key in one group.
-const GROUP: usize = 8;
-/// The marker of a group that is full and not the last.
-const FULL: u8 = 0xff;
-/// Bytes of a timestamp behind a storage key.
+/// Bytes of the key in one group of the storage form, without the marker.
+pub(crate) const GROUP: usize = 8;
+/// Marker of every group but the last. A last group with `n` bytes of padding has the marker `FULL - n`.
+pub(crate) const FULL: u8 = 0xff;
+/// Bytes of the timestamp in the versioned form.
 pub const TS_LEN: usize = 8;
 
-/// A key, as the transaction layer names it. Cheap to clone.
+/// A key as the transaction layer names it: any byte string, also the empty one. Cheap to clone.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Bytes);
 
@@ -28,27 +31,27 @@ pub struct Key(Bytes);
 pub struct MalformedKey(&'static str);
 
 impl Key {
-    /// From its bytes.
+    /// A key of these bytes.
     pub fn new(bytes: impl Into<Bytes>) -> Key {
         Key(bytes.into())
     }
 
-    /// From a static byte string, without copying it.
+    /// A key of a static byte string, without copying it.
     pub const fn from_static(bytes: &'static [u8]) -> Key {
         Key(Bytes::from_static(bytes))
     }
 
-    /// Its bytes.
+    /// The bytes of the key.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Its bytes, without copying them.
+    /// The bytes of the key, without copying them.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
 
-    /// Whether it has no bytes. As the end of a range that stands for "after every key".
+    /// Whether the key has no bytes. As the end of a range, the empty key means "after every key".
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -75,19 +78,27 @@ impl Key {
         out
     }
 
-    /// The key of a storage form without a timestamp.
+    /// Decodes a storage form without a timestamp.
+    ///
+    /// # Errors
+    ///
+    /// [`MalformedKey`] if no key has this storage form.
     pub fn from_storage(storage: &[u8]) -> Result<Key, MalformedKey> {
         decode(storage).map(|bytes| Key(bytes.into()))
     }
 
-    /// The key and timestamp of a versioned storage form.
+    /// Decodes a versioned form into key and timestamp.
+    ///
+    /// # Errors
+    ///
+    /// [`MalformedKey`] if it is too short for a timestamp, or the rest is no storage form.
     pub fn from_versioned(versioned: &[u8]) -> Result<(Key, Timestamp), MalformedKey> {
         let (storage, ts) = split_ts(versioned)?;
         Ok((Key::from_storage(storage)?, ts))
     }
 }
 
-/// The bounds of a range of keys in storage form; an empty `end` is after every key and stays empty.
+/// The bounds of a key range in storage form. An empty `end` means "after every key" and stays empty.
 pub fn storage_range(start: &Key, end: &Key) -> (Vec<u8>, Vec<u8>) {
     (start.to_storage(), if end.is_empty() { Vec::new() } else { end.to_storage() })
 }
@@ -102,7 +113,11 @@ pub fn push_ts(storage: &mut Vec<u8>, ts: Timestamp) {
     storage.extend_from_slice(&(!ts.raw()).to_be_bytes());
 }
 
-/// Splits a versioned storage form into the storage key, which is not checked, and the timestamp.
+/// Splits a versioned form into the storage key, which is not checked, and the timestamp.
+///
+/// # Errors
+///
+/// [`MalformedKey`] if it is too short for a timestamp.
 pub fn split_ts(versioned: &[u8]) -> Result<(&[u8], Timestamp), MalformedKey> {
     match versioned.split_last_chunk::<TS_LEN>() {
         Some((storage, ts)) if !storage.is_empty() => Ok((storage, Timestamp::from_raw(!u64::from_be_bytes(*ts)))),
@@ -211,12 +226,18 @@ mod tests {
         }
 
         #[test]
-        fn order_is_kept_and_newer_versions_come_first(a in any_key(), b in any_key(), ta in any::<u64>(), tb in any::<u64>()) {
+        fn storage_form_keeps_order_and_newer_versions_sort_first(
+            a in any_key(),
+            b in any_key(),
+            ta in any::<u64>(),
+            tb in any::<u64>(),
+        ) {
             let (a, b) = (Key::new(a), Key::new(b));
             prop_assert_eq!(a.to_storage().cmp(&b.to_storage()), a.cmp(&b));
             let (ta, tb) = (Timestamp::from_raw(ta), Timestamp::from_raw(tb));
             prop_assert_eq!(a.to_versioned(ta).cmp(&b.to_versioned(tb)), a.cmp(&b).then(tb.cmp(&ta)));
-            // Region boundaries have no timestamp: every version of a key lies at or after its storage form and before the next key's.
+            // Region boundaries have no timestamp. Every version of a key sorts after its storage form and before the
+            // next key's.
             if a < b {
                 prop_assert!(a.to_versioned(ta) < b.to_storage());
                 prop_assert!(a.to_storage() < a.to_versioned(ta));
@@ -230,14 +251,14 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_to_what_encodes_to_them_or_fail(bytes in any_key()) {
+        fn decoding_inverts_encoding_or_fails(bytes in any_key()) {
             if let Ok(key) = Key::from_storage(&bytes) {
                 prop_assert_eq!(key.to_storage(), bytes);
             }
         }
 
         #[test]
-        fn nothing_lies_between_a_key_and_its_successor(a in any_key(), b in any_key()) {
+        fn no_key_sorts_between_a_key_and_its_successor(a in any_key(), b in any_key()) {
             let (a, b) = (Key::new(a), Key::new(b));
             prop_assert!(!(a < b && b < a.successor()));
         }

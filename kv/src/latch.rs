@@ -1,11 +1,11 @@
-//! Latches: requests that write the same keys take turns, in the order in which they came.
+//! Latches: writes of the same keys take turns, in the order of their arrival.
 //!
-//! A write is evaluated on a snapshot and takes effect only later, when it is applied. In between, nobody else may evaluate against the same
-//! keys: it would not see the first one's writes. A latch is memory of this process, held for the length of one request; a *lock* is a record in the
-//! store, held for the length of a transaction.
+//! A write is evaluated on a snapshot and takes effect later, when it is applied. In between, no other write of the
+//! same keys may be evaluated, because it would not see the first one. A latch is in-memory and lives for one request.
+//! A *lock* is a record in the store and lives for one transaction.
 //!
-//! [`Latches`] decides and is pure; [`LatchTable`] lets tasks wait for it. Keys are latched by their hash: two keys of one hash merely
-//! wait for each other. They are hashed without their region, so that a split changes nothing.
+//! [`Latches`] is the pure state machine; [`LatchTable`] lets tasks wait on it. Keys are latched by their hash: two
+//! keys with the same hash only wait for each other. The hash excludes the region, so a split changes nothing.
 
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
@@ -17,51 +17,58 @@ use tokio::sync::oneshot;
 
 use crate::key::Key;
 
-/// A request's place in the queues. Earlier requests have smaller ones.
+/// Identifies a request. A later request has a greater ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// As many requests hold latches or wait for them as are allowed.
+/// The table is full: the request was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests hold or await latches")]
 pub struct LatchesFull;
 
-/// The hash under which a key is latched.
+/// The latch slot of a key: its hash.
 pub fn slot_of(key: &Key) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The queues. A request enters all its queues at once and is granted when it is the first in each.
+/// One FIFO queue per slot. A request enters all its queues at once and is granted when it is first in each.
 ///
 /// Invariants:
-/// 1. Every queue holds tickets in ascending order, and none is empty. So the smallest ticket is first wherever it stands, hence granted:
-///    there is no deadlock, and nobody is overtaken by a later request for the same key.
-/// 2. `blocked` of a ticket is the number of its queues in which it is not the first; it is granted if and only if that is 0.
-/// 3. Two granted tickets share no slot.
-/// 4. There are at most `capacity` tickets.
+/// 1. Every queue holds tickets in ascending order, and no queue is empty. So the smallest ticket is first in all its
+///    queues and is granted: there is no deadlock, and no later request for the same key overtakes.
+/// 2. `blocked` of a request is the number of its queues in which it is not first. It is granted if and only if
+///    `blocked` is 0.
+/// 3. Two granted requests share no slot.
+/// 4. There are at most `capacity` requests.
 #[derive(Debug)]
 pub struct Latches {
     queues: HashMap<u64, VecDeque<Ticket>>,
-    requests: HashMap<Ticket, Claim>,
+    requests: HashMap<Ticket, QueuedRequest>,
     next: u64,
     capacity: usize,
 }
 
 #[derive(Debug)]
-struct Claim {
+struct QueuedRequest {
     slots: Vec<u64>,
+    /// The number of queues in which the request is not first.
     blocked: usize,
 }
 
 impl Latches {
-    /// Without a request, for at most `capacity` at a time.
+    /// An empty state for at most `capacity` requests at a time.
     pub fn new(capacity: usize) -> Latches {
         Latches { queues: HashMap::new(), requests: HashMap::new(), next: 0, capacity }
     }
 
-    /// Queues a request for `slots` (in any order, repeated or not). Says whether it is granted at once.
+    /// Queues a request for `slots`, which may be unordered and repeated. Returns its ticket and whether it is granted
+    /// at once.
+    ///
+    /// # Errors
+    ///
+    /// [`LatchesFull`] if there are `capacity` requests already.
     pub fn acquire(&mut self, mut slots: Vec<u64>) -> Result<(Ticket, bool), LatchesFull> {
         if self.requests.len() >= self.capacity {
             return Err(LatchesFull);
@@ -76,15 +83,16 @@ impl Latches {
             blocked += usize::from(!queue.is_empty());
             queue.push_back(ticket);
         }
-        self.requests.insert(ticket, Claim { slots, blocked });
+        self.requests.insert(ticket, QueuedRequest { slots, blocked });
         Ok((ticket, blocked == 0))
     }
 
-    /// Takes a request out, granted or still waiting, and returns those that are granted by it, in their order. A ticket is released once.
+    /// Removes a request, granted or waiting, and returns the requests that this grants, in ascending order. Panics if
+    /// the ticket was released before.
     pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        let Some(claim) = self.requests.remove(&ticket) else { panic!("{ticket:?} is released once") };
+        let Some(request) = self.requests.remove(&ticket) else { panic!("{ticket:?} is released once") };
         let mut granted = Vec::new();
-        for slot in claim.slots {
+        for slot in request.slots {
             let Entry::Occupied(mut queue) = self.queues.entry(slot) else {
                 panic!("invariant 1: slot {slot} has a queue")
             };
@@ -93,7 +101,7 @@ impl Latches {
             let first = queue.get().front().copied();
             match first {
                 None => drop(queue.remove()),
-                Some(first) if was_first => granted.extend(self.advance(first)),
+                Some(first) if was_first => granted.extend(self.unblock(first)),
                 Some(_) => (),
             }
         }
@@ -101,7 +109,7 @@ impl Latches {
         granted
     }
 
-    /// How many requests hold latches or wait for them.
+    /// The number of requests that hold latches or wait for them.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
@@ -111,55 +119,64 @@ impl Latches {
         self.requests.is_empty()
     }
 
-    /// The ticket has become the first of one more queue.
-    fn advance(&mut self, ticket: Ticket) -> Option<Ticket> {
-        let Some(claim) = self.requests.get_mut(&ticket) else { panic!("invariant 2: {ticket:?} is in a queue") };
-        assert!(claim.blocked > 0, "invariant 2: {ticket:?} was first everywhere");
-        claim.blocked -= 1;
-        (claim.blocked == 0).then_some(ticket)
+    /// Records that the request is first in one more queue. Returns its ticket if that grants it.
+    fn unblock(&mut self, ticket: Ticket) -> Option<Ticket> {
+        let Some(request) = self.requests.get_mut(&ticket) else { panic!("invariant 2: {ticket:?} is in a queue") };
+        assert!(request.blocked > 0, "invariant 2: {ticket:?} was first everywhere");
+        request.blocked -= 1;
+        (request.blocked == 0).then_some(ticket)
     }
 }
 
-/// Latches that tasks wait for. Clones share them.
+/// Latches that tasks can wait for. Clones share the latches.
 #[derive(Clone, Debug)]
 pub struct LatchTable {
-    shared: Arc<Mutex<Shared>>,
+    state: Arc<Mutex<LatchState>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LatchState {
     latches: Latches,
-    waiting: HashMap<Ticket, oneshot::Sender<()>>,
+    /// Wakes the task of each request that is not granted yet.
+    waiters: HashMap<Ticket, oneshot::Sender<()>>,
 }
 
-/// The right to write the keys; ends when dropped.
+/// Holds the latches of one request; releases them when dropped.
 #[derive(Debug)]
 pub struct LatchGuard {
-    shared: Arc<Mutex<Shared>>,
+    state: Arc<Mutex<LatchState>>,
     ticket: Ticket,
 }
 
 impl LatchTable {
-    /// For at most `capacity` requests at a time.
+    /// A table for at most `capacity` requests at a time.
     pub fn new(capacity: usize) -> LatchTable {
-        let shared = Shared { latches: Latches::new(capacity), waiting: HashMap::new() };
-        LatchTable { shared: Arc::new(Mutex::new(shared)) }
+        let state = LatchState { latches: Latches::new(capacity), waiters: HashMap::new() };
+        LatchTable { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Waits for the latches of `keys`. Dropping the future gives up the place in the queues.
+    /// Waits until all latches of `keys` are granted.
+    ///
+    /// # Errors
+    ///
+    /// [`LatchesFull`] at once if the table is full.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future removes the request from the queues.
     pub async fn acquire(&self, keys: &[&Key]) -> Result<LatchGuard, LatchesFull> {
         let slots = keys.iter().map(|key| slot_of(key)).collect();
         let (guard, granted) = self.enqueue(slots)?;
         if let Some(granted) = granted {
-            // The sender stays in the table until the grant, so that this only fails if the table is gone, which the guard keeps.
+            // The sender stays in the table until the grant, and the guard keeps the table alive: this cannot fail.
             let _ = granted.await;
         }
         Ok(guard)
     }
 
-    /// How many requests hold latches or wait for them.
+    /// The number of requests that hold latches or wait for them.
     pub fn len(&self) -> usize {
-        self.shared.lock().latches.len()
+        self.state.lock().latches.len()
     }
 
     /// Whether there is no request.
@@ -168,24 +185,24 @@ impl LatchTable {
     }
 
     fn enqueue(&self, slots: Vec<u64>) -> Result<(LatchGuard, Option<oneshot::Receiver<()>>), LatchesFull> {
-        let mut shared = self.shared.lock();
-        let (ticket, granted) = shared.latches.acquire(slots)?;
+        let mut state = self.state.lock();
+        let (ticket, granted) = state.latches.acquire(slots)?;
         let receiver = (!granted).then(|| {
             let (sender, receiver) = oneshot::channel();
-            shared.waiting.insert(ticket, sender);
+            state.waiters.insert(ticket, sender);
             receiver
         });
-        Ok((LatchGuard { shared: Arc::clone(&self.shared), ticket }, receiver))
+        Ok((LatchGuard { state: Arc::clone(&self.state), ticket }, receiver))
     }
 }
 
 impl Drop for LatchGuard {
     fn drop(&mut self) {
-        let mut shared = self.shared.lock();
-        shared.waiting.remove(&self.ticket);
-        for granted in shared.latches.release(self.ticket) {
-            if let Some(waiter) = shared.waiting.remove(&granted) {
-                // A waiter that has just gone gives the latches back when its guard is dropped.
+        let mut state = self.state.lock();
+        state.waiters.remove(&self.ticket);
+        for granted in state.latches.release(self.ticket) {
+            if let Some(waiter) = state.waiters.remove(&granted) {
+                // If the waiter was just cancelled, dropping its guard releases the latches.
                 let _ = waiter.send(());
             }
         }
@@ -208,7 +225,7 @@ mod tests {
         assert!(granted);
         let (b, granted) = latches.acquire(vec![2, 3]).unwrap();
         assert!(!granted);
-        // Behind b on 3, although nobody holds 3 yet: being fair costs a little concurrency.
+        // Queued behind b on slot 3, although no request holds it yet: FIFO order costs some concurrency.
         let (c, granted) = latches.acquire(vec![3]).unwrap();
         assert!(!granted);
         let (d, granted) = latches.acquire(vec![4, 4]).unwrap();
@@ -221,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_gives_up_lets_the_next_one_in() {
+    fn releasing_a_waiting_request_grants_the_next_one() {
         let mut latches = Latches::new(8);
         let (a, _) = latches.acquire(vec![1]).unwrap();
         let (b, _) = latches.acquire(vec![1, 2]).unwrap();
@@ -232,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_bounded() {
+    fn acquire_fails_at_the_capacity() {
         let mut latches = Latches::new(1);
         let (a, _) = latches.acquire(vec![1]).unwrap();
         assert_eq!(latches.acquire(vec![2]), Err(LatchesFull));
@@ -240,39 +257,40 @@ mod tests {
         assert!(latches.acquire(vec![2]).is_ok());
     }
 
-    /// Random requests and releases against the obvious model: granted sets are disjoint, nobody is overtaken on a slot, all end.
+    /// Random requests and releases against a model: granted requests share no slot, no request is overtaken on a slot,
+    /// and the oldest request is always granted.
     #[test]
-    fn random_requests_are_exclusive_and_fair() {
+    fn random_requests_are_exclusive_and_served_in_order() {
         for seed in 0..200 {
             let mut rng = StdRng::seed_from_u64(seed);
             let mut latches = Latches::new(64);
-            let mut asked: BTreeMap<Ticket, HashSet<u64>> = BTreeMap::new();
+            let mut queued: BTreeMap<Ticket, HashSet<u64>> = BTreeMap::new();
             let mut granted: Vec<Ticket> = Vec::new();
             let mut left = 200;
-            while left > 0 || !asked.is_empty() {
+            while left > 0 || !queued.is_empty() {
                 if left > 0 && rng.random_bool(0.5) {
                     left -= 1;
                     let slots: Vec<u64> = (0..rng.random_range(1..4)).map(|_| rng.random_range(0..6)).collect();
                     if let Ok((ticket, now)) = latches.acquire(slots.clone()) {
-                        asked.insert(ticket, slots.into_iter().collect());
+                        queued.insert(ticket, slots.into_iter().collect());
                         granted.extend(now.then_some(ticket));
                     }
-                } else if let Some(gives_up) = asked.keys().nth(rng.random_range(0..asked.len().max(1))).copied() {
-                    let waits = !granted.contains(&gives_up);
+                } else if let Some(released) = queued.keys().nth(rng.random_range(0..queued.len().max(1))).copied() {
+                    let waits = !granted.contains(&released);
                     if waits && rng.random_bool(0.9) {
                         continue;
                     }
-                    asked.remove(&gives_up);
-                    granted.retain(|t| *t != gives_up);
-                    granted.extend(latches.release(gives_up));
+                    queued.remove(&released);
+                    granted.retain(|t| *t != released);
+                    granted.extend(latches.release(released));
                 }
                 for (i, ticket) in granted.iter().enumerate() {
-                    let clash = granted[..i].iter().any(|other| !asked[other].is_disjoint(&asked[ticket]));
+                    let clash = granted[..i].iter().any(|other| !queued[other].is_disjoint(&queued[ticket]));
                     assert!(!clash, "seed {seed}: {ticket:?} shares a slot");
-                    let overtaken = asked.range(..ticket).any(|(_, slots)| !slots.is_disjoint(&asked[ticket]));
+                    let overtaken = queued.range(..ticket).any(|(_, slots)| !slots.is_disjoint(&queued[ticket]));
                     assert!(!overtaken, "seed {seed}: {ticket:?} overtook");
                 }
-                let first = asked.keys().next();
+                let first = queued.keys().next();
                 assert!(first.is_none_or(|t| granted.contains(t)), "seed {seed}: the oldest request waits");
             }
             assert!(latches.is_empty());
@@ -280,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_waiter_does_not_keep_its_place() {
+    async fn a_dropped_waiter_leaves_the_queue() {
         let table = LatchTable::new(8);
         let keys = [&Key::from_static(b"k")];
         let held = table.acquire(&keys).await.unwrap();

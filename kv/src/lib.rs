@@ -1,7 +1,19 @@
-//! Transactions on one region, and the client that finds regions.
+//! Transactions on one region, and the client that routes requests to regions.
 //!
-//! Server side: key encoding, MVCC records, the Percolator actions (pure), latches, reads, the gRPC service.
-//! Client side: [`client`], which routes requests to region leaders. The two meet in [`api`] and its wire form [`proto`] only.
+//! Server side: MVCC records ([`mvcc`]), the Percolator actions ([`percolator`], pure), latches, the read and write
+//! paths, and the gRPC service. Client side: [`client`], which finds region leaders and retries. The two sides share
+//! only [`api`], [`mod@key`], [`size`] and the wire form [`proto`].
+//!
+//! # Layers
+//!
+//! 1. `key`, `placement`, `read_pool`: keys and their storage form, the cluster's stores, threads for long reads
+//! 2. `api`, `latch`: requests and responses, taking turns on a key
+//! 3. `error`, `size`, `proto`, `metrics`: errors below the wire, limits, the wire form, the server's metrics
+//! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
+//! 5. `percolator`, `read`: the actions (pure), the read path
+//! 6. `scheduler`, `memory`: the write path, a test double of server and endpoint
+//! 7. `server`: admission limits, reads and writes
+//! 8. `service`: the gRPC adapter
 
 pub mod api;
 pub mod client;
@@ -13,10 +25,10 @@ pub mod metrics;
 pub mod mvcc;
 pub mod percolator;
 pub mod placement;
-pub mod port;
 pub mod proto;
 pub mod read;
 pub mod read_pool;
+pub mod region_store;
 pub mod scheduler;
 pub mod server;
 pub mod service;

@@ -1,4 +1,4 @@
-//! Metrics of the server side.
+//! Metrics of the server: requests by kind and outcome, latency by kind, requests in flight.
 
 use prometheus::{Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
@@ -9,7 +9,7 @@ const KINDS: [&str; 9] =
     ["get", "batch_get", "scan", "prewrite", "commit", "rollback", "check_txn_status", "resolve_lock", "heartbeat"];
 /// Outcomes of a request, in the order of the counters.
 const OUTCOMES: [&str; 7] = ["ok", "region_error", "key_error", "undetermined", "failed", "too_large", "invalid"];
-/// Upper bounds of the latency buckets, in seconds: 50 us to about 13 s, each four times the last.
+/// Upper bounds of the latency buckets, in seconds: 50 us to about 13 s, each four times the one before.
 const LATENCY_BUCKETS: [f64; 10] = [5e-5, 2e-4, 8e-4, 3.2e-3, 1.28e-2, 5.12e-2, 0.2048, 0.8192, 3.2768, 13.1072];
 
 /// Counters of a [`crate::server::KvServer`].
@@ -17,12 +17,16 @@ const LATENCY_BUCKETS: [f64; 10] = [5e-5, 2e-4, 8e-4, 3.2e-3, 1.28e-2, 5.12e-2, 
 pub struct ServerMetrics {
     requests: Vec<IntCounter>,
     seconds: Vec<Histogram>,
-    /// Requests being carried out.
+    /// Requests in flight.
     pub in_flight: IntGauge,
 }
 
 impl ServerMetrics {
     /// Registers the metrics.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `registry` already holds the metrics of a server.
     pub fn new(registry: &Registry) -> Result<ServerMetrics, Error> {
         let opts = Opts::new("cortado_kv_requests_total", "Requests carried out, by kind and outcome.");
         let counters = IntCounterVec::new(opts, &["kind", "outcome"])?;
@@ -41,7 +45,7 @@ impl ServerMetrics {
         })
     }
 
-    /// Notes the end of a request.
+    /// Counts a finished request, and how many seconds it took.
     pub(crate) fn observe(&self, kind: Kind, result: &Result<Response, ServerError>, seconds: f64) {
         let outcome = match result {
             Ok(_) => 0,
@@ -61,12 +65,12 @@ impl ServerMetrics {
     }
 }
 
-/// The place of a request's kind in [`KINDS`].
+/// A request's kind, as its index in [`KINDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind(usize);
 
 impl Kind {
-    /// Of a request.
+    /// The kind of a request.
     pub(crate) const fn of(body: &RequestBody) -> Kind {
         Kind(match body {
             RequestBody::Get { .. } => 0,

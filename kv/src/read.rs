@@ -1,9 +1,9 @@
-//! Reads on one region.
+//! The read path on one region.
 //!
-//! Every read takes its snapshot first, as the store's handle proves it fit (lease, or read index), and then checks its keys against the
-//! range of that snapshot's region. A point get runs where it is called. A scan reads a first slice there, which is all that a short
-//! one needs; what is left goes to the read pool slice by slice, so that a long scan blocks no worker of the runtime, takes turns with others, and ends
-//! soon after its caller went away.
+//! A read first takes a snapshot, which the store proves fit for a linearizable read (lease or read index), and then
+//! checks its keys against the range of the snapshot's region. A point get runs in the caller's task. A scan reads a
+//! first slice there, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
+//! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped.
 
 use engine::store::Reader;
 use raftstore::RegionError;
@@ -12,25 +12,32 @@ use crate::api::{KeyError, Request, RequestBody, Response, ScanRequest, ServerEr
 use crate::error::ActionError;
 use crate::mvcc::reader::{batch_get, get};
 use crate::mvcc::scanner::{PageEnd, ScanPage, scan};
-use crate::port::{self, RegionStore, RegionView};
 use crate::read_pool::{PoolError, ReadPool};
+use crate::region_store::{RegionStore, RegionView, into_server_error};
 
-/// The most pairs in one page of a scan, whatever is asked for.
+/// The most pairs in one page of a scan. A higher limit of the request is clamped.
 pub const SCAN_PAIRS_MAX: u32 = 10_000;
-/// The most bytes in one page of a scan, or of a batch get, about, whatever is asked for: the last value may exceed it.
+/// The bytes after which a page of a scan or of a batch get ends. A higher limit of the request is clamped. The last
+/// value may exceed it.
 pub const SCAN_BYTES_MAX: u32 = 2 << 20;
-/// Cursor movements after which a page of a scan ends, however little it found.
+/// Cursor movements after which a page of a scan ends, however few pairs it has.
 pub const SCAN_STEPS_MAX: usize = 200_000;
 
-/// Cursor movements of the slice that runs where the scan is called.
+/// Cursor movements of the first slice of a scan, which runs in the caller's task.
 const FIRST_SLICE_STEPS: usize = 512;
-/// Cursor movements of each slice in the read pool.
+/// Cursor movements of each later slice, which runs in the read pool.
 const POOL_SLICE_STEPS: usize = 8_192;
-/// Keys of a batch get that runs where it is called; more go to the read pool.
+/// A batch get of more keys than this runs in the read pool, others in the caller's task.
 const INLINE_KEYS: usize = 64;
 
-/// Answers a read from one snapshot, in one go.
-pub fn answer_at_once<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Result<Response, ActionError> {
+/// Evaluates a read on one snapshot, in one slice.
+///
+/// # Errors
+///
+/// - [`KeyError::Locked`]: locks block the read.
+/// - [`ActionError::Invalid`]: the request is a write.
+/// - [`ActionError::Mvcc`]: the store failed or its data is corrupt.
+pub fn evaluate_read<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Result<Response, ActionError> {
     match body {
         RequestBody::Get { key, start_ts } => get(reader, key, *start_ts).map(Response::Value),
         RequestBody::BatchGet { keys, start_ts } => {
@@ -38,27 +45,37 @@ pub fn answer_at_once<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Res
             Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
         }
         RequestBody::Scan(request) => {
-            let page = scan(reader, &bounded(request), SCAN_STEPS_MAX)?;
+            let page = scan(reader, &clamp_limits(request), SCAN_STEPS_MAX)?;
             Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
         }
         _ => Err(ActionError::Invalid("an action is not a read")),
     }
 }
 
-/// Serves reads from a store.
+/// Executes reads on a store. Clones share the store and the pool.
 #[derive(Clone)]
-pub struct Reads<H> {
+pub struct ReadExecutor<H> {
     store: H,
     pool: ReadPool,
 }
 
-impl<H: RegionStore> Reads<H> {
-    /// Over a store, with the pool for what takes long.
-    pub fn new(store: H, pool: ReadPool) -> Reads<H> {
-        Reads { store, pool }
+impl<H: RegionStore> ReadExecutor<H> {
+    /// An executor over `store`. Long reads run in `pool`.
+    pub fn new(store: H, pool: ReadPool) -> ReadExecutor<H> {
+        ReadExecutor { store, pool }
     }
 
-    /// Carries out a read.
+    /// Executes a read. Must be polled within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: the read pool is full.
+    /// - [`ServerError::Key`]: locks block the read.
+    /// - [`ServerError::Failed`]: the store failed. If its data is corrupt, the store stops serving.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time; a read has no effect. A slice that runs in the pool completes.
     pub async fn run(&self, request: Request) -> Result<Response, ServerError> {
         let view = match self.store.try_read(request.context)? {
             Some(view) => view,
@@ -66,30 +83,31 @@ impl<H: RegionStore> Reads<H> {
         };
         request.body.check_range(view.region())?;
         match request.body {
-            RequestBody::Scan(scan) => self.scan(view, bounded(&scan)).await,
+            RequestBody::Scan(scan) => self.scan(view, clamp_limits(&scan)).await,
             RequestBody::BatchGet { ref keys, .. } if keys.len() > INLINE_KEYS => {
-                self.in_pool(move || answer_at_once(&view, &request.body)).await
+                self.in_pool(move || evaluate_read(&view, &request.body)).await
             }
-            body => answer_at_once(&view, &body).map_err(|error| self.refusal(error)),
+            body => evaluate_read(&view, &body).map_err(|error| self.server_error(error)),
         }
     }
 
+    /// Reads one page of a scan, slice by slice.
     async fn scan(&self, view: H::View, request: ScanRequest) -> Result<Response, ServerError> {
-        let mut joined = Joined::new(request);
-        let first = scan(&view, &joined.rest, FIRST_SLICE_STEPS);
-        let mut more = joined.add(first).map_err(|error| self.refusal(error))?;
+        let mut merged = SliceMerger::new(request);
+        let first = scan(&view, &merged.rest, FIRST_SLICE_STEPS);
+        let mut more = merged.add(first).map_err(|error| self.server_error(error))?;
         let mut steps = FIRST_SLICE_STEPS;
         while more && steps < SCAN_STEPS_MAX {
-            let (view, rest) = (view.clone(), joined.rest.clone());
+            let (view, rest) = (view.clone(), merged.rest.clone());
             let slice = self.in_pool(move || Ok(scan(&view, &rest, POOL_SLICE_STEPS))).await?;
-            more = joined.add(slice).map_err(|error| self.refusal(error))?;
+            more = merged.add(slice).map_err(|error| self.server_error(error))?;
             steps += POOL_SLICE_STEPS;
         }
-        Ok(Response::Pairs { pairs: joined.page.pairs, resume: joined.page.resume })
+        Ok(Response::Pairs { pairs: merged.page.pairs, resume: merged.page.resume })
     }
 
-    fn refusal(&self, error: ActionError) -> ServerError {
-        port::refusal(&self.store, error)
+    fn server_error(&self, error: ActionError) -> ServerError {
+        into_server_error(&self.store, error)
     }
 
     async fn in_pool<T: Send + 'static>(
@@ -97,7 +115,7 @@ impl<H: RegionStore> Reads<H> {
         job: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
     ) -> Result<T, ServerError> {
         match self.pool.run(job).await {
-            Ok(result) => result.map_err(|error| self.refusal(error)),
+            Ok(result) => result.map_err(|error| self.server_error(error)),
             Err(PoolError::Full) => {
                 let busy = RegionError::ServerBusy { store: self.store.store_id(), what: "read pool".to_owned() };
                 Err(busy.into())
@@ -107,24 +125,24 @@ impl<H: RegionStore> Reads<H> {
     }
 }
 
-/// The slices of a scan put together.
-struct Joined {
+/// Merges the slices of a scan into one page.
+struct SliceMerger {
     page: ScanPage,
-    /// The part of the scan that is left.
+    /// The part of the scan that is not read yet.
     rest: ScanRequest,
 }
 
-impl Joined {
-    fn new(request: ScanRequest) -> Joined {
+impl SliceMerger {
+    fn new(request: ScanRequest) -> SliceMerger {
         let page = ScanPage { pairs: Vec::new(), resume: None, end: PageEnd::Work };
-        Joined { page, rest: request }
+        SliceMerger { page, rest: request }
     }
 
-    /// Takes in the next slice. Says whether the scan goes on.
+    /// Appends the next slice. Returns whether the page needs another one.
     fn add(&mut self, slice: Result<ScanPage, ActionError>) -> Result<bool, ActionError> {
         let slice = match slice {
             Ok(slice) => slice,
-            // The page ends before the lock; `resume` says where this slice began.
+            // The page ends before the lock. Its `resume` is the start of this slice.
             Err(ActionError::Key(KeyError::Locked(_))) if !self.page.pairs.is_empty() => return Ok(false),
             Err(error) => return Err(error),
         };
@@ -143,8 +161,8 @@ impl Joined {
     }
 }
 
-/// The request within the server's limits.
-fn bounded(request: &ScanRequest) -> ScanRequest {
+/// The request with its limits clamped to the server's.
+fn clamp_limits(request: &ScanRequest) -> ScanRequest {
     ScanRequest {
         limit: request.limit.clamp(1, SCAN_PAIRS_MAX),
         max_bytes: request.max_bytes.clamp(1, SCAN_BYTES_MAX),

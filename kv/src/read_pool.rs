@@ -1,15 +1,15 @@
-//! Threads for reads that take long, so that the workers of the async runtime never wait for a disk on their account.
+//! The read pool: runs long reads on blocking threads, so that they do not occupy the async runtime's workers.
 //!
-//! A bounded number of jobs runs at a time on the runtime's blocking threads; a bounded number more may wait.
+//! The number of running jobs and the number of waiting jobs are both bounded.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// Why a job did not run to its end.
+/// Why a job did not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// As many jobs run and wait as are allowed.
+    /// All threads are busy and the queue is full. The job did not start.
     #[error("read pool is full")]
     Full,
     /// The job panicked, or the runtime is stopping.
@@ -17,30 +17,39 @@ pub enum PoolError {
     Lost,
 }
 
-/// See the module documentation. Clones share it.
+/// A bounded pool for blocking jobs. Clones share the pool.
 #[derive(Clone, Debug)]
 pub struct ReadPool {
-    /// One for each job that runs or waits.
-    places: Arc<Semaphore>,
-    /// One for each job that runs.
+    /// One permit for each job that runs or waits.
+    admitted: Arc<Semaphore>,
+    /// One permit for each job that runs.
     threads: Arc<Semaphore>,
 }
 
 impl ReadPool {
-    /// For `threads` jobs at a time, and `queue` that wait.
+    /// A pool that runs up to `threads` jobs at a time and queues up to `queue` more.
     pub fn new(threads: usize, queue: usize) -> ReadPool {
-        ReadPool { places: Arc::new(Semaphore::new(threads + queue)), threads: Arc::new(Semaphore::new(threads)) }
+        ReadPool { admitted: Arc::new(Semaphore::new(threads + queue)), threads: Arc::new(Semaphore::new(threads)) }
     }
 
-    /// Runs a job. Must be called within a tokio runtime. A job whose caller goes away while it waits does not run; one that runs goes on to its end.
+    /// Runs a job and returns its result. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Full`] at once if the queue is full; [`PoolError::Lost`] if the job panicked or the runtime stops.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped while the job waits, the job does not run. A running job completes; its result is
+    /// dropped.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, PoolError> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| PoolError::Full)?;
+        let admission = Arc::clone(&self.admitted).try_acquire_owned().map_err(|_| PoolError::Full)?;
         let thread = Arc::clone(&self.threads).acquire_owned().await.map_err(|_| PoolError::Lost)?;
-        let work = move || {
-            let (_place, _thread) = (place, thread);
+        let job = move || {
+            let (_admission, _thread) = (admission, thread);
             job()
         };
-        tokio::task::spawn_blocking(work).await.map_err(|_| PoolError::Lost)
+        tokio::task::spawn_blocking(job).await.map_err(|_| PoolError::Lost)
     }
 }
 
@@ -49,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn jobs_are_bounded() {
+    async fn running_and_waiting_jobs_are_bounded() {
         let pool = ReadPool::new(1, 1);
         let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
         let running = tokio::spawn({
@@ -69,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_stays_in_its_job() {
+    async fn a_panic_fails_only_its_own_job() {
         let pool = ReadPool::new(1, 0);
         assert_eq!(pool.run(|| panic!("planted")).await, Err::<(), _>(PoolError::Lost));
         assert_eq!(pool.run(|| 1).await, Ok(1));

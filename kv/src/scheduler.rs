@@ -1,17 +1,18 @@
-//! Writes on one region: latches, snapshot, evaluation, replication, answer.
+//! The write path on one region: latches, snapshot, evaluation, replication, response.
 //!
-//! 1. Take the latches of the keys: from here to the end nobody else evaluates against them.
-//! 2. Take a snapshot of the region, as its leader, in a term that has applied its first entry.
-//! 3. Evaluate (`percolator`).
-//! 4. Replicate the batch, in the term and the epoch of the snapshot.
-//! 5. Answer when it is applied, and give the latches back.
+//! 1. Acquire the latches of the keys. Until they are released no other request is evaluated on these keys.
+//! 2. Take a snapshot of the region on its leader, in a term whose first entry is applied.
+//! 3. Evaluate the action (`percolator`).
+//! 4. Replicate the batch, under the term and the epoch of the snapshot.
+//! 5. Once the batch is applied, respond and release the latches.
 //!
-//! What evaluation finds is only as good as the snapshot. A batch carries its own proof: it is refused unless the term still holds.
-//! An answer without a batch (an echo, an error, a status) would be taken on trust, so that leadership is confirmed after the evaluation: within
-//! one confirmed term every write to our keys went through our latches.
+//! A batch proves its own validity: the store refuses it unless the term and the epoch still hold. A response without a
+//! batch (a repeated request, an error, a status) has no such proof, so leadership is confirmed after the evaluation.
+//! Within one confirmed term, every write to our keys went through our latches.
 //!
-//! A proposal whose fate is unknown may still take effect, after the latches are back. Therefore its region is *fenced* at its term: nothing is
-//! evaluated there until a later term, whose first entry comes after whatever became of it.
+//! A proposal whose outcome is unknown may take effect after its latches are released. So its region is *fenced* at its
+//! term: no write is evaluated there until a later term. The first entry of a later term comes after the proposal, or
+//! the proposal is lost.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -27,13 +28,13 @@ use crate::api::{Request, RequestBody, Response, ServerError};
 use crate::error::ActionError;
 use crate::latch::{LatchGuard, LatchTable};
 use crate::percolator::{self, Effects};
-use crate::port::{RegionStore, RegionView, refusal};
 use crate::read_pool::{PoolError, ReadPool};
+use crate::region_store::{RegionStore, RegionView, into_server_error};
 
-/// Keys of a write that is evaluated where it is called; one with more goes to the read pool.
+/// A write of more keys than this is evaluated in the read pool, others in the caller's task.
 const INLINE_KEYS: usize = 256;
 
-/// Carries out writes. Clones share latches and fences.
+/// Executes writes. Clones share latches and fences.
 #[derive(Clone)]
 pub struct Scheduler<H> {
     store: H,
@@ -43,19 +44,34 @@ pub struct Scheduler<H> {
 }
 
 impl<H: RegionStore> Scheduler<H> {
-    /// Over a store, for at most `latch_capacity` writes at a time, with the pool for what takes long to evaluate.
+    /// A scheduler over `store`. At most `latch_capacity` writes hold latches or wait for them. `pool` evaluates large
+    /// writes.
     pub fn new(store: H, latch_capacity: usize, pool: ReadPool) -> Scheduler<H> {
         Scheduler { store, latches: LatchTable::new(latch_capacity), pool, fences: Fences::default() }
     }
 
-    /// How many writes hold latches or wait for them.
-    pub fn in_latches(&self) -> usize {
+    /// The number of writes that hold latches or wait for them.
+    pub fn latched_writes(&self) -> usize {
         self.latches.len()
     }
 
-    /// Carries out a write. `held` is kept until its fate is known. The future may be dropped at any time: a proposal under way then keeps its latches until it is
-    /// applied or lost, in a task of its own. Must be polled within a tokio runtime.
-    pub async fn run<T: Send + 'static>(&self, request: Request, held: T) -> Result<Response, ServerError> {
+    /// Executes a write. `permit` is dropped once the fate of the write is known. Must be polled within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    ///
+    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: too many writes hold latches,
+    ///   or the read pool is full. `NotReady`: the region is fenced. The write had no effect.
+    /// - [`ServerError::Key`], [`ServerError::Invalid`]: the evaluation refused the write. It had no effect.
+    /// - [`ServerError::TooLarge`]: the batch exceeds the largest proposal. It had no effect.
+    /// - [`ServerError::Undetermined`]: the write was proposed and its outcome is unknown.
+    /// - [`ServerError::Failed`]: the store failed before the proposal. The write had no effect.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time. Before the proposal, nothing takes effect and the latches are released. A
+    /// proposal under way continues in its own task and keeps latches and `permit` until it is applied or lost.
+    pub async fn run<T: Send + 'static>(&self, request: Request, permit: T) -> Result<Response, ServerError> {
         let Ok(latches) = self.latches.acquire(&request.body.keys()).await else { return Err(self.busy("latches")) };
         let context = request.context;
         let view = self.store.evaluate(context)?;
@@ -64,22 +80,22 @@ impl<H: RegionStore> Scheduler<H> {
         let evaluated = self.evaluate(&view, request.body).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
-                let proposal = self.clone().propose(context, view, batch, (latches, held));
-                RunToEnd::new(proposal).await.map(|()| response)
+                let proposal = self.clone().propose(context, view, batch, (latches, permit));
+                DetachOnDrop::new(proposal).await.map(|()| response)
             }
             Ok((_, response)) => {
-                self.confirm(context, view.term()).await?;
+                self.confirm_term(context, view.term()).await?;
                 Ok(response)
             }
-            Err(error) if error.is_damage() => Err(refusal(&self.store, error)),
+            Err(error) if error.is_corruption() => Err(into_server_error(&self.store, error)),
             Err(error) => {
-                self.confirm(context, view.term()).await?;
+                self.confirm_term(context, view.term()).await?;
                 Err(error.into())
             }
         }
     }
 
-    /// The outer error is of the server, the inner one a finding of the evaluation.
+    /// Evaluates the action on a view. The outer error is the server's, the inner one the result of the evaluation.
     async fn evaluate(
         &self,
         view: &H::View,
@@ -96,8 +112,8 @@ impl<H: RegionStore> Scheduler<H> {
         }
     }
 
-    /// Whether this store still leads in `term`, at some moment after the call.
-    async fn confirm(&self, context: RegionContext, term: Term) -> Result<(), RegionError> {
+    /// Confirms that this store still leads the region in `term`, at some moment after the call.
+    async fn confirm_term(&self, context: RegionContext, term: Term) -> Result<(), RegionError> {
         let view = match self.store.try_read(context)? {
             Some(view) => view,
             None => self.store.read(context).await?,
@@ -105,12 +121,13 @@ impl<H: RegionStore> Scheduler<H> {
         if view.term() == term { Ok(()) } else { Err(RegionError::StaleCommand { region: context.region }) }
     }
 
+    /// Replicates a batch and waits for its fate; raises the fence if that is unknown. Drops `guards` at the end.
     async fn propose<T>(
         self,
         context: RegionContext,
         view: H::View,
         batch: WriteBatch,
-        held: (LatchGuard, T),
+        guards: (LatchGuard, T),
     ) -> Result<(), ServerError> {
         let region = context.region;
         let result = match self.store.propose(&view, batch).await {
@@ -119,7 +136,7 @@ impl<H: RegionStore> Scheduler<H> {
             Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
             Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
             Err(ProposeError::Poisoned(why)) => {
-                // Ours is broken, but others may have the entry: it can still be committed by them.
+                // Other replicas may hold the entry and can still commit it.
                 tracing::error!(%region, why, "a proposal met a poisoned store");
                 Err(ServerError::Undetermined(region))
             }
@@ -127,8 +144,8 @@ impl<H: RegionStore> Scheduler<H> {
         if matches!(result, Err(ServerError::Undetermined(_))) {
             self.fences.raise(region, view.term());
         }
-        // Only now, with the fence up.
-        drop(held);
+        // Release the latches only now that the fence is raised.
+        drop(guards);
         result
     }
 
@@ -137,22 +154,24 @@ impl<H: RegionStore> Scheduler<H> {
     }
 }
 
-/// Terms in which a proposal's fate is unknown, by region.
+/// For each region, the newest term in which a proposal has an unknown outcome.
 ///
-/// Invariant: while a proposal of a term may still take effect without its latches, its region is fenced at that term or a later one.
+/// Invariant: while a proposal of a term may still take effect without its latches, its region is fenced at that term
+/// or a later one.
 #[derive(Clone, Debug, Default)]
 struct Fences {
     terms: Arc<Mutex<HashMap<RegionId, Term>>>,
 }
 
 impl Fences {
+    /// Fences the region at `term`, unless it is fenced at a later one.
     fn raise(&self, region: RegionId, term: Term) {
         let mut terms = self.terms.lock();
         let fence = terms.entry(region).or_insert(term);
         *fence = (*fence).max(term);
     }
 
-    /// Refuses a snapshot that may miss a proposal under way; a later term ends the fence.
+    /// Refuses a snapshot of a fenced term, because it may miss a proposal under way. A later term removes the fence.
     fn check(&self, region: RegionId, term: Term) -> Result<(), RegionError> {
         let mut terms = self.terms.lock();
         match terms.get(&region) {
@@ -169,22 +188,22 @@ impl Fences {
     }
 }
 
-/// A future that is run to its end: dropped earlier, it goes on as a task.
-struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
+/// Runs a future to completion: if dropped earlier, it spawns the future as a task.
+struct DetachOnDrop<F: Future<Output: Send> + Send + 'static> {
     future: Option<Pin<Box<F>>>,
 }
 
-impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
-    fn new(future: F) -> RunToEnd<F> {
-        RunToEnd { future: Some(Box::pin(future)) }
+impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {
+    fn new(future: F) -> DetachOnDrop<F> {
+        DetachOnDrop { future: Some(Box::pin(future)) }
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Future for RunToEnd<F> {
+impl<F: Future<Output: Send> + Send + 'static> Future for DetachOnDrop<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(future) = &mut self.future else { panic!("polled after its end") };
+        let Some(future) = &mut self.future else { panic!("polled after completion") };
         let result = future.as_mut().poll(cx);
         if result.is_ready() {
             self.future = None;
@@ -193,9 +212,9 @@ impl<F: Future<Output: Send> + Send + 'static> Future for RunToEnd<F> {
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Drop for RunToEnd<F> {
+impl<F: Future<Output: Send> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
-        // Without a runtime the process is ending, and the latches with it.
+        // Without a runtime the process is ending, and the latches end with it.
         if let (Some(future), Ok(runtime)) = (self.future.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(future);
         }

@@ -1,7 +1,8 @@
-//! The key-value server of a store: takes requests from this process or from the network adapter, carries them out, answers.
+//! The key-value server of a store: executes requests of this process or of the network adapter.
 //!
-//! Here are the limits: how many requests are in flight and how many bytes they hold, how many wait for latches or for the read pool. What is
-//! above one is refused with `ServerBusy`, which the client answers by backing off.
+//! It enforces the limits of admission: the number and the bytes of requests in flight, the writes that wait for
+//! latches, the reads that wait for the pool. A request above a limit is refused with `ServerBusy`, and the client
+//! backs off.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,25 +13,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{Request, Response, ServerError};
 use crate::metrics::{Kind, ServerMetrics};
-use crate::port::RegionStore;
-use crate::read::Reads;
+use crate::read::ReadExecutor;
 use crate::read_pool::ReadPool;
+use crate::region_store::RegionStore;
 use crate::scheduler::Scheduler;
 use crate::size::request_bytes;
 
 /// Settings of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvServerConfig {
-    /// Requests carried out at a time. Default 4096, minimum 1.
+    /// The most requests in flight. Default 4096, minimum 1.
     pub max_in_flight: usize,
-    /// Bytes of the requests carried out at a time. Default 256 MiB, minimum 1; a request that is larger counts as this much, so that it is
-    /// carried out alone.
+    /// The most bytes of requests in flight. Default 256 MiB, minimum 1. A larger request counts as this much, so it
+    /// runs alone.
     pub max_in_flight_bytes: u32,
-    /// Writes that hold latches or wait for them at a time. Default 2048, minimum 1.
+    /// The most writes that hold latches or wait for them. Default 2048, minimum 1.
     pub latch_capacity: usize,
-    /// Long reads at a time. Default 4, minimum 1.
+    /// The most long reads that run at a time. Default 4, minimum 1.
     pub read_threads: usize,
-    /// Long reads that wait for a thread. Default 256.
+    /// The most long reads that wait for a thread. Default 256, minimum 0.
     pub read_queue: usize,
 }
 
@@ -46,19 +47,23 @@ impl Default for KvServerConfig {
     }
 }
 
-/// Why a server could not be made.
+/// Why a server could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum KvServerError {
     /// A setting is below its minimum.
     #[error("kv server: {0} must be at least 1")]
     Config(&'static str),
-    /// The metrics could not be registered: there is one server per registry.
+    /// The metrics could not be registered. A registry holds the metrics of one server.
     #[error("kv server: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
 impl KvServerConfig {
-    /// Refuses values below their minimum.
+    /// Checks every setting against its minimum.
+    ///
+    /// # Errors
+    ///
+    /// [`KvServerError::Config`] with the name of the first setting below its minimum.
     pub fn validate(&self) -> Result<(), KvServerError> {
         let minimums = [
             ("max_in_flight", self.max_in_flight >= 1),
@@ -66,63 +71,87 @@ impl KvServerConfig {
             ("latch_capacity", self.latch_capacity >= 1),
             ("read_threads", self.read_threads >= 1),
         ];
-        match minimums.into_iter().find(|(_, fine)| !fine) {
+        match minimums.into_iter().find(|(_, valid)| !valid) {
             Some((name, _)) => Err(KvServerError::Config(name)),
             None => Ok(()),
         }
     }
 }
 
-/// Serves one store. Clones share it.
+/// The server of one store. Clones share its limits, latches and metrics.
+///
+/// Any task of the process may call it; it needs a tokio runtime. A store must have one server: latches exclude only
+/// the writes of the same server.
 #[derive(Clone)]
 pub struct KvServer<H: RegionStore> {
     store: H,
-    reads: Reads<H>,
+    reads: ReadExecutor<H>,
     writes: Scheduler<H>,
-    permits: Permits,
+    admission: Admission,
     metrics: Arc<ServerMetrics>,
 }
 
 impl<H: RegionStore> KvServer<H> {
-    /// A server over a store.
+    /// A server over `store` that counts into `registry`.
+    ///
+    /// # Errors
+    ///
+    /// [`KvServerError::Config`] if a setting is below its minimum; [`KvServerError::Metrics`] if `registry` already
+    /// holds the metrics of a server.
     pub fn new(store: H, config: &KvServerConfig, registry: &Registry) -> Result<KvServer<H>, KvServerError> {
         config.validate()?;
         let pool = ReadPool::new(config.read_threads, config.read_queue);
         Ok(KvServer {
-            reads: Reads::new(store.clone(), pool.clone()),
+            reads: ReadExecutor::new(store.clone(), pool.clone()),
             writes: Scheduler::new(store.clone(), config.latch_capacity, pool),
             store,
-            permits: Permits::new(config),
+            admission: Admission::new(config),
             metrics: Arc::new(ServerMetrics::new(registry)?),
         })
     }
 
-    /// Carries out a request. May be dropped at any time: a write that is being replicated goes on to its end. Must be polled within a
-    /// tokio runtime.
+    /// Executes a request. Must be polled within a tokio runtime. Takes as long as replication or the read index takes:
+    /// the caller sets a timeout.
+    ///
+    /// # Errors
+    ///
+    /// - [`ServerError::Region`]: this store cannot serve the region now (not the leader, another epoch, fenced), or a
+    ///   limit is reached (`ServerBusy`). The request had no effect.
+    /// - [`ServerError::Key`]: the evaluation refused the request; see each action in [`crate::percolator`]. It had no
+    ///   effect.
+    /// - [`ServerError::Undetermined`]: a write was proposed and its outcome is unknown.
+    /// - [`ServerError::TooLarge`], [`ServerError::Invalid`]: the request had no effect, and a retry is refused too.
+    /// - [`ServerError::Failed`]: the store failed before it changed anything.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time. A write that is not proposed yet has no effect. A proposed write
+    /// continues in its own task, keeps its latches and counts as in flight until it is applied or lost.
     pub async fn handle(&self, request: Request) -> Result<Response, ServerError> {
         let kind = Kind::of(&request.body);
-        let begun = now();
-        let result = match self.permits.take(request_bytes(&request.body)) {
-            Ok(permit) => self.carry_out(request, permit).await,
-            Err(what) => {
+        let started = now();
+        let result = match self.admission.try_acquire(request_bytes(&request.body)) {
+            Ok(permit) => self.execute(request, permit).await,
+            Err(limit) => {
                 let store = self.store.store_id();
-                Err(RegionError::ServerBusy { store, what: what.to_owned() }.into())
+                Err(RegionError::ServerBusy { store, what: limit.to_owned() }.into())
             }
         };
         if let Err(ServerError::Failed(why)) = &result {
             tracing::error!(why, "a request failed");
         }
-        self.metrics.observe(kind, &result, now().duration_since(begun).as_secs_f64());
+        self.metrics.observe(kind, &result, now().duration_since(started).as_secs_f64());
         result
     }
 
-    /// The region with a replica here whose range holds a storage key.
+    /// The region that has a replica on this store and holds the storage key; `None` if there is none. The replica may
+    /// be a follower and may lag. Does not block.
     pub fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
         self.store.locate(key)
     }
 
-    async fn carry_out(&self, request: Request, permit: Permit) -> Result<Response, ServerError> {
-        let in_flight = InFlight::new(&self.metrics, permit);
+    async fn execute(&self, request: Request, permit: Permit) -> Result<Response, ServerError> {
+        let in_flight = InFlightGuard::new(&self.metrics, permit);
         if request.body.is_write() {
             self.writes.run(request, in_flight).await
         } else {
@@ -132,32 +161,32 @@ impl<H: RegionStore> KvServer<H> {
     }
 }
 
-/// What may be in flight, by number and by bytes. Clones share it.
+/// Limits the requests in flight by number and by bytes. Clones share the limits.
 #[derive(Clone)]
-struct Permits {
+struct Admission {
     requests: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     bytes_max: u32,
 }
 
-/// The place of one request among those in flight.
+/// The share of one request in the limits. Returned when dropped.
 struct Permit {
     _request: OwnedSemaphorePermit,
     _bytes: OwnedSemaphorePermit,
 }
 
-impl Permits {
-    fn new(config: &KvServerConfig) -> Permits {
+impl Admission {
+    fn new(config: &KvServerConfig) -> Admission {
         let bytes_max = config.max_in_flight_bytes;
-        Permits {
+        Admission {
             requests: Arc::new(Semaphore::new(config.max_in_flight)),
             bytes: Arc::new(Semaphore::new(bytes_max as usize)),
             bytes_max,
         }
     }
 
-    /// A place for a request of `bytes`, or the name of the limit that is reached.
-    fn take(&self, bytes: usize) -> Result<Permit, &'static str> {
+    /// A permit for a request of `bytes`, or the name of the limit that is reached.
+    fn try_acquire(&self, bytes: usize) -> Result<Permit, &'static str> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
         let request = Arc::clone(&self.requests).try_acquire_owned().map_err(|_| "requests")?;
         let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(bytes).map_err(|_| "bytes of requests")?;
@@ -165,26 +194,26 @@ impl Permits {
     }
 }
 
-/// One request in flight, as long as it lives.
-struct InFlight {
+/// Counts one request as in flight until dropped.
+struct InFlightGuard {
     metrics: Arc<ServerMetrics>,
     _permit: Permit,
 }
 
-impl InFlight {
-    fn new(metrics: &Arc<ServerMetrics>, permit: Permit) -> InFlight {
+impl InFlightGuard {
+    fn new(metrics: &Arc<ServerMetrics>, permit: Permit) -> InFlightGuard {
         metrics.in_flight.inc();
-        InFlight { metrics: Arc::clone(metrics), _permit: permit }
+        InFlightGuard { metrics: Arc::clone(metrics), _permit: permit }
     }
 }
 
-impl Drop for InFlight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.metrics.in_flight.dec();
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the server is an edge: it measures how long requests take")]
+#[expect(clippy::disallowed_methods, reason = "the server is an edge: it measures the latency of requests")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -1,22 +1,25 @@
 //! The gRPC adapter of the server.
 //!
-//! A message that cannot be decoded, or lacks something, is INVALID_ARGUMENT; everything that a caller reacts to is in the response.
+//! A malformed message is refused with INVALID_ARGUMENT. Every error that the client reacts to is in the response, not
+//! in the gRPC status.
 
 use prost::Message;
 use tonic::{Request, Response, Status};
 
 use crate::api::ServerError;
-use crate::port::RegionStore;
 use crate::proto::{MalformedMessage, pb};
+use crate::region_store::RegionStore;
 use crate::server::KvServer;
 use crate::size::MESSAGE_BYTES_MAX;
 
-/// Serves the wire protocol.
+/// Serves `proto/kv.proto` by calling a [`KvServer`].
+///
+/// tonic drops the future of a call when its client cancels; [`KvServer::handle`] says what then happens to a write.
 pub struct KvService<H: RegionStore> {
     server: KvServer<H>,
 }
 
-/// The service to add to a gRPC server, with its limits set.
+/// The gRPC service of `server`, with message sizes limited to [`MESSAGE_BYTES_MAX`] in both directions.
 pub fn kv_service<H: RegionStore>(server: KvServer<H>) -> pb::kv_server::KvServer<KvService<H>> {
     pb::kv_server::KvServer::new(KvService { server })
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -28,7 +31,7 @@ impl<H: RegionStore> pb::kv_server::Kv for KvService<H> {
     async fn call(&self, request: Request<pb::Request>) -> Result<Response<pb::Response>, Status> {
         let request = request.into_inner().try_into().map_err(invalid)?;
         let response = self.server.handle(request).await.into();
-        Ok(Response::new(within_limit(response)))
+        Ok(Response::new(limit_size(response)))
     }
 
     async fn locate(&self, request: Request<pb::LocateRequest>) -> Result<Response<pb::LocateResponse>, Status> {
@@ -36,8 +39,8 @@ impl<H: RegionStore> pb::kv_server::Kv for KvService<H> {
     }
 }
 
-/// The response, or an error in its place if the caller could not receive it: it must ask for less.
-fn within_limit(response: pb::Response) -> pb::Response {
+/// Replaces a response that is too large for a message by an error: the caller must ask for less.
+fn limit_size(response: pb::Response) -> pb::Response {
     let size = response.encoded_len();
     if size <= MESSAGE_BYTES_MAX {
         return response;

@@ -1,4 +1,4 @@
-//! The client over a cluster in memory: routing, regrouping, paging and giving up.
+//! The client over an in-memory cluster: routing, regrouping, paging, deadlines.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use tso::Timestamp;
 type Model = BTreeMap<Key, Bytes>;
 
 fn key(n: u32) -> Key {
-    // Of several lengths, so that storage forms have one, two or three groups.
+    // Keys of several lengths: their storage forms have one, two or three groups.
     Key::new(format!("{n:03}{}", "x".repeat(n as usize % 20)))
 }
 
@@ -28,7 +28,7 @@ fn client(cluster: &MemoryCluster, config: ClientConfig) -> Client {
     Client::with_config(Arc::new(cluster.clone()), config, &Registry::new()).expect("valid settings")
 }
 
-fn quick(seed: u64) -> ClientConfig {
+fn seeded(seed: u64) -> ClientConfig {
     ClientConfig { seed: Some(seed), ..ClientConfig::default() }
 }
 
@@ -47,7 +47,7 @@ async fn write(client: &Client, cluster: &MemoryCluster, pairs: &[(Key, Bytes)])
 async fn filled(seed: u64, faults: Faults, cached_regions: usize) -> (MemoryCluster, Client, Model) {
     let builder = MemoryCluster::builder().stores(3).faults(faults);
     let cluster = (1..6).fold(builder, |builder, n| builder.split_at(key(n * 17))).build();
-    let client = client(&cluster, ClientConfig { cached_regions, batch_keys: 7, ..quick(seed) });
+    let client = client(&cluster, ClientConfig { cached_regions, batch_keys: 7, ..seeded(seed) });
     let pairs: Vec<(Key, Bytes)> = (0..100).map(|n| (key(n), Bytes::from(vec![n as u8; n as usize]))).collect();
     for chunk in pairs.chunks(25) {
         write(&client, &cluster, chunk).await;
@@ -69,7 +69,7 @@ fn expected(model: &Model, range: &ScanRange) -> Vec<(Key, Bytes)> {
 async fn reads_match_the_model_while_regions_split_and_leaders_move() {
     for seed in 0..8 {
         println!("seed {seed}");
-        let faults = Faults { undetermined: 0.03, ..Faults::rough(seed) };
+        let faults = Faults { undetermined: 0.03, ..Faults::mixed(seed) };
         let (cluster, client, model) = filled(seed, faults, 4).await;
         let mut rng = StdRng::seed_from_u64(seed);
         for _ in 0..20 {
@@ -104,7 +104,7 @@ async fn reads_match_the_model_while_regions_split_and_leaders_move() {
 #[tokio::test]
 async fn pages_are_bounded_by_bytes() {
     let (cluster, _, model) = filled(1, Faults::none(), 100).await;
-    let client = client(&cluster, ClientConfig { page_bytes: 300, ..quick(1) });
+    let client = client(&cluster, ClientConfig { page_bytes: 300, ..seeded(1) });
     for reverse in [false, true] {
         let range = ScanRange { start: Key::default(), end: Key::default(), reverse };
         let (mut rest, mut found, mut pages) = (range.clone(), Vec::new(), 0);
@@ -124,19 +124,19 @@ async fn pages_are_bounded_by_bytes() {
     }
 }
 
-/// Values that fill several answers of a region: all of them come, or a page of them that has no gap.
+/// The values exceed one response of a region. A batch get returns all of them, a page returns a prefix without a gap.
 #[tokio::test]
-async fn batch_gets_go_on_where_an_answer_ended() {
+async fn batch_gets_resume_where_a_response_ended() {
     for seed in 0..4 {
         let cluster = MemoryCluster::builder().stores(3).split_at(key(3)).split_at(key(9)).build();
-        let config = ClientConfig { page_bytes: 5 << 20, fan_out: 2, ..quick(seed) };
+        let config = ClientConfig { page_bytes: 5 << 20, fan_out: 2, ..seeded(seed) };
         let client = client(&cluster, config);
         let there = (0..12).filter(|n| *n != 6);
         let pairs: Vec<(Key, Bytes)> = there.map(|n| (key(n), Bytes::from(vec![n as u8; 1 << 20]))).collect();
         write(&client, &cluster, &pairs).await;
-        cluster.set_faults(Faults::rough(seed));
+        cluster.set_faults(Faults::mixed(seed));
         let start_ts = cluster.timestamp();
-        // One is absent, one is asked for twice, and the order is any.
+        // One key is absent, one is repeated, and the order is reversed.
         let asked: Vec<Key> = (0..12).rev().chain([5]).map(key).collect();
         let all = client.batch_get(&asked, start_ts).await.expect("served");
         assert!(all == pairs, "seed {seed}: {} of {}", all.len(), pairs.len());
@@ -153,11 +153,11 @@ async fn batch_gets_go_on_where_an_answer_ended() {
     }
 }
 
-/// Keys of 16 KiB: a thousand of them in one request would make a proposal that no store takes.
+/// Keys of 16 KiB: a thousand of them in one request would make a proposal that every store refuses.
 #[tokio::test]
-async fn requests_are_bounded_by_what_a_region_makes_of_them() {
+async fn requests_are_bounded_by_the_size_of_their_proposals() {
     let cluster = MemoryCluster::builder().max_proposal_bytes(4 << 20).build();
-    let client = client(&cluster, quick(1));
+    let client = client(&cluster, seeded(1));
     let long = |n: u32| Key::new(format!("{n:04}{}", "x".repeat(16_000)));
     let pairs: Vec<(Key, Bytes)> = (0..400).map(|n| (long(n), Bytes::from_static(b"v"))).collect();
     let (start_ts, _) = write(&client, &cluster, &pairs).await;
@@ -165,12 +165,12 @@ async fn requests_are_bounded_by_what_a_region_makes_of_them() {
     assert!(client.batch_get(&keys, cluster.timestamp()).await.expect("served") == pairs);
     client.resolve_locks(&keys, start_ts, None).await.expect("nothing to do");
 
-    // What others find of a coordinator that died, and what it rolls back itself.
+    // Other transactions resolve the reported locks, and the coordinator rolls back the rest.
     let start_ts = cluster.timestamp();
     let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
     client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten");
     let Err(ClientError::Key(KeyError::Locked(met))) = client.batch_get(&keys, cluster.timestamp()).await else {
-        panic!("locks were overlooked")
+        panic!("the locks were not reported")
     };
     assert!((1..400).contains(&met.len()), "{} locks in one answer", met.len());
     let met: Vec<Key> = met.into_iter().map(|lock| lock.key).collect();
@@ -179,9 +179,9 @@ async fn requests_are_bounded_by_what_a_region_makes_of_them() {
     assert!(client.batch_get(&keys, cluster.timestamp()).await.expect("served") == pairs);
 }
 
-/// A request that contradicts itself is given up at once, and its leader is not blamed for it.
+/// An invalid request fails at once, and its leader stays the target of the route.
 #[tokio::test]
-async fn an_invalid_request_is_not_sent_again() {
+async fn an_invalid_request_is_not_retried() {
     let (cluster, client, _) = filled(1, Faults::none(), 100).await;
     let at = key(5);
     client.get(&at, cluster.timestamp()).await.expect("served");
@@ -217,12 +217,12 @@ async fn all_locks_of_all_regions_are_reported() {
     client.prewrite(mutations, &locked[1], start_ts, || 3_000).await.expect("prewritten");
     let asked: Vec<Key> = (0..100).map(key).collect();
     let Err(ClientError::Key(KeyError::Locked(locks))) = client.batch_get(&asked, cluster.timestamp()).await else {
-        panic!("locks were overlooked")
+        panic!("the locks were not reported")
     };
     let mut met: Vec<Key> = locks.into_iter().map(|lock| lock.key).collect();
     met.sort();
     assert_eq!(met, locked);
-    assert!(client.batch_get(&asked, start_ts.prev()).await.is_ok(), "locks after the snapshot do not matter");
+    assert!(client.batch_get(&asked, start_ts.prev()).await.is_ok(), "locks after the snapshot do not block");
 
     assert_eq!(client.heartbeat(&locked[1], start_ts, || 9_000, Duration::from_secs(9)).await, Ok(9_000));
     let status = CheckTxnStatusRequest {
@@ -238,9 +238,9 @@ async fn all_locks_of_all_regions_are_reported() {
     assert!(client.batch_get(&asked, cluster.timestamp()).await.is_ok());
 }
 
-/// The primary takes along what its region holds; after a split, less.
+/// The request of the primary also commits the secondaries in its region; after a split, fewer of them.
 #[tokio::test]
-async fn a_primary_commits_with_its_region() {
+async fn a_primary_commits_with_the_secondaries_of_its_region() {
     let (cluster, client, _) = filled(1, Faults::none(), 100).await;
     let keys: Vec<Key> = [1, 5, 9, 95].map(key).into();
     let start_ts = cluster.timestamp();
@@ -252,7 +252,7 @@ async fn a_primary_commits_with_its_region() {
 }
 
 #[tokio::test]
-async fn a_leader_hint_costs_one_retry_and_is_remembered() {
+async fn a_leader_hint_costs_one_retry_and_is_cached() {
     let (cluster, client, _) = filled(1, Faults::none(), 100).await;
     let at = key(5);
     client.get(&at, cluster.timestamp()).await.expect("served");
@@ -272,14 +272,14 @@ async fn retries_end_at_the_deadline() {
     let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "injected".to_owned() };
     for fault in [Fault::Unreachable, Fault::LoseReply, Fault::Refuse(busy)] {
         let cluster = MemoryCluster::builder().stores(3).build();
-        let client = client(&cluster, ClientConfig { deadline, ..quick(1) });
+        let client = client(&cluster, ClientConfig { deadline, ..seeded(1) });
         cluster.inject(everything(fault.clone()));
         let refused = client.get(&key(1), cluster.timestamp()).await;
         assert!(matches!(refused, Err(ClientError::Unavailable { .. })), "{fault:?}: {refused:?}");
         let refused = client.rollback(&[key(1), key(2)], cluster.timestamp()).await;
         assert!(matches!(refused, Err(ClientError::Unavailable { .. })), "{fault:?}: {refused:?}");
 
-        // Only of a commit does it matter whether it may have been delivered.
+        // Only for a commit does it matter whether it may have been delivered.
         let start_ts = cluster.timestamp();
         let commit = client.commit(&[key(1)], start_ts, cluster.timestamp()).await;
         if fault == Fault::LoseReply {

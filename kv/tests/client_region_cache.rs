@@ -1,6 +1,6 @@
-//! Golden scripts of the region cache: what it learns from descriptors and from failures, and what it then answers.
+//! Golden scripts of the region cache: what it learns from descriptors and failures, and the routes it then returns.
 //!
-//! Every command ends with a check of the invariants. `UPDATE_GOLDENFILES=1` rewrites the expected output.
+//! Every command ends with a check of the cache's invariants. `UPDATE_GOLDENFILES=1` rewrites the expected output.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -16,12 +16,12 @@ type Outcome = Result<String, Box<dyn Error>>;
 
 #[derive(goldenscript::Command)]
 enum Command {
-    /// An empty cache: new capacity=N
+    /// Starts with an empty cache: new capacity=N
     New {
         #[arg(key)]
         capacity: usize,
     },
-    /// Learn a region: insert ID START END version=N conf=N stores="1 2 3L" leader=STORE
+    /// Inserts a region: insert ID START END version=N conf=N stores="1 2 3L" leader=STORE
     Insert {
         id: u64,
         start: String,
@@ -35,12 +35,12 @@ enum Command {
         #[arg(key)]
         leader: Option<u64>,
     },
-    /// Where is a key?
+    /// Looks up a storage key: lookup KEY
     Lookup(String),
-    /// Where are the last keys before a bound?
+    /// Looks up the last keys before a bound: lookup_before BOUND
     LookupBefore(String),
-    /// A call along the route of a key failed; `sent` names the store it went to when that is not where the route
-    /// points now.
+    /// Reports a failed call along the route of a key. `sent` names the store of the call if the route has changed
+    /// since.
     Fail {
         key: String,
         kind: String,
@@ -61,9 +61,9 @@ enum Command {
         #[arg(key)]
         stores: Option<String>,
     },
-    /// A call along the route of a key succeeded.
+    /// Reports a successful call along the route of a key.
     Confirm(String),
-    /// Everything known.
+    /// Prints all routes.
     Show,
 }
 
@@ -97,7 +97,7 @@ fn show(route: &Route) -> String {
     )
 }
 
-fn shown(route: Option<Route>) -> String {
+fn show_option(route: Option<Route>) -> String {
     route.map_or_else(|| "unknown".to_owned(), |route| show(&route))
 }
 
@@ -151,7 +151,7 @@ impl Runner {
         };
         let class = self.cache.on_failure(&route, &error);
         let class = class.map_or("final", |class| class.name());
-        Ok(format!("{class}; {}\n", shown(self.cache.lookup(key.as_bytes()))))
+        Ok(format!("{class}; {}\n", show_option(self.cache.lookup(key.as_bytes()))))
     }
 }
 
@@ -173,12 +173,14 @@ impl goldenscript::Runner for Runner {
                 let taken = self.cache.insert(region, leader.map(StoreId::new));
                 writeln!(output, "{}", if taken { "taken" } else { "refused" })?;
             }
-            Command::Lookup(key) => writeln!(output, "{}", shown(self.cache.lookup(key.as_bytes())))?,
-            Command::LookupBefore(bound) => writeln!(output, "{}", shown(self.cache.lookup_before(bound.as_bytes())))?,
+            Command::Lookup(key) => writeln!(output, "{}", show_option(self.cache.lookup(key.as_bytes())))?,
+            Command::LookupBefore(bound) => {
+                writeln!(output, "{}", show_option(self.cache.lookup_before(bound.as_bytes())))?
+            }
             Command::Fail { .. } => output = self.fail(command)?,
             Command::Confirm(key) => {
                 let route = self.cache.lookup(key.as_bytes()).ok_or("unknown")?;
-                writeln!(output, "{}", if route.unproven { "news" } else { "no news" })?;
+                writeln!(output, "{}", if route.unproven { "was unproven" } else { "was proven" })?;
                 self.cache.confirm(route.region.id);
             }
             Command::Show => {

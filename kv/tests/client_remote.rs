@@ -1,5 +1,5 @@
-//! The endpoint over gRPC, against a server on the loopback: answers, typed errors, and what a failure says about
-//! delivery.
+//! The gRPC endpoint against a server on the loopback: responses, typed errors, and whether a failed request was
+//! delivered.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -26,15 +26,15 @@ use tso::Timestamp;
 const ONE: StoreId = StoreId::new(1);
 const TWO: StoreId = StoreId::new(2);
 
-/// One store of a cluster in memory, as a service.
+/// A gRPC service over one store of an in-memory cluster.
 struct Service {
     cluster: MemoryCluster,
     store: StoreId,
-    /// Carry requests out, but never answer.
+    /// Whether to execute requests but never respond.
     mute: Arc<AtomicBool>,
 }
 
-fn answer(result: Result<Response, CallError>) -> Result<Response, ServerError> {
+fn server_result(result: Result<Response, CallError>) -> Result<Response, ServerError> {
     result.map_err(|error| match error {
         CallError::Server(error) => error,
         other => ServerError::Failed(other.to_string()),
@@ -45,7 +45,7 @@ fn answer(result: Result<Response, CallError>) -> Result<Response, ServerError> 
 impl Kv for Service {
     async fn call(&self, request: tonic::Request<pb::Request>) -> Result<tonic::Response<pb::Response>, Status> {
         let request = Request::try_from(request.into_inner()).map_err(|e| Status::invalid_argument(e.to_string()))?;
-        let result = answer(self.cluster.call(self.store, request).await);
+        let result = server_result(self.cluster.call(self.store, request).await);
         if self.mute.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
@@ -68,7 +68,7 @@ struct Server {
     task: JoinHandle<()>,
 }
 
-/// Serves a store; on a given port, when it comes back.
+/// Starts the server of a store, at `address` or on a free port.
 async fn serve(cluster: &MemoryCluster, store: StoreId, address: Option<SocketAddr>) -> Server {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = TcpListener::bind(address.unwrap_or(any)).await.expect("a port");
@@ -100,7 +100,7 @@ fn get(cluster: &MemoryCluster, region: RegionId) -> Request {
 }
 
 #[tokio::test]
-async fn answers_and_typed_errors_come_across() {
+async fn responses_and_typed_errors_survive_the_wire() {
     let cluster = MemoryCluster::builder().stores(2).build();
     let server = serve(&cluster, ONE, None).await;
     let remote = remote(&[(ONE, server.address)]);
@@ -122,7 +122,7 @@ async fn answers_and_typed_errors_come_across() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_there_was_surely_not_reached() {
+async fn a_request_to_a_stopped_store_was_not_delivered() {
     let cluster = MemoryCluster::new();
     let server = serve(&cluster, ONE, None).await;
     let remote = remote(&[(ONE, server.address)]);
@@ -136,13 +136,13 @@ async fn a_store_that_is_not_there_was_surely_not_reached() {
     let unknown = remote.call(TWO, request.clone()).await;
     assert!(matches!(unknown, Err(CallError::Unreachable { store: TWO, .. })), "{unknown:?}");
 
-    // It comes back at the same place, and the same endpoint finds it.
+    // The store restarts at the same address, and the same endpoint reaches it.
     let _server = serve(&cluster, ONE, Some(server.address)).await;
     assert_eq!(remote.call(ONE, request).await, Ok(Response::Value(None)));
 }
 
 #[tokio::test]
-async fn silence_after_delivery_is_lost() {
+async fn a_delivered_request_without_a_response_is_lost() {
     let cluster = MemoryCluster::new();
     let server = serve(&cluster, ONE, None).await;
     let remote = remote(&[(ONE, server.address)]);
@@ -152,12 +152,12 @@ async fn silence_after_delivery_is_lost() {
     let calls = cluster.calls();
     let silent = remote.call(ONE, request).await;
     assert!(matches!(silent, Err(CallError::Lost { store: ONE, .. })), "{silent:?}");
-    assert_eq!(cluster.calls() - calls, 1, "it was carried out");
+    assert_eq!(cluster.calls() - calls, 1, "the request was executed");
 }
 
-/// A message that our own encoder refuses was surely not delivered.
+/// A message that our own encoder would refuse was not delivered.
 #[tokio::test]
-async fn a_message_beyond_the_limit_is_not_sent() {
+async fn a_message_above_the_limit_is_not_sent() {
     let cluster = MemoryCluster::new();
     let server = serve(&cluster, ONE, None).await;
     let remote = remote(&[(ONE, server.address)]);
@@ -181,12 +181,12 @@ async fn malformed_addresses_change_nothing() {
     assert!(remote.call(ONE, get(&cluster, RegionId::FIRST_DATA)).await.is_ok());
 }
 
-/// The store of this node, without the network.
-struct Own(MemoryCluster);
+/// This node's own store, called without the network.
+struct OwnStore(MemoryCluster);
 
-impl LocalStore for Own {
+impl LocalStore for OwnStore {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Response, ServerError>> {
-        Box::pin(async move { answer(self.0.call(ONE, request).await) })
+        Box::pin(async move { server_result(self.0.call(ONE, request).await) })
     }
 
     fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
@@ -199,7 +199,7 @@ async fn a_node_calls_its_own_store_directly_and_others_over_the_network() {
     let cluster = MemoryCluster::builder().stores(2).split_at(Key::from_static(b"m")).build();
     let server = serve(&cluster, TWO, None).await;
     let remote = Arc::new(remote(&[(TWO, server.address), (ONE, SocketAddr::from(([127, 0, 0, 1], 1)))]));
-    let routed = RoutedEndpoint::new(ONE, Arc::new(Own(cluster.clone())), remote, Duration::from_millis(300));
+    let routed = RoutedEndpoint::new(ONE, Arc::new(OwnStore(cluster.clone())), remote, Duration::from_millis(300));
     assert_eq!(routed.stores(), vec![ONE, TWO]);
     let client = Client::new(Arc::new(routed));
     let (start_ts, keys) = (cluster.timestamp(), [Key::from_static(b"a"), Key::from_static(b"z")]);
@@ -211,9 +211,9 @@ async fn a_node_calls_its_own_store_directly_and_others_over_the_network() {
     assert_eq!(found.len(), 2);
 }
 
-/// A local store that waits for a quorum that does not come is left for another replica.
+/// A local call that waits for a quorum in vain counts as lost, so that the client asks another replica.
 #[tokio::test]
-async fn a_local_store_that_hangs_is_lost() {
+async fn a_local_call_that_hangs_is_lost() {
     struct Hanging;
     impl LocalStore for Hanging {
         fn call(&self, _request: Request) -> BoxFuture<'_, Result<Response, ServerError>> {

@@ -1,8 +1,8 @@
-//! Golden scripts of the Percolator actions and of reads: histories, with the records each step leaves. Each runs on the in-memory store and on
-//! RocksDB, and must come out the same.
+//! Golden scripts of the Percolator actions and of reads: request histories, with the records that each step writes.
+//! Every script runs on the in-memory store and on RocksDB, with the same output.
 //!
-//! Timestamps are given in milliseconds (`10`), with a counter if need be (`10.1`). The value `long` is too long to lie inline. Run with
-//! `UPDATE_GOLDENFILES=1` to write the outputs anew, and read the difference.
+//! Timestamps are in milliseconds (`10`), optionally with a counter (`10.1`). The value `long` is too long to be
+//! inline. `UPDATE_GOLDENFILES=1` rewrites the expected output; review the diff.
 //!
 //! ```text
 //! prewrite START primary=KEY [ttl=MS] [put=KEY/VALUE] [insert=KEY/VALUE] [delete=KEY] [lock=KEY] [absent=KEY] ...
@@ -75,7 +75,7 @@ impl<S: Store> goldenscript::Runner for Runner<S> {
 }
 
 impl<S: Store> Runner<S> {
-    /// Evaluates a request and writes its batch; prints the answer and the changes.
+    /// Evaluates a request and writes its batch. Prints the response and the changes.
     fn act(&mut self, body: RequestBody) -> Outcome<String> {
         let (batch, response) = match percolator::evaluate(&self.store.snapshot(), &body) {
             Ok(effects) => effects,
@@ -126,7 +126,7 @@ impl<S: Store> Runner<S> {
         match page {
             Ok(page) => {
                 let mut out = show_pairs(Ok(page.pairs))?;
-                let resume = page.resume.map_or(String::new(), |key| format!(", go on from {key:?}"));
+                let resume = page.resume.map_or(String::new(), |key| format!(", resume at {key:?}"));
                 writeln!(out, "ended by {:?}{resume}", page.end)?;
                 Ok(out)
             }
@@ -149,14 +149,14 @@ impl<S: Store> Runner<S> {
     }
 }
 
-/// The arguments of a command: positional ones, and named ones that may repeat.
+/// The arguments of a command. Named ones may repeat.
 struct Args<'a> {
     positional: Vec<&'a str>,
     named: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Args<'a> {
-    /// Words that are flags, not keys.
+    /// Positional words that are flags.
     const FLAGS: [&'static str; 3] = ["reverse", "keys_only", "rollback_if_missing"];
 
     fn new(command: &'a Command) -> Outcome<Args<'a>> {
@@ -255,7 +255,7 @@ fn show_key(cf: Cf, key: &[u8]) -> Outcome<String> {
     Ok(format!("{key:?}@{}", show_ts(ts)))
 }
 
-/// A record in words.
+/// A readable form of a record.
 fn show(cf: Cf, key: &[u8], value: &[u8]) -> Outcome<String> {
     let head = format!("{} {}:", cf.name(), show_key(cf, key)?);
     let inline = |value: Option<&[u8]>| value.map_or(String::new(), |v| format!(" {}", show_value(v)));

@@ -1,24 +1,24 @@
-//! Apply: committed entries of many regions become one write to the key-value store per turn.
+//! Apply: writes committed entries of many regions to the key-value store, one write batch per turn.
 //!
-//! The write holds the regions' new applied positions, so data and position can never disagree after a crash. Once it is done the
-//! positions are published to the read delegates, and only then proposals are answered. What an entry does depends on the entry and the
-//! region alone, so every replica comes to the same state; an entry that makes no sense stops the store, because skipping it would
-//! make this replica differ from the others.
+//! The batch also holds the new applied positions of the regions, so data and position agree after a crash. After the
+//! write, apply publishes the positions to the read delegates and only then answers the proposals. The effect of an
+//! entry depends only on the entry and the region, so every replica reaches the same state. An invalid entry stops the
+//! store: skipping it would make this replica differ from the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use engine::store::{Store, StoreError};
-use engine::{Cf, Op, WriteBatch};
+use engine::{Cf, WriteBatch};
 use raft::eraftpb::{Entry, EntryType};
 
 use crate::codec::Malformed;
-use crate::command::Command;
+use crate::command::{self, Command};
 use crate::delegate::Delegate;
 use crate::error::{ProposeError, RegionError};
 use crate::health::Health;
-use crate::mailbox::{Inbox, Mailbox};
+use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox};
 use crate::metrics::Metrics;
 use crate::peer::effects::Committed;
 use crate::peer::proposal::{CommittedReplies, ProposeReply};
@@ -26,16 +26,8 @@ use crate::records::{self, LogPosition, SnapshotIntent};
 use crate::region::{LogIndex, Region, RegionId, Term};
 use crate::snapshot::SnapshotFiles;
 
-/// Work for apply, in the order in which the store loop hands it over.
-#[derive(Debug)]
-pub(crate) enum ApplyTask {
-    /// Committed entries of a region.
-    Entries(RegionId, Committed),
-    /// Replace a region's data by a snapshot whose intent is durable.
-    Install(SnapshotIntent),
-}
-
-/// A committed entry that cannot be applied. The store stops: going on would let this replica differ from the others.
+/// A committed entry that cannot be applied. The store stops, because going on would make this replica differ from the
+/// others.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyFault {
     #[error("region {0} is not here")]
@@ -54,41 +46,24 @@ pub(crate) enum ApplyFault {
     Store(#[from] StoreError),
 }
 
-/// What apply knows of a region.
-struct Applied {
+/// The apply state of a region.
+struct RegionState {
     region: Arc<Region>,
     delegate: Arc<Delegate>,
     position: LogPosition,
-}
-
-/// What apply shares with the store loop.
-pub(crate) struct ApplyShared {
-    pub(crate) mailbox: Mailbox<ApplyTask>,
-    /// Bytes of entries handed over and not applied.
-    pub(crate) backlog: AtomicUsize,
-}
-
-impl ApplyTask {
-    /// What it adds to the backlog.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            ApplyTask::Entries(_, committed) => committed.entries.iter().map(|e| e.data.len() + 64).sum(),
-            ApplyTask::Install(_) => 64,
-        }
-    }
 }
 
 /// The apply loop; `turn` is one iteration.
 pub(crate) struct ApplyLoop<S: Store> {
     store: S,
     snapshots: SnapshotFiles,
-    shared: Arc<ApplyShared>,
-    inbox: Arc<Inbox>,
+    queue: Arc<ApplyQueue>,
+    inbox: Arc<CompletionInbox>,
     /// Wakes the store loop.
     wake: Box<dyn Fn() + Send>,
     health: Arc<Health>,
     metrics: Metrics,
-    regions: BTreeMap<RegionId, Applied>,
+    regions: BTreeMap<RegionId, RegionState>,
     batch_bytes: usize,
     tasks: Vec<ApplyTask>,
 }
@@ -97,119 +72,124 @@ pub(crate) struct ApplyLoop<S: Store> {
 pub(crate) struct ApplyParts<S: Store> {
     pub(crate) store: S,
     pub(crate) snapshots: SnapshotFiles,
-    pub(crate) shared: Arc<ApplyShared>,
-    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) queue: Arc<ApplyQueue>,
+    pub(crate) inbox: Arc<CompletionInbox>,
     pub(crate) wake: Box<dyn Fn() + Send>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
     pub(crate) batch_bytes: usize,
 }
 
-/// A write in the making.
+/// A write batch being built, and the replies it releases.
 #[derive(Default)]
-struct Turn {
+struct PendingWrite {
     batch: WriteBatch,
     entries: usize,
     bytes: usize,
     positions: BTreeMap<RegionId, LogPosition>,
-    answers: Vec<(ProposeReply, Result<LogIndex, ProposeError>)>,
+    outcomes: Vec<(ProposeReply, Result<LogIndex, ProposeError>)>,
 }
 
 impl<S: Store> ApplyLoop<S> {
     pub(crate) fn new(parts: ApplyParts<S>) -> ApplyLoop<S> {
-        let ApplyParts { store, snapshots, shared, inbox, wake, health, metrics, batch_bytes } = parts;
+        let ApplyParts { store, snapshots, queue, inbox, wake, health, metrics, batch_bytes } = parts;
         let (regions, tasks) = (BTreeMap::new(), Vec::new());
-        ApplyLoop { store, snapshots, shared, inbox, wake, health, metrics, regions, batch_bytes, tasks }
+        ApplyLoop { store, snapshots, queue, inbox, wake, health, metrics, regions, batch_bytes, tasks }
     }
 
-    /// Adds a region as it was recovered.
+    /// Adds a recovered region.
     pub(crate) fn add_region(&mut self, region: Arc<Region>, delegate: Arc<Delegate>, position: LogPosition) {
-        self.regions.insert(region.id, Applied { region, delegate, position });
+        self.regions.insert(region.id, RegionState { region, delegate, position });
     }
 
-    /// Takes what was handed over and carries it out. Returns whether there was anything.
+    /// Runs all queued tasks. Returns whether there were any.
     pub(crate) fn turn(&mut self) -> bool {
         let mut tasks = std::mem::take(&mut self.tasks);
-        if !self.shared.mailbox.take(usize::MAX, &mut tasks) {
+        if !self.queue.mailbox.take(usize::MAX, &mut tasks) {
             self.tasks = tasks;
             return false;
         }
         let taken: usize = tasks.iter().map(ApplyTask::bytes).sum();
-        // The oldest at the end, to be popped.
+        // Oldest last, for `pop`.
         tasks.reverse();
-        let mut turn = Turn::default();
+        let mut pending = PendingWrite::default();
         if self.health.poisoned().is_none()
-            && let Err(fault) = self.carry_out(&mut tasks, &mut turn)
+            && let Err(fault) = self.run_tasks(&mut tasks, &mut pending)
         {
             self.health.poison(&format!("apply: {fault}"));
         }
         if let Some(why) = self.health.poisoned() {
-            fail(&mut tasks, turn, why);
+            refuse_tasks(&mut tasks, pending, why);
         }
         self.tasks = tasks;
-        self.shared.backlog.fetch_sub(taken, Ordering::SeqCst);
+        self.queue.backlog.fetch_sub(taken, Ordering::SeqCst);
         if self.inbox.wants_applied() || self.health.poisoned().is_some() {
             (self.wake)();
         }
         true
     }
 
-    fn carry_out(&mut self, tasks: &mut Vec<ApplyTask>, turn: &mut Turn) -> Result<(), ApplyFault> {
+    fn run_tasks(&mut self, tasks: &mut Vec<ApplyTask>, pending: &mut PendingWrite) -> Result<(), ApplyFault> {
         while let Some(task) = tasks.pop() {
             match task {
-                ApplyTask::Entries(region, committed) => self.add_entries(region, committed, turn)?,
+                ApplyTask::Entries(region, committed) => self.add_entries(region, committed, pending)?,
                 ApplyTask::Install(intent) => {
-                    self.commit(turn)?;
+                    self.commit(pending)?;
                     self.install(&intent)?;
                 }
             }
-            if turn.bytes >= self.batch_bytes {
-                self.commit(turn)?;
+            if pending.bytes >= self.batch_bytes {
+                self.commit(pending)?;
             }
         }
-        self.commit(turn)
+        self.commit(pending)
     }
 
-    fn add_entries(&mut self, id: RegionId, committed: Committed, turn: &mut Turn) -> Result<(), ApplyFault> {
+    fn add_entries(
+        &mut self,
+        id: RegionId,
+        committed: Committed,
+        pending: &mut PendingWrite,
+    ) -> Result<(), ApplyFault> {
         let Committed { entries, mut replies, commit } = committed;
-        let result = self.add_each(id, &entries, &mut replies, commit, turn);
+        let result = self.add_checked(id, &entries, &mut replies, commit, pending);
         if let Err(fault) = &result {
-            refuse(replies.into_iter().map(|(_, reply)| reply), &fault.to_string());
+            refuse_replies(replies.into_iter().map(|(_, reply)| reply), &fault.to_string());
         }
         result
     }
 
-    fn add_each(
+    fn add_checked(
         &mut self,
         id: RegionId,
         entries: &[Entry],
         replies: &mut CommittedReplies,
         commit: LogIndex,
-        turn: &mut Turn,
+        pending: &mut PendingWrite,
     ) -> Result<(), ApplyFault> {
-        let applied = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
+        let state = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
         for entry in entries {
             let index = LogIndex::new(entry.index);
-            if entry.index != applied.position.index.get() + 1 {
-                return Err(ApplyFault::Gap { region: id, index, applied: applied.position.index });
+            if entry.index != state.position.index.get() + 1 {
+                return Err(ApplyFault::Gap { region: id, index, applied: state.position.index });
             }
             if index > commit {
                 return Err(ApplyFault::AboveCommit { region: id, index, commit });
             }
-            let verdict = apply_entry(&applied.region, entry, turn)?;
-            applied.position = LogPosition { index, term: Term::new(entry.term) };
+            let verdict = apply_entry(&state.region, entry, pending)?;
+            state.position = LogPosition { index, term: Term::new(entry.term) };
             if let Some((_, reply)) = replies.pop_front_if(|(at, _)| *at == entry.index) {
-                turn.answers.push((reply, verdict.map(|()| index).map_err(ProposeError::from)));
+                pending.outcomes.push((reply, verdict.map(|()| index).map_err(ProposeError::from)));
             }
         }
-        turn.entries += entries.len();
-        turn.positions.insert(id, applied.position);
+        pending.entries += entries.len();
+        pending.positions.insert(id, state.position);
         Ok(())
     }
 
-    /// Writes what was gathered, publishes it, answers.
-    fn commit(&mut self, turn: &mut Turn) -> Result<(), ApplyFault> {
-        let Turn { mut batch, entries, positions, answers, .. } = std::mem::take(turn);
+    /// Writes the batch, publishes the applied positions, and answers the proposals.
+    fn commit(&mut self, pending: &mut PendingWrite) -> Result<(), ApplyFault> {
+        let PendingWrite { mut batch, entries, positions, outcomes, .. } = std::mem::take(pending);
         if positions.is_empty() {
             return Ok(());
         }
@@ -217,33 +197,33 @@ impl<S: Store> ApplyLoop<S> {
             batch.put(Cf::Meta, &records::applied_key(*region), &records::encode_position(*position));
         }
         if let Err(error) = self.store.write(&batch) {
-            refuse(answers.into_iter().map(|(reply, _)| reply), &error.to_string());
+            refuse_replies(outcomes.into_iter().map(|(reply, _)| reply), &error.to_string());
             return Err(error.into());
         }
         self.metrics.applied_per_write.observe(entries as f64);
         for (region, position) in &positions {
-            if let Some(applied) = self.regions.get(region) {
-                applied.delegate.publish_applied(*position);
+            if let Some(state) = self.regions.get(region) {
+                state.delegate.publish_applied(*position);
             }
         }
         self.inbox.update(|c| c.applied.extend(positions));
-        for (reply, answer) in answers {
+        for (reply, answer) in outcomes {
             reply.send(answer);
         }
         Ok(())
     }
 
-    /// Stage 2 of a snapshot: the region's data, descriptor and applied position, flushed.
+    /// Stage 2 of a snapshot install: replaces the region's data, descriptor and applied position, and flushes.
     fn install(&mut self, intent: &SnapshotIntent) -> Result<(), ApplyFault> {
         let position = install_snapshot(&self.store, &self.snapshots, intent)?;
         let id = intent.region.id;
-        let applied = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
-        applied.region = Arc::new(intent.region.clone());
-        applied.position = position;
-        applied.delegate.publish_applied(position);
+        let state = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
+        state.region = Arc::new(intent.region.clone());
+        state.position = position;
+        state.delegate.publish_applied(position);
         self.metrics.snapshots.with_label_values(&["installed"]).inc();
         self.inbox.update(|c| {
-            // What was applied before it is part of it.
+            // The snapshot includes everything applied before it.
             c.applied.remove(&id);
             c.installed.push(intent.key);
         });
@@ -252,7 +232,7 @@ impl<S: Store> ApplyLoop<S> {
     }
 }
 
-/// Replaces a region's data by a snapshot file's, with its descriptor and position; flushed on return.
+/// Replaces a region's data, descriptor and applied position by those of a snapshot file. Flushed on return.
 pub(crate) fn install_snapshot<S: Store>(
     store: &S,
     files: &SnapshotFiles,
@@ -268,8 +248,12 @@ pub(crate) fn install_snapshot<S: Store>(
     Ok(position)
 }
 
-/// Adds what an entry writes; `Err` inside says that it has no effect, on any replica.
-fn apply_entry(region: &Region, entry: &Entry, turn: &mut Turn) -> Result<Result<(), RegionError>, ApplyFault> {
+/// Adds the writes of an entry to the batch. The inner `Err` means that the entry has no effect on any replica.
+fn apply_entry(
+    region: &Region,
+    entry: &Entry,
+    pending: &mut PendingWrite,
+) -> Result<Result<(), RegionError>, ApplyFault> {
     let index = LogIndex::new(entry.index);
     if entry.get_entry_type() != EntryType::EntryNormal {
         return Err(ApplyFault::UnknownKind { region: region.id, index });
@@ -285,37 +269,27 @@ fn apply_entry(region: &Region, entry: &Entry, turn: &mut Turn) -> Result<Result
             if epoch != region.epoch {
                 return Ok(Err(RegionError::EpochNotMatch { current: Box::new(region.clone()) }));
             }
-            if !batch.iter().all(|op| within(region, &op)) {
+            if !batch.iter().all(|op| command::is_within(region, &op)) {
                 return Err(ApplyFault::OutsideRegion { region: region.id, index });
             }
-            turn.bytes += batch.size();
-            turn.batch.append(&batch);
+            pending.bytes += batch.size();
+            pending.batch.append(&batch);
             Ok(Ok(()))
         }
     }
 }
 
-/// Whether an operation touches nothing but the region's own data.
-pub(crate) fn within(region: &Region, op: &Op<'_>) -> bool {
-    match op {
-        Op::Put { cf, key, .. } | Op::Delete { cf, key } => *cf != Cf::Meta && region.contains(key),
-        Op::DeleteRange { cf, start, end } => {
-            *cf != Cf::Meta && !end.is_empty() && (start >= end || region.contains_range(start, end))
-        }
-    }
-}
-
-/// The store stopped: nothing that is left is acknowledged.
-fn fail(tasks: &mut Vec<ApplyTask>, turn: Turn, why: &str) {
-    refuse(turn.answers.into_iter().map(|(reply, _)| reply), why);
+/// The store is poisoned: refuses all tasks that are left.
+fn refuse_tasks(tasks: &mut Vec<ApplyTask>, pending: PendingWrite, why: &str) {
+    refuse_replies(pending.outcomes.into_iter().map(|(reply, _)| reply), why);
     for task in tasks.drain(..) {
         if let ApplyTask::Entries(_, committed) = task {
-            refuse(committed.replies.into_iter().map(|(_, reply)| reply), why);
+            refuse_replies(committed.replies.into_iter().map(|(_, reply)| reply), why);
         }
     }
 }
 
-fn refuse(replies: impl Iterator<Item = ProposeReply>, why: &str) {
+fn refuse_replies(replies: impl Iterator<Item = ProposeReply>, why: &str) {
     for reply in replies {
         reply.send(Err(ProposeError::Poisoned(why.to_string())));
     }

@@ -1,7 +1,8 @@
-//! A store put together without threads: the store loop, the apply loop and the background worker, each advanced by a plain call.
+//! A store without threads: store loop, apply loop and background worker, each advanced by plain calls.
 //!
-//! [`crate::runtime`] runs each part on a thread of its own; a simulator calls the turns in any order it likes on one thread. Nothing here reads a clock,
-//! draws a random number or waits.
+//! [`crate::runtime`] runs each part on its own thread. A simulator calls the turns in any order on one thread. Nothing
+//! here reads a clock, draws a random number or blocks, except [`StoreCore::open`] and [`StoreCore::finish_stop`],
+//! which wait for the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -10,77 +11,77 @@ use engine::log::LogEngine;
 use engine::store::Store;
 use prometheus::Registry;
 
-use crate::apply::{ApplyLoop, ApplyParts, ApplyShared};
-use crate::background::{Background, MAX_JOBS};
+use crate::apply::{ApplyLoop, ApplyParts};
+use crate::background::Background;
 use crate::config::StoreConfig;
-use crate::delegate::Delegate;
+use crate::delegate::{Delegate, Router};
 use crate::error::OpenError;
-use crate::handle::{Shared, StoreHandle};
+use crate::handle::{StoreContext, StoreHandle};
 use crate::health::Health;
-use crate::mailbox::{Inbox, Mailbox};
+use crate::mailbox::Mailbox;
+use crate::messages::{ApplyQueue, CompletionInbox, Job, MAX_JOBS, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerStart};
 use crate::ports::{RoleListener, Transport};
 use crate::recovery::{self, RecoveredRegion};
 use crate::region::{RegionId, StoreId};
-use crate::router::Router;
 use crate::snapshot::SnapshotFiles;
 use crate::store::{LoopParts, StoreLoop};
 use crate::time::{Clock, MonoTime};
 
 pub use crate::recovery::bootstrap;
 
-/// What a store is built from.
+/// The parts a store is built from.
 pub struct StoreParts<S: Store> {
-    /// This store. Regions that have no peer on it are refused.
+    /// This store. Opening fails if a region on disk has no peer on it.
     pub store_id: StoreId,
     /// Settings.
     pub config: StoreConfig,
     /// The key-value store.
     pub store: S,
-    /// The log. Its `LogWriter` stays with the caller, who runs its turns (or its thread).
+    /// The log. Its `LogWriter` stays with the caller, who runs its turns or its threads.
     pub log: LogEngine,
-    /// Snapshot files.
+    /// The snapshot files of this store.
     pub snapshots: SnapshotFiles,
-    /// The way to other stores.
+    /// Sends messages to other stores.
     pub transport: Arc<dyn Transport>,
-    /// Told who leads.
+    /// Notified of leadership changes.
     pub listener: Arc<dyn RoleListener>,
-    /// What `StoreHandle` reads the time from; the same clock `now` comes from.
+    /// The clock that `StoreHandle` reads. It must be the clock of every `now` passed to the core.
     pub clock: Arc<dyn Clock>,
-    /// Seed of election timeouts. A simulator derives it from its own; a node draws it.
+    /// Seed of the randomized election timeouts. A simulator derives it from its own seed; a node draws it.
     pub seed: u64,
-    /// Where metrics are registered.
+    /// The registry for the store's metrics.
     pub registry: Registry,
 }
 
-/// A store without threads. Dropping it is a crash: what is not durable is lost, futures of its handle fail.
+/// A store without threads. Dropping it is a crash: everything not durable is lost, and futures of its handles fail.
 pub struct StoreCore<S: Store> {
     pub(crate) store_loop: StoreLoop,
     pub(crate) apply: ApplyLoop<S>,
     pub(crate) background: Background<S>,
-    pub(crate) apply_shared: Arc<ApplyShared>,
+    pub(crate) apply_queue: Arc<ApplyQueue>,
     pub(crate) handle: StoreHandle<S>,
 }
 
-/// What all parts of a store share.
-struct Common {
+/// State shared by the parts of a store.
+struct SharedParts {
     config: Arc<StoreConfig>,
-    mailbox: Arc<Mailbox<crate::store::StoreMsg>>,
-    inbox: Arc<Inbox>,
-    apply: Arc<ApplyShared>,
-    jobs: Arc<Mailbox<crate::background::Job>>,
+    mailbox: Arc<Mailbox<StoreMsg>>,
+    inbox: Arc<CompletionInbox>,
+    apply: Arc<ApplyQueue>,
+    jobs: Arc<Mailbox<Job>>,
     health: Arc<Health>,
     router: Arc<Router>,
     metrics: Metrics,
 }
 
-impl Common {
-    fn new(config: StoreConfig, registry: &Registry) -> Result<Common, OpenError> {
+impl SharedParts {
+    fn new(config: StoreConfig, registry: &Registry) -> Result<SharedParts, OpenError> {
         config.validate()?;
         let capacity = config.mailbox_capacity;
-        let apply = ApplyShared { mailbox: Mailbox::new(capacity), backlog: AtomicUsize::new(0) };
-        Ok(Common {
+        let apply = ApplyQueue { mailbox: Mailbox::new(capacity), backlog: AtomicUsize::new(0) };
+        Ok(SharedParts {
             config: Arc::new(config),
             mailbox: Arc::new(Mailbox::new(capacity)),
             inbox: Arc::default(),
@@ -99,60 +100,71 @@ impl Common {
 }
 
 impl<S: Store> StoreCore<S> {
-    /// Recovers all regions from disk. Finishes what a crash left open (a snapshot half installed), for which it may write to the log
-    /// and wait.
+    /// Recovers all regions from disk.
+    ///
+    /// Completes snapshot installations that a crash interrupted. For that it may write to the log and block until the
+    /// write is durable; the log must be running.
+    ///
+    /// # Errors
+    ///
+    /// - `Config`: a setting of `parts.config` is out of range.
+    /// - `Metrics`: the registry already holds this store's metrics.
+    /// - `Store`, `Log`: the key-value store or the log failed.
+    /// - `Damaged`: the records of a region contradict each other.
+    /// - `NotHere`: a region on disk has no peer on this store.
+    /// - `SnapshotMissing`, `SnapshotDamaged`: the file of an interrupted installation is missing or damaged.
     pub fn open(parts: StoreParts<S>, now: MonoTime) -> Result<StoreCore<S>, OpenError> {
         let StoreParts { store_id, config, store, log, snapshots, transport, listener, clock, seed, registry } = parts;
-        let common = Common::new(config, &registry)?;
+        let shared_parts = SharedParts::new(config, &registry)?;
         let regions = recovery::recover_all(&store, &log, &snapshots)?;
-        let shared = Shared {
+        let context = StoreContext {
             id: store_id,
-            config: Arc::clone(&common.config),
+            config: Arc::clone(&shared_parts.config),
             store: store.clone(),
             clock,
-            router: Arc::clone(&common.router),
-            mailbox: Arc::clone(&common.mailbox),
-            health: Arc::clone(&common.health),
-            metrics: common.metrics.clone(),
+            router: Arc::clone(&shared_parts.router),
+            mailbox: Arc::clone(&shared_parts.mailbox),
+            health: Arc::clone(&shared_parts.health),
+            metrics: shared_parts.metrics.clone(),
         };
         let mut core = StoreCore {
             apply: ApplyLoop::new(ApplyParts {
                 store: store.clone(),
                 snapshots: snapshots.clone(),
-                shared: Arc::clone(&common.apply),
-                inbox: Arc::clone(&common.inbox),
-                wake: common.waker(),
-                health: Arc::clone(&common.health),
-                metrics: common.metrics.clone(),
-                batch_bytes: common.config.apply_batch_bytes,
+                queue: Arc::clone(&shared_parts.apply),
+                inbox: Arc::clone(&shared_parts.inbox),
+                wake: shared_parts.waker(),
+                health: Arc::clone(&shared_parts.health),
+                metrics: shared_parts.metrics.clone(),
+                batch_bytes: shared_parts.config.apply_batch_bytes,
             }),
             background: Background {
                 store,
                 log: log.clone(),
                 snapshots: snapshots.clone(),
-                mailbox: Arc::clone(&common.jobs),
-                inbox: Arc::clone(&common.inbox),
-                wake: Arc::from(common.waker()),
-                health: Arc::clone(&common.health),
-                metrics: common.metrics.clone(),
+                mailbox: Arc::clone(&shared_parts.jobs),
+                inbox: Arc::clone(&shared_parts.inbox),
+                wake: Arc::from(shared_parts.waker()),
+                health: Arc::clone(&shared_parts.health),
+                metrics: shared_parts.metrics.clone(),
             },
-            apply_shared: Arc::clone(&common.apply),
-            handle: StoreHandle { shared: Arc::new(shared) },
+            apply_queue: Arc::clone(&shared_parts.apply),
+            handle: StoreHandle { context: Arc::new(context) },
             store_loop: StoreLoop::new(
                 LoopParts {
                     id: store_id,
-                    config: common.config,
+                    config: shared_parts.config,
                     log: log.clone(),
                     snapshots,
                     transport,
                     listener,
-                    router: common.router,
-                    mailbox: common.mailbox,
-                    inbox: common.inbox,
-                    apply: common.apply,
-                    background: common.jobs,
-                    health: common.health,
-                    metrics: common.metrics,
+                    router: shared_parts.router,
+                    mailbox: shared_parts.mailbox,
+                    inbox: shared_parts.inbox,
+                    apply: shared_parts.apply,
+                    background: shared_parts.jobs,
+                    health: shared_parts.health,
+                    metrics: shared_parts.metrics,
                 },
                 now,
             ),
@@ -178,11 +190,11 @@ impl<S: Store> StoreCore<S> {
         self.apply.add_region(Arc::clone(&region), Arc::clone(&delegate), applied);
         let start = PeerStart {
             me,
-            config: Arc::clone(&self.handle.shared.config),
+            config: Arc::clone(&self.handle.context.config),
             log: log.clone(),
             recovered: raft,
             applied,
-            seed: mix(seed, region.id),
+            seed: region_seed(seed, region.id),
             region: Arc::clone(&region),
         };
         let damaged = |e: crate::peer::PeerFault| OpenError::Damaged { region: region.id, what: e.to_string() };
@@ -191,46 +203,53 @@ impl<S: Store> StoreCore<S> {
         Ok(())
     }
 
-    /// A handle for requests and for delivering messages (`StoreHandle::deliver`).
+    /// A handle for requests and for delivering messages ([`StoreHandle::deliver`]).
     pub fn handle(&self) -> StoreHandle<S> {
         self.handle.clone()
     }
 
-    /// One turn of the store loop: what the log made durable and apply applied, then the mailbox, then a tick if one is due, then one log
-    /// batch and the messages. Returns whether it did anything. To be called when something was delivered or completed, and
-    /// at least each tick interval. Reads the clock once.
+    /// Runs one turn of the store loop: completions, messages, a tick if one is due, then one log batch and the
+    /// outgoing messages. Returns whether it did anything. Reads the clock once. Never blocks.
+    ///
+    /// Call it after every delivery or completion, and at least once per tick interval.
     pub fn store_turn(&mut self, clock: &dyn Clock) -> bool {
         self.store_loop.turn(clock)
     }
 
-    /// One stage of such a turn, for a simulator that lets time pass in the middle; what [`StoreCore::store_turn`] returns if it was the last.
+    /// Runs one stage of a turn, for a simulator that lets time pass between stages. After the last stage, returns what
+    /// [`StoreCore::store_turn`] returns.
     pub fn store_stage(&mut self, clock: &dyn Clock) -> Option<bool> {
         self.store_loop.stage(clock)
     }
 
-    /// One turn of the apply loop: one write for all committed entries at hand (or one snapshot installed). Returns whether it did anything.
+    /// Runs one turn of the apply loop: all queued entries go into as few writes as `apply_batch_bytes` allows, and
+    /// snapshots are installed. Returns whether it did anything.
     pub fn apply_turn(&mut self) -> bool {
         self.apply.turn()
     }
 
-    /// Runs at most one background job (build a snapshot file, flush, purge the log). Returns whether it did anything.
+    /// Runs at most one background job (snapshot file, flush, purge, scrub). Returns whether it did anything.
     pub fn background_turn(&mut self) -> bool {
         self.background.turn()
     }
 
-    /// Starts a graceful stop: refuses new requests and offers leadership to others. Goes on with turns until [`StoreCore::is_drained`] or patience
-    /// ends, then comes [`StoreCore::finish_stop`].
+    /// Starts a graceful stop: refuses new requests and offers leadership to other stores. Continue with turns until
+    /// [`StoreCore::is_drained`] or a deadline, then call [`StoreCore::finish_stop`].
     pub fn begin_stop(&mut self, now: MonoTime) {
-        self.handle.shared.health.stop();
+        self.handle.context.health.stop();
         self.store_loop.begin_stop(now);
     }
 
     /// Whether a graceful stop has nothing left to wait for.
     pub fn is_drained(&self, now: MonoTime) -> bool {
-        self.store_loop.is_drained(now) && self.apply_shared.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
+        self.store_loop.is_drained(now) && self.apply_queue.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
     }
 
-    /// Ends a graceful stop: answers what still waits, applies what is committed, flushes the key-value store.
+    /// Ends a graceful stop: answers all waiting requests, applies committed entries, and flushes the key-value store.
+    ///
+    /// # Errors
+    ///
+    /// The error of the flush. A poisoned store is not flushed and returns `Ok`.
     pub fn finish_stop(&mut self) -> Result<(), engine::store::StoreError> {
         self.store_loop.finish_stop();
         while self.apply.turn() {}
@@ -240,13 +259,13 @@ impl<S: Store> StoreCore<S> {
         self.background.store.flush()
     }
 
-    /// Why the store stopped serving, if it did: a failed log, a malformed committed entry, a failed write.
+    /// Why the store is poisoned, if it is: the log failed, a committed entry is malformed, or a write failed.
     pub fn poisoned(&self) -> Option<String> {
         self.handle.poisoned()
     }
 }
 
-/// A seed of its own for each region.
-fn mix(seed: u64, region: RegionId) -> u64 {
+/// A separate seed for each region.
+fn region_seed(seed: u64, region: RegionId) -> u64 {
     seed ^ region.get().wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,4 +1,5 @@
-//! Background work: building snapshot files, flushing the key-value store, purging the log. Nothing here is on a request's way.
+//! The background worker: builds snapshot files, flushes the key-value store, purges and scrubs the log. No request
+//! waits for it.
 
 use std::sync::Arc;
 
@@ -8,49 +9,12 @@ use engine::log::{Budget, LogEngine, PinningGroup};
 use engine::store::{Reader, Store, StoreError};
 
 use crate::health::Health;
-use crate::mailbox::{Inbox, Mailbox};
+use crate::mailbox::Mailbox;
+use crate::messages::{CompletionInbox, Job, JobOutcome, PurgeStep};
 use crate::metrics::Metrics;
 use crate::records;
 use crate::region::{LogIndex, Region, RegionId};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
-use crate::store::PurgeStep;
-
-/// Jobs that may be queued: one per region and kind is the most there can be in flight, with room for clean-up.
-pub(crate) const MAX_JOBS: usize = 1024;
-
-/// One piece of background work.
-#[derive(Debug)]
-pub(crate) enum Job {
-    /// Build a snapshot file of a region from the present state.
-    BuildSnapshot(RegionId),
-    /// Find out what a crash would not lose, flushing first if told so.
-    Checkpoint { regions: Vec<RegionId>, flush: bool },
-    /// Free log files that hold little that is live: one step. If asked for, find out which regions stand in the way.
-    Purge { laggards: bool },
-    /// Read about so many bytes of the log, for damage.
-    Scrub { bytes: u64 },
-    /// Remove snapshot files that are not in `keep` and that the region (its applied index is given) is past.
-    Sweep { keep: Vec<SnapshotKey>, applied: Vec<(RegionId, LogIndex)> },
-    /// Remove the file of an installed snapshot.
-    RemoveSnapshot(SnapshotKey),
-}
-
-/// The outcome of a job that somebody waits for.
-#[derive(Debug)]
-pub(crate) enum JobDone {
-    /// Of `BuildSnapshot`; `None` if it failed.
-    SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
-    /// Of `Checkpoint`: the applied index of each region that is flushed, and whether everything was flushed.
-    Checkpoint { flushed: Vec<(RegionId, LogIndex)>, all: bool },
-    /// Of `Purge`.
-    Purged(PurgeStep),
-    /// A step of purge is over in the log; `written` is not set if the log could not write it.
-    PurgeLanded { written: bool },
-    /// `Purge` failed.
-    PurgeFailed,
-    /// Of `Scrub`: how many bytes were read.
-    Scrubbed { bytes: u64 },
-}
 
 /// The background worker; `turn` is one job.
 pub(crate) struct Background<S: Store> {
@@ -58,7 +22,7 @@ pub(crate) struct Background<S: Store> {
     pub(crate) log: LogEngine,
     pub(crate) snapshots: SnapshotFiles,
     pub(crate) mailbox: Arc<Mailbox<Job>>,
-    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) inbox: Arc<CompletionInbox>,
     /// Wakes the store loop.
     pub(crate) wake: Arc<dyn Fn() + Send + Sync>,
     pub(crate) health: Arc<Health>,
@@ -80,34 +44,34 @@ impl<S: Store> Background<S> {
     fn run(&mut self, job: Job) {
         match job {
             Job::BuildSnapshot(region) => {
-                let built = self.build(region);
+                let built = self.build_snapshot(region);
                 if let Err(error) = &built {
-                    tracing::warn!(%region, %error, "could not build a snapshot");
+                    tracing::warn!(%region, %error, "failed to build a snapshot");
                 }
-                self.done(JobDone::SnapshotBuilt(region, built.ok()));
+                self.complete(JobOutcome::SnapshotBuilt(region, built.ok()));
             }
-            Job::Checkpoint { regions, flush } => self.checkpoint(&regions, flush),
-            Job::Purge { laggards } => self.purge(laggards),
+            Job::ReadFlushed { regions, flush } => self.read_flushed(&regions, flush),
+            Job::Purge { find_pinning } => self.purge(find_pinning),
             Job::Scrub { bytes } => {
                 let report = self.log.scrub(bytes);
-                self.damaged(&report.damage);
-                self.done(JobDone::Scrubbed { bytes: report.bytes });
+                self.report_damage(&report.damage);
+                self.complete(JobOutcome::Scrubbed { bytes: report.bytes });
             }
             Job::Sweep { keep, applied } => {
                 if let Err(error) = self.sweep(&keep, &applied) {
-                    tracing::warn!(%error, "could not remove old snapshot files");
+                    tracing::warn!(%error, "failed to remove old snapshot files");
                 }
             }
             Job::RemoveSnapshot(key) => {
                 if let Err(error) = self.snapshots.remove(key) {
-                    tracing::warn!(%key, %error, "could not remove a snapshot file");
+                    tracing::warn!(%key, %error, "failed to remove a snapshot file");
                 }
             }
         }
     }
 
-    fn build(&self, region: RegionId) -> Result<(SnapshotKey, Region), StoreError> {
-        // Descriptor, position and rows from one snapshot: they belong together.
+    fn build_snapshot(&self, region: RegionId) -> Result<(SnapshotKey, Region), StoreError> {
+        // Descriptor, position and rows come from one store snapshot, so they agree.
         let snapshot = self.store.snapshot();
         let corrupt = |what: String| StoreError::Corrupt(format!("region {region}: {what}"));
         let read = |key: &[u8]| snapshot.get(Cf::Meta, key);
@@ -121,7 +85,7 @@ impl<S: Store> Background<S> {
         Ok((key, descriptor))
     }
 
-    fn checkpoint(&mut self, regions: &[RegionId], flush: bool) {
+    fn read_flushed(&mut self, regions: &[RegionId], flush: bool) {
         if flush && let Err(error) = self.store.flush() {
             self.health.poison(&format!("flush: {error}"));
             (self.wake)();
@@ -133,42 +97,43 @@ impl<S: Store> Background<S> {
                 Ok(None) => {}
                 Ok(Some(bytes)) => match records::decode_position(&bytes) {
                     Ok(position) => flushed.push((*region, position.index)),
-                    Err(error) => tracing::error!(%region, %error, "applied position on disk"),
+                    Err(error) => tracing::error!(%region, %error, "malformed applied position on disk"),
                 },
-                Err(error) => tracing::warn!(%region, %error, "could not read what is flushed"),
+                Err(error) => tracing::warn!(%region, %error, "failed to read the flushed applied position"),
             }
         }
-        self.done(JobDone::Checkpoint { flushed, all: flush });
+        self.complete(JobOutcome::Flushed { flushed, after_flush: flush });
     }
 
-    fn purge(&self, laggards: bool) {
+    fn purge(&self, find_pinning: bool) {
         let (inbox, wake) = (self.inbox.clone(), self.wake.clone());
-        let landed = move |written| {
-            inbox.update(|c| c.jobs.push(JobDone::PurgeLanded { written }));
+        let settled = move |written| {
+            inbox.update(|c| c.jobs.push(JobOutcome::PurgeSettled { written }));
             wake();
         };
-        let report = match self.log.purge_then(Budget { find_pinning: laggards, ..Budget::default() }, landed) {
+        let report = match self.log.purge_then(Budget { find_pinning, ..Budget::default() }, settled) {
             Ok(report) => report,
             Err(error) => {
-                tracing::warn!(%error, "could not purge the log");
-                return self.done(JobDone::PurgeFailed);
+                tracing::warn!(%error, "failed to purge the log");
+                return self.complete(JobOutcome::PurgeFailed);
             }
         };
         if report.freed > 0 {
-            tracing::debug!(?report, "gave up log files");
+            tracing::debug!(?report, "freed log files");
         }
         if let Some(failed) = &report.failed {
-            tracing::warn!(failed, "could not do all of a purge of the log");
+            tracing::warn!(failed, "a purge of the log was incomplete");
         }
-        self.damaged(&report.damage);
-        // Everything before the index to compact to is in the way.
+        self.report_damage(&report.damage);
+        // Entries before the index to compact to pin files.
         let last = |pin: &PinningGroup| (RegionId::new(pin.group.0), LogIndex::new(pin.compact_to.saturating_sub(1)));
-        let pinning = laggards.then(|| report.pinning.iter().map(last).collect());
-        self.done(JobDone::Purged(PurgeStep { pinning, outcome: report.outcome }));
+        let pinning = find_pinning.then(|| report.pinning.iter().map(last).collect());
+        self.complete(JobOutcome::Purged(PurgeStep { pinning, outcome: report.outcome }));
     }
 
-    /// What was found damaged in the log is treated as where a peer meets it: replicas that may have it intact shall lead.
-    fn damaged(&self, damage: &[Finding]) {
+    /// Poisons the store if the log is damaged, as a failed read of the log does: replicas that may be intact take
+    /// over.
+    fn report_damage(&self, damage: &[Finding]) {
         for damage in damage {
             tracing::error!(%damage, groups = ?damage.groups, "the log is damaged");
         }
@@ -187,7 +152,7 @@ impl<S: Store> Background<S> {
         Ok(())
     }
 
-    fn done(&self, outcome: JobDone) {
+    fn complete(&self, outcome: JobOutcome) {
         self.inbox.update(|c| c.jobs.push(outcome));
         (self.wake)();
     }

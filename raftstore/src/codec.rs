@@ -1,12 +1,12 @@
-//! Reading the fixed-width records of this crate without panics.
+//! Decoding of the fixed-width records of this crate, without panics.
 
-/// Bytes that are not what they should be: which record, and at which byte reading stopped.
+/// Malformed bytes of a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} at byte {offset}")]
 pub struct Malformed {
-    /// Which record.
+    /// The kind of record.
     pub what: &'static str,
-    /// Where reading stopped.
+    /// Offset of the byte at which decoding stopped.
     pub offset: usize,
 }
 
@@ -52,20 +52,20 @@ impl<'a> Fields<'a> {
         self.take(usize::try_from(len).map_err(|_| self.malformed())?)
     }
 
-    /// A byte that must have this value: versions and kinds.
+    /// Reads a byte that must have this value, such as a version or a kind.
     pub(crate) fn exactly(&mut self, value: u8) -> Result<(), Malformed> {
         let malformed = self.malformed();
         if self.u8()? == value { Ok(()) } else { Err(malformed) }
     }
 
-    /// Everything that is left.
+    /// Reads all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         let rest = self.bytes.get(self.offset..).unwrap_or_default();
         self.offset = self.bytes.len();
         rest
     }
 
-    /// Nothing may be left.
+    /// Fails if bytes remain.
     pub(crate) fn end(self) -> Result<(), Malformed> {
         if self.offset == self.bytes.len() { Ok(()) } else { Err(self.malformed()) }
     }
@@ -76,7 +76,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a length-prefixed byte string. Keys are far below 4 GiB; a longer one is cut, and its reader refuses it.
+/// Appends a length-prefixed byte string. Keys are far below 4 GiB. For a longer one the length saturates, and decoding
+/// fails.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&len.to_le_bytes());

@@ -1,38 +1,39 @@
-//! Replicated commands: what the data of a Raft entry says.
+//! Replicated commands: the data of a Raft entry.
 //!
-//! A command is built once by the leader that evaluated it and carried unchanged to every replica. Empty data is the no-op that a new leader
-//! appends. Every other command starts with a version and a kind; `docs/formats.md` has the layout, the tests below pin it.
+//! The leader that evaluates a command encodes it once; every replica receives the same bytes. Empty data is the no-op
+//! of a new leader. Every other command starts with a version and a kind. `docs/formats.md` describes the layout; the
+//! tests below pin it.
 //!
-//! A command names the term and the epoch of its evaluation. Apply refuses one whose term is not its entry's, or whose epoch is not the region's any
-//! more; every replica comes to the same verdict.
+//! A command carries the term and epoch of its evaluation. Apply refuses it if the term is not that of its entry, or if
+//! the epoch is not the region's current one. Every replica reaches the same verdict.
 
-use engine::WriteBatch;
+use engine::{Cf, Op, WriteBatch};
 
 use crate::codec::{Fields, Malformed};
-use crate::region::{Epoch, Term};
+use crate::region::{Epoch, Region, Term};
 
 const VERSION: u8 = 1;
 const KIND_WRITE: u8 = 1;
 /// Bytes of a write command before its batch.
 pub(crate) const WRITE_HEADER_BYTES: usize = 2 + 8 + 8 + 8;
 
-/// What an entry says.
+/// A decoded command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Nothing: proof that a leader may commit in its term.
+    /// No effect. A new leader appends it to commit in its own term.
     Noop,
-    /// Puts and deletes, evaluated by the leader of `term` on the region as it was at `epoch`.
+    /// Puts and deletes, evaluated by the leader of `term` on the region at `epoch`.
     Write {
-        /// The leader's term.
+        /// Term of the leader that evaluated it.
         term: Term,
-        /// The region's epoch.
+        /// Epoch of the region at evaluation.
         epoch: Epoch,
-        /// The change.
+        /// The writes.
         batch: WriteBatch,
     },
 }
 
-/// The data of a write command.
+/// Encodes a write command.
 pub fn encode_write(term: Term, epoch: Epoch, batch: &WriteBatch) -> Vec<u8> {
     let mut out = Vec::with_capacity(WRITE_HEADER_BYTES + batch.size());
     out.extend_from_slice(&[VERSION, KIND_WRITE]);
@@ -44,7 +45,7 @@ pub fn encode_write(term: Term, epoch: Epoch, batch: &WriteBatch) -> Vec<u8> {
 }
 
 impl Command {
-    /// Reads the data of an entry.
+    /// Decodes the data of an entry.
     pub fn decode(data: &[u8]) -> Result<Command, Malformed> {
         if data.is_empty() {
             return Ok(Command::Noop);
@@ -57,6 +58,16 @@ impl Command {
         let batch = WriteBatch::from_bytes(fields.rest())
             .map_err(|e| Malformed { what: "command", offset: WRITE_HEADER_BYTES + e.offset })?;
         Ok(Command::Write { term, epoch, batch })
+    }
+}
+
+/// Whether an operation touches only the region's own keys, outside the Meta column family.
+pub(crate) fn is_within(region: &Region, op: &Op<'_>) -> bool {
+    match op {
+        Op::Put { cf, key, .. } | Op::Delete { cf, key } => *cf != Cf::Meta && region.contains(key),
+        Op::DeleteRange { cf, start, end } => {
+            *cf != Cf::Meta && !end.is_empty() && (start >= end || region.contains_range(start, end))
+        }
     }
 }
 
@@ -101,7 +112,7 @@ mod tests {
         batch.put(engine::Cf::Default, b"k", b"v");
         let data = encode_write(Term::new(1), EPOCH, &batch);
         for len in 1..data.len() {
-            // A cut may fall between two operations; this batch has one.
+            // A cut between two operations decodes; this batch has one.
             if len != WRITE_HEADER_BYTES + WriteBatch::new().size() {
                 assert!(Command::decode(&data[..len]).is_err(), "cut at {len}");
             }

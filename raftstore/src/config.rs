@@ -1,69 +1,70 @@
-//! Settings of the multi-Raft layer: meaning, default, minimum, and the relations between them.
+//! Settings of the multi-Raft layer: meaning, default, minimum, and relations between them.
 
 use std::time::Duration;
 
-#[cfg(feature = "planted-bugs")]
-use crate::planted::PlantedBug;
-
-/// Settings of a store. `Default` is what a node runs with; `validate` is called by whoever opens a store.
+/// Settings of a store. A node runs with `Default`. Opening a store calls `validate`.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// Length of a Raft tick. Default 100 ms, minimum 1 ms.
     pub tick_interval: Duration,
-    /// Ticks without a word from the leader before an election, at least; the real timeout is drawn from this to twice this.
-    /// Default 10, minimum 3.
+    /// Least ticks without a message from the leader before an election. The actual timeout is drawn from this to twice
+    /// this. Default 10, minimum 3.
     pub election_ticks: u32,
     /// Ticks between heartbeats. Default 2, minimum 1, less than half of `election_ticks`.
     pub heartbeat_ticks: u32,
-    /// How long a leader may answer reads alone after the moment it sent what a quorum confirmed. Default 800 ms; less than
-    /// (`election_ticks` - 1) ticks, because a follower may count its first tick at once.
+    /// Length of the leader lease, from the time the leader sent the message that a quorum confirmed. Default 800 ms;
+    /// less than (`election_ticks` - 1) ticks, because a follower may count its first tick at once.
     pub max_lease: Duration,
-    /// How long a read or a proposal may wait for a quorum before it fails as not ready (reads only: a proposal's fate stays open).
-    /// Default 3 s, minimum one tick.
+    /// How long a read waits for a quorum before it fails as not ready, and how long a proposal of an ended leadership
+    /// waits for its outcome before it becomes undetermined. Default 3 s, minimum one tick.
     pub read_timeout: Duration,
-    /// Most messages the store's mailbox holds. Default 16384, minimum 16.
+    /// Capacity of the store's mailbox in messages. Default 16384, minimum 16.
     pub mailbox_capacity: usize,
-    /// Most messages one turn of the store takes. Default 4096, minimum 1.
+    /// Most messages processed in one turn of the store. Default 4096, minimum 1.
     pub turn_messages: usize,
-    /// Most log batches submitted and not yet durable. Default 8, minimum 1.
+    /// Most log batches submitted and not durable. Default 8, minimum 1.
     pub inflight_log_batches: usize,
-    /// Most bytes of log that are not durable yet before proposals and appends are refused; no more is submitted while half of it is on its way.
-    /// Default 64 MiB, minimum 64 KiB.
+    /// Most bytes of log that are not durable. Above it proposals and appends are refused; above half of it no more is
+    /// submitted. Default 64 MiB, minimum 64 KiB.
     pub log_backlog_bytes: usize,
-    /// Most bytes of committed entries waiting for apply before proposals and appends are refused, and most bytes of a region's entries
-    /// waiting to be committed. Default 64 MiB, minimum 64 KiB.
+    /// Most bytes of committed entries that wait for apply; above it proposals and appends are refused. Also the most
+    /// bytes of a region's uncommitted entries. Default 64 MiB, minimum 64 KiB.
     pub apply_backlog_bytes: usize,
-    /// About the most bytes one write of apply holds. Default 4 MiB, minimum 4 KiB.
+    /// Target size of one apply write in bytes. Default 4 MiB, minimum 4 KiB.
     pub apply_batch_bytes: usize,
-    /// Most proposals of a region waiting for their fate. Default 8192, minimum 1.
+    /// Most pending proposals of a region. Default 8192, minimum 1.
     pub pending_proposals: usize,
-    /// Most reads of a region waiting for a read index. Default 8192, minimum 1.
+    /// Most reads of a region that wait for a read index. Default 8192, minimum 1.
     pub pending_reads: usize,
-    /// Largest write batch accepted, in bytes. It travels in one message, so the transport's frames must be larger. Default 8 MiB, minimum 1 KiB.
+    /// Largest write batch in bytes. It travels in one message, so the transport's frames must be larger. Default 8
+    /// MiB, minimum 1 KiB.
     pub max_proposal_bytes: usize,
-    /// Most bytes of entries in one append message, unless a single entry is larger; also what goes into the log as one when many proposals
-    /// come together. Default 256 KiB, minimum 1 KiB, at most `apply_backlog_bytes`.
+    /// Most bytes of entries in one append message, unless a single entry is larger. Also the most bytes of proposals
+    /// appended to the log together. Default 256 KiB, minimum 1 KiB, at most `apply_backlog_bytes`.
     pub max_append_bytes: u64,
-    /// Most append messages to one follower that are not acknowledged. What a follower that lags is sent at once is this many times
-    /// `max_append_bytes`, and should fit into the transport's queue. Default 64, minimum 1.
+    /// Most unacknowledged append messages to one follower. A lagging follower is sent up to this many times
+    /// `max_append_bytes` at once, which should fit into the transport's queue. Default 64, minimum 1.
     pub max_inflight_appends: usize,
-    /// Bytes of acknowledged entries of a region kept in memory for its followers. Default 1 MiB, minimum 0.
+    /// Bytes of a region's acknowledged entries cached for its followers. Default 1 MiB, minimum 0.
     pub entry_cache_bytes: usize,
-    /// Ticks between looks at what of the log may be dropped. Default 50, minimum 1.
+    /// Ticks between log truncations. Default 50, minimum 1.
     pub log_gc_ticks: u32,
-    /// Entries kept behind the last one even if nobody needs them. Default 1024, minimum 0.
+    /// Entries kept at the end of the log even if no follower needs them. Default 1024, minimum 0.
     pub log_tail_entries: u64,
-    /// Most entries a leader keeps for a follower that lags; a slower one gets a snapshot. Default 65536, minimum 1.
+    /// Most entries a leader keeps for a lagging follower; a follower further behind gets a snapshot. Default 65536,
+    /// minimum 1.
     pub log_lag_entries: u64,
-    /// Most bytes (estimated from the mean size) a leader keeps for a follower that lags. Default 256 MiB, minimum 1.
+    /// The same limit in bytes, estimated from the mean entry size. Default 256 MiB, minimum 1.
     pub log_lag_bytes: u64,
-    /// Bytes of log appended since the last flush of the key-value store at which a flush is asked for. Default 128 MiB, minimum 1.
+    /// Bytes of log appended since the last flush of the key-value store that trigger the next flush. Default 128 MiB,
+    /// minimum 1.
     pub flush_log_bytes: u64,
-    /// Bytes of the log that are read and verified each second, so that damage is found while other replicas are whole. Default 1 MiB; 0 for none.
+    /// Bytes of log scrubbed per second, so that damage is found while other replicas are intact. Default 1 MiB; 0
+    /// turns scrubbing off.
     pub log_scrub_bytes: u64,
-    /// How long a graceful stop waits for leadership to move away. Default 2 s.
+    /// How long a graceful stop waits for leadership transfers. Default 2 s.
     pub stop_timeout: Duration,
-    /// A deliberate bug, so that a checker can prove it would find it.
+    /// A deliberate bug, so that a checker can prove that it finds it.
     #[cfg(feature = "planted-bugs")]
     pub planted_bug: Option<PlantedBug>,
 }
@@ -101,18 +102,41 @@ impl Default for StoreConfig {
     }
 }
 
-/// A setting out of its range, or two that do not fit together.
+/// A deliberate bug, so that a simulator can prove that its checkers find real ones. Inert unless
+/// `StoreConfig::planted_bug` names it.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlantedBug {
+    /// Entries and votes count as durable once queued. A crash then loses acknowledged writes.
+    AckBeforeFsync,
+    /// A leader applies and acknowledges its entries when it appends them, before a quorum has them.
+    ApplyAboveCommit,
+    /// A restarted replica forgets its vote in its term.
+    VoteForgottenOnRestart,
+    /// A restarted replica votes at once, although it may have promised a leader not to vote for one election timeout.
+    PromiseForgottenOnRestart,
+    /// The leader's lease never ends, so it answers reads while a newer leader writes.
+    LeaseReadAfterNewerLeader,
+    /// A read index request is answered under the lease, by a clock reading from before the request arrived.
+    ReadIndexUnderOldClock,
+}
+
+/// A setting out of range, or two settings that contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid store setting: {0}")]
 pub struct InvalidConfig(pub String);
 
 impl StoreConfig {
-    /// The election timeout: the least time a follower that heard from a leader waits before it votes for another.
+    /// The election timeout: the least time for which a follower that heard from a leader refuses to vote for another.
     pub fn election_timeout(&self) -> Duration {
         self.tick_interval * self.election_ticks
     }
 
-    /// Checks every minimum and relation.
+    /// Checks every minimum and every relation.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first violated rule.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let ensure = |ok: bool, what: &str| if ok { Ok(()) } else { Err(InvalidConfig(what.to_string())) };
         ensure(self.tick_interval >= Duration::from_millis(1), "tick_interval is below 1 ms")?;
@@ -146,7 +170,7 @@ impl StoreConfig {
         ensure(self.flush_log_bytes >= 1, "flush_log_bytes is below 1")
     }
 
-    /// Whether this deliberate bug is switched on.
+    /// Whether this deliberate bug is enabled.
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn planted(&self, bug: PlantedBug) -> bool {
         self.planted_bug == Some(bug)

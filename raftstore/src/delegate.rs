@@ -1,8 +1,13 @@
-//! The read delegate of a region: what a reader on any thread needs to prove that it may read here, without asking the store's thread.
+//! The read delegate of a region: proves on any thread, without the store thread, that a read or an evaluation is valid
+//! here.
 //!
-//! The store's thread publishes role, term and lease, the apply thread publishes what is applied. The proofs are in [`Delegate::lease_read`] and
-//! [`Delegate::evaluate`]; the order of their steps is what makes them proofs.
+//! The store thread publishes role, term and lease; the apply thread publishes the applied position.
+//! [`Delegate::lease_read`] and [`Delegate::evaluate`] contain the proofs. They depend on the order of the steps.
+//!
+//! The [`Router`] finds the delegate of a region by id or by key.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -12,15 +17,15 @@ use arc_swap::ArcSwap;
 use crate::error::RegionError;
 use crate::peer::effects::PeerView;
 use crate::records::LogPosition;
-use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, Region, Term};
+use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, Region, RegionId, Term};
 use crate::time::{Clock, MonoTime};
 
 /// See the module documentation.
 ///
 /// Invariants:
-/// 1. `generation` is odd while term, role, descriptor or serving change, and differs before and after.
-/// 2. `lease` is zero unless this replica leads `term`; it is cleared before any of those change.
-/// 3. `applied_term` and `applied_index` are stored after the write they speak of.
+/// 1. `generation` is odd while term, role, descriptor or `serving` change, and differs before and after the change.
+/// 2. `lease` is zero unless this replica leads `term`. It is cleared before any of those change.
+/// 3. `applied_term` and `applied_index` are stored after the write they describe.
 pub(crate) struct Delegate {
     region: ArcSwap<Region>,
     generation: AtomicU64,
@@ -34,7 +39,7 @@ pub(crate) struct Delegate {
     applied_term: AtomicU64,
 }
 
-/// What a reader found under one generation.
+/// The state of the replica under one generation.
 pub(crate) struct Permit {
     pub(crate) region: Arc<Region>,
     pub(crate) term: Term,
@@ -42,7 +47,7 @@ pub(crate) struct Permit {
 }
 
 impl Delegate {
-    /// For a replica that does not serve yet.
+    /// The delegate of a replica that does not serve yet.
     pub(crate) fn new(region: Arc<Region>, applied: LogPosition) -> Delegate {
         Delegate {
             region: ArcSwap::new(region),
@@ -57,23 +62,23 @@ impl Delegate {
         }
     }
 
-    /// Publishes what the peer became. On the store's thread only. Returns whether the descriptor changed.
+    /// Publishes the state of the peer. Store thread only. Returns whether the descriptor changed.
     pub(crate) fn publish(&self, region: &Arc<Region>, view: &PeerView) -> bool {
         let leader = view.leader.map_or(0, |p| p.id.get());
-        let moved = !Arc::ptr_eq(&self.region.load(), region);
-        let same = !moved
+        let region_changed = !Arc::ptr_eq(&self.region.load(), region);
+        let unchanged = !region_changed
             && self.term.load(SeqCst) == view.term.get()
             && self.leader.load(SeqCst) == leader
             && self.is_leader.load(SeqCst) == view.is_leader
             && self.serving.load(SeqCst) == view.serving;
-        if !same {
+        if !unchanged {
             self.lease.store(0, SeqCst);
             self.generation.fetch_add(1, SeqCst);
             self.term.store(view.term.get(), SeqCst);
             self.leader.store(leader, SeqCst);
             self.is_leader.store(view.is_leader, SeqCst);
             self.serving.store(view.serving, SeqCst);
-            if moved {
+            if region_changed {
                 self.region.store(Arc::clone(region));
             }
             self.generation.fetch_add(1, SeqCst);
@@ -82,10 +87,10 @@ impl Delegate {
         if self.lease.load(SeqCst) != bound {
             self.lease.store(bound, SeqCst);
         }
-        moved
+        region_changed
     }
 
-    /// Nobody reads here any more.
+    /// Refuses all reads from now on.
     pub(crate) fn close(&self) {
         self.lease.store(0, SeqCst);
         self.generation.fetch_add(1, SeqCst);
@@ -94,7 +99,7 @@ impl Delegate {
         self.generation.fetch_add(1, SeqCst);
     }
 
-    /// Publishes what apply has written. On the apply thread only.
+    /// Publishes the applied position. Apply thread only.
     pub(crate) fn publish_applied(&self, applied: LogPosition) {
         self.applied_index.store(applied.index.get(), SeqCst);
         self.applied_term.store(applied.term.get(), SeqCst);
@@ -120,11 +125,15 @@ impl Delegate {
         LogIndex::new(self.applied_index.load(SeqCst))
     }
 
-    /// A snapshot for a linearizable read under the lease; `Ok(None)` if the lease does not cover it.
+    /// Takes a snapshot for a linearizable read under the lease. `Ok(None)` if the lease does not cover it.
     ///
-    /// The order is the proof. *Before* the snapshot: this replica leads and has applied an entry of its term, so the snapshot holds everything that was
-    /// acknowledged before the read began by earlier leaders. *After* the snapshot: the clock, then the lease at that moment, so nobody else
-    /// led while the snapshot was taken (tikv#13553). *Last*: nothing changed in between (tikv#9517).
+    /// The order of the steps is the proof:
+    ///
+    /// 1. *Before* the snapshot: this replica leads and has applied an entry of its term. So the snapshot holds every
+    ///    write that earlier leaders acknowledged before the read began.
+    /// 2. *After* the snapshot: read the clock, then the lease. So nobody else led while the snapshot was taken
+    ///    (tikv#13553).
+    /// 3. *Last*: the generation is unchanged (tikv#9517).
     pub(crate) fn lease_read<R>(
         &self,
         epoch: Epoch,
@@ -141,8 +150,8 @@ impl Delegate {
         Ok((covered && self.is_current(&permit)).then_some((snapshot, permit)))
     }
 
-    /// A snapshot to evaluate a write on: it holds everything committed in earlier terms, because an entry of the present one was applied
-    /// *before* it was taken.
+    /// Takes a snapshot to evaluate a write on. It holds everything committed in earlier terms, because an entry of the
+    /// current term was applied *before* it was taken.
     pub(crate) fn evaluate<R>(
         &self,
         epoch: Epoch,
@@ -159,7 +168,8 @@ impl Delegate {
         Ok((snapshot, permit))
     }
 
-    /// A snapshot after a read index was confirmed and applied. Who leads does not matter any more; that the data is whole does.
+    /// Takes a snapshot after a read index was confirmed and applied. Leadership no longer matters, but the region's
+    /// data must be complete.
     pub(crate) fn confirmed_read<R>(
         &self,
         epoch: Epoch,
@@ -183,8 +193,7 @@ impl Delegate {
         let region = self.region.load_full();
         let term = self.term();
         if !self.is_leader() {
-            let me = self.leader();
-            return Err(RegionError::NotLeader { region: region.id, leader: me });
+            return Err(RegionError::NotLeader { region: region.id, leader: self.leader() });
         }
         check_epoch(&region, epoch)?;
         if !self.serving.load(SeqCst) || generation % 2 == 1 {
@@ -213,10 +222,47 @@ fn check_epoch(region: &Region, epoch: Epoch) -> Result<(), RegionError> {
     Err(RegionError::EpochNotMatch { current: Box::new(region.clone()) })
 }
 
+/// The delegates of a store. The table is replaced as a whole when a region is added, removed or changed.
+#[derive(Default)]
+pub(crate) struct Router {
+    table: ArcSwap<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_id: BTreeMap<RegionId, Arc<Delegate>>,
+    by_start: BTreeMap<Vec<u8>, Arc<Delegate>>,
+}
+
+impl Router {
+    /// Replaces all delegates. Store thread only.
+    pub(crate) fn replace(&self, delegates: impl Iterator<Item = (RegionId, Arc<Delegate>)>) {
+        let by_id: BTreeMap<_, _> = delegates.collect();
+        let by_start = by_id.values().map(|d| (d.region().start.clone(), Arc::clone(d))).collect();
+        self.table.store(Arc::new(Table { by_id, by_start }));
+    }
+
+    pub(crate) fn get(&self, region: RegionId) -> Option<Arc<Delegate>> {
+        self.table.load().by_id.get(&region).cloned()
+    }
+
+    /// The region whose range holds `key`.
+    pub(crate) fn locate(&self, key: &[u8]) -> Option<Arc<Delegate>> {
+        let table = self.table.load();
+        let (_, delegate) = table.by_start.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
+        delegate.region().contains(key).then(|| Arc::clone(delegate))
+    }
+
+    /// All delegates, in the order of their ranges.
+    pub(crate) fn all(&self) -> Vec<Arc<Delegate>> {
+        self.table.load().by_start.values().cloned().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{PeerRole, RegionId, StoreId};
+    use crate::region::{PeerRole, StoreId};
 
     const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
 
@@ -242,7 +288,7 @@ mod tests {
         LogPosition { index: LogIndex::new(9), term: Term::new(term) }
     }
 
-    /// A leader of term 5 with a lease until 100.
+    /// A leader in term 5 with a lease until 100.
     fn leader() -> (Delegate, Arc<Region>, ManualClock) {
         let region = region();
         let delegate = Delegate::new(Arc::clone(&region), applied(5));
@@ -258,7 +304,8 @@ mod tests {
         assert!(delegate.lease_read(EPOCH, &clock, || ()).unwrap().is_none());
     }
 
-    /// tikv#13553: with the lease checked before the snapshot, a snapshot that takes its time sees less than a newer leader acknowledged.
+    /// tikv#13553: if the lease is checked before the snapshot, a slow snapshot may lack writes that a newer leader
+    /// acknowledged.
     #[test]
     fn clock_is_read_after_the_snapshot() {
         let (delegate, _, clock) = leader();
@@ -267,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_is_looked_at_after_the_snapshot() {
+    fn lease_is_checked_after_the_snapshot() {
         let (delegate, region, clock) = leader();
         let suspected = || {
             delegate.publish(&region, &view(&region, 0));
@@ -275,7 +322,8 @@ mod tests {
         assert!(delegate.lease_read(EPOCH, &clock, suspected).unwrap().is_none());
     }
 
-    /// A snapshot from before the own-term entry was applied may lack what the previous leader acknowledged, however good the lease is afterwards.
+    /// A snapshot from before the own-term entry was applied may lack writes that the previous leader acknowledged,
+    /// even under a valid lease.
     #[test]
     fn own_term_must_be_applied_before_the_snapshot() {
         let (delegate, _, clock) = leader();
@@ -288,9 +336,9 @@ mod tests {
         assert!(delegate.evaluate(EPOCH, || ()).is_ok());
     }
 
-    /// tikv#9517: a replica that was replaced or re-elected between two looks is not the one whose permit was checked.
+    /// tikv#9517: a replica that was replaced or re-elected between two checks is not the one whose permit was checked.
     #[test]
-    fn a_change_between_permit_and_snapshot_is_seen() {
+    fn change_between_permit_and_snapshot_is_detected() {
         let (delegate, region, clock) = leader();
         let away_and_back = || {
             delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });

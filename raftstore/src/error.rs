@@ -1,59 +1,60 @@
-//! Errors of the multi-Raft layer, grouped by what the caller does next.
+//! Errors of the multi-Raft layer, grouped by the caller's reaction.
 
 use crate::region::{PeerMeta, Region, RegionId, StoreId};
 use crate::snapshot::SnapshotKey;
 
-/// The request reached the wrong peer, or at a wrong time: refresh the route and send it again. Nothing was done.
+/// The request reached the wrong peer or came at the wrong time. It had no effect: refresh the route and send it again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
     /// Another replica leads, or none does.
     #[error("store does not lead region {region}")]
     NotLeader {
-        /// The region asked for.
+        /// The requested region.
         region: RegionId,
-        /// Who leads, as far as this replica knows.
+        /// The leader, if this replica knows one.
         leader: Option<PeerMeta>,
     },
     /// This store holds no replica of the region.
     #[error("region {region} is not on store {store}")]
     RegionNotFound {
-        /// The region asked for.
+        /// The requested region.
         region: RegionId,
-        /// The store that was asked.
+        /// The store that received the request.
         store: StoreId,
     },
-    /// The request was made for another version of the region; the present one is given.
+    /// The request was made for another epoch of the region.
     #[error("epoch of region {} does not match", current.id)]
     EpochNotMatch {
         /// The region as this replica knows it.
         current: Box<Region>,
     },
-    /// A key outside the region's range.
+    /// A key lies outside the region's range.
     #[error("key is not in region {region}")]
     KeyNotInRegion {
-        /// The region asked for.
+        /// The requested region.
         region: RegionId,
     },
     /// A bounded queue is full: back off, then send again.
     #[error("store {store} is busy: {what}")]
     ServerBusy {
-        /// The store that was asked.
+        /// The store that received the request.
         store: StoreId,
-        /// Which queue.
+        /// The queue that is full.
         what: String,
     },
-    /// The replica changed term while the request was under way; it had no effect.
+    /// The replica changed term during the request. The request had no effect.
     #[error("leadership of region {region} changed under the request")]
     StaleCommand {
-        /// The region asked for.
+        /// The requested region.
         region: RegionId,
     },
-    /// The replica cannot serve yet: its own term is not applied, it installs a snapshot, or no quorum answers.
+    /// The replica cannot serve yet: it has not applied an entry of its own term, it installs a snapshot, leadership is
+    /// being transferred, no quorum answers, or the store stops.
     #[error("region {region} cannot serve yet: {why}")]
     NotReady {
-        /// The region asked for.
+        /// The requested region.
         region: RegionId,
-        /// What it waits for.
+        /// What prevents it from serving.
         why: String,
     },
 }
@@ -61,32 +62,34 @@ pub enum RegionError {
 /// Why a proposal was not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProposeError {
-    /// It had no effect: reroute and send again.
+    /// The proposal had no effect: reroute and send again.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// It exceeds the store's `max_proposal_bytes`. It had no effect, and would be refused again.
+    /// The batch exceeds `max_proposal_bytes`. It had no effect, and a retry fails the same way.
     #[error("a write of {bytes} bytes; at most {limit} fit into one")]
     TooLarge {
-        /// Its size.
+        /// Bytes of the batch.
         bytes: usize,
-        /// The most that is taken.
+        /// The largest batch accepted, in bytes.
         limit: usize,
     },
-    /// It may or may not take effect: leadership was lost, or the node is stopping, before its fate was known.
+    /// The proposal may or may not take effect: this replica lost leadership, installed a snapshot or stopped before
+    /// the outcome was known.
     #[error("outcome of a proposal to region {region} is unknown")]
     Undetermined {
-        /// The region it was proposed to.
+        /// The region of the proposal.
         region: RegionId,
     },
-    /// The store's log or disk failed; it acknowledges nothing until restarted.
+    /// The store's log or disk failed. The store acknowledges nothing until it is restarted. A proposal that was
+    /// already queued may still take effect on other replicas.
     #[error("store is poisoned: {0}")]
     Poisoned(String),
 }
 
-/// Why a store did not open.
+/// Why a store failed to open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A setting is wrong.
+    /// A setting is out of range.
     #[error(transparent)]
     Config(#[from] crate::config::InvalidConfig),
     /// The key-value store failed.
@@ -95,39 +98,41 @@ pub enum OpenError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] engine::log::LogError),
-    /// What is on disk contradicts itself.
+    /// Records on disk contradict each other.
     #[error("region {region} is damaged: {what}")]
     Damaged {
         /// The region.
         region: RegionId,
-        /// What does not fit.
+        /// The contradiction.
         what: String,
     },
-    /// A snapshot was being installed when the store stopped, and its file is not there to go on with.
+    /// A snapshot installation was interrupted, and its file is missing.
     #[error(
-        "snapshot {snapshot} of region {region} was being installed, and its file is missing; put it back into the snapshot \
-         directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
+        "snapshot {snapshot} of region {region} was being installed, and its file is missing; put it back into the \
+         snapshot directory, or replace this store by a new one with an empty data directory: the other replicas have \
+         the data"
     )]
     SnapshotMissing {
         /// The region.
         region: RegionId,
-        /// What names the file.
+        /// Names the file.
         snapshot: SnapshotKey,
     },
-    /// A snapshot was being installed when the store stopped, and its file is damaged.
+    /// A snapshot installation was interrupted, and its file is damaged.
     #[error(
-        "snapshot {snapshot} of region {region} was being installed, and its file is damaged ({what}); put a sound copy into \
-         the snapshot directory, or replace this store by a new one with an empty data directory: the other replicas have the data"
+        "snapshot {snapshot} of region {region} was being installed, and its file is damaged ({what}); put a sound \
+         copy into the snapshot directory, or replace this store by a new one with an empty data directory: the other \
+         replicas have the data"
     )]
     SnapshotDamaged {
         /// The region.
         region: RegionId,
-        /// What names the file.
+        /// Names the file.
         snapshot: SnapshotKey,
-        /// Where, and what is wrong there.
+        /// Offset and kind of the damage.
         what: String,
     },
-    /// A region that has no peer on this store.
+    /// A region on disk has no peer on this store.
     #[error("region {region} has no peer on store {store}")]
     NotHere {
         /// The region.
@@ -135,7 +140,7 @@ pub enum OpenError {
         /// This store.
         store: StoreId,
     },
-    /// Metrics of this store are in the registry already.
+    /// The registry already holds metrics of a store.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
     /// A thread could not be started.
@@ -143,10 +148,10 @@ pub enum OpenError {
     Thread(#[from] std::io::Error),
 }
 
-/// Why a store did not stop cleanly. What it had acknowledged is safe in the log.
+/// Why a store did not stop cleanly. Acknowledged writes are safe in the log.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// It had failed before.
+    /// The store had failed before.
     #[error("store is poisoned: {0}")]
     Poisoned(String),
     /// The last flush failed; the next start replays more of the log.

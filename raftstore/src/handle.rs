@@ -1,58 +1,67 @@
-//! The async face of a store: what `kv` and the node call.
+//! The handle of a running store: the interface that `kv` and the node call.
+//!
+//! **Threads.** Every method may be called from any thread, inside or outside an async runtime. None blocks on the
+//! disk, the network or the store's threads: the synchronous methods read shared state or push to a bounded mailbox.
+//! The futures need no particular runtime; the store's threads complete them. A future does nothing before its first
+//! poll.
+//!
+//! **Stopping.** Once the store stops or is poisoned, requests fail: reads with [`RegionError::NotReady`], proposals
+//! also with [`ProposeError::Poisoned`] or [`ProposeError::Undetermined`]. Only a restart recovers a poisoned
+//! store.
 
 use std::sync::Arc;
 
 use engine::store::{Cursor, Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 
-use crate::apply::within;
 use crate::command;
 use crate::config::StoreConfig;
-use crate::delegate::{Delegate, Permit};
+use crate::delegate::{Delegate, Permit, Router};
 use crate::error::{ProposeError, RegionError};
 use crate::health::Health;
 use crate::mailbox::Mailbox;
+use crate::messages::StoreMsg;
 use crate::metrics::Metrics;
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::{Epoch, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
 use crate::reply::Reply;
-use crate::router::Router;
-use crate::store::StoreMsg;
 use crate::time::Clock;
 
-/// Which region a request is for, and which version of it the sender knows.
+/// The region of a request, and the epoch that the sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionContext {
     /// The region.
     pub region: RegionId,
-    /// Its epoch as the sender knows it.
+    /// Its epoch according to the sender. A request under another epoch is refused.
     pub epoch: Epoch,
 }
 
-/// What a store knows of one of its regions.
+/// The state of a replica on this store. The fields are read one after the other, so during a change of leadership they
+/// may belong to different moments. Use it for routing and display only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionStatus {
-    /// The descriptor.
+    /// The region's descriptor.
     pub region: Region,
-    /// Who leads, as far as this replica knows.
+    /// The leader, if this replica knows one.
     pub leader: Option<PeerMeta>,
     /// The replica's term.
     pub term: Term,
     /// Last index applied here.
     pub applied: LogIndex,
-    /// Whether this store leads it.
+    /// Whether this replica leads the region. It may no longer be true when the caller looks; it proves nothing about
+    /// reads.
     pub is_leader: bool,
 }
 
-/// A handle to the store; clones share it.
+/// A handle to a store. Clones share the store and are cheap.
 #[derive(Clone)]
 pub struct StoreHandle<S: Store> {
-    pub(crate) shared: Arc<Shared<S>>,
+    pub(crate) context: Arc<StoreContext<S>>,
 }
 
-/// What handles share with the loops.
-pub(crate) struct Shared<S: Store> {
+/// State of the store that its handles use.
+pub(crate) struct StoreContext<S: Store> {
     pub(crate) id: StoreId,
     pub(crate) config: Arc<StoreConfig>,
     pub(crate) store: S,
@@ -63,14 +72,18 @@ pub(crate) struct Shared<S: Store> {
     pub(crate) metrics: Metrics,
 }
 
-/// A view of one region at one moment, proven fit for the read it was asked for. Reads outside the region's range
-/// are refused with an error.
+/// A frozen view of one region, valid for the read or evaluation that it was requested for.
+///
+/// A [`Reader`] whose reads block on the key-value store's files only. Reads outside the region's range or in the Meta
+/// column family fail with `StoreError::Io` of kind `InvalidInput`. A snapshot may be used from any thread and after
+/// the store has stopped. It keeps old data from being compacted away, so it should not be held for long.
 #[derive(Clone)]
 pub struct RegionSnapshot<S: Store> {
     snapshot: S::Snapshot,
     /// The region's descriptor when the snapshot was taken.
     pub region: Arc<Region>,
-    /// The term of the leader it was taken on: a write evaluated on it is proposed under this term.
+    /// The term of the leader when the snapshot was taken. A write evaluated on the snapshot is proposed under this
+    /// term.
     pub term: Term,
 }
 
@@ -100,57 +113,82 @@ impl<S: Store> Reader for RegionSnapshot<S> {
     }
 }
 
-/// One in so many places of the mailbox is for messages between stores alone.
-const MESSAGE_SHARE: usize = 4;
+/// One part in this many of the mailbox is reserved for messages between stores.
+const RAFT_RESERVE_DIVISOR: usize = 4;
 
-/// Attempts to take a snapshot after a read index, while the replica changes under it.
+/// Attempts to take a snapshot after a confirmed read index, if the replica changes meanwhile.
 const SNAPSHOT_ATTEMPTS: usize = 3;
 
 impl<S: Store> StoreHandle<S> {
-    /// This store.
+    /// The id of this store.
     pub fn store_id(&self) -> StoreId {
-        self.shared.id
+        self.context.id
     }
 
-    /// The regions with a replica here, by range.
+    /// The regions with a replica on this store, in the order of their ranges. Also works on a stopped store.
     pub fn regions(&self) -> Vec<RegionStatus> {
-        self.shared.router.all().iter().map(|d| status(d)).collect()
+        self.context.router.all().iter().map(|d| status(d)).collect()
     }
 
-    /// The region with a replica here whose range holds `key`.
+    /// The region on this store whose range contains `key`.
     pub fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
-        self.shared.router.locate(key).map(|d| status(&d))
+        self.context.router.locate(key).map(|d| status(&d))
     }
 
-    /// One region with a replica here.
+    /// The region with this id, if this store holds a replica.
     pub fn region(&self, id: RegionId) -> Option<RegionStatus> {
-        self.shared.router.get(id).map(|d| status(&d))
+        self.context.router.get(id).map(|d| status(&d))
     }
 
-    /// A snapshot for a linearizable read at the leader: inline and without a hop while the lease holds (`Ok(Some)`); `Ok(None)`
-    /// says that the lease does not cover and `read` must be used.
+    /// Takes a snapshot for a linearizable read under the leader's lease, without a message or a thread switch. Returns
+    /// `Ok(None)` if the lease does not cover this moment or the leader has not applied an entry of its own term; then
+    /// [`StoreHandle::read`] can still succeed.
+    ///
+    /// # Errors
+    ///
+    /// - `RegionNotFound`: this store holds no replica of the region.
+    /// - `NotLeader`: this replica does not lead; names the leader if known.
+    /// - `EpochNotMatch`: `ctx.epoch` is not the region's epoch; contains the current descriptor.
+    /// - `NotReady`: the replica is changing role, a snapshot is being installed, or the store is stopping or poisoned.
     pub fn try_read(&self, ctx: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let read = delegate.lease_read(ctx.epoch, &*self.shared.clock, || self.shared.store.snapshot())?;
+        let read = delegate.lease_read(ctx.epoch, &*self.context.clock, || self.context.store.snapshot())?;
         let Some((snapshot, permit)) = read else { return Ok(None) };
-        self.shared.metrics.lease_reads.inc();
+        self.context.metrics.lease_reads.inc();
         Ok(Some(RegionSnapshot::new(snapshot, permit)))
     }
 
-    /// The same, falling back to a read index (one round trip) where the lease does not cover.
+    /// Takes a snapshot for a linearizable read at the leader: under the lease if it covers, else after a read index
+    /// round.
+    ///
+    /// The read index costs one heartbeat round to a quorum; concurrent reads share it. Then the future waits until
+    /// this replica has applied the index. The store fails the request after `read_timeout` (3 s by default, counted in
+    /// ticks).
+    ///
+    /// Cancel-safe: a dropped future has no effect. The store drops the answer when it comes; until then the request
+    /// counts against `pending_reads`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StoreHandle::try_read`], and:
+    ///
+    /// - `ServerBusy`: the mailbox or the region's queue of pending reads is full.
+    /// - `NotLeader`: leadership ended while the read waited.
+    /// - `NotReady`: no quorum confirmed the read index within `read_timeout`, the replica kept changing, or the store
+    ///   stopped.
     pub async fn read(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         if let Some(snapshot) = self.try_read(ctx)? {
             return Ok(snapshot);
         }
         let (reply, receiver) = Reply::new();
         self.push(StoreMsg::Read(ctx.region, ctx.epoch, reply))?;
-        let lost = || self.not_ready(ctx.region, "the store went away");
+        let lost = || self.not_ready(ctx.region, "the store stopped");
         let ready = receiver.await.map_err(|_| lost())??;
-        self.shared.metrics.index_reads.inc();
+        self.context.metrics.index_reads.inc();
         let mut outcome = Err(lost());
         for _ in 0..SNAPSHOT_ATTEMPTS {
             let delegate = self.delegate(ctx.region)?;
-            outcome = delegate.confirmed_read(ctx.epoch, || self.shared.store.snapshot());
+            outcome = delegate.confirmed_read(ctx.epoch, || self.context.store.snapshot());
             match &outcome {
                 Err(RegionError::NotReady { .. }) => {}
                 _ => break,
@@ -159,17 +197,52 @@ impl<S: Store> StoreHandle<S> {
         outcome.map(|(snapshot, region)| RegionSnapshot { snapshot, region, term: ready.term })
     }
 
-    /// A snapshot to evaluate a write on. The leader has applied an entry of its own term; the write evaluated on it is proposed with
-    /// `snapshot.term` and `snapshot.region.epoch`, and refused if either changed.
+    /// Takes a snapshot to evaluate a write on: it contains every write acknowledged by earlier leaders, because this
+    /// leader has applied an entry of its own term. It needs no lease. Pass the snapshot to [`StoreHandle::propose`],
+    /// which carries its term and epoch and is refused if either has changed.
+    ///
+    /// # Errors
+    ///
+    /// - `RegionNotFound`, `NotLeader`, `EpochNotMatch`: as for [`StoreHandle::try_read`].
+    /// - `NotReady`: the leader has not applied an entry of its own term yet, or one of the causes listed there.
+    /// - `StaleCommand`: term, role or descriptor changed while the snapshot was taken.
     pub fn evaluate(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let (snapshot, permit) = delegate.evaluate(ctx.epoch, || self.shared.store.snapshot())?;
+        let (snapshot, permit) = delegate.evaluate(ctx.epoch, || self.context.store.snapshot())?;
         Ok(RegionSnapshot::new(snapshot, permit))
     }
 
-    /// Replicates `batch`, evaluated on `basis`, and waits until it is applied here.
+    /// Replicates `batch` and waits until this replica has applied it. Returns the index of its log entry.
+    ///
+    /// `basis` is the snapshot from [`StoreHandle::evaluate`] that the batch was evaluated on. All keys of the batch
+    /// lie in the region, and it takes at most `max_proposal_bytes` (8 MiB by default).
+    ///
+    /// There is no timeout while this replica leads. If leadership ends first, the outcome is reported as undetermined
+    /// after `read_timeout` (3 s by default), unless it becomes known before.
+    ///
+    /// Not cancel-safe: once polled, a dropped future neither withdraws the proposal nor reveals its outcome, and the
+    /// batch may still be applied. A caller that must know the outcome spawns the call.
+    ///
+    /// # Errors
+    ///
+    /// The write had no effect:
+    ///
+    /// - `TooLarge`: the batch exceeds `max_proposal_bytes`; a retry fails the same way.
+    /// - `Region(KeyNotInRegion)`: a key lies outside the region, or the batch writes to the Meta column family.
+    /// - `Region(ServerBusy)`: a queue (mailbox, pending proposals, log, apply) is full, or the log's disk is.
+    /// - `Region(RegionNotFound)`, `Region(NotLeader)`: the replica is not here or does not lead.
+    /// - `Region(StaleCommand)`: the term changed since the evaluation, or another entry was committed in this one's
+    ///   place.
+    /// - `Region(EpochNotMatch)`: the epoch changed since the evaluation.
+    /// - `Region(NotReady)`: leadership is being transferred, or the store is stopping.
+    ///
+    /// The write may or may not take effect:
+    ///
+    /// - `Undetermined`: leadership ended, a snapshot replaced the log, or the store stopped before the outcome was
+    ///   known.
+    /// - `Poisoned`: the store's log or disk failed.
     pub async fn propose(&self, basis: &RegionSnapshot<S>, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
-        if let Some(why) = self.shared.health.poisoned() {
+        if let Some(why) = self.context.health.poisoned() {
             return Err(ProposeError::Poisoned(why.to_string()));
         }
         let region = basis.region.id;
@@ -178,25 +251,40 @@ impl<S: Store> StoreHandle<S> {
         let data = command::encode_write(basis.term, basis.region.epoch, &batch);
         let proposal = Proposal { term: basis.term, epoch: basis.region.epoch, data, reply };
         self.push(StoreMsg::Propose(region, Box::new(proposal)))?;
-        // The reply was dropped with the store: what became of the entry is not known.
+        // The reply was dropped together with the store, so the outcome is unknown.
         receiver.await.unwrap_or(Err(ProposeError::Undetermined { region }))
     }
 
-    /// Whether this store leads `region` in `term` and its lease holds at this moment: no other store can have taken over yet. For what is
-    /// kept outside of the region's data and goes with its leadership.
+    /// Whether this store leads `region` in `term` and its lease holds at this moment, so that no other store can lead.
+    /// It guards state kept outside the region's data that belongs to its leader, such as the oracle's window. Reads
+    /// the clock once. Returns false whenever this is not certain, also when the
+    /// store is stopping.
     pub fn lease_holds(&self, region: RegionId, term: Term) -> bool {
         let Ok(delegate) = self.delegate(region) else { return false };
-        let lease = delegate.lease_read(delegate.region().epoch, &*self.shared.clock, || ());
+        let lease = delegate.lease_read(delegate.region().epoch, &*self.context.clock, || ());
         matches!(lease, Ok(Some(((), permit))) if permit.term == term)
     }
 
-    /// Hands in a message from another store; never blocks. The file that a `MsgSnapshot` names must be complete and durable in this store's
-    /// `SnapshotFiles` before. `Err` means dropped, as a network may.
+    /// Delivers a message from another store. If it is a `MsgSnapshot`, its snapshot file must already be complete and
+    /// durable in this store's `SnapshotFiles`. `Ok` means queued: the store may still drop the message, as a network
+    /// may.
+    ///
+    /// # Errors
+    ///
+    /// `ServerBusy` if the mailbox is full or closed; the message is dropped.
     pub fn deliver(&self, message: RaftMessage) -> Result<(), RegionError> {
-        self.push_sparing(StoreMsg::Raft(Box::new(message)), 0)
+        self.push_reserving(StoreMsg::Raft(Box::new(message)), 0)
     }
 
-    /// Asks `to` to take over leadership of `region`; does not wait.
+    /// Asks the replica on `to` to take over the leadership of `region`. Does not wait: `Ok` means queued. The request
+    /// is ignored if `to` holds no voter or if this replica has lost leadership meanwhile. The transfer may fail; watch
+    /// [`StoreHandle::region`] or the `RoleListener` for its result.
+    ///
+    /// # Errors
+    ///
+    /// - `RegionNotFound`, `NotLeader`: the replica is not here or does not lead.
+    /// - `NotReady`: the store is stopping or poisoned.
+    /// - `ServerBusy`: the mailbox is full.
     pub fn transfer_leader(&self, region: RegionId, to: StoreId) -> Result<(), RegionError> {
         let delegate = self.delegate(region)?;
         if !delegate.is_leader() {
@@ -205,46 +293,48 @@ impl<S: Store> StoreHandle<S> {
         self.push(StoreMsg::Transfer(region, to))
     }
 
-    /// Ends the store's service for good: whoever reads its data found it damaged. What waits is refused, nothing is acknowledged any more.
+    /// Stops the store's service for good, for a reader that found its data damaged. Requests that wait fail and
+    /// nothing is acknowledged any more; leadership passes to other replicas, which may be intact. Returns at once. The
+    /// first reason is kept; later calls have no effect.
     pub fn poison(&self, why: &str) {
-        self.shared.health.poison(why);
-        self.shared.mailbox.wake();
+        self.context.health.poison(why);
+        self.context.mailbox.wake();
     }
 
-    /// Why the store does not serve any more, if a failure stopped it.
+    /// Why the store is poisoned, if a failure or [`StoreHandle::poison`] stopped its service.
     pub fn poisoned(&self) -> Option<String> {
-        self.shared.health.poisoned().map(str::to_string)
+        self.context.health.poisoned().map(str::to_string)
     }
 
     fn check_batch(&self, region: &Region, batch: &WriteBatch) -> Result<(), ProposeError> {
-        let (bytes, limit) = (batch.size(), self.shared.config.max_proposal_bytes);
+        let (bytes, limit) = (batch.size(), self.context.config.max_proposal_bytes);
         if bytes > limit {
             return Err(ProposeError::TooLarge { bytes, limit });
         }
-        if !batch.iter().all(|op| within(region, &op)) {
+        if !batch.iter().all(|op| command::is_within(region, &op)) {
             return Err(RegionError::KeyNotInRegion { region: region.id }.into());
         }
         Ok(())
     }
 
     fn delegate(&self, region: RegionId) -> Result<Arc<Delegate>, RegionError> {
-        if let Some(why) = self.shared.health.refusal() {
+        if let Some(why) = self.context.health.refusal() {
             return Err(self.not_ready(region, &why));
         }
-        let missing = || RegionError::RegionNotFound { region, store: self.shared.id };
-        self.shared.router.get(region).ok_or_else(missing)
+        let missing = || RegionError::RegionNotFound { region, store: self.context.id };
+        self.context.router.get(region).ok_or_else(missing)
     }
 
-    /// Queues a request. A part of the mailbox is kept for messages between stores: a flood of requests must not drop the heartbeats by which
-    /// this store keeps its leaders, and with them the answers to those very requests.
+    /// Queues a request, leaving the reserved places to messages between stores. A flood of requests must not drop the
+    /// heartbeats that keep this store's peers leading, and with them the answers to those requests.
     fn push(&self, message: StoreMsg) -> Result<(), RegionError> {
-        self.push_sparing(message, self.shared.config.mailbox_capacity / MESSAGE_SHARE)
+        self.push_reserving(message, self.context.config.mailbox_capacity / RAFT_RESERVE_DIVISOR)
     }
 
-    fn push_sparing(&self, message: StoreMsg, spare: usize) -> Result<(), RegionError> {
-        self.shared.mailbox.push_sparing(message, spare).map_err(|_| {
-            self.shared.metrics.busy.with_label_values(&["mailbox"]).inc();
-            RegionError::ServerBusy { store: self.shared.id, what: "mailbox".to_string() }
+    fn push_reserving(&self, message: StoreMsg, reserved: usize) -> Result<(), RegionError> {
+        self.context.mailbox.push_reserving(message, reserved).map_err(|_| {
+            self.context.metrics.busy.with_label_values(&["mailbox"]).inc();
+            RegionError::ServerBusy { store: self.context.id, what: "mailbox".to_string() }
         })
     }
 

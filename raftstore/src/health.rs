@@ -1,9 +1,9 @@
-//! Whether a store still serves.
+//! Whether a store still serves requests.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by all parts of a store. Once poisoned or stopped it stays so.
+/// Shared by all parts of a store. Poisoned and stopping are final.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     poison: OnceLock<String>,
@@ -11,7 +11,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Nothing is acknowledged any more; the first reason is kept.
+    /// Poisons the store: nothing is acknowledged any more. The first reason is kept.
     pub(crate) fn poison(&self, why: &str) {
         if self.poison.set(why.to_string()).is_ok() {
             tracing::error!(reason = why, "store stops serving");
@@ -22,7 +22,7 @@ impl Health {
         self.poison.get().map(String::as_str)
     }
 
-    /// No new requests are taken.
+    /// Starts refusing new requests.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
     }
@@ -31,7 +31,7 @@ impl Health {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Why no request is taken, if none is.
+    /// Why new requests are refused, if they are.
     pub(crate) fn refusal(&self) -> Option<String> {
         match self.poisoned() {
             Some(why) => Some(format!("store is poisoned: {why}")),

@@ -1,6 +1,22 @@
-//! The multi-Raft layer: regions, peers, leases, read index, apply, snapshots, and routing to peers.
+//! The multi-Raft layer: regions, peers, leases, read index, apply, snapshots, and the transport between stores.
 //!
-//! It replicates opaque write batches; it knows nothing of MVCC, timestamps, transactions or SQL.
+//! It replicates opaque write batches and knows nothing of MVCC, timestamps, transactions or SQL. A node opens a
+//! [`StoreRuntime`] and works through its [`StoreHandle`]; a simulator drives a [`StoreCore`] by plain calls.
+//!
+//! # Layers
+//!
+//! A module imports from layers with a lower number only.
+//!
+//! 1. `region`, `time`, `codec`, `config`, `reply`, `mailbox`, `health`, `metrics`: ids, time, settings, plain tools
+//! 2. `command`, `snapshot`: the bytes of replicated commands and of snapshot files
+//! 3. `records`, `error`, `ports`: persistent records, errors, and the interfaces the store needs from outside
+//! 4. `storage`: a region's Raft log, as raft-rs reads it
+//! 5. `peer`: a region's replica, a pure state machine around raft-rs
+//! 6. `delegate`, `messages`: what the loops and the readers share
+//! 7. `store`, `apply`, `background`, `handle`: the three loops, and the interface of their callers
+//! 8. `recovery`, `transport`: from disk to regions, and messages between stores
+//! 9. `assembly`: a store without threads
+//! 10. `runtime`: a store on threads
 
 mod apply;
 pub mod assembly;
@@ -9,21 +25,18 @@ mod codec;
 pub mod command;
 pub mod config;
 mod delegate;
-
 pub mod error;
 pub mod handle;
 mod health;
 mod mailbox;
+mod messages;
 mod metrics;
 mod peer;
-#[cfg(feature = "planted-bugs")]
-pub mod planted;
 pub mod ports;
 pub mod records;
 mod recovery;
 pub mod region;
 mod reply;
-mod router;
 pub mod runtime;
 pub mod snapshot;
 mod storage;

@@ -1,19 +1,11 @@
-//! Bounded mailboxes, and the inbox of completions.
+//! Bounded mailboxes with one owner.
 //!
-//! A mailbox takes requests from anybody and refuses them when it is full. Its owner takes all that is there in one go, so that a turn costs one lock
-//! whatever the load. Completions (a log batch became durable, entries were applied) must never be refused: the [`Inbox`] keeps them
-//! merged, one slot for each thing that can be in flight, so it is bounded by that.
+//! A full mailbox refuses messages. The owner drains it in one go, so a turn takes the lock once at any load.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-
-use crate::background::JobDone;
-use crate::records::LogPosition;
-use crate::region::{PeerId, RegionId};
-use crate::snapshot::SnapshotKey;
 
 /// A bounded queue with one owner.
 pub(crate) struct Mailbox<T> {
@@ -24,12 +16,12 @@ pub(crate) struct Mailbox<T> {
 
 struct State<T> {
     queue: VecDeque<T>,
-    /// Something happened since the owner looked last.
+    /// Set by every message and wake-up; cleared when a wait ends.
     woken: bool,
     closed: bool,
 }
 
-/// A message that the mailbox did not take: it is full or closed.
+/// A message refused by a full or closed mailbox.
 #[derive(Debug)]
 pub(crate) struct Refused<T>(pub(crate) T);
 
@@ -41,13 +33,13 @@ impl<T> Mailbox<T> {
 
     /// Queues a message and wakes the owner.
     pub(crate) fn push(&self, message: T) -> Result<(), Refused<T>> {
-        self.push_sparing(message, 0)
+        self.push_reserving(message, 0)
     }
 
-    /// The same for a message that must leave `spare` places to more urgent ones.
-    pub(crate) fn push_sparing(&self, message: T, spare: usize) -> Result<(), Refused<T>> {
+    /// Like [`Mailbox::push`], but leaves `reserved` places to more urgent messages.
+    pub(crate) fn push_reserving(&self, message: T, reserved: usize) -> Result<(), Refused<T>> {
         let mut state = self.state.lock();
-        if state.closed || state.queue.len() + spare >= self.capacity {
+        if state.closed || state.queue.len() + reserved >= self.capacity {
             return Err(Refused(message));
         }
         state.queue.push_back(message);
@@ -69,7 +61,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Takes the oldest messages, at most `max`; returns whether any was there.
+    /// Takes the oldest messages, at most `max`. Returns whether there were any.
     pub(crate) fn take(&self, max: usize, into: &mut Vec<T>) -> bool {
         let mut state = self.state.lock();
         let count = state.queue.len().min(max);
@@ -77,16 +69,17 @@ impl<T> Mailbox<T> {
         count > 0
     }
 
-    /// Waits until something happened since the last wait ended, or the time is over. What happens during a turn ends the next wait at once.
-    pub(crate) fn wait(&self, at_most: Duration) {
+    /// Waits until a message or wake-up since the end of the last wait, or until the timeout. A wake-up during a turn
+    /// ends the next wait at once.
+    pub(crate) fn wait(&self, timeout: Duration) {
         let mut state = self.state.lock();
         if !state.woken && !state.closed && state.queue.is_empty() {
-            self.changed.wait_for(&mut state, at_most);
+            self.changed.wait_for(&mut state, timeout);
         }
         state.woken = false;
     }
 
-    /// Refuses messages from now on and gives back those that are queued.
+    /// Refuses messages from now on. Returns those still queued.
     pub(crate) fn close(&self) -> Vec<T> {
         let mut state = self.state.lock();
         state.closed = true;
@@ -96,57 +89,12 @@ impl<T> Mailbox<T> {
     }
 }
 
-/// What was completed for the store loop since it looked last.
-#[derive(Debug, Default)]
-pub(crate) struct Completions {
-    /// Highest number of a log batch that is durable.
-    pub(crate) durable: u64,
-    pub(crate) log_failure: Option<String>,
-    pub(crate) applied: BTreeMap<RegionId, LogPosition>,
-    pub(crate) installed: Vec<SnapshotKey>,
-    pub(crate) jobs: Vec<JobDone>,
-    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId), bool>,
-}
-
-/// Completions for the store loop.
-#[derive(Default)]
-pub(crate) struct Inbox {
-    state: Mutex<Completions>,
-    /// Whether the store loop wants to be woken when entries were applied; otherwise it learns of it at its next turn.
-    wants_applied: AtomicBool,
-}
-
-impl Inbox {
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Completions)) {
-        change(&mut self.state.lock());
-    }
-
-    pub(crate) fn take(&self) -> Completions {
-        let mut state = self.state.lock();
-        let durable = state.durable;
-        std::mem::replace(&mut *state, Completions { durable, ..Completions::default() })
-    }
-
-    /// Whether entries were applied since the last `take`.
-    pub(crate) fn has_applied(&self) -> bool {
-        !self.state.lock().applied.is_empty()
-    }
-
-    pub(crate) fn want_applied(&self, wanted: bool) {
-        self.wants_applied.store(wanted, Ordering::SeqCst);
-    }
-
-    pub(crate) fn wants_applied(&self) -> bool {
-        self.wants_applied.load(Ordering::SeqCst)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_full_or_closed_mailbox_refuses() {
+    fn full_or_closed_mailbox_refuses() {
         let mailbox = Mailbox::new(2);
         mailbox.push(1).unwrap();
         mailbox.push(2).unwrap();
@@ -159,17 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn urgent_messages_find_room_when_others_do_not() {
+    fn urgent_messages_use_the_reserved_places() {
         let mailbox = Mailbox::new(3);
-        mailbox.push_sparing(1, 1).unwrap();
-        mailbox.push_sparing(2, 1).unwrap();
-        assert_eq!(mailbox.push_sparing(3, 1).unwrap_err().0, 3);
+        mailbox.push_reserving(1, 1).unwrap();
+        mailbox.push_reserving(2, 1).unwrap();
+        assert_eq!(mailbox.push_reserving(3, 1).unwrap_err().0, 3);
         mailbox.push(4).unwrap();
         assert!(mailbox.push(5).is_err());
     }
 
     #[test]
-    fn a_wake_before_the_wait_is_not_lost() {
+    fn wake_before_the_wait_is_not_lost() {
         let mailbox: Mailbox<u8> = Mailbox::new(1);
         mailbox.wake();
         mailbox.wait(Duration::from_secs(3600));

@@ -2,34 +2,34 @@
 
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-/// What a store counts. Two stores of one process need two registries, or the second one's are not exported.
+/// Metrics of one store. Two stores in a process need two registries; registering twice fails.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    /// Reads proved by the lease.
+    /// Reads proven by the lease.
     pub(crate) lease_reads: IntCounter,
-    /// Reads proved by a read index.
+    /// Reads proven by a read index.
     pub(crate) index_reads: IntCounter,
-    /// Proposals taken by peers.
+    /// Proposals accepted by peers.
     pub(crate) proposals: IntCounter,
     /// Requests refused because a queue was full, by queue.
     pub(crate) busy: IntCounterVec,
     /// Raft messages dropped on arrival, by reason.
     pub(crate) dropped_messages: IntCounterVec,
-    /// Raft messages that the transport did not take.
+    /// Raft messages refused by the transport.
     pub(crate) unsent_messages: IntCounter,
     /// Log batches submitted.
     pub(crate) log_batches: IntCounter,
-    /// Entries in each write of apply.
+    /// Entries per apply write.
     pub(crate) applied_per_write: Histogram,
-    /// Bytes of committed entries that wait for apply.
+    /// Bytes of committed entries waiting for apply.
     pub(crate) apply_backlog: IntGauge,
     /// Bytes of log that are not durable yet.
     pub(crate) log_backlog: IntGauge,
     /// 1 while the log waits for space on its disk.
     pub(crate) log_full: IntGauge,
-    /// Regions led.
+    /// Regions led by this store.
     pub(crate) leaders: IntGauge,
-    /// Snapshots, by what was done: `built`, `installed`.
+    /// Snapshots, by event: `built`, `installed`.
     pub(crate) snapshots: IntCounterVec,
 }
 

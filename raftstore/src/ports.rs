@@ -1,4 +1,4 @@
-//! What the store needs from outside: a way to send messages to other stores, and somebody to tell who leads.
+//! The interfaces the store needs from outside: a transport to other stores and a listener for leadership changes.
 
 use raft::eraftpb::Message;
 
@@ -8,30 +8,30 @@ use crate::snapshot::SnapshotKey;
 /// A Raft message with its envelope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaftMessage {
-    /// The region whose replicas talk.
+    /// The region of sender and receiver.
     pub region: RegionId,
-    /// The sender's version of the region.
+    /// The sender's epoch of the region.
     pub epoch: Epoch,
-    /// The sender.
+    /// The sending replica.
     pub from: PeerMeta,
-    /// The receiver.
+    /// The receiving replica.
     pub to: PeerMeta,
-    /// What raft-rs says.
+    /// The raft-rs message.
     pub message: Message,
 }
 
-/// Why a message was not taken; Raft repeats what matters.
+/// Why a transport refused a message. Raft repeats what matters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The bounded queue to that store is full, or its connection is down.
+    /// The bounded queue to the store is full, or its connection is down.
     #[error("queue to the store is full or its connection is down")]
     Unreachable,
-    /// It is larger than a frame may be.
+    /// The message exceeds the frame limit.
     #[error("a message of {bytes} bytes; at most {limit} fit into a frame")]
     TooLarge {
-        /// What it may take.
+        /// Upper bound of its encoded size.
         bytes: usize,
-        /// The most that is taken.
+        /// The largest size accepted.
         limit: usize,
     },
     /// No address is known for the store.
@@ -39,24 +39,24 @@ pub enum SendError {
     UnknownStore,
 }
 
-/// Sends messages to other stores. Never blocks; may drop, duplicate, delay and reorder.
+/// Sends messages to other stores. Never blocks. May drop, duplicate, delay and reorder messages.
 pub trait Transport: Send + Sync + 'static {
     /// Queues a message to `message.to.store`.
     fn send(&self, message: RaftMessage) -> Result<(), SendError>;
-    /// Queues a `MsgSnapshot` together with the snapshot file it names, which the receiver has in full and durable before it sees the
-    /// message. Calls `done` with whether it was delivered.
+    /// Queues a `MsgSnapshot` and the snapshot file it refers to. The file is complete and durable at the receiver
+    /// before the message is delivered there. Calls `done` exactly once with whether the message was delivered.
     fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>);
 }
 
-/// Told about changes of leadership on this store. Called on the store's thread: must not block.
+/// Notified of leadership changes of this store. Called on the store's thread; must not block.
 pub trait RoleListener: Send + Sync + 'static {
-    /// This store leads `region` in `term` and has applied an entry of that term: it serves.
+    /// This store leads `region` in `term`, has applied an entry of that term, and now serves.
     fn on_leader(&self, region: RegionId, term: Term);
-    /// This store no longer leads `region`; `term` is the last one announced by `on_leader`.
+    /// This store no longer leads `region`. `term` is that of the last `on_leader`.
     fn on_step_down(&self, region: RegionId, term: Term);
 }
 
-/// A listener that does nothing.
+/// A listener that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoListener;
 

@@ -1,8 +1,8 @@
-//! The records that a store keeps of its regions, and their keys.
+//! The persistent records of a region, and their keys.
 //!
-//! Two live in [`engine::Cf::Meta`] of the key-value store, written in the same batch as the data they describe: the region's descriptor and its
-//! applied position. Three are small keys of the region's group in the log: hard state, log start and snapshot intent. `docs/formats.md` has the
-//! layouts, the tests below pin them.
+//! Two records live in [`engine::Cf::Meta`] of the key-value store, written in the same batch as the data they
+//! describe: the region descriptor and the applied position. Three are small keys of the region's log group: hard
+//! state, log start and snapshot intent. `docs/formats.md` describes the layouts; the tests below pin them.
 
 use raft::eraftpb::{ConfState, HardState};
 
@@ -22,7 +22,7 @@ pub const LOG_START_KEY: &[u8] = b"t";
 /// Key of the snapshot intent in a log group.
 pub const INTENT_KEY: &[u8] = b"s";
 
-/// A position of a region's log.
+/// A position in a region's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPosition {
     /// The index.
@@ -31,16 +31,16 @@ pub struct LogPosition {
     pub term: Term,
 }
 
-/// Where the log of a bootstrapped region starts: as if one entry had been written, applied and dropped. A replica that was created empty
-/// is behind it, and so gets a snapshot.
+/// The log start of a bootstrapped region, as if one entry had been written, applied and truncated. A replica that was
+/// created empty is behind it and therefore gets a snapshot.
 pub const BOOTSTRAP_POSITION: LogPosition = LogPosition { index: LogIndex::new(1), term: Term::new(1) };
 
-/// A snapshot that is being installed: redone from its file after a crash.
+/// A snapshot being installed. After a crash the installation is redone from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotIntent {
-    /// The file.
+    /// The snapshot file.
     pub key: SnapshotKey,
-    /// The region as the snapshot has it.
+    /// The region descriptor in the snapshot.
     pub region: Region,
 }
 
@@ -54,7 +54,7 @@ pub fn applied_key(region: RegionId) -> [u8; 9] {
     meta_key(META_APPLIED, region)
 }
 
-/// First Meta key of all descriptors, and first one after them.
+/// The key range of all descriptors in Meta: first key, and first key after them.
 pub fn descriptor_range() -> ([u8; 1], [u8; 1]) {
     ([META_DESCRIPTOR], [META_DESCRIPTOR + 1])
 }
@@ -71,7 +71,7 @@ pub fn encode_region(region: &Region) -> Vec<u8> {
     put_u64(&mut out, &[region.id.get(), region.epoch.conf_ver, region.epoch.version]);
     put_bytes(&mut out, &region.start);
     put_bytes(&mut out, &region.end);
-    // A region has a handful of replicas; more than fit in the count would be refused by the reader.
+    // A region has a handful of replicas. If the count saturated, decoding would fail.
     out.extend_from_slice(&u32::try_from(region.peers.len()).unwrap_or(u32::MAX).to_le_bytes());
     for peer in &region.peers {
         put_u64(&mut out, &[peer.id.get(), peer.store.get()]);
@@ -83,7 +83,7 @@ pub fn encode_region(region: &Region) -> Vec<u8> {
     out
 }
 
-/// Reads a descriptor.
+/// Decodes a descriptor.
 pub fn decode_region(bytes: &[u8]) -> Result<Region, Malformed> {
     let mut fields = Fields::new("region descriptor", bytes);
     let region = read_region(&mut fields)?;
@@ -112,14 +112,14 @@ fn read_region(fields: &mut Fields<'_>) -> Result<Region, Malformed> {
     Ok(Region { id, start, end, epoch, peers })
 }
 
-/// Encodes a position: the applied position and the log start.
+/// Encodes a position (the applied position or the log start).
 pub fn encode_position(position: LogPosition) -> Vec<u8> {
     let mut out = vec![VERSION];
     put_u64(&mut out, &[position.index.get(), position.term.get()]);
     out
 }
 
-/// Reads a position.
+/// Decodes a position.
 pub fn decode_position(bytes: &[u8]) -> Result<LogPosition, Malformed> {
     let mut fields = Fields::new("log position", bytes);
     fields.exactly(VERSION)?;
@@ -135,7 +135,7 @@ pub fn encode_hard_state(state: &HardState) -> Vec<u8> {
     out
 }
 
-/// Reads a hard state.
+/// Decodes a hard state.
 pub fn decode_hard_state(bytes: &[u8]) -> Result<HardState, Malformed> {
     let mut fields = Fields::new("hard state", bytes);
     fields.exactly(VERSION)?;
@@ -152,7 +152,7 @@ pub fn encode_intent(intent: &SnapshotIntent) -> Vec<u8> {
     out
 }
 
-/// Reads a snapshot intent.
+/// Decodes a snapshot intent.
 pub fn decode_intent(bytes: &[u8]) -> Result<SnapshotIntent, Malformed> {
     let mut fields = Fields::new("snapshot intent", bytes);
     fields.exactly(VERSION)?;
@@ -166,7 +166,7 @@ pub fn decode_intent(bytes: &[u8]) -> Result<SnapshotIntent, Malformed> {
     Ok(SnapshotIntent { key, region })
 }
 
-/// The voters and learners of a descriptor, as raft-rs wants them.
+/// The voters and learners of a descriptor, as raft-rs represents them.
 pub fn conf_state(region: &Region) -> ConfState {
     let ids = |role| region.peers.iter().filter(|p| p.role == role).map(|p| p.id.get()).collect::<Vec<u64>>();
     ConfState { voters: ids(PeerRole::Voter), learners: ids(PeerRole::Learner), ..ConfState::default() }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back() {
+    fn records_round_trip() {
         assert_eq!(decode_region(&golden_region()), Ok(region()));
         let position = LogPosition { index: LogIndex::new(9), term: Term::new(8) };
         assert_eq!(decode_position(&encode_position(position)), Ok(position));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_and_foreign_records_are_refused() {
+    fn truncated_and_foreign_records_are_refused() {
         let bytes = golden_region();
         for len in 0..bytes.len() {
             assert!(decode_region(&bytes[..len]).is_err(), "cut at {len}");

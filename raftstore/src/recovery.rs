@@ -1,8 +1,8 @@
-//! From disk to regions: bootstrap of a fresh store, and recovery of one that ran before.
+//! Bootstrap of a fresh store, and recovery of regions from disk.
 //!
-//! A region is here if the key-value store has its descriptor. Its data and applied position there are what the last flush left, so they may be
-//! behind the log, never ahead of it. A log group without a descriptor is left alone: it waits for the parent's log to bring the
-//! region back.
+//! A store holds a region if its key-value store has the descriptor. The data and applied position there are those of
+//! the last flush, so they may be behind the log, never ahead of it. A log group without a descriptor is left alone:
+//! replaying the parent's log will create the region.
 
 use std::io::ErrorKind;
 
@@ -18,15 +18,21 @@ use crate::region::{Region, RegionId};
 use crate::snapshot::SnapshotFiles;
 use crate::storage::{self, Recovered};
 
-/// A region as it was found.
+/// A region recovered from disk.
 pub(crate) struct RecoveredRegion {
     pub(crate) region: Region,
     pub(crate) applied: LogPosition,
     pub(crate) raft: Recovered,
 }
 
-/// Writes `regions`, none of which holds data yet, to a fresh store: descriptor, applied index and log start, durable on return. A region that
-/// is there already is left alone, so it may be called at each start and again after a crash in the middle.
+/// Writes empty `regions` to a fresh store: descriptor, applied position and log start. Durable on return. Existing
+/// regions are left alone, so it may be called at each start, also after a crash in the middle. Blocks until the log
+/// and the key-value store have synced.
+///
+/// # Errors
+///
+/// `Damaged` if a descriptor is not sound or existing records contradict each other; `Store` or `Log` if one of them
+/// fails.
 pub fn bootstrap<S: Store>(store: &S, log: &LogEngine, regions: &[Region]) -> Result<(), OpenError> {
     let snapshot = store.snapshot();
     let mut descriptors = WriteBatch::new();
@@ -47,7 +53,7 @@ pub fn bootstrap<S: Store>(store: &S, log: &LogEngine, regions: &[Region]) -> Re
             descriptors.put(Cf::Meta, &records::applied_key(region.id), &position);
         }
     }
-    // The log first: a group without a descriptor is not started, a descriptor without a group would be damage.
+    // The log first. A group without a descriptor is ignored at recovery; a descriptor without a group would be damage.
     write_log(log, starts)?;
     if !descriptors.is_empty() {
         store.write(&descriptors)?;
@@ -56,7 +62,7 @@ pub fn bootstrap<S: Store>(store: &S, log: &LogEngine, regions: &[Region]) -> Re
     Ok(())
 }
 
-/// Refuses descriptors that no replica could run.
+/// Refuses a descriptor on which no replica can run.
 fn check_region(region: &Region) -> Result<(), OpenError> {
     if region.is_sound() {
         return Ok(());
@@ -64,13 +70,13 @@ fn check_region(region: &Region) -> Result<(), OpenError> {
     Err(OpenError::Damaged { region: region.id, what: "its descriptor is not sound".to_string() })
 }
 
-/// Finds every region and what its log says, finishing snapshots that were being installed.
+/// Recovers every region and its Raft state, after completing interrupted snapshot installations.
 pub(crate) fn recover_all<S: Store>(
     store: &S,
     log: &LogEngine,
     snapshots: &SnapshotFiles,
 ) -> Result<Vec<RecoveredRegion>, OpenError> {
-    redo_installs(store, log, snapshots)?;
+    finish_installs(store, log, snapshots)?;
     let snapshot = store.snapshot();
     let (lower, upper) = records::descriptor_range();
     let mut descriptors = Vec::new();
@@ -80,7 +86,7 @@ pub(crate) fn recover_all<S: Store>(
         let damaged = |what: String| OpenError::Damaged { region: RegionId::default(), what };
         let region = records::decode_region(cursor.value()).map_err(|e| damaged(e.to_string()))?;
         if cursor.key() != records::descriptor_key(region.id) {
-            return Err(damaged(format!("descriptor of region {} stands under another key", region.id)));
+            return Err(damaged(format!("descriptor of region {} is stored under another key", region.id)));
         }
         check_region(&region)?;
         descriptors.push(region);
@@ -93,21 +99,22 @@ pub(crate) fn recover_all<S: Store>(
         let applied = applied.ok_or_else(|| damaged("it has no applied position"))?;
         let applied = records::decode_position(&applied).map_err(|e| damaged(&e.to_string()))?;
         let mut raft = storage::recover(log, region.id)?.ok_or_else(|| damaged("it has no log"))?;
-        raft.fit(region.id, applied)?;
+        raft.reconcile(region.id, applied)?;
         regions.push(RecoveredRegion { region, applied, raft });
     }
     Ok(regions)
 }
 
-/// Carries out every snapshot whose intent is in the log: replacing the data again does no harm, starting half-replaced would.
-fn redo_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles) -> Result<(), OpenError> {
+/// Completes every snapshot whose intent is in the log. Replacing the data again is harmless; serving half-replaced
+/// data is not.
+fn finish_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles) -> Result<(), OpenError> {
     for group in log.groups() {
         let region = RegionId::new(group.0);
         let Some(Recovered { intent: Some(intent), mut hard_state, .. }) = storage::recover(log, region)? else {
             continue;
         };
         let start =
-            install_snapshot(store, snapshots, &intent).map_err(|error| unfinished(snapshots, &intent, error))?;
+            install_snapshot(store, snapshots, &intent).map_err(|error| install_error(snapshots, &intent, error))?;
         hard_state.commit = start.index.get();
         let mut batch = LogBatch::new();
         storage::restart(group, start, &hard_state, &mut batch);
@@ -117,8 +124,9 @@ fn redo_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles
     Ok(())
 }
 
-/// Why a snapshot could not be installed to the end: the fault of its file is named, for that is what somebody can do something about.
-fn unfinished(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreError) -> OpenError {
+/// The error of an installation that failed. It names a fault of the snapshot file, if there is one, because an
+/// operator can fix that.
+fn install_error(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreError) -> OpenError {
     let (region, snapshot) = (intent.region.id, intent.key);
     match snapshots.verify(snapshot) {
         Err(StoreError::Io(error)) if error.kind() == ErrorKind::NotFound => {
@@ -126,7 +134,7 @@ fn unfinished(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreEr
         }
         Err(StoreError::Corrupt(what)) => OpenError::SnapshotDamaged { region, snapshot, what },
         Err(other) => OpenError::Store(other),
-        // The file is whole, so it is the store that failed.
+        // The file is sound, so the key-value store failed.
         Ok(()) => OpenError::Store(error),
     }
 }

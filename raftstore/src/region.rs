@@ -1,4 +1,4 @@
-//! Identities of the multi-Raft layer, and the region descriptor.
+//! Ids of the multi-Raft layer, and the region descriptor.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ macro_rules! id {
         pub struct $name(u64);
 
         impl $name {
-            /// From its number.
+            /// Wraps a number.
             pub const fn new(raw: u64) -> $name {
                 $name(raw)
             }
-            /// Its number.
+            /// The number.
             pub const fn get(self) -> u64 {
                 self.0
             }
@@ -28,15 +28,15 @@ macro_rules! id {
 }
 
 id!(
-    /// A region: one range of keys and the Raft group that replicates it. 0 is never used.
+    /// A region: one key range and the Raft group that replicates it. 0 is never used.
     RegionId
 );
 id!(
-    /// A replica of one region, unique over the cluster's life. 0 is never used.
+    /// A replica of a region, unique over the life of the cluster. 0 is never used.
     PeerId
 );
 id!(
-    /// A node's store. 0 is never used.
+    /// The store of a node. 0 is never used.
     StoreId
 );
 id!(
@@ -44,41 +44,41 @@ id!(
     Term
 );
 id!(
-    /// An index of a region's Raft log. 0 is before the first entry.
+    /// An index of a region's Raft log. 0 is the position before the first entry.
     LogIndex
 );
 
 impl RegionId {
     /// The system region: store registry, id counters, the oracle's mark, the SQL catalog. It never splits.
     pub const SYSTEM: RegionId = RegionId(1);
-    /// The first data region: all that is not the system's.
+    /// The first data region: all keys outside the system region.
     pub const FIRST_DATA: RegionId = RegionId(2);
 }
 
 /// The version of a region's descriptor. A request made under another epoch is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Epoch {
-    /// Grows with every membership change.
+    /// Increases with every membership change.
     pub conf_ver: u64,
-    /// Grows with every change of the range (split, merge).
+    /// Increases with every range change (split, merge).
     pub version: u64,
 }
 
-/// What a replica may do.
+/// The role of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PeerRole {
     /// Counts in quorums and may lead.
     Voter,
-    /// Receives the log only.
+    /// Receives the log, but neither votes nor leads.
     Learner,
 }
 
-/// A replica of a region and where it lives.
+/// A replica and its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerMeta {
-    /// The replica.
+    /// Id of the replica.
     pub id: PeerId,
-    /// The store it lives on.
+    /// The store that holds it.
     pub store: StoreId,
     /// Voter or learner.
     pub role: PeerRole,
@@ -87,11 +87,11 @@ pub struct PeerMeta {
 /// A region's descriptor: its range of storage keys, its epoch and its replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The region.
+    /// Id of the region.
     pub id: RegionId,
-    /// First key of the range; empty is before every key.
+    /// First key of the range; empty means before every key.
     pub start: Vec<u8>,
-    /// First key after the range; empty is after every key.
+    /// First key after the range; empty means after every key.
     pub end: Vec<u8>,
     /// Version of this descriptor.
     pub epoch: Epoch,
@@ -100,17 +100,18 @@ pub struct Region {
 }
 
 impl Region {
-    /// Whether `key` lies in the range.
+    /// Whether the range contains `key`.
     pub fn contains(&self, key: &[u8]) -> bool {
         key >= self.start.as_slice() && (self.end.is_empty() || key < self.end.as_slice())
     }
 
-    /// Whether the whole of `[start, end)` lies in the range; an empty `end` is after every key.
+    /// Whether the range contains all of `[start, end)`. An empty `end` means after every key.
     pub fn contains_range(&self, start: &[u8], end: &[u8]) -> bool {
         start >= self.start.as_slice() && (self.end.is_empty() || (!end.is_empty() && end <= self.end.as_slice()))
     }
 
-    /// Whether a replica could run on this descriptor: a range that is not empty, a voter, and no peer or store twice or of number 0.
+    /// Whether a replica can run on this descriptor: the range is not empty, there is a voter, no id is 0, and no peer
+    /// or store occurs twice.
     pub fn is_sound(&self) -> bool {
         let distinct = |mut ids: Vec<u64>| {
             let count = ids.len();
@@ -125,12 +126,12 @@ impl Region {
             && (self.end.is_empty() || self.start < self.end)
     }
 
-    /// The replica on `store`, if there is one.
+    /// The replica on `store`, if any.
     pub fn peer_on(&self, store: StoreId) -> Option<PeerMeta> {
         self.peers.iter().copied().find(|p| p.store == store)
     }
 
-    /// The replica of that id, if there is one.
+    /// The replica with this id, if any.
     pub fn peer(&self, id: PeerId) -> Option<PeerMeta> {
         self.peers.iter().copied().find(|p| p.id == id)
     }

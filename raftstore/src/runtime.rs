@@ -1,7 +1,8 @@
-//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background`, beside the log's own.
+//! A store on threads: `cortado-store`, `cortado-apply` and `cortado-background`, beside the log's own threads.
 //!
-//! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A part that panics (raft-rs does when its
-//! storage fails or a safety property is broken) poisons the store and ends its thread; the others answer what waits and refuse the rest.
+//! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A panic poisons the
+//! store and ends that thread; raft-rs panics when its storage fails or a safety property is broken. The other threads
+//! then fail all waiting and new requests.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,64 +13,70 @@ use std::time::Duration;
 use engine::log::LogEngine;
 use engine::store::Store;
 
-use crate::apply::{ApplyLoop, ApplyShared};
+use crate::apply::ApplyLoop;
 use crate::assembly::{StoreCore, StoreParts};
-use crate::background::{Background, Job};
+use crate::background::Background;
 use crate::error::{OpenError, StopError};
 use crate::handle::StoreHandle;
 use crate::mailbox::Mailbox;
+use crate::messages::{ApplyQueue, Job};
 use crate::store::StoreLoop;
 use crate::time::{Clock, MonoTime};
 
 const STORE_THREAD: &str = "cortado-store";
 const APPLY_THREAD: &str = "cortado-apply";
 
-/// How far a stop has got; threads look at it after each turn.
+/// Phases of a stop, checked by the threads after each turn.
 const RUNNING: u8 = 0;
-/// The store loop gives leadership away and ends.
+/// The store loop transfers its leaderships and ends.
 const DRAINING: u8 = 1;
-/// The store loop has ended; apply and background finish what is queued and end.
+/// The store loop has ended; apply and background finish their queues and end.
 const ENDING: u8 = 2;
 
-/// How long a thread sleeps at most when nothing wakes it.
+/// Longest sleep of an idle thread.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// A running store. Dropping it without [`StoreRuntime::stop`] stops it too, without giving leadership away first.
+/// A running store. Dropping it without [`StoreRuntime::stop`] also stops it gracefully, and logs an error instead of
+/// returning it.
 pub struct StoreRuntime<S: Store> {
     handle: StoreHandle<S>,
     store: S,
     log: LogEngine,
     phase: Arc<AtomicU8>,
-    apply: Arc<ApplyShared>,
+    apply: Arc<ApplyQueue>,
     jobs: Arc<Mailbox<Job>>,
     store_thread: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl<S: Store> StoreRuntime<S> {
-    /// Recovers a store from disk and starts its threads. The log must have its own. Call [`crate::bootstrap`] before, on a
-    /// store that may be fresh.
+    /// Recovers a store from disk and starts its threads. The log must already run its own threads. Call
+    /// [`crate::bootstrap`] first if the store may be fresh. Blocks until recovery is done.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StoreCore::open`], and `Thread` if a thread cannot be started.
     pub fn start(parts: StoreParts<S>) -> Result<StoreRuntime<S>, OpenError> {
         let clock = Arc::clone(&parts.clock);
         let (store, log) = (parts.store.clone(), parts.log.clone());
         let tick = parts.config.tick_interval;
-        let patience = parts.config.stop_timeout;
+        let stop_timeout = parts.config.stop_timeout;
         let core = StoreCore::open(parts, clock.now())?;
-        let StoreCore { store_loop, apply, background, apply_shared, handle } = core;
+        let StoreCore { store_loop, apply, background, apply_queue, handle } = core;
         let jobs = Arc::clone(&background.mailbox);
         let mut runtime = StoreRuntime {
             handle,
             store,
             log,
             phase: Arc::new(AtomicU8::new(RUNNING)),
-            apply: apply_shared,
+            apply: apply_queue,
             jobs,
             store_thread: None,
             workers: Vec::new(),
         };
         runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
         runtime.workers.push(runtime.spawn("cortado-background", runtime.run_background(background))?);
-        let run = runtime.run_store(store_loop, clock, tick, patience);
+        let run = runtime.run_store(store_loop, clock, tick, stop_timeout);
         runtime.store_thread = Some(runtime.spawn(STORE_THREAD, run)?);
         Ok(runtime)
     }
@@ -79,16 +86,22 @@ impl<S: Store> StoreRuntime<S> {
         self.handle.clone()
     }
 
-    /// Stops gracefully: refuses new requests, offers leadership to other stores for a while, answers what still waits, applies what is
-    /// committed, flushes the key-value store and closes the log. Blocks until all threads have ended.
+    /// Stops gracefully: refuses new requests, offers leadership to other stores for at most `stop_timeout`, answers
+    /// all waiting requests, applies committed entries, flushes the key-value store and closes the log. Blocks until
+    /// all threads have ended, so do not call it on an async worker thread.
+    ///
+    /// # Errors
+    ///
+    /// - `Poisoned`: the store had failed, or a thread ended in a panic.
+    /// - `Store`: the last flush failed; the next start replays more of the log.
     pub fn stop(mut self) -> Result<(), StopError> {
         self.shut_down()
     }
 
     fn shut_down(&mut self) -> Result<(), StopError> {
-        self.handle.shared.health.stop();
+        self.handle.context.health.stop();
         self.phase.fetch_max(DRAINING, Ordering::SeqCst);
-        self.handle.shared.mailbox.wake();
+        self.handle.context.mailbox.wake();
         let mut clean = self.store_thread.take().is_none_or(|t| t.join().is_ok());
         self.phase.fetch_max(ENDING, Ordering::SeqCst);
         self.apply.mailbox.wake();
@@ -106,19 +119,20 @@ impl<S: Store> StoreRuntime<S> {
         }
     }
 
-    /// Starts a thread whose panic poisons the store. Its mailbox is closed then: dropping the requests tells whoever waits for them.
+    /// Spawns a thread whose panic poisons the store and closes its mailbox. Dropping the queued requests fails their
+    /// futures.
     fn spawn(&self, name: &'static str, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-        let (shared, apply) = (Arc::clone(&self.handle.shared), Arc::clone(&self.apply));
+        let (context, apply) = (Arc::clone(&self.handle.context), Arc::clone(&self.apply));
         std::thread::Builder::new().name(name.to_string()).spawn(move || {
-            // What the body owns is dropped with it, so nobody sees it half-changed.
+            // The body's state is dropped with it, so no half-changed state remains visible.
             if std::panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
-                shared.health.poison(&format!("thread {name} panicked"));
+                context.health.poison(&format!("thread {name} panicked"));
                 match name {
-                    STORE_THREAD => drop(shared.mailbox.close()),
+                    STORE_THREAD => drop(context.mailbox.close()),
                     APPLY_THREAD => drop(apply.mailbox.close()),
                     _ => {}
                 }
-                shared.mailbox.wake();
+                context.mailbox.wake();
                 apply.mailbox.wake();
             }
         })
@@ -129,21 +143,21 @@ impl<S: Store> StoreRuntime<S> {
         mut store: StoreLoop,
         clock: Arc<dyn Clock>,
         tick: Duration,
-        patience: Duration,
+        stop_timeout: Duration,
     ) -> impl FnOnce() + Send + 'static + use<S> {
         let phase = Arc::clone(&self.phase);
-        let mailbox = Arc::clone(&self.handle.shared.mailbox);
-        let health = Arc::clone(&self.handle.shared.health);
+        let mailbox = Arc::clone(&self.handle.context.mailbox);
+        let health = Arc::clone(&self.handle.context.health);
         move || {
-            let mut give_up: Option<MonoTime> = None;
+            let mut stop_deadline: Option<MonoTime> = None;
             loop {
                 let now = clock.now();
-                if phase.load(Ordering::SeqCst) >= DRAINING && give_up.is_none() {
-                    give_up = Some(now.plus(patience));
+                if phase.load(Ordering::SeqCst) >= DRAINING && stop_deadline.is_none() {
+                    stop_deadline = Some(now.plus(stop_timeout));
                     store.begin_stop(now);
                 }
                 let busy = store.turn(&*clock);
-                if let Some(deadline) = give_up
+                if let Some(deadline) = stop_deadline
                     && (store.is_drained(now) || now >= deadline || health.poisoned().is_some())
                 {
                     return store.finish_stop();
@@ -157,7 +171,7 @@ impl<S: Store> StoreRuntime<S> {
 
     fn run_apply(&self, mut apply: ApplyLoop<S>) -> impl FnOnce() + Send + 'static + use<S> {
         let phase = Arc::clone(&self.phase);
-        let shared = Arc::clone(&self.apply);
+        let queue = Arc::clone(&self.apply);
         move || {
             loop {
                 let ending = phase.load(Ordering::SeqCst) >= ENDING;
@@ -165,7 +179,7 @@ impl<S: Store> StoreRuntime<S> {
                     if ending {
                         return;
                     }
-                    shared.mailbox.wait(IDLE);
+                    queue.mailbox.wait(IDLE);
                 }
             }
         }

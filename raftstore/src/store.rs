@@ -1,17 +1,22 @@
-//! The store loop: all peers of a store, stepped by one owner.
+//! The store loop: one thread steps all peers of a store.
 //!
-//! A turn has three stages. It takes in what was completed and what is in the mailbox (`intake` has what is refused); it reads the clock, and lets the
-//! peers decide: completions, then messages, then a tick if one is due; and it carries out what they want: it publishes what
-//! readers may know, submits *one* log batch for all peers (`log_queue`), besides what is let go of their logs (`upkeep`), sends, and hands committed
-//! entries to apply. Three orders matter:
+//! A turn has three stages:
 //!
-//! - The clock is read *after* the intake. A promise to a leader counts from then, and must not count from before the leader sent what asks for it;
-//!   and nothing that came in may be judged by an older moment. That time passes after the reading does no harm: what is sent is sent later
-//!   than it is said to be.
-//! - A lease that became suspect is published before the message that made it so leaves.
-//! - Messages that wait for a write are released only by its completion.
+//! 1. *Intake* takes completions and messages from their queues. `intake` lists what it refuses.
+//! 2. *Decide* reads the clock, then feeds the peers: completions first, then messages, then a tick if one is due.
+//! 3. *Carry out* executes the effects of the peers. It publishes the read state, submits *one* log batch for all peers
+//!    (`log_queue`), submits truncations apart from it (`upkeep`), sends messages, and queues committed entries for
+//!    apply.
 //!
-//! A turn never waits. Its stages can be run one by one, so that a simulator can let time pass between them.
+//! Three orderings matter:
+//!
+//! - The clock is read *after* the intake. A promise to a leader counts from that reading, so the reading must not
+//!   precede the moment the leader sent its message. Nor may a message be judged by an earlier time. A late carry-out
+//!   does no harm: messages then leave later than their recorded send time.
+//! - A suspect lease is published before the message that made it suspect is sent.
+//! - A message that depends on a log write is released only by the completion of that write.
+//!
+//! A turn never blocks. A simulator can run the stages one by one and let time pass between them.
 
 mod intake;
 mod log_queue;
@@ -27,60 +32,46 @@ use std::sync::atomic::Ordering;
 use engine::log::{Durability, LogBatch, LogEngine};
 use raft::eraftpb::MessageType;
 
-use crate::apply::{ApplyShared, ApplyTask};
-use crate::background::{Job, JobDone};
 use crate::config::StoreConfig;
-use crate::delegate::Delegate;
+use crate::delegate::{Delegate, Router};
 use crate::error::RegionError;
 use crate::health::Health;
-use crate::mailbox::{Completions, Inbox, Mailbox, Refused};
+use crate::mailbox::{Mailbox, Refused};
+use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox, Completions, Job, JobOutcome, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::peer::effects::{Effects, RoleEvent, WriteNumber};
-use crate::peer::proposal::Proposal;
-use crate::peer::read::ReadReply;
 use crate::ports::{RaftMessage, RoleListener, Transport};
-use crate::region::{Epoch, LogIndex, RegionId, StoreId, Term};
-use crate::router::Router;
+use crate::region::{LogIndex, RegionId, StoreId, Term};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 use crate::time::{Clock, MonoTime};
 use log_queue::{LogQueue, Truncations};
 use log_space::LogSpace;
-pub(crate) use log_space::PurgeStep;
 use scrub::ScrubPace;
 
-/// A request to the store loop.
+/// A log batch that was submitted and is not durable yet.
 #[derive(Debug)]
-pub(crate) enum StoreMsg {
-    Raft(Box<RaftMessage>),
-    Propose(RegionId, Box<Proposal>),
-    Read(RegionId, Epoch, ReadReply),
-    Transfer(RegionId, StoreId),
-}
-
-/// A log batch on its way.
-#[derive(Debug)]
-struct Batch {
+struct InFlightBatch {
     number: u64,
     writes: Vec<(RegionId, WriteNumber)>,
     bytes: usize,
 }
 
-struct Slot {
+struct PeerSlot {
     peer: Peer,
     delegate: Arc<Delegate>,
-    /// Its share of `StoreLoop::unwritten`.
-    unwritten: usize,
+    /// This peer's share of `StoreLoop::unwritten_bytes`.
+    unwritten_bytes: usize,
 }
 
-/// How far a turn has got: the stage that is next.
+/// The next stage of the turn.
 enum Stage {
     Intake,
     Decide(Box<Completions>),
     CarryOut { now: MonoTime, busy: bool },
 }
 
-/// What the store loop is built from.
+/// The parts of a [`StoreLoop`].
 pub(crate) struct LoopParts {
     pub(crate) id: StoreId,
     pub(crate) config: Arc<StoreConfig>,
@@ -90,8 +81,8 @@ pub(crate) struct LoopParts {
     pub(crate) listener: Arc<dyn RoleListener>,
     pub(crate) router: Arc<Router>,
     pub(crate) mailbox: Arc<Mailbox<StoreMsg>>,
-    pub(crate) inbox: Arc<Inbox>,
-    pub(crate) apply: Arc<ApplyShared>,
+    pub(crate) inbox: Arc<CompletionInbox>,
+    pub(crate) apply: Arc<ApplyQueue>,
     pub(crate) background: Arc<Mailbox<Job>>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
@@ -100,48 +91,52 @@ pub(crate) struct LoopParts {
 /// See the module documentation.
 ///
 /// Invariants:
-/// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it. `inflight` is the sum of their bytes.
-/// 2. `unwritten` is the sum of what the peers have taken in and not handed over.
+/// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it. `inflight_bytes` is the sum of their
+///    bytes.
+/// 2. `unwritten_bytes` is the sum over all peers of entry bytes taken in and not yet submitted to the log.
 /// 3. Effects are taken from a peer only when there is room to carry them out.
 pub(crate) struct StoreLoop {
     parts: LoopParts,
     log: Arc<LogQueue>,
-    peers: BTreeMap<RegionId, Slot>,
-    /// Peers that may want something.
+    peers: BTreeMap<RegionId, PeerSlot>,
+    /// Peers that may have effects.
     dirty: BTreeSet<RegionId>,
-    /// Peers of which somebody waits for apply.
-    waiters: BTreeSet<RegionId>,
+    /// Peers with requests that wait for apply.
+    awaiting_apply: BTreeSet<RegionId>,
     last_tick: MonoTime,
     stage: Stage,
-    batches: VecDeque<Batch>,
+    batches: VecDeque<InFlightBatch>,
     next_batch: u64,
-    inflight: usize,
-    unwritten: usize,
-    /// Whether the log's disk was full when a turn looked last.
+    inflight_bytes: usize,
+    unwritten_bytes: usize,
+    /// Whether the log's disk was full at the last tick.
     was_full: bool,
-    /// Whether it was when entries were let go last.
-    was_full_at_checkpoint: bool,
-    /// What regions let go of their logs.
+    /// Whether the log's disk was full at the last truncation.
+    was_full_at_truncation: bool,
+    /// New log starts of regions, to be submitted.
     truncations: Truncations,
+    /// Tasks that did not fit into apply's mailbox.
     pending_apply: VecDeque<ApplyTask>,
-    building: BTreeSet<RegionId>,
-    checkpoint: Option<u64>,
-    ticks_to_checkpoint: u32,
+    /// Regions whose snapshot file is queued or being built.
+    building_snapshots: BTreeSet<RegionId>,
+    /// While a `ReadFlushed` job is queued or runs: `unflushed_bytes` when it was queued.
+    reading_flushed: Option<u64>,
+    ticks_to_log_gc: u32,
     log_space: LogSpace,
     scrub_pace: ScrubPace,
-    /// Estimated bytes of log written since the last complete flush.
-    unflushed: u64,
-    /// Taken from the mailbox, for this turn.
+    /// Estimated bytes of log written since the last complete flush of the key-value store.
+    unflushed_bytes: u64,
+    /// Messages taken from the mailbox for this turn.
     messages: Vec<StoreMsg>,
     halted: bool,
-    /// When the turn before this one read the clock.
+    /// The clock reading of the previous turn.
     #[cfg(feature = "planted-bugs")]
     old_clock: MonoTime,
 }
 
-/// What a turn gathers from its peers.
+/// The effects of all peers in one turn.
 #[derive(Default)]
-struct Gathered {
+struct TurnOutput {
     log: LogBatch,
     writes: Vec<(RegionId, WriteNumber)>,
     must_sync: bool,
@@ -154,26 +149,26 @@ impl StoreLoop {
         let (inbox, mailbox) = (Arc::clone(&parts.inbox), Arc::clone(&parts.mailbox));
         StoreLoop {
             log: LogQueue::new(parts.log.clone(), inbox, mailbox, parts.metrics.clone()),
-            ticks_to_checkpoint: parts.config.log_gc_ticks,
+            ticks_to_log_gc: parts.config.log_gc_ticks,
             parts,
             peers: BTreeMap::new(),
             dirty: BTreeSet::new(),
-            waiters: BTreeSet::new(),
+            awaiting_apply: BTreeSet::new(),
             last_tick: now,
             stage: Stage::Intake,
             batches: VecDeque::new(),
             next_batch: 1,
-            inflight: 0,
-            unwritten: 0,
+            inflight_bytes: 0,
+            unwritten_bytes: 0,
             was_full: false,
-            was_full_at_checkpoint: false,
+            was_full_at_truncation: false,
             truncations: Truncations::new(),
             pending_apply: VecDeque::new(),
-            building: BTreeSet::new(),
-            checkpoint: None,
+            building_snapshots: BTreeSet::new(),
+            reading_flushed: None,
             log_space: LogSpace::default(),
             scrub_pace: ScrubPace::default(),
-            unflushed: 0,
+            unflushed_bytes: 0,
             messages: Vec::new(),
             halted: false,
             #[cfg(feature = "planted-bugs")]
@@ -181,16 +176,16 @@ impl StoreLoop {
         }
     }
 
-    /// Adds a peer as it was recovered.
+    /// Adds a recovered peer.
     pub(crate) fn add_peer(&mut self, peer: Peer, delegate: Arc<Delegate>) {
         let id = peer.region_id();
-        self.peers.insert(id, Slot { peer, delegate, unwritten: 0 });
+        self.peers.insert(id, PeerSlot { peer, delegate, unwritten_bytes: 0 });
         self.dirty.insert(id);
         self.publish(id);
         self.refresh_router();
     }
 
-    /// One turn; returns whether it did anything, so that another may be worth while.
+    /// Runs one turn. Returns whether it did anything; if so, another turn may have work.
     pub(crate) fn turn(&mut self, clock: &dyn Clock) -> bool {
         loop {
             if let Some(busy) = self.stage(clock) {
@@ -199,7 +194,7 @@ impl StoreLoop {
         }
     }
 
-    /// One stage of a turn. After the last one, says whether the turn did anything.
+    /// Runs one stage of a turn. After the last stage, returns whether the turn did anything.
     pub(crate) fn stage(&mut self, clock: &dyn Clock) -> Option<bool> {
         let stage = std::mem::replace(&mut self.stage, Stage::Intake);
         if let Some(why) = self.parts.health.poisoned().map(str::to_string) {
@@ -222,18 +217,18 @@ impl StoreLoop {
             }
             Stage::CarryOut { now, busy } => {
                 let busy = self.carry_out(now) || busy;
-                Some(self.watch_apply() || busy)
+                Some(self.request_apply_wakeup() || busy)
             }
         }
     }
 
-    /// The moment by which this turn judges what has come in.
+    /// The time by which this turn judges its input.
     fn read_clock(&mut self, clock: &dyn Clock) -> MonoTime {
         let now = clock.now();
         #[cfg(feature = "planted-bugs")]
         {
             let old = std::mem::replace(&mut self.old_clock, now);
-            if self.parts.config.planted(crate::planted::PlantedBug::ReadIndexUnderOldClock) {
+            if self.parts.config.planted(crate::config::PlantedBug::ReadIndexUnderOldClock) {
                 return old;
             }
         }
@@ -250,7 +245,7 @@ impl StoreLoop {
         while self.batches.front().is_some_and(|b| b.number <= durable) {
             let Some(batch) = self.batches.pop_front() else { break };
             busy = true;
-            self.inflight -= batch.bytes;
+            self.inflight_bytes -= batch.bytes;
             for (region, write) in batch.writes {
                 self.with_peer(region, |peer| peer.on_durable(write, now));
             }
@@ -278,35 +273,36 @@ impl StoreLoop {
         true
     }
 
-    fn job_done(&mut self, job: JobDone, now: MonoTime) {
+    fn job_done(&mut self, job: JobOutcome, now: MonoTime) {
         match job {
-            JobDone::SnapshotBuilt(region, built) => {
-                self.building.remove(&region);
+            JobOutcome::SnapshotBuilt(region, built) => {
+                self.building_snapshots.remove(&region);
                 self.with_peer(region, |peer| peer.on_snapshot_built(built));
             }
-            JobDone::Checkpoint { flushed, all } => {
-                let before = self.checkpoint.take().unwrap_or(0);
-                if all {
-                    self.unflushed = self.unflushed.saturating_sub(before);
+            JobOutcome::Flushed { flushed, after_flush } => {
+                let before = self.reading_flushed.take().unwrap_or(0);
+                if after_flush {
+                    self.unflushed_bytes = self.unflushed_bytes.saturating_sub(before);
                 }
-                self.let_go(&flushed, now);
-                self.log_space.look_for_laggards();
+                self.truncate_logs(&flushed, now);
+                self.log_space.request_pinning_check();
                 self.purge();
             }
-            JobDone::Purged(step) => {
-                self.log_space.purged(step);
-                self.purge_on();
+            JobOutcome::Purged(step) => {
+                self.log_space.on_purged(step);
+                self.continue_purge();
             }
-            JobDone::Scrubbed { bytes } => self.scrub_pace.done(bytes),
-            JobDone::PurgeFailed => self.log_space.failed(),
-            JobDone::PurgeLanded { written } => {
-                self.log_space.landed(written);
-                self.purge_on();
+            JobOutcome::Scrubbed { bytes } => self.scrub_pace.on_read(bytes),
+            JobOutcome::PurgeFailed => self.log_space.on_failed(),
+            JobOutcome::PurgeSettled { written } => {
+                self.log_space.on_settled(written);
+                self.continue_purge();
             }
         }
     }
 
-    /// At most one tick a turn, and never one for the past: a follower's promise not to vote is counted in ticks that took their time.
+    /// At most one tick a turn, and never a tick for missed time: a follower counts its promise not to vote in ticks of
+    /// full length.
     fn tick(&mut self, now: MonoTime) -> bool {
         if now.since(self.last_tick) < self.parts.config.tick_interval {
             return false;
@@ -319,15 +315,15 @@ impl StoreLoop {
         let backlog = self.parts.apply.backlog.load(Ordering::SeqCst);
         self.parts.metrics.apply_backlog.set(i64::try_from(backlog).unwrap_or(i64::MAX));
         self.parts.metrics.log_backlog.set(i64::try_from(self.log_backlog()).unwrap_or(i64::MAX));
-        self.look_after_log(now);
+        self.retry_full_log(now);
         if self.log_space.is_due() {
             self.purge();
         }
         self.scrub(now);
-        self.ticks_to_checkpoint = self.ticks_to_checkpoint.saturating_sub(1);
-        if self.ticks_to_checkpoint == 0 {
-            self.ticks_to_checkpoint = self.parts.config.log_gc_ticks;
-            self.start_checkpoint(now);
+        self.ticks_to_log_gc = self.ticks_to_log_gc.saturating_sub(1);
+        if self.ticks_to_log_gc == 0 {
+            self.ticks_to_log_gc = self.parts.config.log_gc_ticks;
+            self.start_log_gc(now);
         }
         true
     }
@@ -342,8 +338,8 @@ impl StoreLoop {
 
     fn carry_out(&mut self, now: MonoTime) -> bool {
         self.push_apply();
-        self.truncate();
-        let mut gathered = Gathered::default();
+        self.submit_truncations();
+        let mut output = TurnOutput::default();
         let mut busy = false;
         let regions: Vec<RegionId> = self.dirty.iter().copied().collect();
         for region in regions {
@@ -355,35 +351,36 @@ impl StoreLoop {
                 if !slot.peer.has_effects() {
                     self.dirty.remove(&region);
                 }
-                self.gather(region, effects, &mut gathered);
-                // At once, so that what one region gives apply to do does not take the room of the next.
+                self.gather(region, effects, &mut output);
+                // At once, so that one region's apply task does not take the room of the next region.
                 self.push_apply();
             }
             self.publish(region);
         }
-        busy |= !gathered.messages.is_empty() || !gathered.writes.is_empty();
-        self.submit(std::mem::take(&mut gathered.log), gathered.writes, gathered.must_sync);
-        for message in gathered.messages {
+        busy |= !output.messages.is_empty() || !output.writes.is_empty();
+        self.submit(std::mem::take(&mut output.log), output.writes, output.must_sync);
+        for message in output.messages {
             self.send(message, now);
         }
-        for (region, event) in gathered.events {
-            self.tell(region, event);
+        for (region, event) in output.events {
+            self.announce(region, event);
         }
         busy
     }
 
-    /// Whether what a peer wants can be carried out. While the disk is full, batches are many and small, for little is taken in.
+    /// Whether the effects of a peer can be carried out. While the disk is full the number of batches is unbounded:
+    /// they are small, because intake refuses almost everything.
     fn has_room(&self) -> bool {
         let config = &self.parts.config;
         let batches = self.log.is_full() || self.batches.len() < config.inflight_log_batches;
-        self.pending_apply.is_empty() && batches && self.inflight < config.log_backlog_bytes / 2
+        self.pending_apply.is_empty() && batches && self.inflight_bytes < config.log_backlog_bytes / 2
     }
 
-    fn gather(&mut self, region: RegionId, effects: Effects, into: &mut Gathered) {
-        let Effects { log, write, must_sync, messages, committed, install, installed, build_snapshot, events } =
+    fn gather(&mut self, region: RegionId, effects: Effects, into: &mut TurnOutput) {
+        let Effects { log, write, must_sync, messages, committed, install, obsolete_snapshot, build_snapshot, events } =
             effects;
         for op in log {
-            self.unflushed += op.bytes();
+            self.unflushed_bytes += op.bytes();
             op.add_to(region, &mut into.log);
         }
         into.writes.extend(write.map(|number| (region, number)));
@@ -395,27 +392,27 @@ impl StoreLoop {
             self.parts.apply.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
             self.pending_apply.push_back(task);
         }
-        if let Some(intent) = installed {
+        if let Some(intent) = obsolete_snapshot {
             self.queue_job(Job::RemoveSnapshot(intent.key));
         }
-        self.note_unwritten(region);
+        self.update_unwritten(region);
         if build_snapshot && self.queue_job(Job::BuildSnapshot(region)) {
-            self.building.insert(region);
+            self.building_snapshots.insert(region);
         } else if build_snapshot {
             self.with_peer(region, |peer| peer.on_snapshot_built(None));
         }
     }
 
-    /// Tells readers on other threads what the peer became, and stops the store if it cannot go on.
+    /// Publishes the peer's state to readers on other threads. Poisons the store if the peer has a fault.
     fn publish(&mut self, region: RegionId) {
         let Some(slot) = self.peers.get(&region) else { return };
         if let Some(fault) = slot.peer.fault() {
             self.parts.health.poison(&fault.to_string());
         }
         if slot.peer.waits_for_apply() {
-            self.waiters.insert(region);
+            self.awaiting_apply.insert(region);
         } else {
-            self.waiters.remove(&region);
+            self.awaiting_apply.remove(&region);
         }
         slot.delegate.publish(slot.peer.region(), &slot.peer.view());
     }
@@ -426,8 +423,8 @@ impl StoreLoop {
         }
         let (number, bytes) = (self.next_batch, log.bytes());
         self.next_batch += 1;
-        self.inflight += bytes;
-        self.batches.push_back(Batch { number, writes, bytes });
+        self.inflight_bytes += bytes;
+        self.batches.push_back(InFlightBatch { number, writes, bytes });
         self.parts.metrics.log_batches.inc();
         let durability = if must_sync { Durability::Synced } else { Durability::Buffered };
         self.log.submit(number, log, durability);
@@ -454,7 +451,7 @@ impl StoreLoop {
         }
     }
 
-    fn tell(&self, region: RegionId, event: RoleEvent) {
+    fn announce(&self, region: RegionId, event: RoleEvent) {
         match event {
             RoleEvent::Leader(term) => {
                 self.parts.metrics.leaders.inc();
@@ -476,9 +473,9 @@ impl StoreLoop {
         }
     }
 
-    /// Says whether apply shall wake this loop; returns whether it has applied something in the meantime.
-    fn watch_apply(&mut self) -> bool {
-        let wanted = !self.waiters.is_empty() || !self.pending_apply.is_empty() || self.is_apply_backlogged();
+    /// Tells apply whether to wake this loop. Returns whether apply has made progress since the last intake.
+    fn request_apply_wakeup(&mut self) -> bool {
+        let wanted = !self.awaiting_apply.is_empty() || !self.pending_apply.is_empty() || self.is_apply_backlogged();
         self.parts.inbox.want_applied(wanted);
         wanted && self.parts.inbox.has_applied()
     }
@@ -502,7 +499,7 @@ impl StoreLoop {
     }
 }
 
-/// The file that a `MsgSnapshot` names.
+/// The snapshot file that a `MsgSnapshot` refers to.
 pub(crate) fn snapshot_key(message: &RaftMessage) -> Option<SnapshotKey> {
     let metadata = message.message.snapshot.as_ref()?.metadata.as_ref()?;
     Some(SnapshotKey { region: message.region, term: Term::new(metadata.term), index: LogIndex::new(metadata.index) })

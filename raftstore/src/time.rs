@@ -1,20 +1,20 @@
-//! Monotonic time as the multi-Raft layer sees it: handed in, never read inside.
+//! Monotonic time of the multi-Raft layer. The core gets it as an argument and never reads a clock.
 //!
-//! Leases, ticks and deadlines compare [`MonoTime`]s of one store only; they mean nothing between stores. The [`Clock`] is the
-//! edge: the real one reads the operating system, a simulator hands out its virtual time.
+//! Leases, ticks and deadlines compare [`MonoTime`]s of one store only; times of two stores are not comparable. The
+//! [`Clock`] is the edge: [`RealClock`] reads the operating system, a simulator returns its virtual time.
 //!
-//! **What leases assume of it.** A leader counts a span on its clock (at most `max_lease`, 800 ms by default), a voter a longer one on its own (at
-//! least the election timeout less a tick, 900 ms). So the clocks of two stores may run at rates that differ by a ninth, and no reading of
-//! one is ever compared with one of the other. Three things bend clocks further than that, or stop them:
+//! **What leases assume.** A leader measures at most `max_lease` (800 ms by default) on its clock. A voter measures at
+//! least the election timeout less a tick (900 ms) on its own. So the clock rates of two stores may differ by a ninth.
+//! Readings of different stores are never compared. Three things distort clocks further than that, or stop them:
 //!
-//! - *Slewing.* A time daemon that corrects the wall clock also bends `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME`, by up to 10 % if it is told to hurry
-//!   (chrony's default is 8 %), and may bend two nodes' clocks in opposite directions. `CLOCK_MONOTONIC_RAW` is the bare oscillator, which errs by far
-//!   less than a thousandth.
-//! - *Suspension.* While a machine sleeps the raw clock stands still. A leader that slept would wake up with its lease running, long after others have
-//!   elected another. `CLOCK_BOOTTIME` goes on. The two clocks that are bent are bent alike, so their difference is the time slept, and exact.
-//!   [`RealClock`] adds it to the raw clock.
-//! - *A hypervisor that stops a guest* without telling it. Most keep the guest's oscillator running, which is all that is needed; a guest whose
-//!   clocks all stood still (a snapshot of its memory brought back) cannot know, and must not be used for a running cluster.
+//! - *Slewing.* A time daemon that corrects the wall clock also slews `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME`, by up to
+//!   10 % if configured so (chrony's default is 8 %), possibly in opposite directions on two nodes.
+//!   `CLOCK_MONOTONIC_RAW` is the plain oscillator, whose error is far below a thousandth.
+//! - *Suspension.* `CLOCK_MONOTONIC_RAW` stops while a machine sleeps. A leader would wake up with its lease running,
+//!   long after others have elected another leader. `CLOCK_BOOTTIME` goes on. Both slewed clocks are slewed alike, so
+//!   their difference is the exact time suspended. [`RealClock`] adds it to the raw clock.
+//! - *A hypervisor that pauses a guest* without notice. Most keep the guest's oscillator running, which is enough. A
+//!   guest whose clocks all stopped (a restored memory image) cannot detect it; do not run a cluster on such guests.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,12 +22,12 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds since an arbitrary moment of this process; never goes back.
+/// Nanoseconds since an arbitrary moment of this process. Never decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonoTime(u64);
 
 impl MonoTime {
-    /// The arbitrary first moment.
+    /// Time zero.
     pub const ZERO: MonoTime = MonoTime(0);
 
     /// From nanoseconds.
@@ -45,12 +45,12 @@ impl MonoTime {
         self.0
     }
 
-    /// This much later; saturates.
+    /// Adds a duration; saturates.
     pub fn plus(self, by: Duration) -> MonoTime {
         MonoTime(self.0.saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How long after `earlier` this is; zero if it is not after.
+    /// The duration since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: MonoTime) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -62,16 +62,16 @@ impl fmt::Display for MonoTime {
     }
 }
 
-/// Where `now` comes from, at the edges only.
+/// A source of time, used at the edges only.
 pub trait Clock: Send + Sync + 'static {
-    /// The present moment. Never earlier than what it returned before, to any thread.
+    /// The current time. Never less than any earlier result, on any thread.
     fn now(&self) -> MonoTime;
 }
 
-/// How long this machine has slept since it was started, as far as any clock has seen: only ever raised.
-static SLEPT: AtomicU64 = AtomicU64::new(0);
+/// Nanoseconds this machine was suspended since boot, as observed so far. Only increases.
+static SUSPENDED_NANOS: AtomicU64 = AtomicU64::new(0);
 
-/// The operating system's raw monotonic clock and the time slept (see the module documentation).
+/// `CLOCK_MONOTONIC_RAW` plus the time suspended (see the module documentation).
 #[derive(Clone, Copy, Debug)]
 pub struct RealClock {
     /// The first reading.
@@ -79,9 +79,9 @@ pub struct RealClock {
 }
 
 impl RealClock {
-    /// A clock whose first moment is now.
+    /// A clock that starts now.
     pub fn new() -> RealClock {
-        RealClock { origin: awake_and_asleep() }
+        RealClock { origin: nanos_since_boot() }
     }
 }
 
@@ -93,27 +93,27 @@ impl Default for RealClock {
 
 impl Clock for RealClock {
     fn now(&self) -> MonoTime {
-        // A second of head start keeps zero for "never".
-        MonoTime::from_millis(1_000).plus(Duration::from_nanos(awake_and_asleep().saturating_sub(self.origin)))
+        // An offset of one second keeps zero free for "never".
+        MonoTime::from_millis(1_000).plus(Duration::from_nanos(nanos_since_boot().saturating_sub(self.origin)))
     }
 }
 
-/// Nanoseconds since this machine was started.
-fn awake_and_asleep() -> u64 {
-    let slept = slept();
-    nanos(ClockId::MonotonicRaw) + slept
+/// Nanoseconds since boot, including suspension.
+fn nanos_since_boot() -> u64 {
+    let suspended = suspended_nanos();
+    nanos(ClockId::MonotonicRaw) + suspended
 }
 
-/// Never too much: what passes between the two readings, however long the thread is held up there, makes the difference smaller. What is seen
-/// to be larger once was so.
-fn slept() -> u64 {
+/// Never an overestimate: the time between the two readings, however long, makes the difference smaller. So the largest
+/// difference observed is valid.
+fn suspended_nanos() -> u64 {
     let since_start = nanos(ClockId::Boottime);
     let seen = since_start.saturating_sub(nanos(ClockId::Monotonic));
-    let known = SLEPT.load(Ordering::SeqCst);
+    let known = SUSPENDED_NANOS.load(Ordering::SeqCst);
     if seen <= known {
         return known;
     }
-    SLEPT.fetch_max(seen, Ordering::SeqCst).max(seen)
+    SUSPENDED_NANOS.fetch_max(seen, Ordering::SeqCst).max(seen)
 }
 
 fn nanos(clock: ClockId) -> u64 {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_real_clock_never_goes_back() {
+    fn real_clock_never_goes_back() {
         let clock = RealClock::new();
         let last = AtomicU64::new(0);
         std::thread::scope(|scope| {
@@ -145,15 +145,15 @@ mod tests {
         assert!(last.load(Ordering::SeqCst) >= MonoTime::from_millis(1_000).nanos());
     }
 
-    /// Sleep counts: the clock is ahead of the raw one by what the two clocks that are bent alike differ by.
+    /// Suspension counts: the clock is ahead of the raw one by the difference of the two slewed clocks.
     #[test]
-    fn time_slept_counts() {
+    fn suspended_time_counts() {
         let since_start = nanos(ClockId::Boottime);
         let before = since_start.saturating_sub(nanos(ClockId::Monotonic));
         let raw = nanos(ClockId::MonotonicRaw);
-        let now = awake_and_asleep();
+        let now = nanos_since_boot();
         assert!(now >= raw + before, "{now} is before {raw} and {before}");
-        // Not more than the difference and the time between the readings.
-        assert!(now - raw - slept() <= nanos(ClockId::MonotonicRaw) - raw);
+        // At most the difference, plus the time between the readings.
+        assert!(now - raw - suspended_nanos() <= nanos(ClockId::MonotonicRaw) - raw);
     }
 }

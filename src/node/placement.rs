@@ -105,7 +105,7 @@ impl<S: Store> Placement<S> {
             Admission::New { abandoned } => abandoned,
         };
         let mut batch = WriteBatch::new();
-        let id = StoreId::new(registry::take_ids(&snapshot, &mut batch, 1)?);
+        let id = StoreId::new(registry::allocate_ids(&snapshot, &mut batch, 1)?);
         let (address, locality) = (address.to_string(), locality.to_string());
         registry::put_store(&mut batch, &StoreRecord { id, address, locality, joining: Some(instance) });
         if let Some(abandoned) = abandoned {
@@ -131,7 +131,7 @@ impl<S: Store> Placement<S> {
             joining: None,
         };
         let known = self.with_view(&snapshot, |leader_view| {
-            leader_view.view.heartbeat(heartbeat, now);
+            leader_view.view.apply_heartbeat(heartbeat, now);
             leader_view.registered.contains(&record)
         })?;
         if !known {
@@ -162,7 +162,7 @@ impl<S: Store> Placement<S> {
             let registered = registry::stores(snapshot)?;
             let mut view = ClusterView::new();
             for record in &registered {
-                view.registered(record.id, &record.address, &record.locality);
+                view.add_registered(record.id, &record.address, &record.locality);
             }
             *leader_view = Some(LeaderView { term: snapshot.term, view, registered });
         }
@@ -178,10 +178,10 @@ impl<S: Store> Placement<S> {
         let registered = registry::stores(&self.snapshot()?)?;
         self.with_view(basis, |leader_view| {
             if let Some(gone) = gone {
-                leader_view.view.forget(gone);
+                leader_view.view.remove(gone);
             }
             for record in &registered {
-                leader_view.view.registered(record.id, &record.address, &record.locality);
+                leader_view.view.add_registered(record.id, &record.address, &record.locality);
             }
             leader_view.registered = registered;
         })

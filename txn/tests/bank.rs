@@ -124,7 +124,7 @@ fn every_snapshot_shows_the_same_total() {
     for seed in 0..12 {
         println!("seed {seed}");
         let faults =
-            Faults { undetermined: 0.02, delay_max: Duration::from_millis(seed % 3 * 10), ..Faults::rough(seed) };
+            Faults { undetermined: 0.02, delay_max: Duration::from_millis(seed % 3 * 10), ..Faults::mixed(seed) };
         run(async { bank(seed, faults, VirtualTso::new()).await });
     }
 }
@@ -134,6 +134,6 @@ fn every_snapshot_shows_the_same_total() {
 fn the_total_survives_locks_that_expire_under_live_coordinators() {
     for seed in 0..12 {
         println!("seed {seed}");
-        run(async { bank(seed, Faults::rough(seed), Arc::new(CountingTso::new(150))).await });
+        run(async { bank(seed, Faults::mixed(seed), Arc::new(CountingTso::new(150))).await });
     }
 }

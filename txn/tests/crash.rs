@@ -136,7 +136,7 @@ fn a_commit_survives_one_fault_at_any_step() {
         Fault::Undetermined { applied: true },
         Fault::Undetermined { applied: false },
         Fault::Unreachable,
-        Fault::Repeat,
+        Fault::Duplicate,
         Fault::MoveLeader(raftstore::StoreId::new(2)),
         Fault::Split(key("a2")),
         Fault::Split(key("c1")),

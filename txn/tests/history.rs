@@ -130,7 +130,7 @@ fn histories_under_faults_are_snapshot_isolated() {
     for seed in 0..25 {
         println!("seed {seed}");
         let faults =
-            Faults { undetermined: 0.03, delay_max: Duration::from_millis(seed % 3 * 20), ..Faults::rough(seed) };
+            Faults { undetermined: 0.03, delay_max: Duration::from_millis(seed % 3 * 20), ..Faults::mixed(seed) };
         let history = run(async {
             let cluster = cluster(faults);
             record(seed, cluster.clone(), Arc::new(cluster), oracles()).await

@@ -26,7 +26,7 @@ use kv::client::{CallError, Endpoint, ScanRange};
 use raftstore::{RegionId, RegionStatus, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use stores::{Shared, Stores};
+use stores::{RunningStores, Stores};
 use tokio::sync::watch;
 use txn::{Database, Transaction, TxnConfig, TxnError};
 
@@ -45,7 +45,7 @@ fn account(n: u64) -> Key {
 }
 
 /// Calls the running stores in this process.
-struct InProcess(Arc<Shared>);
+struct InProcess(Arc<RunningStores>);
 
 impl Endpoint for InProcess {
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
@@ -70,7 +70,7 @@ impl Endpoint for InProcess {
 
 /// The state that the tasks of the test share.
 struct Bank {
-    stores: Arc<Shared>,
+    stores: Arc<RunningStores>,
     tso: Arc<VirtualTso>,
     stop: AtomicBool,
     committed: watch::Sender<u64>,
@@ -199,7 +199,7 @@ fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
     let _inside = runtime.enter();
     let mut stores = Stores::start(3, key("m"));
     let bank = Arc::new(Bank {
-        stores: stores.shared(),
+        stores: stores.running(),
         tso: VirtualTso::new(),
         stop: AtomicBool::new(false),
         committed: watch::Sender::new(0),

@@ -1,45 +1,45 @@
-//! Retry arithmetic: how long to wait before a request is sent again, and when to give up.
+//! Retry arithmetic: how long to wait before a request is sent again, and when to stop.
 //!
-//! Every failure that a retry may mend has a [`RetryClass`]; each class has its own curve, because a leader that moved
-//! is worth asking at once while a store that cannot be reached is not. The curve is `base * 2^n`, capped, with the
-//! upper half of it random so that clients that failed together do not return together.
+//! Every failure that a retry may cure has a [`RetryClass`] with its own backoff curve: a leader that moved can be
+//! asked at once, a store that cannot be reached should not. The curve is `base * 2^n`, capped. Its upper half is
+//! random, so that clients that failed together do not retry together.
 //!
-//! Pure: the time that has passed and the random number are arguments.
+//! Pure: the elapsed time and the random number are arguments.
 
 use std::time::Duration;
 
 /// Why a request is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryClass {
-    /// Another replica leads, and we were told which.
+    /// Another replica leads, and the response named it.
     Moved,
-    /// Our picture of the region was outdated.
+    /// The cached region was outdated.
     Stale,
     /// No replica is known to lead, or the leader cannot serve yet.
     NoLeader,
-    /// A bounded queue of the store was full.
+    /// The store was at one of its limits.
     Busy,
-    /// The store was not reached.
+    /// The store was not reached. The request was not delivered.
     Unreachable,
-    /// The request may have been carried out, but no answer came.
+    /// No response came. The request may have been executed.
     Lost,
-    /// The server reported a failure of its own; another replica may do better.
+    /// The server reported a failure of its own. Another replica may succeed.
     Failed,
-    /// No store could say which region holds a key.
+    /// No store asked knows the region of a key.
     Unlocated,
 }
 
-/// The curve of one class.
+/// The backoff curve of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Curve {
-    /// Retries that are sent without waiting.
-    free: u32,
-    /// The first wait.
+    /// The number of retries that do not wait.
+    immediate: u32,
+    /// The first wait, in milliseconds.
     base_ms: u64,
-    /// The longest wait.
+    /// The longest wait, in milliseconds.
     cap_ms: u64,
-    /// Most retries of this class.
-    limit: u32,
+    /// The most retries of this class.
+    max_retries: u32,
 }
 
 impl RetryClass {
@@ -55,7 +55,7 @@ impl RetryClass {
         RetryClass::Unlocated,
     ];
 
-    /// The name under which metrics count it.
+    /// The label of the class in metrics.
     pub fn name(self) -> &'static str {
         match self {
             RetryClass::Moved => "moved",
@@ -69,7 +69,7 @@ impl RetryClass {
         }
     }
 
-    /// Its place in [`RetryClass::ALL`].
+    /// The index of the class in [`RetryClass::ALL`].
     pub(super) fn index(self) -> usize {
         self as usize
     }
@@ -77,15 +77,16 @@ impl RetryClass {
     fn curve(self) -> Curve {
         const UNLIMITED: u32 = u32::MAX;
         match self {
-            RetryClass::Moved => Curve { free: 2, base_ms: 2, cap_ms: 200, limit: UNLIMITED },
-            RetryClass::Stale => Curve { free: 2, base_ms: 2, cap_ms: 500, limit: UNLIMITED },
-            RetryClass::NoLeader => Curve { free: 0, base_ms: 5, cap_ms: 300, limit: UNLIMITED },
-            RetryClass::Busy => Curve { free: 0, base_ms: 10, cap_ms: 1_000, limit: UNLIMITED },
-            RetryClass::Unreachable => Curve { free: 1, base_ms: 10, cap_ms: 500, limit: UNLIMITED },
-            RetryClass::Lost => Curve { free: 1, base_ms: 10, cap_ms: 500, limit: UNLIMITED },
-            // A store that stops or is poisoned loses its leaderships within seconds; damaged data stays damaged.
-            RetryClass::Failed => Curve { free: 0, base_ms: 20, cap_ms: 1_000, limit: 12 },
-            RetryClass::Unlocated => Curve { free: 0, base_ms: 5, cap_ms: 500, limit: UNLIMITED },
+            RetryClass::Moved => Curve { immediate: 2, base_ms: 2, cap_ms: 200, max_retries: UNLIMITED },
+            RetryClass::Stale => Curve { immediate: 2, base_ms: 2, cap_ms: 500, max_retries: UNLIMITED },
+            RetryClass::NoLeader => Curve { immediate: 0, base_ms: 5, cap_ms: 300, max_retries: UNLIMITED },
+            RetryClass::Busy => Curve { immediate: 0, base_ms: 10, cap_ms: 1_000, max_retries: UNLIMITED },
+            RetryClass::Unreachable => Curve { immediate: 1, base_ms: 10, cap_ms: 500, max_retries: UNLIMITED },
+            RetryClass::Lost => Curve { immediate: 1, base_ms: 10, cap_ms: 500, max_retries: UNLIMITED },
+            // A store that stops or is poisoned loses its leaderships within seconds. Corrupt data stays corrupt, so
+            // the retries are limited.
+            RetryClass::Failed => Curve { immediate: 0, base_ms: 20, cap_ms: 1_000, max_retries: 12 },
+            RetryClass::Unlocated => Curve { immediate: 0, base_ms: 5, cap_ms: 500, max_retries: UNLIMITED },
         }
     }
 }
@@ -95,51 +96,53 @@ impl RetryClass {
 pub struct Jitter(f64);
 
 impl Jitter {
-    /// From a number; what lies outside `[0, 1]` is moved to its edge.
+    /// A jitter of `value`, clamped to `[0, 1]`; 0 if it is not finite.
     pub fn new(value: f64) -> Jitter {
         Jitter(if value.is_finite() { value.clamp(0.0, 1.0) } else { 0.0 })
     }
 
-    /// Between the half and the whole of `full`.
+    /// A wait between half of `full` and `full`.
     pub fn apply(self, full: Duration) -> Duration {
         full.mul_f64(0.5 + self.0 / 2.0)
     }
 }
 
-/// The retry state of one request: how often each class has struck, within one deadline.
+/// The retry state of one request: the number of failures of each class, and the deadline.
 #[derive(Clone, Debug)]
 pub struct Backoff {
-    limit: Duration,
-    attempts: [u32; RetryClass::ALL.len()],
+    deadline: Duration,
+    failures: [u32; RetryClass::ALL.len()],
 }
 
 impl Backoff {
-    /// Retries until `limit` has passed since the first failure.
-    pub fn new(limit: Duration) -> Backoff {
-        Backoff { limit, attempts: [0; RetryClass::ALL.len()] }
+    /// No failures yet; retries end once `deadline` has passed since the first failure.
+    pub fn new(deadline: Duration) -> Backoff {
+        Backoff { deadline, failures: [0; RetryClass::ALL.len()] }
     }
 
-    /// How long to wait before the next attempt, when `elapsed` has passed; `None` when there is to be none.
+    /// Counts a failure of `class` at `elapsed` since the first failure. Returns the wait before the next attempt,
+    /// which never exceeds the remaining time; `None` if the deadline has passed or the class has no retries left.
     pub fn next(&mut self, class: RetryClass, elapsed: Duration, jitter: Jitter) -> Option<Duration> {
-        let left = self.limit.checked_sub(elapsed).filter(|left| !left.is_zero())?;
+        let left = self.deadline.checked_sub(elapsed).filter(|left| !left.is_zero())?;
         let curve = class.curve();
-        let attempt = self.attempts.get_mut(class.index())?;
-        if *attempt >= curve.limit {
+        let failures = self.failures.get_mut(class.index())?;
+        if *failures >= curve.max_retries {
             return None;
         }
-        let nth = *attempt;
-        *attempt = attempt.saturating_add(1);
+        let nth = *failures;
+        *failures = failures.saturating_add(1);
         Some(wait(curve, nth, jitter).min(left))
     }
 
-    /// How many retries there have been, of every class.
+    /// The number of retries so far, over all classes.
     pub fn retries(&self) -> u32 {
-        self.attempts.iter().fold(0, |sum, n| sum.saturating_add(*n))
+        self.failures.iter().fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 
+/// The wait before retry `nth` of a class, counted from 0.
 fn wait(curve: Curve, nth: u32, jitter: Jitter) -> Duration {
-    let Some(doublings) = nth.checked_sub(curve.free) else { return Duration::ZERO };
+    let Some(doublings) = nth.checked_sub(curve.immediate) else { return Duration::ZERO };
     let full = if doublings >= 32 { curve.cap_ms } else { (curve.base_ms << doublings).min(curve.cap_ms) };
     jitter.apply(Duration::from_millis(full))
 }
@@ -151,25 +154,25 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(20);
 
     #[test]
-    fn grows_to_the_cap_within_the_jitter() {
+    fn waits_grow_to_the_cap_within_the_jitter() {
         for class in RetryClass::ALL {
             let curve = class.curve();
             let mut low = Backoff::new(DEADLINE);
             let mut high = Backoff::new(DEADLINE);
             let mut last = Duration::ZERO;
-            for nth in 0..curve.limit.min(100) {
+            for nth in 0..curve.max_retries.min(100) {
                 let least = low.next(class, Duration::ZERO, Jitter::new(0.0)).expect("within the deadline");
                 let most = high.next(class, Duration::ZERO, Jitter::new(1.0)).expect("within the deadline");
                 assert_eq!(least * 2, most, "{class:?} attempt {nth}");
                 assert!(most >= last && most <= Duration::from_millis(curve.cap_ms), "{class:?} attempt {nth}");
-                assert_eq!(most.is_zero(), nth < curve.free, "{class:?} attempt {nth}");
+                assert_eq!(most.is_zero(), nth < curve.immediate, "{class:?} attempt {nth}");
                 last = most;
             }
         }
     }
 
     #[test]
-    fn ends_at_the_deadline_and_never_overshoots_it() {
+    fn waits_end_at_the_deadline_and_never_exceed_it() {
         let mut backoff = Backoff::new(DEADLINE);
         for _ in 0..40 {
             backoff.next(RetryClass::Busy, Duration::ZERO, Jitter::new(1.0));
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn server_failures_are_retried_a_few_times_only() {
+    fn server_failures_are_retried_a_limited_number_of_times() {
         let mut backoff = Backoff::new(DEADLINE);
         let granted =
             (0..100).filter(|_| backoff.next(RetryClass::Failed, Duration::ZERO, Jitter::new(0.5)).is_some()).count();
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_random_numbers_are_harmless() {
+    fn jitter_outside_its_range_is_clamped() {
         for value in [f64::NAN, f64::INFINITY, -3.0, 7.0] {
             let wait = Jitter::new(value).apply(Duration::from_millis(100));
             assert!(wait >= Duration::from_millis(50) && wait <= Duration::from_millis(100));

@@ -1,19 +1,13 @@
-//! Region boundaries as scans need them: from storage form back to keys, and the place just before a boundary.
+//! Region boundaries for scans: from a storage key back to a key, and the position just before a boundary.
 //!
-//! Scans name keys while region boundaries are storage keys. The storage form keeps the order, so every boundary `b`
-//! has exactly one key that parts the keys stored before `b` from those stored at or after it: the smallest key whose
-//! storage form is not below `b`. Region boundaries made by splits *are* storage forms of keys, and then it is that
-//! key.
+//! Scans name keys; region boundaries are storage keys. The storage form keeps the order, so for every boundary `b`
+//! there is one smallest key whose storage form is not below `b`. It separates the keys stored before `b` from the
+//! others. A boundary made by a split is itself the storage form of a key, and then it is that key.
 
-use crate::key::Key;
+use crate::key::{FULL, GROUP, Key};
 
-/// Bytes of a group of the storage form, without its marker.
-const GROUP: usize = 8;
-/// Marker of a full group; a group padded with `n` bytes is marked `FULL - n`.
-const FULL: u8 = 0xFF;
-
-/// The smallest key whose storage form is at or after `bound`: `key < ceil(bound)` exactly when its storage form is
-/// below `bound`.
+/// The smallest key whose storage form is at or after `bound`. So `key < ceil(bound)` if and only if the storage form
+/// of `key` is below `bound`.
 pub(super) fn ceil(bound: &[u8]) -> Key {
     let mut key = Vec::with_capacity(bound.len());
     let mut rest = bound;
@@ -29,7 +23,7 @@ pub(super) fn ceil(bound: &[u8]) -> Key {
             rest = after;
             continue;
         }
-        // A group that ends the key may pad only what is zero. What follows a final group is after the whole key.
+        // The last group of a key pads only zero bytes. Bytes of `bound` after it put the bound above the whole key.
         let zeros = group.iter().rev().take_while(|byte| **byte == 0).count();
         let wanted = if after.is_empty() { marker } else { marker + 1 };
         let least = FULL - u8::try_from(zeros).unwrap_or(0);
@@ -40,8 +34,8 @@ pub(super) fn ceil(bound: &[u8]) -> Key {
     Key::new(key)
 }
 
-/// A storage key below `bound` and above all but the most unusual keys below it, to locate the region that ends there.
-/// An empty bound is after every key.
+/// A storage key close below `bound`, to locate the region that ends there. Few real keys are between the two. An empty
+/// bound means "after every key".
 pub(super) fn just_before(bound: &[u8]) -> Vec<u8> {
     const TAIL: [u8; 64] = [0xFF; 64];
     let Some((last, head)) = bound.split_last() else { return TAIL.to_vec() };
@@ -60,7 +54,7 @@ mod tests {
     use super::*;
 
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
-        // Few distinct bytes, so that padding, full groups and markers meet.
+        // Few distinct bytes, so that padding, full groups and markers coincide often.
         prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xF6), Just(0xF7), Just(0xFE), Just(0xFF)], 0..28)
     }
 
@@ -72,13 +66,13 @@ mod tests {
         }
 
         #[test]
-        fn ceil_parts_keys_as_the_bound_does(bound in bytes(), raw in bytes()) {
+        fn ceil_separates_keys_as_the_bound_does(bound in bytes(), raw in bytes()) {
             let key = Key::new(raw);
             prop_assert_eq!(key < ceil(&bound), key.to_storage() < bound);
         }
 
         #[test]
-        fn ceil_parts_the_neighbours_of_a_storage_form(raw in bytes(), cut in 0usize..40, tail in bytes()) {
+        fn ceil_separates_the_neighbours_of_a_storage_form(raw in bytes(), cut in 0usize..40, tail in bytes()) {
             let mut bound = Key::new(raw.clone()).to_storage();
             bound.truncate(cut);
             bound.extend_from_slice(&tail);
@@ -90,7 +84,7 @@ mod tests {
         }
 
         #[test]
-        fn just_before_is_before(bound in bytes()) {
+        fn just_before_is_below_the_bound(bound in bytes()) {
             prop_assert!(bound.is_empty() || just_before(&bound) < bound);
         }
     }

@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-/// Settings of the client. Each has a default that suits a cluster within one continent.
+/// Settings of the client. The defaults suit a cluster within one continent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// How long a request is retried, counted from its first failure. Default 20 s, at least 1 ms.
+    /// How long a request is retried, counted from its first failure. Default 20 s, minimum 1 ms.
     pub deadline: Duration,
-    /// Regions remembered. Default 65,536 (about 20 MiB), at least 1.
+    /// The most regions in the cache. Default 65,536 (about 20 MiB), minimum 1.
     pub cached_regions: usize,
-    /// Requests that one call of the client has under way at once. Default 32, at least 1.
+    /// The most requests that one operation has in flight. Default 32, minimum 1.
     pub fan_out: usize,
-    /// Keys in one request; more are sent as several. Default 1,024, at least 1.
+    /// The most keys in one request. Default 1,024, minimum 1. An operation on more keys sends several requests.
     pub batch_keys: usize,
-    /// About the most bytes of one request, or of the proposal that a region makes of it; more are sent as several.
-    /// Default 2 MiB, at least 1. Stores take proposals of up to `max_proposal_bytes` (8 MiB unless told), and one key
-    /// with its value, which always goes in one request, must fit there too.
+    /// About the most bytes of one request, or of the proposal that a region makes of it. Default 2 MiB, minimum 1. An
+    /// operation on more sends several requests. It must stay below the stores' `max_proposal_bytes` (8 MiB by
+    /// default). A single key with its value is never split and must fit there too.
     pub batch_bytes: usize,
-    /// About the most bytes of a page of a scan or of point gets. Default 1 MiB, at least 1; the transport refuses messages of more than
-    /// 16 MiB.
+    /// Bytes of keys and values after which a page of a scan or of a batch get ends. Default 1 MiB, minimum 1. The
+    /// transport refuses messages above 16 MiB.
     pub page_bytes: u32,
-    /// Seed of the jitter between retries; drawn from the system when absent.
+    /// Seed of the jitter between retries. Default `None`: drawn from the system.
     pub seed: Option<u64>,
 }
 
@@ -39,9 +39,13 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
-    /// Says which setting is below its minimum.
+    /// Checks every setting against its minimum.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the first setting below its minimum.
     pub fn validate(&self) -> Result<(), String> {
-        let least = [
+        let minimums = [
             ("deadline", self.deadline >= Duration::from_millis(1)),
             ("cached_regions", self.cached_regions >= 1),
             ("fan_out", self.fan_out >= 1),
@@ -49,7 +53,7 @@ impl ClientConfig {
             ("batch_bytes", self.batch_bytes >= 1),
             ("page_bytes", self.page_bytes >= 1),
         ];
-        match least.iter().find(|(_, fine)| !fine) {
+        match minimums.iter().find(|(_, valid)| !valid) {
             Some((name, _)) => Err(format!("client.{name} is below its minimum")),
             None => Ok(()),
         }

@@ -1,9 +1,9 @@
-//! Requests over many keys: split by region, sent in parallel, and what a region refuses is split and sent again.
+//! Operations on many keys: split by region and sent in parallel. What a region refuses is split and sent again.
 //!
-//! The items are kept in key order, so the items of one region are a run. Each run carries its own retry state; when a
-//! region error comes back, only that run is regrouped under the refreshed cache (a split may have made two of it)
-//! while the others go on. A run is bounded in number and in bytes, so that neither the message nor the proposal that
-//! becomes of it is too large; an answer that ends early leaves the rest of its run to be asked for.
+//! Items are sorted by key, so the items of one region form a run. Each run has its own retry state. After a region
+//! error only that run is regrouped under the updated cache (a split may have made two runs of it), while the others
+//! continue. A run is bounded in number and in bytes, so that neither its message nor its proposal is too large. If a
+//! response ends early, the rest of its run is sent again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use futures::stream::FuturesUnordered;
 
 use tso::Timestamp;
 
-use super::Shared;
 use super::config::ClientConfig;
 use super::error::ClientError;
 use super::region_cache::{RegionCache, Route};
-use super::retry::{Nature, Retry, pause};
+use super::retry::{Retry, RetrySemantics, pause};
+use super::router::Router;
 use crate::api::{KeyError, LockInfo, Mutation, Request, RequestBody, Response};
 use crate::key::Key;
 use crate::size::decision_bytes;
 
-/// Something that concerns one key.
+/// An item of an operation: it concerns one key.
 pub(super) trait Keyed: Clone + Send + Sync {
     /// The key.
     fn key(&self) -> &Key;
@@ -40,24 +40,24 @@ impl Keyed for Mutation {
     }
 }
 
-/// What is to be done with items.
-pub(super) struct Job<'a, T> {
-    /// What the end of its retries means.
-    pub(super) nature: Nature,
-    /// The bytes that an item adds to a request or to the proposal that becomes of it, whichever is more.
-    pub(super) weigh: &'a (dyn Fn(&T) -> usize + Sync),
-    /// The request for a run of items; made anew for every attempt.
+/// An operation on many items.
+pub(super) struct BatchOp<'a, T> {
+    /// What an unknown outcome means.
+    pub(super) semantics: RetrySemantics,
+    /// The bytes that an item adds to the request, or to the proposal made of it, whichever is more.
+    pub(super) item_bytes: &'a (dyn Fn(&T) -> usize + Sync),
+    /// Makes the request for a run of items. Called anew for every attempt.
     pub(super) body: &'a (dyn Fn(Vec<T>) -> RequestBody + Sync),
-    /// Bytes of values after which no more are asked for.
-    pub(super) enough: usize,
+    /// Bytes of returned pairs after which no further runs are sent.
+    pub(super) max_bytes: usize,
 }
 
-/// What came back.
-pub(super) struct Answers<T> {
-    /// The answers of the regions, in any order.
+/// The result of an operation on many items.
+pub(super) struct BatchResult<T> {
+    /// The responses of the regions, in any order.
     pub(super) responses: Vec<Response>,
-    /// The items that were not asked for, because there was enough.
-    pub(super) rest: Vec<T>,
+    /// The items that were not sent, because `max_bytes` was reached.
+    pub(super) unsent: Vec<T>,
     bytes: usize,
 }
 
@@ -67,32 +67,35 @@ struct Run<T> {
     retry: Retry,
 }
 
-/// A run and what to do with it next.
+/// The next step of a run.
 enum Task<T> {
-    /// Wait, then group it again.
+    /// Wait, then group the run by region again.
     Wait(Run<T>, Duration),
-    /// Find the region of its first item, then group it again.
+    /// Locate the region of the first item, then group the run by region again.
     Locate(Run<T>),
-    /// Send it.
+    /// Send the run along the route.
     Send(Run<T>, Route),
 }
 
-/// What became of a task.
+/// The result of a task.
 enum Outcome<T> {
-    /// The answer, and the part of the run that it does not cover.
+    /// The response, and the part of the run that it does not cover.
     Answered(Response, Option<Run<T>>),
+    /// Other transactions hold locks.
     Locked(Vec<LockInfo>),
-    Again(Run<T>, Duration),
+    /// Group the run by region again after a wait.
+    Retry(Run<T>, Duration),
+    /// The final error.
     Failed(ClientError),
 }
 
 impl<T: Keyed> Run<T> {
-    /// Whether it begins with this key, which is the smallest of all.
+    /// Whether the run begins with `first`, the smallest key of the operation.
     fn begins_with(&self, first: Option<&Key>) -> bool {
         self.items.first().map(Keyed::key) == first
     }
 
-    /// The items from `resume` on, where an answer ended; none if it covers all. An error if it covers nothing.
+    /// The items from `resume` on, which a response did not cover; `None` if it covered all. Fails if it covered none.
     fn split_at(mut self, resume: &Key) -> Result<Option<Vec<T>>, ClientError> {
         match self.items.iter().position(|item| item.key() >= resume) {
             None => Ok(None),
@@ -116,9 +119,9 @@ impl<T> Task<T> {
     }
 }
 
-impl<T> Answers<T> {
-    fn new() -> Answers<T> {
-        Answers { responses: Vec::new(), rest: Vec::new(), bytes: 0 }
+impl<T> BatchResult<T> {
+    fn new() -> BatchResult<T> {
+        BatchResult { responses: Vec::new(), unsent: Vec::new(), bytes: 0 }
     }
 
     fn add(&mut self, response: Response) {
@@ -129,55 +132,55 @@ impl<T> Answers<T> {
     }
 }
 
-impl Shared {
-    /// Does a job for every region that `items` touch, in parallel, and returns the answers. Locks met are gathered
-    /// over all regions; any other error ends the call at once, with other regions' requests perhaps under way. The
-    /// first items in key order are answered even if others already brought enough.
+impl Router {
+    /// Runs an operation in every region that `items` touch, in parallel. Locks are collected over all regions. Any
+    /// other error ends the operation at once; requests to other regions may then be under way. The run that begins
+    /// with the smallest key is always sent, even if others have reached `max_bytes`.
     pub(super) async fn fan_out<T: Keyed>(
         &self,
         mut items: Vec<T>,
-        job: &Job<'_, T>,
-    ) -> Result<Answers<T>, ClientError> {
+        op: &BatchOp<'_, T>,
+    ) -> Result<BatchResult<T>, ClientError> {
         items.sort_by(|a, b| a.key().cmp(b.key()));
         let first = items.first().map(|item| item.key().clone());
         let mut waiting = VecDeque::new();
-        let mut under_way = FuturesUnordered::new();
-        let (mut answers, mut locks) = (Answers::new(), Vec::new());
-        self.group(Run { items, retry: self.retry(job) }, job, &mut waiting);
+        let mut in_flight = FuturesUnordered::new();
+        let (mut result, mut locks) = (BatchResult::new(), Vec::new());
+        self.split_run(Run { items, retry: self.new_retry(op) }, op, &mut waiting);
         loop {
-            while under_way.len() < self.config.fan_out {
+            while in_flight.len() < self.config.fan_out {
                 let Some(task) = waiting.pop_front() else { break };
-                if answers.bytes >= job.enough && !task.run().begins_with(first.as_ref()) {
-                    answers.rest.extend(task.into_run().items);
+                if result.bytes >= op.max_bytes && !task.run().begins_with(first.as_ref()) {
+                    result.unsent.extend(task.into_run().items);
                     continue;
                 }
-                under_way.push(self.perform(task, job));
+                in_flight.push(self.perform(task, op));
             }
-            match under_way.next().await {
+            match in_flight.next().await {
                 None => break,
                 Some(Outcome::Answered(response, rest)) => {
-                    answers.add(response);
+                    result.add(response);
                     if let Some(rest) = rest {
-                        self.group(rest, job, &mut waiting);
+                        self.split_run(rest, op, &mut waiting);
                     }
                 }
-                Some(Outcome::Locked(met)) => locks.extend(met),
-                Some(Outcome::Again(run, wait)) if wait.is_zero() => self.group(run, job, &mut waiting),
-                Some(Outcome::Again(run, wait)) => waiting.push_back(Task::Wait(run, wait)),
+                Some(Outcome::Locked(more)) => locks.extend(more),
+                Some(Outcome::Retry(run, wait)) if wait.is_zero() => self.split_run(run, op, &mut waiting),
+                Some(Outcome::Retry(run, wait)) => waiting.push_back(Task::Wait(run, wait)),
                 Some(Outcome::Failed(error)) => return Err(error),
             }
         }
-        if locks.is_empty() { Ok(answers) } else { Err(KeyError::Locked(locks).into()) }
+        if locks.is_empty() { Ok(result) } else { Err(KeyError::Locked(locks).into()) }
     }
 
-    fn retry<T>(&self, job: &Job<'_, T>) -> Retry {
-        Retry::new(self.config.deadline, job.nature)
+    fn new_retry<T>(&self, op: &BatchOp<'_, T>) -> Retry {
+        Retry::new(self.config.deadline, op.semantics)
     }
 
-    /// Splits a run by region, as far as the cache knows them, into requests of bounded size.
-    fn group<T: Keyed>(&self, run: Run<T>, job: &Job<'_, T>, waiting: &mut VecDeque<Task<T>>) {
+    /// Splits a run into runs of one cached region and of bounded size, and queues a task for each.
+    fn split_run<T: Keyed>(&self, run: Run<T>, op: &BatchOp<'_, T>, waiting: &mut VecDeque<Task<T>>) {
         let Run { items, retry } = run;
-        let groups = group_by_region(&self.cache.read(), items, &self.config, job.weigh);
+        let groups = group_by_region(&self.cache.read(), items, &self.config, op.item_bytes);
         for (route, items) in groups {
             let run = Run { items, retry: retry.clone() };
             waiting.push_back(match route {
@@ -187,27 +190,27 @@ impl Shared {
         }
     }
 
-    async fn perform<T: Keyed>(&self, task: Task<T>, job: &Job<'_, T>) -> Outcome<T> {
+    async fn perform<T: Keyed>(&self, task: Task<T>, op: &BatchOp<'_, T>) -> Outcome<T> {
         match task {
             Task::Wait(run, wait) => {
                 pause(wait).await;
-                Outcome::Again(run, Duration::ZERO)
+                Outcome::Retry(run, Duration::ZERO)
             }
             Task::Locate(mut run) => {
                 let Some(first) = run.items.first().map(|item| item.key().to_storage()) else {
                     return Outcome::Failed(ClientError::Failed("an empty run of keys".to_owned()));
                 };
                 match self.route(&first, &mut run.retry).await {
-                    Ok(_) => Outcome::Again(run, Duration::ZERO),
+                    Ok(_) => Outcome::Retry(run, Duration::ZERO),
                     Err(error) => Outcome::Failed(error),
                 }
             }
             Task::Send(mut run, route) => {
-                let request = Request { context: route.context(), body: (job.body)(run.items.clone()) };
+                let request = Request { context: route.context(), body: (op.body)(run.items.clone()) };
                 match self.send(&route, request).await {
-                    Ok(response) => self.answered(response, run, job),
-                    Err(error) => match run.retry.after_call(self, &route, error) {
-                        Ok(wait) => Outcome::Again(run, wait),
+                    Ok(response) => self.on_response(response, run, op),
+                    Err(error) => match run.retry.on_failure(self, &route, error) {
+                        Ok(wait) => Outcome::Retry(run, wait),
                         Err(ClientError::Key(KeyError::Locked(locks))) => Outcome::Locked(locks),
                         Err(error) => Outcome::Failed(error),
                     },
@@ -216,19 +219,19 @@ impl Shared {
         }
     }
 
-    fn answered<T: Keyed>(&self, response: Response, run: Run<T>, job: &Job<'_, T>) -> Outcome<T> {
+    fn on_response<T: Keyed>(&self, response: Response, run: Run<T>, op: &BatchOp<'_, T>) -> Outcome<T> {
         let Response::Pairs { resume: Some(resume), .. } = &response else {
             return Outcome::Answered(response, None);
         };
         match run.split_at(resume) {
-            // It went forward: the patience for the rest begins anew.
-            Ok(rest) => Outcome::Answered(response, rest.map(|items| Run { items, retry: self.retry(job) })),
+            // The run made progress: the rest starts with a fresh retry state.
+            Ok(rest) => Outcome::Answered(response, rest.map(|items| Run { items, retry: self.new_retry(op) })),
             Err(error) => Outcome::Failed(error),
         }
     }
 
-    /// Sends a request that concerns one key, made anew for every attempt, until it is answered.
-    pub(super) async fn single(
+    /// Sends a request for one key until a store answers it. `body` makes the request anew for every attempt.
+    pub(super) async fn send_to_key(
         &self,
         key: &Key,
         mut retry: Retry,
@@ -238,31 +241,31 @@ impl Shared {
         loop {
             let route = self.route(&storage, &mut retry).await?;
             let request = Request { context: route.context(), body: body() };
-            match retry.bound(&route, self.send(&route, request)).await {
+            match retry.limit_attempt(&route, self.send(&route, request)).await {
                 Ok(response) => return Ok(response),
-                Err(error) => pause(retry.after_call(self, &route, error)?).await,
+                Err(error) => pause(retry.on_failure(self, &route, error)?).await,
             }
         }
     }
 
-    /// The primary and those of `others` that are committed along with it, and the others.
-    fn along(&self, primary: &Key, others: &[Key], route: &Route) -> (Vec<Key>, Vec<Key>) {
-        let (mut keys, mut left) = (vec![primary.clone()], Vec::new());
+    /// Splits the keys of a commit: the primary with those of `others` that fit into its request, and the rest.
+    fn split_commit(&self, primary: &Key, others: &[Key], route: &Route) -> (Vec<Key>, Vec<Key>) {
+        let (mut keys, mut rest) = (vec![primary.clone()], Vec::new());
         let mut bytes = decision_bytes(primary);
         for key in others {
-            let with_it = bytes + decision_bytes(key);
-            let fits = keys.len() < self.config.batch_keys && with_it <= self.config.batch_bytes;
+            let total = bytes + decision_bytes(key);
+            let fits = keys.len() < self.config.batch_keys && total <= self.config.batch_bytes;
             if fits && route.region.contains(&key.to_storage()) {
-                bytes = with_it;
+                bytes = total;
                 keys.push(key.clone());
             } else {
-                left.push(key.clone());
+                rest.push(key.clone());
             }
         }
-        (keys, left)
+        (keys, rest)
     }
 
-    /// Commits the primary with those of `others` that its region holds; the others that are left are returned.
+    /// Commits the primary together with those of `others` that its region holds. Returns the rest of `others`.
     pub(super) async fn commit_primary(
         &self,
         primary: &Key,
@@ -271,45 +274,45 @@ impl Shared {
         commit_ts: Timestamp,
     ) -> Result<Vec<Key>, ClientError> {
         let storage = primary.to_storage();
-        let mut retry = Retry::new(self.config.deadline, Nature::Commit);
+        let mut retry = Retry::new(self.config.deadline, RetrySemantics::Commit);
         loop {
             let route = self.route(&storage, &mut retry).await?;
-            let (keys, left) = self.along(primary, others, &route);
+            let (keys, rest) = self.split_commit(primary, others, &route);
             let body = RequestBody::Commit { keys, start_ts, commit_ts };
             match self.send(&route, Request { context: route.context(), body }).await {
-                Ok(Response::Done) => return Ok(left),
-                // Whatever a store means by another answer, it may have committed.
+                Ok(Response::Done) => return Ok(rest),
+                // A response of another kind proves nothing: the store may have committed.
                 Ok(_) => return Err(ClientError::Undetermined(route.region.id)),
-                Err(error) => pause(retry.after_call(self, &route, error)?).await,
+                Err(error) => pause(retry.on_failure(self, &route, error)?).await,
             }
         }
     }
 }
 
-/// Splits items, which are in key order, into runs of one region, of at most as many items and bytes as the settings
-/// allow; runs of items whose region is not known have no route.
+/// Splits items, which are in key order, into runs of one region with at most `batch_keys` items and `batch_bytes`
+/// bytes. A run whose region is not cached has no route.
 fn group_by_region<T: Keyed>(
     cache: &RegionCache,
     items: Vec<T>,
     config: &ClientConfig,
-    weigh: &(dyn Fn(&T) -> usize + Sync),
+    item_bytes: &(dyn Fn(&T) -> usize + Sync),
 ) -> Vec<(Option<Route>, Vec<T>)> {
     let mut groups: Vec<(Option<Route>, Vec<T>)> = Vec::new();
-    let mut bytes = 0usize;
+    let mut run_bytes = 0usize;
     for item in items {
-        let (storage, weight) = (item.key().to_storage(), weigh(&item));
-        bytes = bytes.saturating_add(weight);
+        let (storage, bytes) = (item.key().to_storage(), item_bytes(&item));
+        run_bytes = run_bytes.saturating_add(bytes);
         if let Some((route, run)) = groups.last_mut() {
-            let same = match route {
+            let same_region = match route {
                 Some(route) => route.region.contains(&storage),
                 None => cache.lookup(&storage).is_none(),
             };
-            if same && run.len() < config.batch_keys && bytes <= config.batch_bytes {
+            if same_region && run.len() < config.batch_keys && run_bytes <= config.batch_bytes {
                 run.push(item);
                 continue;
             }
         }
-        bytes = weight;
+        run_bytes = bytes;
         groups.push((cache.lookup(&storage), vec![item]));
     }
     groups
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_follow_regions_gaps_and_the_limits() {
+    fn runs_end_at_regions_gaps_and_limits() {
         let mut cache = RegionCache::new(8);
         assert!(cache.insert(region(1, "", "c"), None));
         assert!(cache.insert(region(3, "m", ""), None));
@@ -348,7 +351,7 @@ mod tests {
             vec![(Some(1), keys("a b")), (None, keys("c d")), (Some(3), keys("m n")), (Some(3), keys("o"))]
         );
         assert_eq!(grouped(&RegionCache::new(1), "a z", &ClientConfig::default()), vec![(None, keys("a z"))]);
-        // An item that is too large by itself goes alone.
+        // An item above the limit is sent alone.
         let small = ClientConfig { batch_bytes: 30, ..ClientConfig::default() };
         assert_eq!(
             grouped(&cache, "m n o ppppp q rr s", &small),

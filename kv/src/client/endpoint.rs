@@ -1,30 +1,32 @@
-//! The seam below the client: how a request reaches one store.
+//! The interface between the client and the transport: how one request reaches one store.
 //!
 //! Implemented by [`super::remote::RemoteEndpoint`] (gRPC), [`super::routed::RoutedEndpoint`] (this node's own store
-//! without the network, the others over it) and by test doubles.
+//! without the network, other stores over it) and by test doubles.
 
 use futures::future::BoxFuture;
 use raftstore::{RegionStatus, StoreId};
 
 use crate::api::{Request, Response, ServerError};
 
-/// How requests reach stores: in this process, over gRPC, or into a test double. Every call ends in bounded time.
+/// Delivers requests to stores. Every call must complete in bounded time.
+///
+/// Dropping the future of a call does not undo it: a write that was sent may still take effect.
 pub trait Endpoint: Send + Sync + 'static {
-    /// Sends a request to a store.
+    /// Sends a request to a store, once.
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>>;
-    /// Asks a store which region holds a storage key; `None` if it does not know.
+    /// Asks a store which region holds a storage key. `None` if the store has no replica of it.
     fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>>;
-    /// The stores worth asking, nearest first (this node's own store first).
+    /// The known stores, nearest first. This node's own store is first.
     fn stores(&self) -> Vec<StoreId>;
 }
 
-/// A call that brought back no `Response`.
+/// Why a call returned no [`Response`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The server refused.
+    /// The server answered with an error.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The store was not reached; the request was not delivered.
+    /// The store was not reached. The request was not delivered.
     #[error("store {store} is unreachable: {why}")]
     Unreachable {
         /// The store.
@@ -32,7 +34,7 @@ pub enum CallError {
         /// What failed.
         why: String,
     },
-    /// The connection broke, or the deadline passed, after the request may have been delivered.
+    /// The connection broke or the timeout passed after the request may have been delivered.
     #[error("no answer from store {store}: {why}")]
     Lost {
         /// The store.
@@ -43,18 +45,18 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Whether the same request would be refused again, wherever it is sent.
+    /// Whether every store would refuse the same request again.
     pub fn is_final(&self) -> bool {
         let CallError::Server(error) = self else { return false };
         matches!(error, ServerError::Key(_) | ServerError::TooLarge { .. } | ServerError::Invalid(_))
     }
 
-    /// Whether a write sent by the failed call may have taken effect, or may yet do so.
+    /// Whether a write sent by the failed call may have taken effect or may still do so.
     pub fn maybe_delivered(&self) -> bool {
         match self {
             CallError::Lost { .. } => true,
             CallError::Server(ServerError::Undetermined(_)) => true,
-            // Refused, or failed before anything was proposed.
+            // Refused, or failed before the proposal.
             CallError::Server(
                 ServerError::Region(_)
                 | ServerError::Key(_)

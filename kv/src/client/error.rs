@@ -1,40 +1,55 @@
-//! What the client tells the transaction layer, grouped by what that layer does next.
+//! Errors that the client returns, grouped by what the transaction layer does next.
 
 use std::time::Duration;
 
 use raftstore::RegionId;
 
-use crate::api::KeyError;
+use crate::api::{KeyError, Response};
 
-/// What the transaction layer sees.
+/// Why an operation of the client failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// Resolve, wait or abort.
+    /// A region evaluated the request and refused it. The transaction resolves locks, waits or aborts.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A write may or may not have taken effect.
+    /// A commit was delivered, or may have been, and no response came before the deadline: it took effect, will take
+    /// effect, or never does. Only `commit` and `commit_primary` return it.
     #[error("outcome of a write to region {0} is unknown")]
     Undetermined(RegionId),
-    /// Retries ran out; the last failure is given. Nothing is known to have been done.
+    /// Retries ran out. An idempotent write may have taken effect; the failed request of a commit did not.
     #[error("no replica could serve within {waited:?}: {last}")]
     Unavailable {
-        /// How long it was tried.
+        /// Time from the first failure to the last.
         waited: Duration,
         /// The last failure.
         last: String,
     },
-    /// A request writes more than a region takes at a time. It had no effect.
+    /// One item exceeds the largest message or proposal. That request had no effect.
     #[error("a write of {bytes} bytes; at most {limit} fit into one")]
     TooLarge {
-        /// Its size.
+        /// Size of the message or proposal.
         bytes: usize,
-        /// The most that is taken.
+        /// The limit that it exceeds.
         limit: usize,
     },
-    /// A request was refused as such: it contradicts itself or a limit. It had no effect.
+    /// A request contradicts itself or exceeds a limit, so every store refuses it. That request had no effect.
     #[error("invalid request: {0}")]
     Invalid(String),
-    /// A failure that retries did not mend.
+    /// A failure that retries did not cure, such as corrupt data on every replica asked.
     #[error("{0}")]
     Failed(String),
+}
+
+impl ClientError {
+    /// A store answered `request` with a response of another kind.
+    pub(super) fn unexpected_response(request: &str, response: &Response) -> ClientError {
+        let kind = match response {
+            Response::Value(_) => "a value",
+            Response::Pairs { .. } => "pairs",
+            Response::Status(_) => "a transaction status",
+            Response::Ttl(_) => "a ttl",
+            Response::Done => "an acknowledgement",
+        };
+        ClientError::Failed(format!("a store answered {request} with {kind}"))
+    }
 }

@@ -1,4 +1,4 @@
-//! What the client counts.
+//! Metrics of the client.
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
@@ -21,14 +21,14 @@ pub(super) struct Metrics {
     pub(super) locates: IntCounter,
     /// Calls that ran out of retries.
     pub(super) exhausted: IntCounter,
-    /// Commits whose fate stayed unknown.
+    /// Commits whose outcome stayed unknown.
     pub(super) undetermined: IntCounter,
-    /// Regions remembered.
+    /// Regions in the cache.
     pub(super) regions: IntGauge,
 }
 
 impl Metrics {
-    /// Registers the counters; fails if the registry has them already.
+    /// Registers the counters. Fails if `registry` already holds the metrics of a client.
     pub(super) fn new(registry: &Registry) -> Result<Metrics, prometheus::Error> {
         let retries =
             IntCounterVec::new(Opts::new(RETRIES, "Requests sent again, by the class of the failure"), &["class"])?;
@@ -50,7 +50,7 @@ impl Metrics {
     }
 
     /// Counts a retry.
-    pub(super) fn retried(&self, class: RetryClass) {
+    pub(super) fn count_retry(&self, class: RetryClass) {
         if let Some(counter) = self.retries.get(class.index()) {
             counter.inc();
         }

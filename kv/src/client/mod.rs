@@ -1,18 +1,27 @@
-//! The client of the key-value layer: finds the leader of each key's region, retries what was refused, and gives
-//! callers whole-cluster operations.
+//! The client of the key-value layer: finds the leader of each key's region, retries refused requests, and offers
+//! operations on keys of the whole cluster.
 //!
-//! The way of a request:
-//! 1. [`Client`] turns an operation over keys into items (`dispatch.rs`, `scan.rs`).
-//! 2. [`RegionCache`] says which region and replica each item belongs to; what it does not know is asked of stores
+//! The path of a request:
+//! 1. [`Client`] turns an operation into items with one key each (`dispatch.rs`) or into a range (`scan.rs`).
+//! 2. [`RegionCache`] gives the region and the replica of each item. Unknown regions are located by asking stores
 //!    (`locate.rs`).
-//! 3. [`Endpoint`] carries one request per region: in this process ([`RoutedEndpoint`]) or over gRPC
+//! 3. [`Endpoint`] carries one request per region: within the process ([`RoutedEndpoint`]) or over gRPC
 //!    ([`RemoteEndpoint`]).
-//! 4. A failure is learnt from (`region_cache.rs`), waited out (`backoff.rs`, `retry.rs`) and only what is left is sent
-//!    again.
+//! 4. A failure updates the cache (`region_cache.rs`). After a wait (`backoff.rs`, `retry.rs`) only the failed part is
+//!    sent again.
 //!
-//! Guarantees: every operation ends in bounded time. Reads and idempotent writes are repeated after a lost answer. A
+//! Guarantees: every operation ends in bounded time. Reads and idempotent writes are repeated after a lost response. A
 //! commit that may have been delivered and was never answered ends as [`ClientError::Undetermined`], never as a
 //! failure.
+//!
+//! # Layers
+//!
+//! 1. `config`, `error`, `endpoint`, `backoff`, `bound`: settings, errors, the interface to stores, pure arithmetic
+//! 2. `metrics`, `region_cache`, `remote`, `routed`: counters, routes, the endpoints
+//! 3. `router`: the state that clones share, one attempt of a request
+//! 4. `retry`: the retry loop's state
+//! 5. `locate`: the route of a key
+//! 6. `dispatch`, `scan`: operations on many keys, on ranges
 
 mod backoff;
 mod bound;
@@ -26,6 +35,7 @@ mod region_cache;
 mod remote;
 mod retry;
 mod routed;
+mod router;
 mod scan;
 
 use std::sync::Arc;
@@ -34,8 +44,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use prometheus::Registry;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use tso::Timestamp;
 
 pub use backoff::{Backoff, Jitter, RetryClass};
@@ -47,37 +57,58 @@ pub use remote::{BadAddress, RemoteConfig, RemoteEndpoint};
 pub use routed::{LocalStore, RoutedEndpoint};
 pub use scan::{Page, ScanRange};
 
-use crate::api::{CheckTxnStatusRequest, Mutation, PrewriteRequest, Request, RequestBody, Response, TxnStatus};
+use crate::api::{CheckTxnStatusRequest, Mutation, PrewriteRequest, RequestBody, Response, TxnStatus};
 use crate::key::Key;
 use crate::size::{decision_bytes, prewrite_bytes};
-use dispatch::Job;
+use dispatch::BatchOp;
 use metrics::Metrics;
-use retry::{Nature, Retry};
+use retry::{Retry, RetrySemantics};
+use router::Router;
 
-/// The client; clones share the region cache.
+/// A client of the key-value layer. Cheap to clone; clones share the region cache and the metrics.
+///
+/// Any task may call it, also concurrently. Operations need a tokio runtime.
+///
+/// # Time
+///
+/// An operation retries each request until [`ClientConfig::deadline`] has passed since the request's first failure. An
+/// operation on several regions, or several pages of one region, has one such deadline for each run of keys.
+///
+/// # Errors
+///
+/// Every operation can return, unless its own documentation says otherwise:
+/// - [`ClientError::Unavailable`]: the deadline passed. An idempotent write may have taken effect.
+/// - [`ClientError::Invalid`]: a store refused a request as such: a timestamp that the oracle does not issue, two
+///   mutations of one key, a key above `percolator::KEY_LEN_MAX`. That request had no effect.
+/// - [`ClientError::TooLarge`]: one item exceeds the largest message or proposal. That request had no effect.
+/// - [`ClientError::Failed`]: every replica asked failed, or a response was malformed.
+///
+/// After an error of a write on several keys, requests to other regions may have taken effect or may be under way.
+///
+/// # Cancel safety
+///
+/// The future of an operation may be dropped at any time. Reads leave nothing behind. Requests of a write that are not
+/// sent yet are never sent. A request that was sent may still be executed, even after the future is gone, and takes
+/// effect for all its keys or for none. No task continues the operation: whoever drops a commit must treat its outcome
+/// as unknown.
 #[derive(Clone)]
 pub struct Client {
-    shared: Arc<Shared>,
-}
-
-/// What clones of a client share.
-struct Shared {
-    endpoint: Arc<dyn Endpoint>,
-    config: ClientConfig,
-    cache: RwLock<RegionCache>,
-    rng: Mutex<StdRng>,
-    metrics: Metrics,
+    router: Arc<Router>,
 }
 
 impl Client {
-    /// A client over `endpoint` with default settings and metrics that nobody reads.
+    /// A client over `endpoint` with default settings and unregistered metrics.
     pub fn new(endpoint: Arc<dyn Endpoint>) -> Client {
         #[expect(clippy::expect_used, reason = "the defaults are valid, and a fresh registry holds no duplicate")]
         Client::with_config(endpoint, ClientConfig::default(), &Registry::new()).expect("defaults are valid")
     }
 
-    /// A client with settings, counting into `registry`. Fails on an invalid setting, or if the registry already holds
-    /// a client's metrics.
+    /// A client over `endpoint` that counts into `registry`. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Failed`] if a setting is below its minimum, or if `registry` already holds the metrics of a
+    /// client.
     pub fn with_config(
         endpoint: Arc<dyn Endpoint>,
         config: ClientConfig,
@@ -89,64 +120,101 @@ impl Client {
         let seed = config.seed.unwrap_or_else(rand::random);
         let cache = RwLock::new(RegionCache::new(config.cached_regions));
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
-        Ok(Client { shared: Arc::new(Shared { endpoint, config, cache, rng, metrics }) })
+        Ok(Client { router: Arc::new(Router { endpoint, config, cache, rng, metrics }) })
     }
 
-    /// The newest value committed at or before `start_ts`.
+    /// Reads the newest value of `key` committed at or before `start_ts`; `None` if the key does not exist there.
+    ///
+    /// # Errors
+    ///
+    /// `Key(Locked)` if a transaction that may commit at or below `start_ts` holds the lock, and those of [`Client`].
+    /// Never `Undetermined`.
     pub async fn get(&self, key: &Key, start_ts: Timestamp) -> Result<Option<Bytes>, ClientError> {
         let body = || RequestBody::Get { key: key.clone(), start_ts };
-        match self.shared.single(key, self.shared.repeatable(), body).await? {
+        match self.router.send_to_key(key, self.router.idempotent_retry(), body).await? {
             Response::Value(value) => Ok(value),
-            other => Err(unexpected("Get", &other)),
+            other => Err(ClientError::unexpected_response("Get", &other)),
         }
     }
 
-    /// The same for many keys, over regions in parallel, in key order; absent keys are left out. On `Locked`, the locks
-    /// that all regions reported. Holds all values at once: who need not, asks by [`Client::batch_get_page`].
+    /// Reads many keys at `start_ts`, regions in parallel. Returns the pairs in key order; absent keys are left out.
+    /// `keys` may be unordered and repeated. All values are in memory at once; to avoid that, use
+    /// [`Client::batch_get_page`].
+    ///
+    /// # Errors
+    ///
+    /// `Key(Locked)` with the locks that all regions reported, and those of [`Client`]. Never `Undetermined`.
     pub async fn batch_get(&self, keys: &[Key], start_ts: Timestamp) -> Result<Vec<(Key, Bytes)>, ClientError> {
-        self.points(keys, start_ts, usize::MAX).await.map(|page| page.pairs)
+        self.batch_get_up_to(keys, start_ts, usize::MAX).await.map(|page| page.pairs)
     }
 
-    /// The same, as far as it fits about one page: `resume` is the first key, in key order, that was left out.
+    /// Reads a prefix of `keys`, in key order, until about [`ClientConfig::page_bytes`] bytes of pairs are found. At
+    /// least the smallest key is looked up. `resume` is the first key, in key order, that was not looked up: call again
+    /// with the keys from there on, at the same `start_ts`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::batch_get`].
     pub async fn batch_get_page(&self, keys: &[Key], start_ts: Timestamp) -> Result<Page, ClientError> {
-        self.points(keys, start_ts, self.shared.config.page_bytes as usize).await
+        self.batch_get_up_to(keys, start_ts, self.router.config.page_bytes as usize).await
     }
 
-    async fn points(&self, keys: &[Key], start_ts: Timestamp, enough: usize) -> Result<Page, ClientError> {
+    /// Reads keys in key order until the pairs found take `max_bytes` bytes.
+    async fn batch_get_up_to(&self, keys: &[Key], start_ts: Timestamp, max_bytes: usize) -> Result<Page, ClientError> {
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         keys.dedup();
-        let job = Job {
-            nature: Nature::Repeatable,
-            weigh: &decision_bytes,
+        let op = BatchOp {
+            semantics: RetrySemantics::Idempotent,
+            item_bytes: &decision_bytes,
             body: &|keys| RequestBody::BatchGet { keys, start_ts },
-            enough,
+            max_bytes,
         };
         let mut found = Vec::with_capacity(keys.len());
-        let answers = self.shared.fan_out(keys, &job).await?;
-        for response in answers.responses {
+        let result = self.router.fan_out(keys, &op).await?;
+        for response in result.responses {
             match response {
                 Response::Pairs { pairs, .. } => found.extend(pairs),
-                other => return Err(unexpected("BatchGet", &other)),
+                other => return Err(ClientError::unexpected_response("BatchGet", &other)),
             }
         }
         found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let resume = answers.rest.into_iter().min();
+        let resume = result.unsent.into_iter().min();
         if let Some(resume) = &resume {
-            // Regions further on may have answered before this one: a page has no gap.
+            // Regions of greater keys may have answered first. Drop their pairs, so that the page has no gap.
             found.truncate(found.partition_point(|(key, _)| key < resume));
         }
         Ok(Page { pairs: found, resume })
     }
 
-    /// One page of a range, at most `limit` pairs (with a limit of 0, none); crosses region boundaries, and says
-    /// through `resume` where to go on.
+    /// Reads one page of a range at `start_ts`: at most `limit` pairs and about [`ClientConfig::page_bytes`] bytes.
+    /// Crosses region boundaries, one region after the other. A page may be short or empty although `resume` is set:
+    /// only `resume: None` marks the end. With a `limit` of 0 it sends nothing and returns no pairs.
+    ///
+    /// # Errors
+    ///
+    /// `Key(Locked)` if a lock blocks the page before it is full; the pairs read so far are dropped. And those of
+    /// [`Client`]. Never `Undetermined`.
     pub async fn scan(&self, range: &ScanRange, start_ts: Timestamp, limit: u32) -> Result<Page, ClientError> {
-        self.shared.scan(range, start_ts, limit).await
+        self.router.scan(range, start_ts, limit).await
     }
 
-    /// Prewrites all mutations, regions in parallel. On failure some may be prewritten: the caller rolls back. `ttl_ms`
-    /// is asked before every attempt, since a lock's life is counted from start_ts while attempts take their time.
+    /// Prewrites all mutations, regions in parallel: locks their keys and stages their values. The keys must be
+    /// distinct and should include `primary`. Only the transaction's coordinator calls it.
+    ///
+    /// `ttl_ms` gives the life of the locks in milliseconds from the physical part of `start_ts`. It is called before
+    /// every attempt, because a fixed ttl would shrink while attempts are retried.
+    ///
+    /// # Errors
+    ///
+    /// - `Key(Locked)` with the locks that all regions reported. Keys of regions without locks are prewritten.
+    /// - `Key(WriteConflict)`: another transaction committed to a key above `start_ts`.
+    /// - `Key(AlreadyExists)`: an `Insert` or `CheckNotExists` found a value.
+    /// - `Key(RolledBack)`: another transaction rolled this one back.
+    /// - Those of [`Client`]. Never `Undetermined`.
+    ///
+    /// After any error some keys may be prewritten or become so: the caller retries (after `Locked`) or rolls back all
+    /// keys. The same holds if the future is dropped.
     pub async fn prewrite(
         &self,
         mutations: Vec<Mutation>,
@@ -158,30 +226,52 @@ impl Client {
             let (primary, ttl_ms) = (primary.clone(), ttl_ms());
             RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms })
         };
-        let weigh = |mutation: &Mutation| prewrite_bytes(mutation, primary);
-        let job = Job { nature: Nature::Repeatable, weigh: &weigh, body: &body, enough: usize::MAX };
-        self.shared.fan_out(mutations, &job).await.map(drop)
+        let item_bytes = |mutation: &Mutation| prewrite_bytes(mutation, primary);
+        let semantics = RetrySemantics::Idempotent;
+        let op = BatchOp { semantics, item_bytes: &item_bytes, body: &body, max_bytes: usize::MAX };
+        self.router.fan_out(mutations, &op).await.map(drop)
     }
 
-    /// Carries a decision to keys, regions in parallel.
-    async fn decide(
+    /// Sends a decision (commit, rollback, resolve) for keys, regions in parallel.
+    async fn send_decision(
         &self,
         keys: &[Key],
-        nature: Nature,
+        semantics: RetrySemantics,
         body: &(dyn Fn(Vec<Key>) -> RequestBody + Sync),
     ) -> Result<(), ClientError> {
-        let job = Job { nature, weigh: &decision_bytes, body, enough: usize::MAX };
-        self.shared.fan_out(keys.to_vec(), &job).await.map(drop)
+        let op = BatchOp { semantics, item_bytes: &decision_bytes, body, max_bytes: usize::MAX };
+        self.router.fan_out(keys.to_vec(), &op).await.map(drop)
     }
 
-    /// Commits keys, regions in parallel. `Undetermined` if an answer was lost and never made up for.
+    /// Commits prewritten keys at `commit_ts`, regions in parallel. The coordinator calls it for the secondaries, after
+    /// [`Client::commit_primary`] succeeded. Keys that are already committed at `commit_ts` count as done.
+    ///
+    /// # Errors
+    ///
+    /// - `Undetermined`: a request may have been delivered and no response came before the deadline.
+    /// - `Key(RolledBack)`, `Key(LockNotFound)`, `Key(Committed)`: the transaction holds no lock on a key and has not
+    ///   committed it at `commit_ts`.
+    /// - `Key(CommitTsTooEarly)`: a lock requires a higher commit_ts.
+    /// - Those of [`Client`]. They say that the failed request had no effect; other regions may have committed.
     pub async fn commit(&self, keys: &[Key], start_ts: Timestamp, commit_ts: Timestamp) -> Result<(), ClientError> {
-        self.decide(keys, Nature::Commit, &|keys| RequestBody::Commit { keys, start_ts, commit_ts }).await
+        self.send_decision(keys, RetrySemantics::Commit, &|keys| RequestBody::Commit { keys, start_ts, commit_ts })
+            .await
     }
 
-    /// Commits the primary, and in the same request those of `others` that its region holds: they take effect together
-    /// or not at all. Returns the others that are left. `Undetermined` if an answer was lost and never made up for;
-    /// any other failure only if surely nothing was done.
+    /// Commits the primary at `commit_ts`: the commit point of the transaction. The same request commits those of
+    /// `others` that are in the primary's region and fit; all of them take effect together or none does. Returns the
+    /// rest of `others`, which [`Client::commit`] must commit. `commit_ts` must be taken from the oracle after every
+    /// prewrite was acknowledged. Only the transaction's coordinator calls it.
+    ///
+    /// # Errors
+    ///
+    /// - `Undetermined`: a request may have been delivered and no response came before the deadline, or the response
+    ///   was of an unexpected kind. The transaction may be committed, now or later.
+    /// - `Key(RolledBack)`, `Key(LockNotFound)`, `Key(Committed)`, `Key(CommitTsTooEarly)`: as [`Client::commit`].
+    /// - Those of [`Client`].
+    ///
+    /// Every error but `Undetermined` means that this call had no effect. If the future is dropped, the outcome is
+    /// unknown.
     pub async fn commit_primary(
         &self,
         primary: &Key,
@@ -189,35 +279,64 @@ impl Client {
         start_ts: Timestamp,
         commit_ts: Timestamp,
     ) -> Result<Vec<Key>, ClientError> {
-        self.shared.commit_primary(primary, others, start_ts, commit_ts).await
+        self.router.commit_primary(primary, others, start_ts, commit_ts).await
     }
 
-    /// Rolls keys back, regions in parallel.
+    /// Rolls back `keys` of the transaction `start_ts`, regions in parallel, and leaves rollback marks, so that a
+    /// prewrite that is still under way fails. Idempotent. The coordinator calls it after a failed prewrite.
+    ///
+    /// # Errors
+    ///
+    /// `Key(Committed)` if the transaction has committed a key, and those of [`Client`]. Never `Undetermined`: after
+    /// `Unavailable` the locks may remain until their ttl ends and another transaction resolves them.
     pub async fn rollback(&self, keys: &[Key], start_ts: Timestamp) -> Result<(), ClientError> {
-        self.decide(keys, Nature::Repeatable, &|keys| RequestBody::Rollback { keys, start_ts }).await
+        self.send_decision(keys, RetrySemantics::Idempotent, &|keys| RequestBody::Rollback { keys, start_ts }).await
     }
 
-    /// Asks the region of the primary for the fate of a transaction.
+    /// Reads the fate of a transaction from the region of its primary, and rolls it back if its lock has expired (see
+    /// [`CheckTxnStatusRequest`]). Idempotent. Any transaction that met a lock of the other one may call it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the lock on the key names another primary, and those of [`Client`]. Never `Key` or `Undetermined`.
     pub async fn check_txn_status(&self, request: CheckTxnStatusRequest) -> Result<TxnStatus, ClientError> {
         let body = || RequestBody::CheckTxnStatus(request.clone());
-        match self.shared.single(&request.primary, self.shared.repeatable(), body).await? {
+        match self.router.send_to_key(&request.primary, self.router.idempotent_retry(), body).await? {
             Response::Status(status) => Ok(status),
-            other => Err(unexpected("CheckTxnStatus", &other)),
+            other => Err(ClientError::unexpected_response("CheckTxnStatus", &other)),
         }
     }
 
-    /// Commits or rolls back the locks of a decided transaction.
+    /// Commits (with `commit_ts`) or rolls back the locks that the transaction `start_ts` left on `keys`, regions in
+    /// parallel. Keys without its lock are skipped. Idempotent. Any transaction may call it, but only with the decision
+    /// that [`Client::check_txn_status`] returned: nothing else checks it.
+    ///
+    /// # Errors
+    ///
+    /// `Key(CommitTsTooEarly)` if a lock requires a higher commit_ts, and those of [`Client`]. Never `Undetermined`.
     pub async fn resolve_locks(
         &self,
         keys: &[Key],
         start_ts: Timestamp,
         commit_ts: Option<Timestamp>,
     ) -> Result<(), ClientError> {
-        self.decide(keys, Nature::Repeatable, &|keys| RequestBody::ResolveLock { keys, start_ts, commit_ts }).await
+        self.send_decision(keys, RetrySemantics::Idempotent, &|keys| RequestBody::ResolveLock {
+            keys,
+            start_ts,
+            commit_ts,
+        })
+        .await
     }
 
-    /// Extends the primary lock to `ttl_ms`, which is asked before every attempt; returns the ttl in force. Gives up
-    /// after about `limit`: a heartbeat that is late is worth less than the next one.
+    /// Extends the life of the primary lock to at least `ttl_ms` milliseconds from the physical part of `start_ts`.
+    /// Returns the ttl in force, which may be longer. `ttl_ms` is called before every attempt. Retries and the attempt
+    /// under way end after `limit`, not after the configured deadline: the next heartbeat serves better than a late
+    /// one. Only the transaction's coordinator calls it.
+    ///
+    /// # Errors
+    ///
+    /// `Key(LockNotFound)` if the transaction has no lock there: it was rolled back, has committed, or its prewrite has
+    /// not arrived yet. And those of [`Client`]. Never `Undetermined`.
     pub async fn heartbeat(
         &self,
         primary: &Key,
@@ -226,63 +345,15 @@ impl Client {
         limit: Duration,
     ) -> Result<u64, ClientError> {
         let body = || RequestBody::Heartbeat { primary: primary.clone(), start_ts, ttl_ms: ttl_ms() };
-        match self.shared.single(primary, Retry::within(limit, Nature::Repeatable), body).await? {
+        match self.router.send_to_key(primary, Retry::with_cutoff(limit, RetrySemantics::Idempotent), body).await? {
             Response::Ttl(ttl_ms) => Ok(ttl_ms),
-            other => Err(unexpected("Heartbeat", &other)),
+            other => Err(ClientError::unexpected_response("Heartbeat", &other)),
         }
     }
 
-    /// The route the cache holds for a key, for display.
+    /// The cached route of a key; `None` if its region is not cached. Sends nothing; the route may be outdated. For
+    /// diagnostics.
     pub fn cached_route(&self, key: &Key) -> Option<Route> {
-        self.shared.cache.read().lookup(&key.to_storage())
-    }
-}
-
-impl Shared {
-    /// Patience for a request that may be repeated.
-    fn repeatable(&self) -> Retry {
-        Retry::new(self.config.deadline, Nature::Repeatable)
-    }
-
-    /// One attempt.
-    async fn send(&self, route: &Route, request: Request) -> Result<Response, CallError> {
-        self.metrics.requests.inc();
-        let answer = self.endpoint.call(route.store, request).await;
-        let served = matches!(&answer, Ok(_) | Err(CallError::Server(crate::api::ServerError::Key(_))));
-        if served && route.unproven {
-            self.cache.write().confirm(route.region.id);
-        }
-        answer
-    }
-
-    /// Takes what a failure teaches into the cache; the class of retry it deserves, if any.
-    fn learn(&self, route: &Route, error: &CallError) -> Option<RetryClass> {
-        let mut cache = self.cache.write();
-        let class = cache.on_failure(route, error);
-        self.count_regions(&cache);
-        class
-    }
-
-    fn count_regions(&self, cache: &RegionCache) {
-        self.metrics.regions.set(i64::try_from(cache.len()).unwrap_or(i64::MAX));
-    }
-
-    fn jitter(&self) -> Jitter {
-        Jitter::new(self.rng.lock().random::<f64>())
-    }
-}
-
-/// A server answered with something that does not belong to the request.
-fn unexpected(request: &str, response: &Response) -> ClientError {
-    ClientError::Failed(format!("a store answered {request} with {}", kind_of(response)))
-}
-
-fn kind_of(response: &Response) -> &'static str {
-    match response {
-        Response::Value(_) => "a value",
-        Response::Pairs { .. } => "pairs",
-        Response::Status(_) => "a transaction status",
-        Response::Ttl(_) => "a ttl",
-        Response::Done => "an acknowledgement",
+        self.router.cache.read().lookup(&key.to_storage())
     }
 }

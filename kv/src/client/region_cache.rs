@@ -1,8 +1,8 @@
 //! The region cache: which region holds a storage key, under which epoch, and which replica to ask.
 //!
-//! Pure: it learns from descriptors handed to it (answers to `locate`, the one inside `EpochNotMatch`) and from failed
-//! calls, and says what kind of retry a failure deserves. It may be wrong at any time; the server checks the epoch of
-//! every request, so a wrong entry costs a round trip and never a wrong answer.
+//! Pure. It learns from region descriptors (answers to `locate`, the descriptor inside `EpochNotMatch`) and from failed
+//! calls, and classifies the retry that a failure deserves. It may be wrong at any time: the server checks the epoch of
+//! every request, so a wrong entry costs a round trip and never gives a wrong answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -15,19 +15,20 @@ use super::backoff::RetryClass;
 use super::endpoint::CallError;
 use crate::api::ServerError;
 
-/// Where to send a request: a region as we know it, and the replica to ask.
+/// Where to send a request: a region as the cache knows it, and the replica to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The region.
     pub region: Arc<Region>,
-    /// The store of the replica that is believed to lead it.
+    /// The store of the replica that probably leads the region.
     pub store: StoreId,
-    /// Replicas were given up since the region last served: a success is worth a [`RegionCache::confirm`].
+    /// Whether a replica failed since the region last served. After a success the caller then calls
+    /// [`RegionCache::confirm`].
     pub unproven: bool,
 }
 
 impl Route {
-    /// What a request must name.
+    /// The region and epoch for a request along this route.
     pub fn context(&self) -> RegionContext {
         RegionContext { region: self.region.id, epoch: self.region.epoch }
     }
@@ -37,28 +38,30 @@ impl Route {
 struct Entry {
     region: Arc<Region>,
     target: StoreId,
-    /// Replicas given up in a row; after all of them, the region is located anew.
+    /// Replicas that failed in a row. Once all voters have failed, the entry is dropped and the region located again.
     failures: usize,
-    /// Looked up since the eviction hand last passed.
+    /// Whether the entry was looked up since the eviction hand last passed it.
     used: AtomicBool,
 }
 
 impl Entry {
+    /// The route, counted as a use.
     fn route(&self) -> Route {
         self.used.store(true, Ordering::Relaxed);
         self.peek()
     }
 
+    /// The route, not counted as a use.
     fn peek(&self) -> Route {
         Route { region: Arc::clone(&self.region), store: self.target, unproven: self.failures > 0 }
     }
 }
 
-/// The cache.
+/// The cache. Evicts by the clock algorithm.
 ///
 /// Invariants:
-/// 1. The ranges of no two entries overlap.
-/// 2. `starts` names, for every region cached, the key of its one entry.
+/// 1. No two entries' ranges overlap.
+/// 2. `starts` maps every cached region to the key of its only entry.
 /// 3. The target of an entry is the store of one of its region's replicas.
 /// 4. There are at most `capacity` entries.
 #[derive(Debug)]
@@ -66,46 +69,47 @@ pub struct RegionCache {
     entries: BTreeMap<Vec<u8>, Entry>,
     starts: HashMap<RegionId, Vec<u8>>,
     capacity: usize,
-    /// Where the search for an entry to evict goes on.
+    /// The clock hand: the start of the entry that was examined last for eviction.
     hand: Vec<u8>,
 }
 
 impl RegionCache {
-    /// An empty cache of at most `capacity` regions (at least one).
+    /// An empty cache for at most `capacity` regions; 0 counts as 1.
     pub fn new(capacity: usize) -> RegionCache {
         RegionCache { entries: BTreeMap::new(), starts: HashMap::new(), capacity: capacity.max(1), hand: Vec::new() }
     }
 
-    /// How many regions are known.
+    /// The number of cached regions.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no region is known.
+    /// Whether no region is cached.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The region that holds a storage key.
+    /// The route to the region that holds a storage key.
     pub fn lookup(&self, key: &[u8]) -> Option<Route> {
         let (_, entry) = self.entries.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
         entry.region.contains(key).then(|| entry.route())
     }
 
-    /// The region that holds the last keys before `bound`, where an empty bound is after every key.
+    /// The route to the region that holds the last keys before `bound`. An empty bound means "after every key".
     pub fn lookup_before(&self, bound: &[u8]) -> Option<Route> {
         let upper = if bound.is_empty() { Bound::Unbounded } else { Bound::Excluded(bound) };
         let (_, entry) = self.entries.range::<[u8], _>((Bound::Unbounded, upper)).next_back()?;
-        reaches(&entry.region, bound).then(|| entry.route())
+        extends_to(&entry.region, bound).then(|| entry.route())
     }
 
-    /// What is cached of one region.
+    /// The route to a region by its id.
     pub fn region(&self, id: RegionId) -> Option<Route> {
         self.entries.get(self.starts.get(&id)?).map(Entry::route)
     }
 
-    /// Learns a descriptor and perhaps its leader. False if it is malformed, or older than what is known; the cache is
-    /// then unchanged.
+    /// Adds a region, and its leader if known. Entries that overlap it are dropped. Returns false, and changes nothing,
+    /// if the descriptor is malformed or older than a cached one. Without a known leader the entry keeps its target, or
+    /// takes the first voter.
     pub fn insert(&mut self, region: Region, leader: Option<StoreId>) -> bool {
         let well_formed = region.end.is_empty() || region.start < region.end;
         let Some(fallback) = first_voter(&region) else { return false };
@@ -126,29 +130,28 @@ impl RegionCache {
             self.invalidate(id);
         }
         let target = leader.filter(|store| region.peer_on(*store).is_some()).or(kept).unwrap_or(fallback);
-        self.make_room();
+        self.evict_if_full();
         self.starts.insert(region.id, region.start.clone());
         let entry = Entry { region: Arc::new(region), target, failures: 0, used: AtomicBool::new(true) };
         self.entries.insert(entry.region.start.clone(), entry);
         true
     }
 
-    /// Forgets a region.
+    /// Drops a region.
     pub fn invalidate(&mut self, id: RegionId) {
         if let Some(start) = self.starts.remove(&id) {
             self.entries.remove(&start);
         }
     }
 
-    /// A replica served: those that failed before are forgiven.
+    /// Records that a replica served: resets the count of failed replicas.
     pub fn confirm(&mut self, id: RegionId) {
         if let Some(entry) = self.entry_mut(id) {
             entry.failures = 0;
         }
     }
 
-    /// Learns from a failed call that was sent along `route`, and says what kind of retry it deserves; `None` if a
-    /// retry would not help.
+    /// Learns from a call along `route` that failed. Returns the class of the retry, or `None` if a retry cannot help.
     pub fn on_failure(&mut self, route: &Route, error: &CallError) -> Option<RetryClass> {
         match error {
             CallError::Unreachable { .. } => {
@@ -165,7 +168,7 @@ impl RegionCache {
                 self.rotate(route);
                 Some(RetryClass::Failed)
             }
-            // The replica did what a leader does.
+            // The replica served as a leader.
             CallError::Server(ServerError::Key(_) | ServerError::TooLarge { .. } | ServerError::Invalid(_)) => None,
         }
     }
@@ -181,13 +184,12 @@ impl RegionCache {
                 RetryClass::NoLeader
             }
             RegionError::RegionNotFound { .. } => {
-                // The replica moved away or is not there yet; the others may still serve under this very epoch.
+                // The replica was removed or is not created yet. The others may still serve under this epoch.
                 self.rotate(route);
                 RetryClass::Stale
             }
             RegionError::EpochNotMatch { current } => {
-                // The store that answered held the leader of the new region a moment ago, unless it is out of the
-                // group.
+                // The store that answered led the new region a moment ago, unless it is no longer a member.
                 if !self.insert(Region::clone(current), Some(route.store)) {
                     self.rotate(route);
                 } else if current.id != route.region.id {
@@ -204,8 +206,8 @@ impl RegionCache {
         }
     }
 
-    /// Points the entry at the leader that a replica named; an unknown store means that the membership changed, so the
-    /// region is located anew.
+    /// Points the entry at the leader that a replica named. A leader on an unknown store means that the membership
+    /// changed, so the entry is dropped and the region located again.
     fn set_leader(&mut self, route: &Route, leader: StoreId) {
         let Some(entry) = self.entry_mut(route.region.id) else { return };
         if entry.region.peer_on(leader).is_some() {
@@ -215,8 +217,8 @@ impl RegionCache {
         }
     }
 
-    /// Moves on from a replica that did not serve. One full round without a success makes the region unknown, so that
-    /// other stores are asked.
+    /// Points the entry at the next voter after a replica failed. After one full round without a success the entry is
+    /// dropped, so that other stores are asked for the region.
     fn rotate(&mut self, route: &Route) {
         let Some(entry) = self.entry_mut(route.region.id) else { return };
         if entry.target != route.store {
@@ -239,6 +241,7 @@ impl RegionCache {
         self.entries.get_mut(self.starts.get(&id)?)
     }
 
+    /// The cached regions that overlap `region`.
     fn overlapping(&self, region: &Region) -> Vec<Arc<Region>> {
         let upper = if region.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(region.end.as_slice()) };
         self.entries
@@ -250,8 +253,8 @@ impl RegionCache {
             .collect()
     }
 
-    /// Evicts, when full, the next entry after the hand that was not looked up since the hand last passed it.
-    fn make_room(&mut self) {
+    /// If the cache is full, evicts the next entry after the hand that was not used since the hand last passed it.
+    fn evict_if_full(&mut self) {
         while self.entries.len() >= self.capacity {
             let next = self
                 .entries
@@ -267,7 +270,7 @@ impl RegionCache {
         }
     }
 
-    /// The entries in key order, for display and for checks.
+    /// The routes of all entries, in key order.
     pub fn routes(&self) -> impl Iterator<Item = Route> + '_ {
         self.entries.values().map(Entry::peek)
     }
@@ -287,12 +290,12 @@ impl RegionCache {
     }
 }
 
-/// Whether the region reaches up to `bound`, where an empty bound is after every key.
-pub(super) fn reaches(region: &Region, bound: &[u8]) -> bool {
+/// Whether the end of the region is at or after `bound`. An empty bound means "after every key".
+pub(super) fn extends_to(region: &Region, bound: &[u8]) -> bool {
     region.end.is_empty() || (!bound.is_empty() && region.end.as_slice() >= bound)
 }
 
-/// Whether `a` is a later version of a region than `b`.
+/// Whether `a` is a newer epoch of a region than `b`.
 pub(super) fn is_newer(a: Epoch, b: Epoch) -> bool {
     (a.version, a.conf_ver) > (b.version, b.conf_ver)
 }

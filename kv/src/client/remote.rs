@@ -1,8 +1,8 @@
-//! The endpoint over gRPC: one HTTP/2 connection per store, made on first use and again whenever it breaks.
+//! The endpoint over gRPC: one HTTP/2 connection per store, opened on first use and reopened when it breaks.
 //!
-//! What matters to the callers is whether a request that failed can have been carried out. It surely was not when no
-//! connection could be made ([`CallError::Unreachable`]). Once bytes may have left this process, silence proves nothing
-//! ([`CallError::Lost`]), unless an answer says that the request was refused unseen.
+//! Callers need to know whether a failed request may have been executed. It was not if no connection could be opened,
+//! or if the response says that the request was refused unread ([`CallError::Unreachable`]). Once bytes may have left
+//! this process, the absence of a response proves nothing ([`CallError::Lost`]).
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -26,17 +26,18 @@ use crate::size::MESSAGE_BYTES_MAX;
 /// Settings of the remote endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConfig {
-    /// How long to wait for a connection. Default 1 s.
+    /// Timeout for opening a connection. Default 1 s.
     pub connect_timeout: Duration,
-    /// How long to wait for the answer to a request, after which it counts as lost. Default 4 s.
+    /// Timeout for the response to a request; then the request counts as lost. Default 4 s.
     pub request_timeout: Duration,
-    /// How long to wait for the answer to a lookup of a region. Default 1 s.
+    /// Timeout for the response to a region lookup. Default 1 s.
     pub locate_timeout: Duration,
-    /// How often an idle connection is probed. Default 1 s.
+    /// Interval of keep-alive probes on a connection. Default 1 s.
     pub keep_alive: Duration,
-    /// How long a probe may stay unanswered before the connection is given up. Default 2 s.
+    /// Timeout for the response to a probe; then the connection is closed. Default 2 s.
     pub keep_alive_timeout: Duration,
-    /// The cluster that requests belong to, so that a store of another refuses them. Default none, for servers that do not ask.
+    /// The cluster of the requests; a store of another cluster refuses them. Default `None`, for servers that do not
+    /// check it.
     pub cluster: Option<ClusterTag>,
 }
 
@@ -53,47 +54,52 @@ impl Default for RemoteConfig {
     }
 }
 
-/// An address that is no `host:port`.
+/// A store's address that is not `host:port`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("store {store} has the malformed address {address:?}: {why}")]
 pub struct BadAddress {
     /// The store.
     pub store: StoreId,
-    /// What was given.
+    /// The address given.
     pub address: String,
     /// What is wrong with it.
     pub why: String,
 }
 
-/// A client whose requests say which cluster they belong to.
-type Stub = KvClient<InterceptedService<Channel, AttachCluster>>;
+/// A gRPC client that attaches the cluster to every request.
+type GrpcClient = KvClient<InterceptedService<Channel, AttachCluster>>;
 
-struct Remote {
+struct RemoteStore {
     address: String,
-    client: Stub,
+    client: GrpcClient,
 }
 
-/// The stores known, nearest first.
+/// The known stores.
 #[derive(Default)]
-struct Stores {
+struct StoreTable {
+    /// Nearest first.
     order: Vec<StoreId>,
-    by_id: HashMap<StoreId, Remote>,
+    by_id: HashMap<StoreId, RemoteStore>,
 }
 
-/// Sends requests to stores over the network.
+/// Sends requests to stores over gRPC.
 pub struct RemoteEndpoint {
     config: RemoteConfig,
-    stores: RwLock<Stores>,
+    stores: RwLock<StoreTable>,
 }
 
 impl RemoteEndpoint {
     /// An endpoint that knows no store yet.
     pub fn new(config: RemoteConfig) -> RemoteEndpoint {
-        RemoteEndpoint { config, stores: RwLock::new(Stores::default()) }
+        RemoteEndpoint { config, stores: RwLock::new(StoreTable::default()) }
     }
 
-    /// Replaces the stores known, given as `host:port`, nearest first. Connections to stores whose address stays are
-    /// kept. On an error nothing is changed. Must be called within a tokio runtime.
+    /// Replaces the known stores. Addresses are `host:port`, nearest store first. Connections to stores whose address
+    /// did not change are kept. Does not connect: the first request does. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`BadAddress`] for the first malformed address; nothing is changed then.
     pub fn set_stores(&self, stores: Vec<(StoreId, String)>) -> Result<(), BadAddress> {
         let mut known = self.stores.write();
         let mut fresh = Vec::new();
@@ -108,8 +114,8 @@ impl RemoteEndpoint {
         Ok(())
     }
 
-    /// Prepares a connection; it is made by the first request.
-    fn connect(&self, store: StoreId, address: &str) -> Result<Remote, BadAddress> {
+    /// Prepares a connection, which the first request opens.
+    fn connect(&self, store: StoreId, address: &str) -> Result<RemoteStore, BadAddress> {
         let endpoint = Channel::from_shared(format!("http://{address}")).map_err(|error| BadAddress {
             store,
             address: address.to_owned(),
@@ -126,10 +132,10 @@ impl RemoteEndpoint {
         let client = KvClient::with_interceptor(channel, AttachCluster(self.config.cluster.clone()))
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        Ok(Remote { address: address.to_owned(), client })
+        Ok(RemoteStore { address: address.to_owned(), client })
     }
 
-    fn client(&self, store: StoreId) -> Result<Stub, CallError> {
+    fn client(&self, store: StoreId) -> Result<GrpcClient, CallError> {
         let stores = self.stores.read();
         let unknown = || CallError::Unreachable { store, why: "its address is not known".to_owned() };
         stores.by_id.get(&store).map(|remote| remote.client.clone()).ok_or_else(unknown)
@@ -137,19 +143,19 @@ impl RemoteEndpoint {
 
     async fn send(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
         let mut client = self.client(store)?;
-        let message = within_limit(pb::Request::from(request))?;
-        let answer = within(store, self.config.request_timeout, client.call(message)).await?;
+        let message = check_size(pb::Request::from(request))?;
+        let answer = with_timeout(store, self.config.request_timeout, client.call(message)).await?;
         match Result::<Response, ServerError>::try_from(answer) {
             Ok(answer) => answer.map_err(CallError::from),
-            // It did something, and says what in a way we do not understand.
+            // The store executed the request, but its response is malformed.
             Err(error) => Err(CallError::Lost { store, why: error.to_string() }),
         }
     }
 
-    async fn ask(&self, store: StoreId, key: Vec<u8>) -> Result<Option<RegionStatus>, CallError> {
+    async fn locate_at(&self, store: StoreId, key: Vec<u8>) -> Result<Option<RegionStatus>, CallError> {
         let mut client = self.client(store)?;
         let request = pb::LocateRequest { key: key.into() };
-        let answer = within(store, self.config.locate_timeout, client.locate(request)).await?;
+        let answer = with_timeout(store, self.config.locate_timeout, client.locate(request)).await?;
         Option::<RegionStatus>::try_from(answer).map_err(|error| ServerError::Failed(error.to_string()).into())
     }
 }
@@ -160,7 +166,7 @@ impl Endpoint for RemoteEndpoint {
     }
 
     fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
-        Box::pin(self.ask(store, key))
+        Box::pin(self.locate_at(store, key))
     }
 
     fn stores(&self) -> Vec<StoreId> {
@@ -168,38 +174,38 @@ impl Endpoint for RemoteEndpoint {
     }
 }
 
-/// The message, if it may be sent. The encoder would refuse it too, but as a call that broke in the middle.
-fn within_limit(message: pb::Request) -> Result<pb::Request, ServerError> {
+/// Refuses a message that is too large to send. The encoder would refuse it too, but as a broken call.
+fn check_size(message: pb::Request) -> Result<pb::Request, ServerError> {
     let (bytes, limit) = (message.encoded_len(), MESSAGE_BYTES_MAX);
     if bytes > limit { Err(ServerError::TooLarge { bytes, limit }) } else { Ok(message) }
 }
 
-/// Waits for an answer, no longer than `limit`.
-async fn within<T>(
+/// Waits for a response, up to `timeout`.
+async fn with_timeout<T>(
     store: StoreId,
-    limit: Duration,
+    timeout: Duration,
     call: impl Future<Output = Result<tonic::Response<T>, Status>>,
 ) -> Result<T, CallError> {
-    match tokio::time::timeout(limit, call).await {
+    match tokio::time::timeout(timeout, call).await {
         Ok(Ok(response)) => Ok(response.into_inner()),
         Ok(Err(status)) => Err(classify(store, &status)),
-        Err(_) => Err(CallError::Lost { store, why: format!("no answer within {limit:?}") }),
+        Err(_) => Err(CallError::Lost { store, why: format!("no answer within {timeout:?}") }),
     }
 }
 
-/// What a failed call means for the request it carried.
+/// Classifies a failed call by whether its request may have been executed.
 fn classify(store: StoreId, status: &Status) -> CallError {
     let why = format!("{:?}: {}", status.code(), status.message());
     if source_is_connect_error(status) {
         return CallError::Unreachable { store, why };
     }
     match status.code() {
-        // Refused before anybody looked at it: the node belongs to another cluster, or does not serve yet.
+        // Refused unread: the node belongs to another cluster, or does not serve yet.
         Code::FailedPrecondition | Code::Unimplemented | Code::PermissionDenied | Code::Unauthenticated => {
             CallError::Unreachable { store, why }
         }
-        // The message itself is refused, before it is carried out, and so it would be anywhere. (An answer that is too large for us would look
-        // the same, but stores send none.)
+        // The message is refused before it is executed, and every store would refuse it. (A response too large for us
+        // would look the same, but stores never send one.)
         Code::InvalidArgument | Code::OutOfRange => ServerError::Invalid(format!("store {store}: {why}")).into(),
         _ => CallError::Lost { store, why },
     }
@@ -221,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_refused_unseen_goes_elsewhere() {
+    fn a_request_refused_unread_was_not_delivered() {
         let store = StoreId::new(1);
         for status in [Status::failed_precondition("another cluster"), Status::unimplemented("")] {
             assert!(matches!(classify(store, &status), CallError::Unreachable { .. }), "{status}");
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_refused_as_such_is_given_up() {
+    fn a_message_that_every_store_refuses_is_final() {
         for status in [Status::invalid_argument("no context"), Status::out_of_range("message length too large")] {
             let error = classify(StoreId::new(1), &status);
             assert!(matches!(error, CallError::Server(ServerError::Invalid(_))), "{status}");

@@ -1,64 +1,75 @@
-//! The retry loop's edge: the clock and the randomness around [`Backoff`], and the verdict when retries end.
+//! The edge of the retry loop: clock and randomness around [`Backoff`], and the final error when retries end.
 
 use std::time::Duration;
 
 use raftstore::RegionId;
 use tokio::time::Instant;
 
-use super::Shared;
 use super::backoff::{Backoff, RetryClass};
 use super::endpoint::CallError;
 use super::error::ClientError;
 use super::region_cache::Route;
+use super::router::Router;
 use crate::api::{Response, ServerError};
 
-/// What a request does to the store: decides what the end of its retries means.
+/// What it means that the outcome of a request is unknown when its retries end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Nature {
-    /// A read, or a write whose fate the caller need not know: it repeats it, or others clean up after it.
-    Repeatable,
-    /// A commit: unknown is not the same as failed.
+pub(super) enum RetrySemantics {
+    /// A read, or a write whose outcome the caller need not know: the caller repeats it, or other transactions clean
+    /// up. An unknown outcome is reported as a failure.
+    Idempotent,
+    /// A commit: an unknown outcome must be reported as unknown.
     Commit,
 }
 
-/// The retry state of one request, or of one group of a larger one.
+impl Router {
+    /// The retry state of a read or an idempotent write, with the configured deadline.
+    pub(super) fn idempotent_retry(&self) -> Retry {
+        Retry::new(self.config.deadline, RetrySemantics::Idempotent)
+    }
+}
+
+/// The retry state of one request, or of one run of a larger operation.
 #[derive(Clone, Debug)]
 pub(super) struct Retry {
     backoff: Backoff,
-    nature: Nature,
+    semantics: RetrySemantics,
+    /// The time of the first failure, or of the start if there is a cutoff.
     started: Option<Instant>,
-    /// When the last attempt ends, answered or not. Without it, an attempt ends as its endpoint says.
-    ends: Option<Instant>,
-    /// The region where an attempt may have taken effect without our knowing.
-    maybe_done: Option<RegionId>,
+    /// When an attempt under way is abandoned. `None`: the endpoint's own timeout ends it.
+    cutoff: Option<Instant>,
+    /// The region in which an attempt may have taken effect although it failed.
+    maybe_applied: Option<RegionId>,
 }
 
 impl Retry {
-    pub(super) fn new(limit: Duration, nature: Nature) -> Retry {
-        Retry { backoff: Backoff::new(limit), nature, started: None, ends: None, maybe_done: None }
+    /// Retries until `deadline` has passed since the first failure.
+    pub(super) fn new(deadline: Duration, semantics: RetrySemantics) -> Retry {
+        Retry { backoff: Backoff::new(deadline), semantics, started: None, cutoff: None, maybe_applied: None }
     }
 
-    /// For a request that is of no use after `limit`, counted from now: attempts are cut off then.
-    pub(super) fn within(limit: Duration, nature: Nature) -> Retry {
+    /// Retries until `limit` has passed from now, and abandons an attempt that is under way then.
+    pub(super) fn with_cutoff(limit: Duration, semantics: RetrySemantics) -> Retry {
         let now = now();
-        Retry { started: Some(now), ends: Some(now + limit), ..Retry::new(limit, nature) }
+        Retry { started: Some(now), cutoff: Some(now + limit), ..Retry::new(limit, semantics) }
     }
 
-    /// An attempt sent along `route`, no longer than there is time.
-    pub(super) async fn bound(
+    /// Runs one attempt along `route`, up to the cutoff.
+    pub(super) async fn limit_attempt(
         &self,
         route: &Route,
         attempt: impl Future<Output = Result<Response, CallError>>,
     ) -> Result<Response, CallError> {
-        let Some(ends) = self.ends else { return attempt.await };
-        let late = |_| Err(CallError::Lost { store: route.store, why: "no answer in the time there was".to_owned() });
-        tokio::time::timeout_at(ends, attempt).await.unwrap_or_else(late)
+        let Some(cutoff) = self.cutoff else { return attempt.await };
+        let timed_out = |_| Err(CallError::Lost { store: route.store, why: "no answer in time".to_owned() });
+        tokio::time::timeout_at(cutoff, attempt).await.unwrap_or_else(timed_out)
     }
 
-    /// Learns from the failure of a call sent along `route`: how long to wait before the next one, or the final error.
-    pub(super) fn after_call(
+    /// Handles the failure of a call along `route`: updates the cache, and returns the wait before the next attempt or
+    /// the final error.
+    pub(super) fn on_failure(
         &mut self,
-        shared: &Shared,
+        router: &Router,
         route: &Route,
         error: CallError,
     ) -> Result<Duration, ClientError> {
@@ -66,38 +77,38 @@ impl Retry {
             return Err(ClientError::Key(error));
         }
         if error.maybe_delivered() {
-            self.maybe_done = Some(route.region.id);
+            self.maybe_applied = Some(route.region.id);
         }
-        match shared.learn(route, &error) {
-            Some(class) => self.next(shared, class, &error),
-            None => Err(self.give_up(shared, Duration::ZERO, &error)),
+        match router.learn_failure(route, &error) {
+            Some(class) => self.next_wait(router, class, &error),
+            None => Err(self.final_error(router, Duration::ZERO, &error)),
         }
     }
 
     /// The wait before the next attempt after a failure of `class`, or the final error.
-    pub(super) fn next(
+    pub(super) fn next_wait(
         &mut self,
-        shared: &Shared,
+        router: &Router,
         class: RetryClass,
         error: &CallError,
     ) -> Result<Duration, ClientError> {
         let elapsed = now().saturating_duration_since(*self.started.get_or_insert_with(now));
-        match self.backoff.next(class, elapsed, shared.jitter()) {
+        match self.backoff.next(class, elapsed, router.jitter()) {
             Some(wait) => {
-                shared.metrics.retried(class);
+                router.metrics.count_retry(class);
                 Ok(wait)
             }
-            None => Err(self.give_up(shared, elapsed, error)),
+            None => Err(self.final_error(router, elapsed, error)),
         }
     }
 
-    fn give_up(&self, shared: &Shared, waited: Duration, error: &CallError) -> ClientError {
+    fn final_error(&self, router: &Router, waited: Duration, error: &CallError) -> ClientError {
         if !error.is_final() {
-            shared.metrics.exhausted.inc();
+            router.metrics.exhausted.inc();
         }
-        match (self.nature, self.maybe_done, error) {
-            (Nature::Commit, Some(region), _) => {
-                shared.metrics.undetermined.inc();
+        match (self.semantics, self.maybe_applied, error) {
+            (RetrySemantics::Commit, Some(region), _) => {
+                router.metrics.undetermined.inc();
                 ClientError::Undetermined(region)
             }
             (_, _, CallError::Server(ServerError::TooLarge { bytes, limit })) => {
@@ -110,14 +121,14 @@ impl Retry {
     }
 }
 
-/// Waits out a retry delay.
+/// Sleeps for the wait before a retry.
 pub(super) async fn pause(wait: Duration) {
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the edge where retries meet the clock; the arithmetic is in `backoff`")]
+#[expect(clippy::disallowed_methods, reason = "the edge where retries read the clock; the arithmetic is in `backoff`")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -1,6 +1,7 @@
-//! The endpoint of a node: its own store is called as a function, the others over the network.
+//! The endpoint of a node: calls its own store directly and other stores over the network.
 //!
-//! The node hands in its store behind [`LocalStore`], so that client and server modules need not know each other.
+//! The node passes in its store as a [`LocalStore`], so that the client and the server modules do not import each
+//! other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,38 +12,39 @@ use raftstore::{RegionStatus, StoreId};
 use super::endpoint::{CallError, Endpoint};
 use crate::api::{Request, Response, ServerError};
 
-/// This node's own store, as the client calls it.
+/// This node's own store.
 pub trait LocalStore: Send + Sync + 'static {
-    /// Carries out a request. The future may be dropped at any time: a write then takes effect or does not.
+    /// Executes a request. The future may be dropped at any time; a write under way then takes effect or does not.
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Response, ServerError>>;
-    /// The region with a replica here that holds a storage key.
+    /// The region that has a replica on this store and holds the storage key. Must not block.
     fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
 }
 
-/// Sends requests for this node's store to a function, all others to another endpoint.
+/// Calls this node's store directly and sends all other requests to another endpoint.
 pub struct RoutedEndpoint {
-    own: StoreId,
+    local_id: StoreId,
     local: Arc<dyn LocalStore>,
     remote: Arc<dyn Endpoint>,
     timeout: Duration,
 }
 
 impl RoutedEndpoint {
-    /// `own` is the id of the store behind `local`. A local call that takes longer than `timeout` (it waits for a
-    /// quorum) counts as lost, so that another replica is asked.
+    /// `local_id` is the id of the store behind `local`. A local call that takes longer than `timeout` (it waits for a
+    /// quorum) counts as [`CallError::Lost`], so that the client asks another replica. `remote` handles all other
+    /// stores.
     pub fn new(
-        own: StoreId,
+        local_id: StoreId,
         local: Arc<dyn LocalStore>,
         remote: Arc<dyn Endpoint>,
         timeout: Duration,
     ) -> RoutedEndpoint {
-        RoutedEndpoint { own, local, remote, timeout }
+        RoutedEndpoint { local_id, local, remote, timeout }
     }
 }
 
 impl Endpoint for RoutedEndpoint {
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
-        if store != self.own {
+        if store != self.local_id {
             return self.remote.call(store, request);
         }
         Box::pin(async move {
@@ -54,14 +56,14 @@ impl Endpoint for RoutedEndpoint {
     }
 
     fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
-        if store != self.own {
+        if store != self.local_id {
             return self.remote.locate(store, key);
         }
         Box::pin(std::future::ready(Ok(self.local.locate(&key))))
     }
 
     fn stores(&self) -> Vec<StoreId> {
-        let others = self.remote.stores().into_iter().filter(|store| *store != self.own);
-        std::iter::once(self.own).chain(others).collect()
+        let others = self.remote.stores().into_iter().filter(|store| *store != self.local_id);
+        std::iter::once(self.local_id).chain(others).collect()
     }
 }

@@ -1,43 +1,44 @@
-//! Pages of a range, region by region.
+//! Scans: reads a range in pages, region by region.
 
 use bytes::Bytes;
 use tso::Timestamp;
 
-use super::Shared;
 use super::bound;
 use super::error::ClientError;
 use super::region_cache::Route;
-use super::retry::{Nature, Retry, pause};
+use super::retry::{Retry, pause};
+use super::router::Router;
 use crate::api::{Request, RequestBody, Response, ScanRequest};
 use crate::key::Key;
 
-/// A page of a scan.
+/// A page of a scan or of a batch get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Pairs in the order of the scan.
+    /// The pairs found, in the order of the scan; in key order for a batch get.
     pub pairs: Vec<(Key, Bytes)>,
-    /// Where to go on (new start, or new exclusive end of a reverse scan); `None` at the end of the range.
+    /// The start of the next page; for a reverse scan its exclusive end. `None` after the last page. Pass it to
+    /// [`ScanRange::resume_at`]. For a batch get: the first key, in key order, that was not looked up.
     pub resume: Option<Key>,
 }
 
-/// Parameters of a scan; an empty `end` is after every key.
+/// The range of a scan. An empty `end` means "after every key".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanRange {
     /// First key of the range.
     pub start: Key,
     /// First key after the range.
     pub end: Key,
-    /// From the end backwards.
+    /// Whether to read from the end backwards.
     pub reverse: bool,
 }
 
 impl ScanRange {
-    /// Whether no key can be in the range.
+    /// Whether the range holds no key: its end is not empty and not above its start.
     pub fn is_empty(&self) -> bool {
         !self.end.is_empty() && self.start >= self.end
     }
 
-    /// What is left after a page that ended at `resume`.
+    /// The rest of the range after a page that returned `resume`.
     pub fn resume_at(&self, resume: Key) -> ScanRange {
         if self.reverse {
             ScanRange { end: resume, ..self.clone() }
@@ -46,8 +47,8 @@ impl ScanRange {
         }
     }
 
-    /// The part of the range that lies in a region of storage keys.
-    fn clip(&self, route: &Route) -> ScanRange {
+    /// The part of the range that lies in the route's region.
+    fn clip_to_region(&self, route: &Route) -> ScanRange {
         let start = bound::ceil(&route.region.start).max(self.start.clone());
         let end = if route.region.end.is_empty() {
             self.end.clone()
@@ -58,10 +59,10 @@ impl ScanRange {
         ScanRange { start, end, reverse: self.reverse }
     }
 
-    /// What is left of the range once `part`, a clip of it, was read to its end; `None` when nothing is.
-    fn beyond(&self, part: &ScanRange) -> Option<ScanRange> {
+    /// The rest of the range after `part`, a clip of it, was read completely. `None` if nothing is left.
+    fn rest_after(&self, part: &ScanRange) -> Option<ScanRange> {
         if self.reverse {
-            // An empty key is before every other, but as an end it would be after all of them.
+            // An empty start is before every key, but an empty end is after every key: never resume there.
             (part.start > self.start).then(|| self.resume_at(part.start.clone()))
         } else {
             (part.end != self.end).then(|| self.resume_at(part.end.clone()))
@@ -69,13 +70,13 @@ impl ScanRange {
     }
 }
 
-impl Shared {
-    /// Reads on from region to region until there are `limit` pairs, a page is full of bytes, or the range ends.
+impl Router {
+    /// Reads one page: region after region until it has `limit` pairs or `page_bytes` bytes, or the range ends.
     pub(super) async fn scan(&self, range: &ScanRange, start_ts: Timestamp, limit: u32) -> Result<Page, ClientError> {
         let mut pairs: Vec<(Key, Bytes)> = Vec::new();
         let mut bytes_left = self.config.page_bytes;
         let mut rest = range.clone();
-        let mut retry = Retry::new(self.config.deadline, Nature::Repeatable);
+        let mut retry = self.idempotent_retry();
         if rest.is_empty() {
             return Ok(Page { pairs, resume: None });
         }
@@ -86,7 +87,7 @@ impl Shared {
                 return Ok(Page { pairs, resume: Some(resume) });
             }
             let route = self.scan_route(&rest, &mut retry).await?;
-            let part = rest.clip(&route);
+            let part = rest.clip_to_region(&route);
             let body = RequestBody::Scan(ScanRequest {
                 start: part.start.clone(),
                 end: part.end.clone(),
@@ -103,20 +104,21 @@ impl Shared {
                     pairs.extend(more);
                     let next = match resume {
                         Some(resume) => Some(rest.resume_at(resume)),
-                        None => rest.beyond(&part),
+                        None => rest.rest_after(&part),
                     };
                     match next.filter(|next| !next.is_empty()) {
                         Some(next) => rest = next,
                         None => return Ok(Page { pairs, resume: None }),
                     }
-                    retry = Retry::new(self.config.deadline, Nature::Repeatable);
+                    retry = self.idempotent_retry();
                 }
-                Ok(other) => return Err(super::unexpected("Scan", &other)),
-                Err(error) => pause(retry.after_call(self, &route, error)?).await,
+                Ok(other) => return Err(ClientError::unexpected_response("Scan", &other)),
+                Err(error) => pause(retry.on_failure(self, &route, error)?).await,
             }
         }
     }
 
+    /// The route to the region in which the range begins, in the direction of the scan.
     async fn scan_route(&self, range: &ScanRange, retry: &mut Retry) -> Result<Route, ClientError> {
         if !range.reverse {
             return self.route(&range.start.to_storage(), retry).await;
@@ -150,36 +152,36 @@ mod tests {
     }
 
     #[test]
-    fn clip_and_beyond_walk_a_range_forwards() {
+    fn a_forward_scan_visits_every_region_of_the_range() {
         let whole = range("b", "", false);
-        let part = whole.clip(&route("", "g"));
+        let part = whole.clip_to_region(&route("", "g"));
         assert_eq!(part, range("b", "g", false));
-        let rest = whole.beyond(&part).expect("there is more");
+        let rest = whole.rest_after(&part).expect("there is more");
         assert_eq!(rest, range("g", "", false));
-        let part = rest.clip(&route("g", ""));
+        let part = rest.clip_to_region(&route("g", ""));
         assert_eq!(part, range("g", "", false));
-        assert_eq!(rest.beyond(&part), None);
+        assert_eq!(rest.rest_after(&part), None);
     }
 
     #[test]
-    fn clip_and_beyond_walk_a_range_backwards() {
+    fn a_reverse_scan_visits_every_region_of_the_range() {
         let whole = range("", "", true);
-        let part = whole.clip(&route("g", ""));
+        let part = whole.clip_to_region(&route("g", ""));
         assert_eq!(part, range("g", "", true));
-        let rest = whole.beyond(&part).expect("there is more");
+        let rest = whole.rest_after(&part).expect("there is more");
         assert_eq!(rest, range("", "g", true));
-        let part = rest.clip(&route("", "g"));
+        let part = rest.clip_to_region(&route("", "g"));
         assert_eq!(part, range("", "g", true));
-        assert_eq!(rest.beyond(&part), None);
+        assert_eq!(rest.rest_after(&part), None);
     }
 
     #[test]
-    fn a_range_within_one_region_ends_there() {
+    fn a_range_within_one_region_has_no_rest() {
         for reverse in [false, true] {
             let whole = range("h", "k", reverse);
-            let part = whole.clip(&route("g", "p"));
+            let part = whole.clip_to_region(&route("g", "p"));
             assert_eq!(part, whole);
-            assert_eq!(whole.beyond(&part), None);
+            assert_eq!(whole.rest_after(&part), None);
         }
         assert!(
             range("k", "h", false).is_empty() && range("k", "k", true).is_empty() && !range("k", "", true).is_empty()

@@ -1,4 +1,4 @@
-//! What goes wrong, and when: by order of a test, or by a seed.
+//! The faults of a [`super::MemoryCluster`]: injected by a test, or drawn from a seed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,35 +12,35 @@ use super::topology::Topology;
 use crate::api::Request;
 use crate::key::Key;
 
-/// Requests that wait to be repeated at most; more are forgotten.
-const REPEATS_MAX: usize = 64;
+/// The most requests that wait to be delivered a second time. Further duplicates are dropped.
+const DUPLICATES_MAX: usize = 64;
 
-/// Something that goes wrong with one call.
+/// A fault of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The store is not reached; nothing is done.
+    /// The store is not reached. The request is not executed.
     Unreachable,
-    /// The store refuses; nothing is done.
+    /// The store refuses the request and does not execute it.
     Refuse(RegionError),
-    /// The request is carried out, its answer lost.
+    /// The request is executed and its response lost.
     LoseReply,
-    /// The outcome of a write is unknown to the store. Of a read, the answer is lost.
+    /// A write ends with an unknown outcome. A read loses its response.
     Undetermined {
-        /// Whether it is carried out all the same.
+        /// Whether the write is executed.
         applied: bool,
     },
-    /// The request is carried out, and once more before some later call.
-    Repeat,
+    /// The request is executed, and once more before some later call.
+    Duplicate,
     /// Leadership moves to a store before the request arrives.
     MoveLeader(StoreId),
     /// The region that holds the key is split there before the request arrives.
     Split(Key),
 }
 
-/// How often things go wrong by chance: probabilities from 0 to 1 of each fault, per call.
+/// The probability of each fault, per call, from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
-    /// Determines everything that is drawn, given the order of calls.
+    /// Seed of all draws. The same seed and order of calls give the same faults.
     pub seed: u64,
     /// Of [`Fault::Unreachable`]; also of a call to locate.
     pub unreachable: f64,
@@ -48,20 +48,20 @@ pub struct Faults {
     pub refuse: f64,
     /// Of [`Fault::LoseReply`].
     pub lose_reply: f64,
-    /// Of [`Fault::Undetermined`], half of them carried out.
+    /// Of [`Fault::Undetermined`]; half of these writes are executed.
     pub undetermined: f64,
-    /// Of [`Fault::Repeat`].
-    pub repeat: f64,
+    /// Of [`Fault::Duplicate`].
+    pub duplicate: f64,
     /// Of [`Fault::MoveLeader`], to any store.
     pub move_leader: f64,
     /// Of [`Fault::Split`], at a key of the request.
     pub split: f64,
-    /// A call waits for a time drawn between zero and this, on tokio's clock.
+    /// The longest delay of a call, on tokio's clock. Drawn uniformly from zero up.
     pub delay_max: Duration,
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No faults and no delays.
     pub const fn none() -> Faults {
         Faults {
             seed: 0,
@@ -69,21 +69,21 @@ impl Faults {
             refuse: 0.0,
             lose_reply: 0.0,
             undetermined: 0.0,
-            repeat: 0.0,
+            duplicate: 0.0,
             move_leader: 0.0,
             split: 0.0,
             delay_max: Duration::ZERO,
         }
     }
 
-    /// Everything goes wrong now and then, except that no write's outcome is unknown to the store, and that nothing waits.
-    pub const fn rough(seed: u64) -> Faults {
+    /// A mix of all faults at low probabilities, without [`Fault::Undetermined`] and without delays.
+    pub const fn mixed(seed: u64) -> Faults {
         Faults {
             seed,
             unreachable: 0.02,
             refuse: 0.05,
             lose_reply: 0.03,
-            repeat: 0.05,
+            duplicate: 0.05,
             move_leader: 0.03,
             split: 0.01,
             ..Faults::none()
@@ -91,27 +91,29 @@ impl Faults {
     }
 }
 
-/// The faults to come.
+/// Decides the fault of each call.
 pub(super) struct FaultPlan {
     faults: Faults,
     rng: StdRng,
-    ordered: VecDeque<Fault>,
-    repeats: VecDeque<(StoreId, Request)>,
+    /// Faults of the next calls. They come before any drawn fault.
+    injected: VecDeque<Fault>,
+    /// Requests that will be delivered a second time.
+    duplicates: VecDeque<(StoreId, Request)>,
 }
 
 impl FaultPlan {
     pub(super) fn new(faults: Faults) -> FaultPlan {
         let rng = StdRng::seed_from_u64(faults.seed);
-        FaultPlan { faults, rng, ordered: VecDeque::new(), repeats: VecDeque::new() }
+        FaultPlan { faults, rng, injected: VecDeque::new(), duplicates: VecDeque::new() }
     }
 
     pub(super) fn inject(&mut self, faults: impl IntoIterator<Item = Fault>) {
-        self.ordered.extend(faults);
+        self.injected.extend(faults);
     }
 
-    /// What goes wrong with this call.
+    /// The fault of this call, if any.
     pub(super) fn draw(&mut self, request: &Request, topology: &Topology) -> Option<Fault> {
-        if let Some(fault) = self.ordered.pop_front() {
+        if let Some(fault) = self.injected.pop_front() {
             return Some(fault);
         }
         let f = self.faults.clone();
@@ -128,8 +130,8 @@ impl FaultPlan {
             Some(Fault::LoseReply)
         } else if hit(f.undetermined) {
             Some(Fault::Undetermined { applied: self.rng.random() })
-        } else if hit(f.repeat) {
-            Some(Fault::Repeat)
+        } else if hit(f.duplicate) {
+            Some(Fault::Duplicate)
         } else if hit(f.move_leader) {
             topology.stores().choose(&mut self.rng).copied().map(Fault::MoveLeader)
         } else if hit(f.split) {
@@ -148,18 +150,18 @@ impl FaultPlan {
         if max.is_zero() { max } else { self.rng.random_range(Duration::ZERO..=max) }
     }
 
-    pub(super) fn repeat_later(&mut self, store: StoreId, request: Request) {
-        if self.repeats.len() < REPEATS_MAX {
-            self.repeats.push_back((store, request));
+    pub(super) fn deliver_again_later(&mut self, store: StoreId, request: Request) {
+        if self.duplicates.len() < DUPLICATES_MAX {
+            self.duplicates.push_back((store, request));
         }
     }
 
-    /// Requests that arrive again now: any of those that wait, in any order.
-    pub(super) fn take_due(&mut self) -> Vec<(StoreId, Request)> {
+    /// Duplicates to deliver now: some of those that wait, in random order.
+    pub(super) fn take_due_duplicates(&mut self) -> Vec<(StoreId, Request)> {
         let mut due = Vec::new();
-        while !self.repeats.is_empty() && self.rng.random_bool(0.3) {
-            let at = self.rng.random_range(0..self.repeats.len());
-            due.extend(self.repeats.remove(at));
+        while !self.duplicates.is_empty() && self.rng.random_bool(0.3) {
+            let at = self.rng.random_range(0..self.duplicates.len());
+            due.extend(self.duplicates.remove(at));
         }
         due
     }

@@ -1,10 +1,12 @@
-//! A whole key-value layer in one process, without Raft: the test double for everything above `kv::client`.
+//! A key-value cluster in one process, without Raft: the test double for everything above `kv::client`.
 //!
-//! [`MemoryCluster`] runs the same MVCC and Percolator code as a server, on an in-memory store, behind the same
-//! [`Endpoint`]. It has stores and regions with leaders and epochs, so that a client has something to route by; all stores see the same
-//! data at once, as if replication took no time. Messages and writes that are too large are refused as by a real store. Faults come one by one ([`MemoryCluster::inject`]) or by a seed ([`Faults`]): refusals,
-//! lost replies, unknown outcomes, repeated requests, delays, leader moves and splits. Time is a counter ([`CountingTso`]), so that
-//! locks expire when a test says so.
+//! [`MemoryCluster`] runs the server's MVCC and Percolator code on an in-memory store, behind the client's
+//! [`Endpoint`]. It has stores, and regions with leaders and epochs. All stores share one data set, as if replication
+//! took no time. Messages and writes above the real limits are refused.
+//!
+//! Faults are injected one by one ([`MemoryCluster::inject`]) or drawn from a seed ([`Faults`]): refusals, lost
+//! responses, unknown outcomes, duplicated requests, delays, leader moves and splits. Time is a counter
+//! ([`CountingTso`]), so locks expire only when a test advances it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -13,19 +15,23 @@
 //!
 //! // One region on one store:
 //! let cluster = MemoryCluster::new();
-//! // Three stores, three regions, and trouble:
+//! // Three stores, three regions, and faults:
 //! let cluster = MemoryCluster::builder()
 //!     .stores(3)
 //!     .split_at(Key::from_static(b"g"))
 //!     .split_at(Key::from_static(b"p"))
-//!     .faults(kv::memory::Faults::rough(42))
+//!     .faults(kv::memory::Faults::mixed(42))
 //!     .build();
 //! let endpoint: Arc<dyn kv::client::Endpoint> = Arc::new(cluster.clone());
 //! let timestamps: Arc<dyn tso::TsoSource> = cluster.tso();
 //! ```
+//!
+//! # Layers
+//!
+//! 1. `timestamps`, `topology`: timestamps without a clock; regions and their leaders
+//! 2. `faults`: what goes wrong with a call
 
 mod faults;
-mod ranged;
 #[cfg(test)]
 mod tests;
 mod timestamps;
@@ -50,26 +56,25 @@ use crate::key::Key;
 use crate::latch::LatchTable;
 use crate::mvcc::LockRecord;
 use crate::percolator;
-use crate::read::answer_at_once;
+use crate::read::evaluate_read;
 use crate::size::{MESSAGE_BYTES_MAX, request_bytes};
 
 use faults::FaultPlan;
-use ranged::Ranged;
-use topology::Topology;
+use topology::{RegionReader, Topology};
 
 pub use faults::{Fault, Faults};
 pub use timestamps::CountingTso;
 
-/// Requests that may hold or await latches at a time.
+/// The most writes that hold latches or wait for them.
 const LATCH_CAPACITY: usize = 10_000;
 
-/// See the module documentation. Clones share it.
+/// An in-memory cluster; see the module documentation. Clones share the cluster.
 #[derive(Clone)]
 pub struct MemoryCluster {
-    shared: Arc<Shared>,
+    state: Arc<ClusterState>,
 }
 
-struct Shared {
+struct ClusterState {
     store: MemoryStore,
     latches: LatchTable,
     topology: Mutex<Topology>,
@@ -79,7 +84,7 @@ struct Shared {
     max_proposal_bytes: usize,
 }
 
-/// Describes a [`MemoryCluster`] to be built.
+/// Builds a [`MemoryCluster`].
 #[derive(Clone, Debug)]
 pub struct MemoryClusterBuilder {
     stores: u64,
@@ -90,40 +95,41 @@ pub struct MemoryClusterBuilder {
 }
 
 impl MemoryClusterBuilder {
-    /// How many stores, at least 1; they are numbered from 1. Every region has a replica on each, and leaders are spread over them.
+    /// The number of stores; 0 counts as 1. Stores are numbered from 1. Every region has a replica on each store, and
+    /// leaders are assigned round-robin.
     pub fn stores(mut self, stores: u64) -> Self {
         self.stores = stores.max(1);
         self
     }
 
-    /// A boundary between two regions, in the form that transactions use.
+    /// Adds a region boundary at `key`, which becomes the first key of a region.
     pub fn split_at(mut self, key: Key) -> Self {
         self.splits.push(key);
         self
     }
 
-    /// Trouble by a seed.
+    /// The faults to draw.
     pub fn faults(mut self, faults: Faults) -> Self {
         self.faults = faults;
         self
     }
 
-    /// Milliseconds that pass with every call for timestamps; 0 unless told. Otherwise time stands until
-    /// [`CountingTso::advance_ms`] is called, and no lock expires.
+    /// Milliseconds by which the time advances with every call for timestamps. Default 0: time advances only with
+    /// [`CountingTso::advance_ms`], and no lock expires before.
     pub fn ms_per_timestamp(mut self, ms: u64) -> Self {
         self.ms_per_timestamp = ms;
         self
     }
 
-    /// The most bytes that one write may change; like a real store's, 8 MiB unless told.
+    /// The largest write, in bytes. Default 8 MiB, as in a real store.
     pub fn max_proposal_bytes(mut self, bytes: usize) -> Self {
         self.max_proposal_bytes = bytes;
         self
     }
 
-    /// The cluster.
+    /// Builds the cluster.
     pub fn build(self) -> MemoryCluster {
-        let shared = Shared {
+        let state = ClusterState {
             store: MemoryStore::new(),
             latches: LatchTable::new(LATCH_CAPACITY),
             topology: Mutex::new(Topology::new(self.stores, &self.splits)),
@@ -132,7 +138,7 @@ impl MemoryClusterBuilder {
             calls: AtomicU64::new(0),
             max_proposal_bytes: self.max_proposal_bytes,
         };
-        MemoryCluster { shared: Arc::new(shared) }
+        MemoryCluster { state: Arc::new(state) }
     }
 }
 
@@ -148,7 +154,7 @@ impl MemoryCluster {
         MemoryCluster::builder().build()
     }
 
-    /// Starts a description: one store, one region, no faults, time stands still.
+    /// A builder with the defaults: one store, one region, no faults, time does not advance.
     pub fn builder() -> MemoryClusterBuilder {
         MemoryClusterBuilder {
             stores: 1,
@@ -161,52 +167,57 @@ impl MemoryCluster {
 
     /// The cluster's source of timestamps.
     pub fn tso(&self) -> Arc<CountingTso> {
-        Arc::clone(&self.shared.tso)
+        Arc::clone(&self.state.tso)
     }
 
-    /// A timestamp, without waiting.
+    /// The next timestamp.
     pub fn timestamp(&self) -> Timestamp {
-        self.shared.tso.next()
+        self.state.tso.next()
     }
 
-    /// The next calls each meet one of these, in this order, before any fault by the seed.
+    /// Queues faults for the next calls, one per call and in this order. They come before drawn faults.
     pub fn inject(&self, faults: impl IntoIterator<Item = Fault>) {
-        self.shared.faults.lock().inject(faults);
+        self.state.faults.lock().inject(faults);
     }
 
-    /// Replaces the faults that come by the seed; [`Faults::none`] heals the cluster, and forgets requests that were to be repeated.
+    /// Replaces the drawn faults, and drops injected faults and pending duplicates. [`Faults::none`] heals the cluster.
     pub fn set_faults(&self, faults: Faults) {
-        *self.shared.faults.lock() = FaultPlan::new(faults);
+        *self.state.faults.lock() = FaultPlan::new(faults);
     }
 
-    /// Splits the region that holds `key`, which becomes the first key of a new region. Nothing happens if it is one already.
+    /// Splits the region that holds `key`, which becomes the first key of a new region. Does nothing if it is the first
+    /// key of a region already.
     pub fn split(&self, key: &Key) {
-        self.shared.topology.lock().split(&key.to_storage());
+        self.state.topology.lock().split(&key.to_storage());
     }
 
-    /// Makes `store` the leader of the region that holds `key`. Nothing happens if there is no such store.
+    /// Makes `store` the leader of the region that holds `key`. Does nothing if the store does not exist.
     pub fn move_leader(&self, key: &Key, store: StoreId) {
-        self.shared.topology.lock().move_leader(&key.to_storage(), store);
+        self.state.topology.lock().move_leader(&key.to_storage(), store);
     }
 
-    /// The regions, by range, as their leaders see them.
+    /// The regions in key order, as their leaders see them.
     pub fn regions(&self) -> Vec<RegionStatus> {
-        self.shared.topology.lock().regions()
+        self.state.topology.lock().regions()
     }
 
-    /// How many requests have been sent, whatever became of them.
+    /// The number of calls so far, failed ones included.
     pub fn calls(&self) -> u64 {
-        self.shared.calls.load(Ordering::Relaxed)
+        self.state.calls.load(Ordering::Relaxed)
     }
 
-    /// The data, for a test to look into.
+    /// The data.
     pub fn store(&self) -> &MemoryStore {
-        &self.shared.store
+        &self.state.store
     }
 
-    /// Every lock there is, by key: none should be left when all transactions have ended and readers have passed.
+    /// All locks in key order. None should remain once all transactions have ended and their locks are resolved.
+    ///
+    /// # Errors
+    ///
+    /// [`ActionError::Mvcc`] if a lock record is malformed.
     pub fn locks(&self) -> Result<Vec<LockInfo>, ActionError> {
-        let snapshot = self.shared.store.snapshot();
+        let snapshot = self.state.store.snapshot();
         let mut cursor = snapshot.cursor(Cf::Lock, b"", b"")?;
         let mut locks = Vec::new();
         let mut found = cursor.seek_to_first()?;
@@ -217,19 +228,19 @@ impl MemoryCluster {
         Ok(locks)
     }
 
-    /// A call as the network and the stores treat it.
+    /// Delivers a call with the fault that is injected or drawn for it.
     async fn call_with_faults(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
-        self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        self.state.calls.fetch_add(1, Ordering::Relaxed);
         let (fault, delay, due) = {
-            let mut plan = self.shared.faults.lock();
-            let topology = self.shared.topology.lock();
-            (plan.draw(&request, &topology), plan.draw_delay(), plan.take_due())
+            let mut plan = self.state.faults.lock();
+            let topology = self.state.topology.lock();
+            (plan.draw(&request, &topology), plan.draw_delay(), plan.take_due_duplicates())
         };
         if delay > Duration::ZERO {
             tokio::time::sleep(delay).await;
         }
         for (store, request) in due {
-            // A request that arrives twice: nobody waits for this answer.
+            // The second copy of a request: its response is dropped.
             let _ = self.execute(store, &request).await;
         }
         match fault {
@@ -247,12 +258,12 @@ impl MemoryCluster {
                 Err(CallError::Server(ServerError::Undetermined(request.context.region)))
             }
             Some(Fault::Undetermined { .. }) => Err(CallError::Lost { store, why: "injected".to_owned() }),
-            Some(Fault::Repeat) => {
-                self.shared.faults.lock().repeat_later(store, request.clone());
+            Some(Fault::Duplicate) => {
+                self.state.faults.lock().deliver_again_later(store, request.clone());
                 Ok(self.execute(store, &request).await?)
             }
             Some(Fault::MoveLeader(to)) => {
-                self.shared.topology.lock().move_leader_of(request.context.region, to);
+                self.state.topology.lock().move_leader_of(request.context.region, to);
                 Ok(self.execute(store, &request).await?)
             }
             Some(Fault::Split(key)) => {
@@ -262,7 +273,7 @@ impl MemoryCluster {
         }
     }
 
-    /// What a faultless store does with a request.
+    /// Executes a request without faults.
     async fn execute(&self, store: StoreId, request: &Request) -> Result<Response, ServerError> {
         let (bytes, limit) = (request_bytes(&request.body), MESSAGE_BYTES_MAX);
         if bytes > limit {
@@ -272,30 +283,30 @@ impl MemoryCluster {
             return self.write(store, request).await;
         }
         let reader = self.reader(store, request)?;
-        Ok(answer_at_once(&reader, &request.body)?)
+        Ok(evaluate_read(&reader, &request.body)?)
     }
 
     async fn write(&self, store: StoreId, request: &Request) -> Result<Response, ServerError> {
-        self.shared.topology.lock().check(store, request)?;
-        let Ok(_latches) = self.shared.latches.acquire(&request.body.keys()).await else {
+        self.state.topology.lock().check(store, request)?;
+        let Ok(_latches) = self.state.latches.acquire(&request.body.keys()).await else {
             return Err(RegionError::ServerBusy { store, what: "latches".to_owned() }.into());
         };
         let reader = self.reader(store, request)?;
         let (batch, response) = percolator::evaluate(&reader, &request.body)?;
-        let (bytes, limit) = (batch.size(), self.shared.max_proposal_bytes);
+        let (bytes, limit) = (batch.size(), self.state.max_proposal_bytes);
         if bytes > limit {
             return Err(ServerError::TooLarge { bytes, limit });
         }
-        // A real store replicates here: others run meanwhile, and meet our latches.
+        // A real store replicates here. Let other requests run, so that they contend for our latches.
         tokio::task::yield_now().await;
-        self.shared.store.write(&batch).map_err(|error| ServerError::Failed(error.to_string()))?;
+        self.state.store.write(&batch).map_err(|error| ServerError::Failed(error.to_string()))?;
         Ok(response)
     }
 
-    /// A snapshot of the region that the request names, if it may be served on this store.
-    fn reader(&self, store: StoreId, request: &Request) -> Result<Ranged, RegionError> {
-        let region = self.shared.topology.lock().check(store, request)?;
-        Ok(Ranged::new(self.shared.store.snapshot(), region))
+    /// A snapshot of the request's region, if the store may serve it.
+    fn reader(&self, store: StoreId, request: &Request) -> Result<RegionReader, RegionError> {
+        let region = self.state.topology.lock().check(store, request)?;
+        Ok(RegionReader::new(self.state.store.snapshot(), region))
     }
 }
 
@@ -306,14 +317,14 @@ impl Endpoint for MemoryCluster {
 
     fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
         Box::pin(async move {
-            if self.shared.faults.lock().draw_unreachable() {
+            if self.state.faults.lock().draw_unreachable() {
                 return Err(CallError::Unreachable { store, why: "injected".to_owned() });
             }
-            Ok(self.shared.topology.lock().locate(store, &key))
+            Ok(self.state.topology.lock().locate(store, &key))
         })
     }
 
     fn stores(&self) -> Vec<StoreId> {
-        self.shared.topology.lock().stores()
+        self.state.topology.lock().stores()
     }
 }

@@ -1,4 +1,4 @@
-//! The double behaves as a cluster does: it routes, refuses, forgets answers and repeats requests.
+//! The test double behaves like a cluster: it routes, refuses, loses responses and duplicates requests.
 
 use bytes::Bytes;
 use raftstore::{Region, RegionContext, RegionId};
@@ -14,7 +14,7 @@ fn context(region: &Region) -> RegionContext {
     RegionContext { region: region.id, epoch: region.epoch }
 }
 
-/// Sends to the leader of the region that holds the first key, under its present epoch.
+/// Sends to the leader of the region that holds `first`, under its current epoch.
 async fn send(cluster: &MemoryCluster, first: &Key, body: RequestBody) -> Result<Response, CallError> {
     let status = cluster.locate(StoreId::new(1), first.to_storage()).await.unwrap().unwrap();
     let request = Request { context: context(&status.region), body };
@@ -40,7 +40,7 @@ fn value(value: &'static [u8]) -> Result<Response, CallError> {
 }
 
 #[tokio::test]
-async fn committed_values_are_read_at_their_time() {
+async fn committed_values_are_visible_from_their_commit_ts() {
     let cluster = MemoryCluster::new();
     let before = cluster.timestamp();
     let commit_ts = put(&cluster, &key(b"a"), b"1").await.unwrap();
@@ -51,7 +51,7 @@ async fn committed_values_are_read_at_their_time() {
 }
 
 #[tokio::test]
-async fn requests_are_refused_like_by_a_store() {
+async fn requests_are_refused_as_by_a_real_store() {
     let cluster = MemoryCluster::builder().stores(2).split_at(key(b"m")).build();
     let [left, right] = [cluster.regions()[0].clone(), cluster.regions()[1].clone()];
     assert_eq!((left.leader.unwrap().store.get(), right.leader.unwrap().store.get()), (1, 2));
@@ -85,7 +85,7 @@ async fn requests_are_refused_like_by_a_store() {
 }
 
 #[tokio::test]
-async fn injected_faults_come_in_order_and_say_what_was_done() {
+async fn injected_faults_come_in_order_with_the_right_error() {
     let cluster = MemoryCluster::new();
     let unreachable = |error: CallError| matches!(error, CallError::Unreachable { .. });
     cluster.inject([Fault::Unreachable]);
@@ -130,12 +130,12 @@ async fn a_scan_stays_within_its_region() {
     assert!(matches!(across, Err(CallError::Server(ServerError::Region(RegionError::KeyNotInRegion { .. })))));
 }
 
-/// A client that simply tries again gets through every kind of trouble, the same for the same seed, and repeated requests do no harm.
+/// A client that only retries succeeds under every fault. Duplicated requests do no harm. A seed is reproducible.
 #[tokio::test]
-async fn rough_weather_is_survived_and_reproducible() {
+async fn mixed_faults_are_survived_and_reproducible() {
     async fn run(seed: u64) -> (u64, Vec<Response>) {
         let delay_max = Duration::from_millis(u64::from(seed == 0));
-        let faults = Faults { undetermined: 0.02, delay_max, ..Faults::rough(seed) };
+        let faults = Faults { undetermined: 0.02, delay_max, ..Faults::mixed(seed) };
         let cluster = MemoryCluster::builder().stores(3).split_at(key(b"k")).faults(faults).build();
         let keys = [key(b"a"), key(b"k"), key(b"q")];
         for round in 0..20 {
@@ -164,7 +164,7 @@ async fn rough_weather_is_survived_and_reproducible() {
                 Err(_) => continue,
             }
         }
-        panic!("no luck in a hundred attempts")
+        panic!("a hundred attempts failed")
     }
     for seed in 0..20 {
         let (calls, values) = run(seed).await;

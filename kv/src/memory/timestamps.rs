@@ -1,13 +1,13 @@
-//! Timestamps without a clock.
+//! A timestamp source without a clock.
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tso::{Timestamp, TsRange, TsoError, TsoSource};
 
-/// When a new cluster's history begins, in milliseconds.
+/// The physical time of a new cluster, in milliseconds.
 const EPOCH_MS: u64 = 1_000_000;
 
-/// A source of timestamps that counts. Time moves when a test says so, or by a fixed step with every call.
+/// A timestamp source that counts. Its time advances when a test says so, or by a fixed step with every call.
 #[derive(Debug)]
 pub struct CountingTso {
     last: Mutex<Timestamp>,
@@ -15,12 +15,12 @@ pub struct CountingTso {
 }
 
 impl CountingTso {
-    /// Time moves by `ms_per_call` with every call for timestamps.
+    /// A source whose time advances by `ms_per_call` milliseconds with every call.
     pub fn new(ms_per_call: u64) -> CountingTso {
         CountingTso { last: Mutex::new(Timestamp::new(EPOCH_MS, 0)), ms_per_call }
     }
 
-    /// Lets time pass: locks whose life ends in it are expired for whoever asks later.
+    /// Advances the time. Locks whose ttl ends within `ms` milliseconds are expired afterwards.
     pub fn advance_ms(&self, ms: u64) {
         let mut last = self.last.lock();
         *last = Timestamp::new(last.physical_ms() + ms, last.counter());
@@ -31,7 +31,7 @@ impl CountingTso {
         *self.last.lock()
     }
 
-    /// One more timestamp.
+    /// The next timestamp.
     pub fn next(&self) -> Timestamp {
         self.take(1).last
     }

@@ -1,8 +1,11 @@
-//! Which regions there are, and who leads them.
+//! The regions of a [`super::MemoryCluster`]: their ranges, epochs and leaders, and snapshots limited to one region.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use engine::Cf;
+use engine::store::memory::MemorySnapshot;
+use engine::store::{Cursor, Reader, Result as StoreResult, StoreError};
 use raftstore::{
     Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionError, RegionId, RegionStatus, StoreId, Term,
 };
@@ -10,35 +13,37 @@ use raftstore::{
 use crate::api::Request;
 use crate::key::Key;
 
-/// The regions by their first storage key; together they cover every key.
+/// The regions, by their first storage key.
 ///
-/// Invariants: regions are adjacent and do not overlap; every region has a voter on every store, and its leader is one of them.
+/// Invariants:
+/// 1. Regions do not overlap and together cover every key.
+/// 2. Every region has a voter on every store, and one of them leads.
 pub(super) struct Topology {
     stores: u64,
-    regions: BTreeMap<Vec<u8>, Led>,
+    regions: BTreeMap<Vec<u8>, RegionState>,
     next_region: u64,
     next_peer: u64,
 }
 
-struct Led {
+struct RegionState {
     region: Region,
     leader: StoreId,
     term: Term,
 }
 
 impl Topology {
-    /// Regions between `splits` on stores numbered from 1, led by one store after the other.
+    /// Regions between `splits`, on stores numbered from 1. Leaders are assigned round-robin.
     pub(super) fn new(stores: u64, splits: &[Key]) -> Topology {
         let first = RegionId::FIRST_DATA.get();
         let mut topology = Topology { stores, regions: BTreeMap::new(), next_region: first, next_peer: 1 };
         let leader = StoreId::new(1);
         let region = topology.new_region(Vec::new(), Vec::new(), Epoch { conf_ver: 1, version: 1 });
-        topology.regions.insert(Vec::new(), Led { region, leader, term: Term::new(1) });
+        topology.regions.insert(Vec::new(), RegionState { region, leader, term: Term::new(1) });
         for key in splits {
             topology.split(&key.to_storage());
         }
-        for (led, store) in topology.regions.values_mut().zip((1..=stores).cycle()) {
-            led.leader = StoreId::new(store);
+        for (state, store) in topology.regions.values_mut().zip((1..=stores).cycle()) {
+            state.leader = StoreId::new(store);
         }
         topology
     }
@@ -48,46 +53,47 @@ impl Topology {
     }
 
     pub(super) fn regions(&self) -> Vec<RegionStatus> {
-        self.regions.values().map(|led| status(led, led.leader)).collect()
+        self.regions.values().map(|state| status(state, state.leader)).collect()
     }
 
     pub(super) fn locate(&self, store: StoreId, key: &[u8]) -> Option<RegionStatus> {
-        self.stores().contains(&store).then(|| status(self.holding(key), store))
+        self.stores().contains(&store).then(|| status(self.region_at(key), store))
     }
 
-    /// Whether `store` may serve the request now; if so, the region.
+    /// The region of the request, if `store` may serve it now.
     pub(super) fn check(&self, store: StoreId, request: &Request) -> Result<Region, RegionError> {
         let region = request.context.region;
-        let Some(led) = self.regions.values().find(|led| led.region.id == region && self.stores().contains(&store))
+        let Some(state) =
+            self.regions.values().find(|state| state.region.id == region && self.stores().contains(&store))
         else {
             return Err(RegionError::RegionNotFound { region, store });
         };
-        if led.leader != store {
-            return Err(RegionError::NotLeader { region, leader: led.region.peer_on(led.leader) });
+        if state.leader != store {
+            return Err(RegionError::NotLeader { region, leader: state.region.peer_on(state.leader) });
         }
-        if led.region.epoch != request.context.epoch {
-            return Err(RegionError::EpochNotMatch { current: Box::new(led.region.clone()) });
+        if state.region.epoch != request.context.epoch {
+            return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
         }
-        request.body.check_range(&led.region)?;
-        Ok(led.region.clone())
+        request.body.check_range(&state.region)?;
+        Ok(state.region.clone())
     }
 
-    /// The region of that id, if there is one.
+    /// The region with this id.
     pub(super) fn region(&self, id: RegionId) -> Option<&Region> {
-        self.regions.values().map(|led| &led.region).find(|region| region.id == id)
+        self.regions.values().map(|state| &state.region).find(|region| region.id == id)
     }
 
-    /// The right part becomes a new region, led by the same store.
+    /// Splits a region at `key`. The right part is a new region with the same leader.
     pub(super) fn split(&mut self, key: &[u8]) {
-        let holding = self.holding(key);
-        if holding.region.start == key {
+        let parent = self.region_at(key);
+        if parent.region.start == key {
             return;
         }
-        let (start, end) = (holding.region.start.clone(), holding.region.end.clone());
-        let (leader, term) = (holding.leader, holding.term);
-        let epoch = Epoch { version: holding.region.epoch.version + 1, ..holding.region.epoch };
+        let (start, end) = (parent.region.start.clone(), parent.region.end.clone());
+        let (leader, term) = (parent.leader, parent.term);
+        let epoch = Epoch { version: parent.region.epoch.version + 1, ..parent.region.epoch };
         let right = self.new_region(key.to_vec(), end, epoch);
-        self.regions.insert(key.to_vec(), Led { region: right, leader, term });
+        self.regions.insert(key.to_vec(), RegionState { region: right, leader, term });
         if let Some(left) = self.regions.get_mut(&start) {
             left.region.end = key.to_vec();
             left.region.epoch = epoch;
@@ -95,23 +101,24 @@ impl Topology {
     }
 
     pub(super) fn move_leader(&mut self, key: &[u8], to: StoreId) {
-        let id = self.holding(key).region.id;
+        let id = self.region_at(key).region.id;
         self.move_leader_of(id, to);
     }
 
     pub(super) fn move_leader_of(&mut self, id: RegionId, to: StoreId) {
         let known = self.stores().contains(&to);
-        for led in self.regions.values_mut().filter(|led| known && led.region.id == id && led.leader != to) {
-            led.leader = to;
-            led.term = Term::new(led.term.get() + 1);
+        for state in self.regions.values_mut().filter(|state| known && state.region.id == id && state.leader != to) {
+            state.leader = to;
+            state.term = Term::new(state.term.get() + 1);
         }
     }
 
-    fn holding(&self, key: &[u8]) -> &Led {
-        let Some((_, led)) = self.regions.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back() else {
+    fn region_at(&self, key: &[u8]) -> &RegionState {
+        let Some((_, state)) = self.regions.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()
+        else {
             panic!("the first region starts before every key")
         };
-        led
+        state
     }
 
     fn new_region(&mut self, start: Vec<u8>, end: Vec<u8>, epoch: Epoch) -> Region {
@@ -128,12 +135,40 @@ impl Topology {
     }
 }
 
-fn status(led: &Led, store: StoreId) -> RegionStatus {
+fn status(state: &RegionState, store: StoreId) -> RegionStatus {
     RegionStatus {
-        region: led.region.clone(),
-        leader: led.region.peer_on(led.leader),
-        term: led.term,
+        region: state.region.clone(),
+        leader: state.region.peer_on(state.leader),
+        term: state.term,
         applied: LogIndex::new(1),
-        is_leader: led.leader == store,
+        is_leader: state.leader == store,
+    }
+}
+
+/// A snapshot of one region. Like the real one, it refuses reads outside the region.
+pub(super) struct RegionReader {
+    snapshot: MemorySnapshot,
+    region: Region,
+}
+
+impl RegionReader {
+    pub(super) fn new(snapshot: MemorySnapshot, region: Region) -> RegionReader {
+        RegionReader { snapshot, region }
+    }
+
+    fn check(&self, inside: bool) -> StoreResult<()> {
+        if inside { Ok(()) } else { Err(StoreError::Backend(format!("read outside region {}", self.region.id))) }
+    }
+}
+
+impl Reader for RegionReader {
+    fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        self.check(self.region.contains(key))?;
+        self.snapshot.get(cf, key)
+    }
+
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor + '_>> {
+        self.check(self.region.contains_range(lower, upper))?;
+        self.snapshot.cursor(cf, lower, upper)
     }
 }

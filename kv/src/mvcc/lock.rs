@@ -1,29 +1,30 @@
-//! The lock record: a transaction's claim on a key, with the value it stages there.
+//! The lock record: a transaction intends to change a key, and stages the new value.
 //!
-//! Written by prewrite, removed by commit and rollback, read by everybody who meets the key in between.
+//! Prewrite writes it, commit and rollback remove it. Reads and other writes of the key check it.
 
 use bytes::Bytes;
 use tso::Timestamp;
 
-use super::{MvccError, Result, SHORT_VALUE_MAX};
 use crate::api::LockInfo;
+use crate::error::{MvccError, Result};
 use crate::key::Key;
+use crate::size::SHORT_VALUE_MAX;
 
-/// The version of the format that is written.
+/// The format version that this program writes and reads.
 const VERSION: u8 = 1;
 /// Bytes before the primary key: version, kind, flags, start_ts, ttl_ms, min_commit_ts, length of the primary.
 const HEADER: usize = 3 + 3 * 8 + 4;
 /// Flag: a short value follows the primary key.
 const SHORT_VALUE: u8 = 1;
 
-/// What a lock will become.
+/// The change that the commit of a lock makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// A new value.
+    /// Sets the value.
     Put,
-    /// The removal of the key.
+    /// Deletes the key.
     Delete,
-    /// No change: it only conflicts with other changes.
+    /// Changes nothing; it only conflicts with other writers.
     Lock,
 }
 
@@ -34,17 +35,17 @@ pub enum LockKind {
 /// 2. A short value has at most [`SHORT_VALUE_MAX`] bytes and belongs to a `Put`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRecord {
-    /// What it will become.
+    /// The change that the commit makes.
     pub kind: LockKind,
     /// The key whose record decides the fate of the transaction.
     pub primary: Key,
     /// The transaction.
     pub start_ts: Timestamp,
-    /// Life of the lock in milliseconds from `start_ts`' physical part.
+    /// Life of the lock, in milliseconds from the physical part of `start_ts`.
     pub ttl_ms: u64,
-    /// The transaction may not commit below this.
+    /// The lowest commit_ts at which the lock can be committed.
     pub min_commit_ts: Timestamp,
-    /// The staged value of a `Put`, unless it lies in `Cf::Default`.
+    /// The staged value of a `Put`; `None` if it is long and therefore in `Cf::Default`.
     pub short_value: Option<Bytes>,
 }
 
@@ -68,22 +69,22 @@ impl LockKind {
 }
 
 impl LockRecord {
-    /// Whether a read at `ts` must wait for the transaction: it could still commit at or below `ts` and change what is read.
+    /// Whether a read at `ts` must wait for the transaction, because it may still commit a change at or below `ts`.
     pub fn blocks_read_at(&self, ts: Timestamp) -> bool {
         self.kind != LockKind::Lock && self.min_commit_ts <= ts
     }
 
-    /// Whether its life ended before `now`.
+    /// Whether the ttl ended before `now`.
     pub fn is_expired_at(&self, now: Timestamp) -> bool {
         self.start_ts.physical_ms().saturating_add(self.ttl_ms) < now.physical_ms()
     }
 
-    /// The form in which others are told of it.
+    /// The lock as responses report it.
     pub fn info(&self, key: Key) -> LockInfo {
         LockInfo { key, primary: self.primary.clone(), start_ts: self.start_ts, ttl_ms: self.ttl_ms }
     }
 
-    /// The form in the store.
+    /// The stored form. Panics if an invariant does not hold.
     pub fn encode(&self) -> Vec<u8> {
         self.check();
         let primary = self.primary.as_bytes();
@@ -102,7 +103,11 @@ impl LockRecord {
         out
     }
 
-    /// From the form in the store.
+    /// Decodes the stored form.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError::Record`] if it is malformed or of an unknown version.
     pub fn decode(bytes: &[u8]) -> Result<LockRecord> {
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
             return Err(version_or(bytes, "too short"));
@@ -154,7 +159,7 @@ const fn malformed(what: &'static str) -> MvccError {
     MvccError::Record { record: "lock", what }
 }
 
-/// A newer version may well be shorter: its number says more than its length.
+/// The error of a record whose length is wrong. A newer format may be shorter, so an unknown version is reported first.
 fn version_or(bytes: &[u8], what: &'static str) -> MvccError {
     malformed(if bytes.first().is_some_and(|v| *v != VERSION) { "unknown version" } else { what })
 }
@@ -179,17 +184,19 @@ mod tests {
     #[test]
     fn golden_bytes() {
         let put = lock(LockKind::Put, Some(b"val"));
-        let expected = b"\x01\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pkval";
+        let expected = b"\x01\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\
+            \x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pkval";
         assert_eq!(put.encode(), expected);
         assert_eq!(LockRecord::decode(expected).unwrap(), put);
 
         let delete = lock(LockKind::Delete, None);
-        let expected = b"\x01\x02\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pk";
+        let expected = b"\x01\x02\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\
+            \x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pk";
         assert_eq!(delete.encode(), expected);
     }
 
     #[test]
-    fn forms_round_trip() {
+    fn records_round_trip() {
         let long_value = lock(LockKind::Put, None);
         let empty_value = lock(LockKind::Put, Some(b""));
         for record in [long_value, empty_value, lock(LockKind::Lock, None), lock(LockKind::Put, Some(&[7; 255]))] {
@@ -198,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_lock_is_an_error() {
+    fn malformed_records_are_errors() {
         let good = lock(LockKind::Delete, None).encode();
         let with = |at: usize, byte: u8| {
             let mut bytes = good.clone();
@@ -217,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_wait_only_for_what_could_change_them() {
+    fn a_lock_blocks_only_reads_that_its_commit_could_change() {
         let put = lock(LockKind::Put, None);
         assert!(!put.blocks_read_at(put.start_ts));
         assert!(put.blocks_read_at(put.start_ts.next()));
@@ -228,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn decoding_inverts_encoding_or_fails(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             let mut bytes = bytes;
             if let Some(version) = bytes.first_mut() {
                 *version = VERSION;

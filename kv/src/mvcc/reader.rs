@@ -1,26 +1,31 @@
 //! Point reads at a snapshot timestamp.
 //!
-//! A read at `ts` first looks at the lock: a transaction that may still commit at or below `ts` is in the way, and the reader is told of
-//! it. Then it takes the newest record at or below `ts` that is data.
+//! A read at `ts` first checks the lock. A transaction that may still commit at or below `ts` blocks the read, which
+//! then fails with the lock. Otherwise the read returns the newest data record at or below `ts`.
 
 use bytes::Bytes;
 use engine::Cf;
 use engine::store::Reader;
 use tso::Timestamp;
 
+use super::lock::LockRecord;
 use super::versions::{Versions, long_value};
-use super::{LockRecord, Result, WriteKind};
+use super::write::WriteKind;
 use crate::api::{KeyError, LockInfo};
-use crate::error::ActionError;
+use crate::error::{ActionError, Result};
 use crate::key::Key;
-use crate::size::LocksMet;
+use crate::size::BlockingLocks;
 
-/// The lock on a key given in storage form, whoever holds it.
+/// The lock on a key given in storage form, of any transaction.
 pub fn load_lock<R: Reader + ?Sized>(reader: &R, storage: &[u8]) -> Result<Option<LockRecord>> {
     reader.get(Cf::Lock, storage)?.map(|bytes| LockRecord::decode(&bytes)).transpose()
 }
 
-/// The newest value of `key` committed at or before `start_ts`. `KeyError::Locked` if a lock is in the way.
+/// Reads the newest value of `key` committed at or before `start_ts`.
+///
+/// # Errors
+///
+/// [`KeyError::Locked`] if a lock blocks the read; [`ActionError::Mvcc`] if the store fails or its data is corrupt.
 pub fn get<R: Reader + ?Sized>(reader: &R, key: &Key, start_ts: Timestamp) -> Result<Option<Bytes>, ActionError> {
     let storage = key.to_storage();
     if let Some(lock) = blocking_lock(reader, key, &storage, start_ts)? {
@@ -30,17 +35,21 @@ pub fn get<R: Reader + ?Sized>(reader: &R, key: &Key, start_ts: Timestamp) -> Re
     Ok(visible(reader, &mut versions, &storage, start_ts)?)
 }
 
-/// What a batch get found.
+/// The result of a batch get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchPage {
-    /// In the order asked for; absent keys are left out.
+    /// The pairs found, in the order of the request. Absent keys are left out.
     pub pairs: Vec<(Key, Bytes)>,
-    /// The first key that was not looked up any more; `None` if all were.
+    /// The first key that was not looked up; `None` if all were.
     pub resume: Option<Key>,
 }
 
-/// The values of many distinct keys, until there are `max_bytes` of them; at least one key is looked up. `KeyError::Locked` if locks are in
-/// the way, with those of all the keys, as far as one answer reports them.
+/// Reads many distinct keys. Stops once the pairs found take `max_bytes` bytes; the first key is always looked up.
+///
+/// # Errors
+///
+/// [`KeyError::Locked`] if locks block the read, with the locks of all `keys` as far as [`BlockingLocks`] holds them;
+/// [`ActionError::Mvcc`] if the store fails or its data is corrupt.
 pub fn batch_get<R: Reader + ?Sized>(
     reader: &R,
     keys: &[Key],
@@ -51,7 +60,7 @@ pub fn batch_get<R: Reader + ?Sized>(
     let (Some(first), Some(last)) = (storage.iter().min(), storage.iter().max()) else {
         return Ok(BatchPage::default());
     };
-    let mut locks = LocksMet::default();
+    let mut locks = BlockingLocks::default();
     for (key, storage) in keys.iter().zip(&storage) {
         if let Some(lock) = blocking_lock(reader, key, storage, start_ts)? {
             locks.push(lock);
@@ -76,13 +85,13 @@ pub fn batch_get<R: Reader + ?Sized>(
     Ok(page)
 }
 
-/// The lock on `key` that a read at `ts` must wait for.
+/// The lock on `key`, if it blocks a read at `ts`.
 fn blocking_lock<R: Reader + ?Sized>(reader: &R, key: &Key, storage: &[u8], ts: Timestamp) -> Result<Option<LockInfo>> {
     let lock = load_lock(reader, storage)?.filter(|lock| lock.blocks_read_at(ts));
     Ok(lock.map(|lock| lock.info(key.clone())))
 }
 
-/// The value that a read at `ts` sees, locks aside.
+/// The value that a read at `ts` sees, ignoring locks.
 fn visible<R: Reader + ?Sized>(
     reader: &R,
     versions: &mut Versions<'_>,

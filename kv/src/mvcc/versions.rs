@@ -1,26 +1,28 @@
-//! A cursor over the versions of keys in `Cf::Write`, newest first, and the values they point at.
+//! A cursor over the versions of keys in `Cf::Write`, newest first, and the long values that they refer to.
 
 use bytes::Bytes;
 use engine::Cf;
 use engine::store::{Cursor, Reader};
 use tso::Timestamp;
 
-use super::{MvccError, Result, WriteRecord};
+use super::write::WriteRecord;
+use crate::error::{MvccError, Result};
 use crate::key::{TS_LEN, push_ts, split_ts};
 
-/// Walks the write records of one key at a time. The storage key given to each call says which key is meant.
+/// A cursor over the write records of one key at a time. Each call names the key in storage form.
 pub struct Versions<'r> {
     cursor: Box<dyn Cursor + 'r>,
+    /// Buffer for the target of a seek.
     target: Vec<u8>,
 }
 
 impl<'r> Versions<'r> {
-    /// Over one key, given in storage form.
+    /// A cursor over the versions of one key, given in storage form.
     pub fn of_key<R: Reader + ?Sized>(reader: &'r R, storage: &[u8]) -> Result<Versions<'r>> {
         Versions::of_range(reader, storage, &after_versions(storage))
     }
 
-    /// Over the keys from `first` to `last`, both included, given in storage form.
+    /// A cursor over the versions of the keys from `first` to `last`, both included, given in storage form.
     pub fn of_keys<R: Reader + ?Sized>(reader: &'r R, first: &[u8], last: &[u8]) -> Result<Versions<'r>> {
         Versions::of_range(reader, first, &after_versions(last))
     }
@@ -29,7 +31,7 @@ impl<'r> Versions<'r> {
         Ok(Versions { cursor: reader.cursor(Cf::Write, lower, upper)?, target: Vec::new() })
     }
 
-    /// To the newest record of the key at or below `ts`. Says whether there is one.
+    /// Moves to the newest record of the key at or below `ts`. Returns whether there is one.
     pub fn seek(&mut self, storage: &[u8], ts: Timestamp) -> Result<bool> {
         self.target.clear();
         self.target.extend_from_slice(storage);
@@ -37,22 +39,23 @@ impl<'r> Versions<'r> {
         Ok(self.cursor.seek(&self.target)? && self.is_on(storage))
     }
 
-    /// To the next older record of the key. Only when standing on one. Says whether there is one.
-    pub fn older(&mut self, storage: &[u8]) -> Result<bool> {
+    /// Moves to the next older record of the key and returns whether there is one. Requires that the cursor is on a
+    /// record.
+    pub fn next_older(&mut self, storage: &[u8]) -> Result<bool> {
         Ok(self.cursor.next()? && self.is_on(storage))
     }
 
-    /// The timestamp and the record stood on. Only after `seek` or `older` said that there is one.
+    /// The timestamp and the record at the cursor. Requires that the last move returned true.
     pub fn current(&self) -> Result<(Timestamp, WriteRecord<'_>)> {
         let (_, ts) = split_ts(self.cursor.key())?;
         Ok((ts, WriteRecord::decode(self.cursor.value())?))
     }
 
-    /// To the newest record at or below `ts` that sets or removes the key. Says whether there is one.
+    /// Moves to the newest record at or below `ts` that sets or deletes the key. Returns whether there is one.
     pub fn seek_data(&mut self, storage: &[u8], ts: Timestamp) -> Result<bool> {
         let mut found = self.seek(storage, ts)?;
         while found && !self.current()?.1.kind.is_data() {
-            found = self.older(storage)?;
+            found = self.next_older(storage)?;
         }
         Ok(found)
     }
@@ -67,7 +70,7 @@ pub(super) fn is_version_of(versioned: &[u8], storage: &[u8]) -> bool {
     versioned.len() == storage.len() + TS_LEN && versioned.starts_with(storage)
 }
 
-/// A bound above every version of a key and below every other key's.
+/// A bound above every version of the key and below every version of a greater key.
 pub(super) fn after_versions(storage: &[u8]) -> Vec<u8> {
     let mut bound = Vec::with_capacity(storage.len() + TS_LEN + 1);
     bound.extend_from_slice(storage);
@@ -75,7 +78,7 @@ pub(super) fn after_versions(storage: &[u8]) -> Vec<u8> {
     bound
 }
 
-/// The key in `Cf::Default` of the value that the transaction `start_ts` wrote.
+/// The key in `Cf::Default` under which the transaction `start_ts` stores a long value.
 pub fn value_key(storage: &[u8], start_ts: Timestamp) -> Vec<u8> {
     let mut key = Vec::with_capacity(storage.len() + TS_LEN);
     key.extend_from_slice(storage);
@@ -83,7 +86,11 @@ pub fn value_key(storage: &[u8], start_ts: Timestamp) -> Vec<u8> {
     key
 }
 
-/// A long value, written by the transaction `start_ts`.
+/// The long value that the transaction `start_ts` wrote to the key.
+///
+/// # Errors
+///
+/// [`MvccError::Inconsistent`] if it is missing, [`MvccError::Store`] if the store fails.
 pub fn long_value<R: Reader + ?Sized>(reader: &R, storage: &[u8], start_ts: Timestamp) -> Result<Bytes> {
     match reader.get(Cf::Default, &value_key(storage, start_ts))? {
         Some(value) => Ok(Bytes::from(value)),

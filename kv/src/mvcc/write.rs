@@ -1,54 +1,55 @@
-//! The write record: what a transaction did to a key, under the timestamp at which it did it.
+//! The write record: what a transaction did to a key.
 //!
-//! Commits lie at their commit_ts, rollbacks at the start_ts of the transaction that was rolled back. Should one transaction have
-//! committed at exactly the start_ts of another that is rolled back on the same key, the two share one record: the
-//! commit, with the flag `overlapped_rollback`.
+//! A commit's record is at its commit_ts, a rollback's at the start_ts of the transaction. If one transaction commits a
+//! key at exactly the start_ts of another that is rolled back there, both share one record: the commit, with the flag
+//! `overlapped_rollback`.
 
 use tso::Timestamp;
 
-use super::{MvccError, Result, SHORT_VALUE_MAX};
+use crate::error::{MvccError, Result};
+use crate::size::SHORT_VALUE_MAX;
 
-/// The version of the format that is written.
+/// The format version that this program writes and reads.
 const VERSION: u8 = 1;
 /// Bytes before the short value: version, kind, flags, start_ts.
 const HEADER: usize = 3 + 8;
-/// Flag: a short value makes up the rest of the record.
+/// Flag: the rest of the record is a short value.
 const SHORT_VALUE: u8 = 1;
 /// Flag: the transaction whose start_ts is this record's timestamp is rolled back.
 const OVERLAPPED_ROLLBACK: u8 = 2;
 
-/// What a transaction did.
+/// What a transaction did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteKind {
-    /// Set the value.
+    /// It set the value.
     Put,
-    /// Removed the key.
+    /// It deleted the key.
     Delete,
-    /// Nothing, but it conflicts with other changes.
+    /// It committed without a change; the record conflicts with other writers.
     Lock,
-    /// Was rolled back: nothing, and never will.
+    /// It was rolled back. A later prewrite of it must fail.
     Rollback,
 }
 
-/// A record of what a transaction did to a key; borrows its value from the store's bytes.
+/// What a transaction did to a key. Borrows the value from the stored bytes.
 ///
 /// Invariants:
 /// 1. A short value has at most [`SHORT_VALUE_MAX`] bytes and belongs to a `Put`.
 /// 2. A rollback has no flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteRecord<'a> {
-    /// What was done.
+    /// What the transaction did.
     pub kind: WriteKind,
-    /// The transaction that did it.
+    /// The transaction.
     pub start_ts: Timestamp,
-    /// The value of a `Put`, unless it lies in `Cf::Default`.
+    /// The value of a `Put`; `None` if it is long and therefore in `Cf::Default`.
     pub short_value: Option<&'a [u8]>,
     /// The transaction whose start_ts is the timestamp of this record is rolled back.
     pub overlapped_rollback: bool,
 }
 
 impl WriteKind {
-    /// Whether it determines what a read sees.
+    /// Whether a read stops at this record: it sets or deletes the key.
     pub const fn is_data(self) -> bool {
         matches!(self, WriteKind::Put | WriteKind::Delete)
     }
@@ -79,10 +80,10 @@ impl<'a> WriteRecord<'a> {
         WriteRecord { kind: WriteKind::Rollback, start_ts, short_value: None, overlapped_rollback: false }
     }
 
-    /// Bytes of the encoded form before a short value, which makes up the rest.
+    /// Offset of the short value in the stored form. The value is the rest of the record.
     pub const SHORT_VALUE_OFFSET: usize = HEADER;
 
-    /// The form in the store.
+    /// The stored form. Panics if an invariant does not hold.
     pub fn encode(&self) -> Vec<u8> {
         let short = self.short_value;
         assert!(
@@ -105,7 +106,11 @@ impl<'a> WriteRecord<'a> {
         out
     }
 
-    /// From the form in the store.
+    /// Decodes the stored form.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError::Record`] if it is malformed or of an unknown version.
     pub fn decode(bytes: &'a [u8]) -> Result<WriteRecord<'a>> {
         let Some(([version, kind, flags, start_ts @ ..], value)) = bytes.split_first_chunk::<HEADER>() else {
             let newer = bytes.first().is_some_and(|v| *v != VERSION);
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_write_is_an_error() {
+    fn malformed_records_are_errors() {
         let good = WriteRecord::rollback(TS).encode();
         let with = |at: usize, byte: u8| {
             let mut bytes = good.clone();
@@ -185,7 +190,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..300), kind in 0u8..6, flags in 0u8..5) {
+        fn decoding_inverts_encoding_or_fails(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+            kind in 0u8..6,
+            flags in 0u8..5,
+        ) {
             let mut bytes = bytes;
             if let [a, b, c, ..] = bytes.as_mut_slice() {
                 (*a, *b, *c) = (VERSION, kind, flags);

@@ -1,52 +1,54 @@
-//! The Percolator actions on one region: pure functions from a snapshot and a request to a write batch and an answer.
+//! The Percolator actions on one region: pure functions from a snapshot and a request to a write batch and a response.
 //!
-//! The leader of a region runs one under the latches of its keys and replicates the batch (`scheduler.rs`). Nothing here waits, looks at a
-//! clock or knows another region. Every action is idempotent by `start_ts`, may arrive late, twice or out of order, and either
-//! answers for all its keys or changes nothing.
+//! The region's leader runs an action under the latches of its keys and replicates the batch (`scheduler.rs`). An
+//! action does not wait, read a clock or know another region. Every action is idempotent by `start_ts`: its request may
+//! arrive late, twice or out of order. It applies to all its keys or changes nothing.
+//!
+//! - [`prewrite`]: first phase; locks keys and stages values.
+//! - [`commit`], [`rollback`], [`resolve_lock`] (`decision.rs`): replace a transaction's locks by its decision.
+//! - [`check_txn_status`], [`heartbeat`] (`primary.rs`): read or extend the primary lock.
 //!
 //! Invariants, over the records of one key:
 //! 1. At most one transaction holds the lock.
-//! 2. A transaction has at most one of: the lock, a commit record, a rollback mark (a rollback record at its start_ts, or the flag
-//!    `overlapped_rollback` on the record at its start_ts). Once one of the last two is there, it stays until garbage collection, and
-//!    the lock never comes back.
-//! 3. A commit record lies above the start_ts of its transaction and at or above the `min_commit_ts` of the lock it replaced.
-//! 4. The intervals from start_ts to commit_ts of two transactions that committed to the key do not overlap: prewrite refuses when
-//!    somebody committed above its start_ts, and the lock keeps others out until the commit.
+//! 2. A transaction has at most one of: the lock, a commit record, a rollback mark (a rollback record at its start_ts,
+//!    or the flag `overlapped_rollback` on the record at its start_ts). A commit record or a rollback mark stays until
+//!    garbage collection, and the lock never comes back.
+//! 3. A commit record is above the start_ts of its transaction and at or above the `min_commit_ts` of its lock.
+//! 4. The intervals from start_ts to commit_ts of two transactions that committed to the key do not overlap: prewrite
+//!    refuses if another transaction committed above its start_ts, and the lock keeps others out until the commit.
 //! 5. A lock or a commit record of a `Put` without a short value has its value in `Cf::Default`.
 //!
-//! Garbage collection must resolve all locks below its safe point first: a primary's commit record is what keeps its secondaries from
-//! being taken for rolled back.
+//! Garbage collection must resolve all locks below its safe point first. Without its primary's commit record, a
+//! transaction's remaining locks would be rolled back.
+//!
+//! # Layers
+//!
+//! 1. `common`: checks, a transaction's record on a key, the end of a lock
+//! 2. `prewrite`, `decision`, `primary`: the actions
 
-pub mod check_txn_status;
-pub mod commit;
-pub mod heartbeat;
-pub mod prewrite;
-mod record;
-pub mod resolve_lock;
-pub mod rollback;
+mod common;
+mod decision;
+mod prewrite;
+mod primary;
 
 use engine::WriteBatch;
 use engine::store::Reader;
-use tso::Timestamp;
 
 use crate::api::{RequestBody, Response};
 use crate::error::ActionError;
-use crate::key::Key;
 
-pub use check_txn_status::check_txn_status;
-pub use commit::commit;
-pub use heartbeat::heartbeat;
+pub use common::{Effects, KEY_LEN_MAX};
+pub use decision::{commit, resolve_lock, rollback};
 pub use prewrite::prewrite;
-pub use resolve_lock::resolve_lock;
-pub use rollback::rollback;
+pub use primary::{check_txn_status, heartbeat};
 
-/// The longest key that a transaction may write, in bytes.
-pub const KEY_LEN_MAX: usize = 64 * 1024;
-
-/// What an action brings about: the batch to replicate (empty if nothing changes) and what to answer once it is applied.
-pub type Effects<T> = (WriteBatch, T);
-
-/// Evaluates a write request.
+/// Evaluates a write request on a snapshot of its region.
+///
+/// # Errors
+///
+/// - [`ActionError::Key`]: the transaction cannot proceed; the variants are listed at each action.
+/// - [`ActionError::Invalid`]: the request contradicts itself, exceeds a limit, or is a read.
+/// - [`ActionError::Mvcc`]: the store failed or its data is corrupt.
 pub fn evaluate<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Result<Effects<Response>, ActionError> {
     fn done(batch: WriteBatch) -> Effects<Response> {
         (batch, Response::Done)
@@ -72,24 +74,66 @@ pub fn evaluate<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Result<Ef
     }
 }
 
-/// Refuses timestamps that no transaction has.
-fn check_start_ts(start_ts: Timestamp) -> Result<(), ActionError> {
-    if start_ts == Timestamp::ZERO || start_ts == Timestamp::MAX {
-        return Err(ActionError::Invalid("start_ts was not issued by the oracle"));
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use engine::store::Store;
+    use engine::store::memory::MemoryStore;
+    use proptest::prelude::*;
+    use tso::Timestamp;
 
-fn check_commit_ts(start_ts: Timestamp, commit_ts: Timestamp) -> Result<(), ActionError> {
-    if commit_ts <= start_ts || commit_ts == Timestamp::MAX {
-        return Err(ActionError::Invalid("commit_ts is not above start_ts"));
-    }
-    Ok(())
-}
+    use super::*;
+    use crate::api::{Mutation, MutationOp, PrewriteRequest};
+    use crate::key::Key;
+    use crate::size::{decision_bytes, prewrite_bytes};
 
-fn check_key(key: &Key) -> Result<(), ActionError> {
-    if key.as_bytes().len() > KEY_LEN_MAX {
-        return Err(ActionError::Invalid("key is too long"));
+    const START: Timestamp = Timestamp::new(10, 0);
+
+    fn mutation() -> impl Strategy<Value = Mutation> {
+        let key = prop_oneof![4 => 0usize..40, 1 => 200usize..3_000];
+        let value = prop_oneof![4 => 0usize..300, 1 => 300usize..5_000];
+        (key, value, 0u8..5).prop_map(|(key, value, op)| {
+            let value = Bytes::from(vec![7; value]);
+            let op = match op {
+                0 => MutationOp::Put(value),
+                1 => MutationOp::Insert(value),
+                2 => MutationOp::Delete,
+                3 => MutationOp::Lock,
+                _ => MutationOp::CheckNotExists,
+            };
+            Mutation { key: Key::new(vec![1; key]), op }
+        })
     }
-    Ok(())
+
+    /// Writes the batch of a request to the store and returns its size in bytes.
+    fn bytes_written(store: &MemoryStore, body: &RequestBody) -> usize {
+        let (batch, _) = evaluate(&store.snapshot(), body).unwrap();
+        store.write(&batch).unwrap();
+        batch.size()
+    }
+
+    proptest! {
+        #[test]
+        fn size_bounds_are_never_below_what_actions_write(
+            mutation in mutation(),
+            primary in 0usize..2_000,
+            commits in any::<bool>(),
+        ) {
+            let store = MemoryStore::new();
+            let (key, primary) = (mutation.key.clone(), Key::new(vec![2; primary]));
+            let bound = prewrite_bytes(&mutation, &primary);
+            let locks = mutation.op != MutationOp::CheckNotExists;
+            let mutations = vec![mutation];
+            let prewrite = PrewriteRequest { mutations, primary, start_ts: START, ttl_ms: u64::MAX };
+            let prewritten = bytes_written(&store, &RequestBody::Prewrite(prewrite));
+            prop_assert!(prewritten <= bound, "{prewritten} of {bound}");
+            let (keys, start_ts) = (vec![key.clone()], START);
+            let decided = if commits && locks {
+                bytes_written(&store, &RequestBody::Commit { keys, start_ts, commit_ts: START.next() })
+            } else {
+                bytes_written(&store, &RequestBody::Rollback { keys, start_ts })
+            };
+            prop_assert!(decided <= decision_bytes(&key), "{decided} of {}", decision_bytes(&key));
+        }
+    }
 }

@@ -1,14 +1,14 @@
-//! The cluster as heartbeats describe it.
+//! The cluster view: stores and regions as their heartbeats describe them.
 //!
-//! Each store reports itself and its replicas about once a second. Reports of one region may contradict each other for
-//! a while (an old leader that does not know yet): the higher epoch wins, then the higher term.
+//! Each store reports itself and its replicas about once a second. Reports about one region may contradict each other
+//! for a while, for example those of a deposed leader: the higher epoch wins, then the higher term.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use raftstore::{LogIndex, Region, RegionId, StoreId, Term};
 
-/// Moments on the clock of the node that keeps the view; only differences matter.
+/// A time on the monotonic clock of the node that keeps the view. Only differences matter.
 pub type ViewTime = Duration;
 
 /// A store's report about itself.
@@ -16,15 +16,15 @@ pub type ViewTime = Duration;
 pub struct Heartbeat {
     /// The store.
     pub store: StoreId,
-    /// Where other nodes reach it.
+    /// The address for other nodes.
     pub address: String,
-    /// Where PostgreSQL clients reach it.
+    /// The address for PostgreSQL clients.
     pub pg_address: String,
-    /// Where it stands.
+    /// The locality of the node, as configured.
     pub locality: String,
-    /// The program's version.
+    /// The version of the program.
     pub version: String,
-    /// Its replicas.
+    /// The replicas on the store.
     pub regions: Vec<RegionReport>,
 }
 
@@ -35,52 +35,52 @@ pub struct RegionReport {
     pub region: Region,
     /// The replica's term.
     pub term: Term,
-    /// Whether it leads.
+    /// Whether the replica leads the region.
     pub leads: bool,
-    /// How far it has applied.
+    /// The replica's applied index.
     pub applied: LogIndex,
 }
 
-/// Whether a store is heard from.
+/// Whether a store sends heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// Reported within [`ClusterView::ALIVE_WITHIN`].
+    /// The last heartbeat is at most [`ClusterView::ALIVE_WITHIN`] old.
     Alive,
-    /// Silent for longer; the time since its last report.
+    /// The last heartbeat is older; holds its age.
     Silent(Duration),
-    /// Registered, but silent since this view began.
+    /// Registered, but no heartbeat has arrived since this view began.
     Unknown,
 }
 
-/// What is known of a store.
+/// A store in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreEntry {
-    /// Its last report, without the replicas; empty texts where only the registration is known.
+    /// The last heartbeat, without the replicas. If only the registration is known, its other strings are empty.
     pub heartbeat: Heartbeat,
-    /// When it came; `None` if never under this view.
+    /// When the last heartbeat arrived; `None` if none has under this view.
     last_seen: Option<ViewTime>,
-    /// How many replicas it holds.
+    /// The number of replicas on the store.
     pub replicas: usize,
-    /// How many of them lead.
+    /// The number of these replicas that lead.
     pub leaders: usize,
 }
 
-/// What is known of a region.
+/// A region in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionEntry {
-    /// The newest descriptor seen.
+    /// The descriptor with the highest epoch seen.
     pub region: Region,
-    /// The newest term in which somebody led, and who.
+    /// The highest term with a known leader, and the leader's store.
     pub leader: Option<(Term, StoreId)>,
-    /// How far each store's replica has applied.
+    /// The applied index of each store's replica.
     pub applied: BTreeMap<StoreId, LogIndex>,
 }
 
-/// The view of one leader of the system region, from the moment it took over.
+/// The view of one leader of the system region, from the start of its leadership.
 ///
 /// Invariants:
-/// 1. a region's descriptor never goes back to an older epoch;
-/// 2. a region's leader never goes back to an older term.
+/// 1. A region's descriptor never returns to an older epoch.
+/// 2. A region's leader never returns to an older term.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterView {
     stores: BTreeMap<StoreId, StoreEntry>,
@@ -88,16 +88,17 @@ pub struct ClusterView {
 }
 
 impl ClusterView {
-    /// A store that has not reported for this long counts as silent: five missed reports.
+    /// A store whose last heartbeat is older is silent. Equals five missed heartbeats.
     pub const ALIVE_WITHIN: Duration = Duration::from_secs(5);
 
-    /// A view that knows nothing yet.
+    /// An empty view.
     pub fn new() -> ClusterView {
         ClusterView::default()
     }
 
-    /// Takes in a registered store, so that one that never reports is seen as missing.
-    pub fn registered(&mut self, store: StoreId, address: &str, locality: &str) {
+    /// Adds a registered store, so that a store that never reports shows as [`Liveness::Unknown`]. Does nothing if the
+    /// store is in the view already.
+    pub fn add_registered(&mut self, store: StoreId, address: &str, locality: &str) {
         self.stores.entry(store).or_insert_with(|| StoreEntry {
             heartbeat: Heartbeat {
                 store,
@@ -113,13 +114,13 @@ impl ClusterView {
         });
     }
 
-    /// Drops a store that was registered and will never report.
-    pub fn forget(&mut self, store: StoreId) {
+    /// Removes a registered store that will never report.
+    pub fn remove(&mut self, store: StoreId) {
         self.stores.remove(&store);
     }
 
-    /// Takes in a report that arrived at `now`.
-    pub fn heartbeat(&mut self, mut heartbeat: Heartbeat, now: ViewTime) {
+    /// Applies a heartbeat that arrived at `now`.
+    pub fn apply_heartbeat(&mut self, mut heartbeat: Heartbeat, now: ViewTime) {
         let reports = std::mem::take(&mut heartbeat.regions);
         let store = heartbeat.store;
         let entry = StoreEntry {
@@ -130,11 +131,11 @@ impl ClusterView {
         };
         self.stores.insert(store, entry);
         for report in reports {
-            self.report(store, report);
+            self.apply_report(store, report);
         }
     }
 
-    fn report(&mut self, store: StoreId, report: RegionReport) {
+    fn apply_report(&mut self, store: StoreId, report: RegionReport) {
         let entry = self.regions.entry(report.region.id).or_insert_with(|| RegionEntry {
             region: report.region.clone(),
             leader: None,
@@ -152,7 +153,7 @@ impl ClusterView {
         }
     }
 
-    /// Whether a store is heard from at `now`.
+    /// Whether a store is alive at `now`.
     pub fn liveness(&self, store: StoreId, now: ViewTime) -> Liveness {
         match self.stores.get(&store).and_then(|entry| entry.last_seen) {
             None => Liveness::Unknown,
@@ -163,12 +164,12 @@ impl ClusterView {
         }
     }
 
-    /// All stores, by id.
+    /// All stores, in the order of their ids.
     pub fn stores(&self) -> impl Iterator<Item = &StoreEntry> {
         self.stores.values()
     }
 
-    /// All regions, by id.
+    /// All regions, in the order of their ids.
     pub fn regions(&self) -> impl Iterator<Item = &RegionEntry> {
         self.regions.values()
     }
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    fn beat(store: u64, version: u64, term: u64, leads: bool) -> Heartbeat {
+    fn heartbeat(store: u64, version: u64, term: u64, leads: bool) -> Heartbeat {
         Heartbeat {
             store: StoreId::new(store),
             address: format!("node-{store}"),
@@ -216,33 +217,33 @@ mod tests {
     }
 
     #[test]
-    fn an_old_leader_does_not_take_the_region_back() {
+    fn a_leader_of_an_older_term_does_not_replace_a_newer_one() {
         let mut view = ClusterView::new();
-        view.heartbeat(beat(2, 1, 6, true), Duration::from_secs(1));
-        view.heartbeat(beat(1, 1, 5, true), Duration::from_secs(2));
+        view.apply_heartbeat(heartbeat(2, 1, 6, true), Duration::from_secs(1));
+        view.apply_heartbeat(heartbeat(1, 1, 5, true), Duration::from_secs(2));
         assert_eq!(only_region(&view).leader, Some((Term::new(6), StoreId::new(2))));
     }
 
     #[test]
-    fn an_old_descriptor_does_not_come_back() {
+    fn a_descriptor_of_an_older_epoch_does_not_replace_a_newer_one() {
         let mut view = ClusterView::new();
-        view.heartbeat(beat(1, 4, 5, true), Duration::ZERO);
-        view.heartbeat(beat(2, 3, 5, false), Duration::ZERO);
+        view.apply_heartbeat(heartbeat(1, 4, 5, true), Duration::ZERO);
+        view.apply_heartbeat(heartbeat(2, 3, 5, false), Duration::ZERO);
         assert_eq!(only_region(&view).region.epoch.version, 4);
     }
 
     #[test]
-    fn silence_is_noticed() {
+    fn liveness_follows_the_age_of_the_last_heartbeat() {
         let mut view = ClusterView::new();
         let store = StoreId::new(1);
-        view.registered(store, "node-1", "");
+        view.add_registered(store, "node-1", "");
         assert_eq!(view.liveness(store, Duration::from_secs(9)), Liveness::Unknown);
-        view.heartbeat(beat(1, 1, 1, false), Duration::from_secs(10));
+        view.apply_heartbeat(heartbeat(1, 1, 1, false), Duration::from_secs(10));
         assert_eq!(view.liveness(store, Duration::from_secs(15)), Liveness::Alive);
         assert_eq!(view.liveness(store, Duration::from_secs(16)), Liveness::Silent(Duration::from_secs(6)));
-        view.registered(store, "elsewhere", "");
+        view.add_registered(store, "elsewhere", "");
         assert_eq!(view.liveness(store, Duration::from_secs(15)), Liveness::Alive, "a registration overwrites nothing");
-        view.forget(store);
+        view.remove(store);
         assert_eq!(view.stores().count(), 0);
     }
 }

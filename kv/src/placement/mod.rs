@@ -1,8 +1,9 @@
-//! Placement: which stores exist, which are alive, where every region leads.
+//! Placement: which stores exist, which are alive, and where every region's leader is.
 //!
-//! It runs on the leader of the system region. What must outlive a leader (the stores, the id counter) is replicated there
-//! as plain records ([`registry`]); what changes all the time (liveness, leaders) is rebuilt from heartbeats by each
-//! new leader ([`cluster`]) and never stored. Both are pure: the node carries reads, proposals and messages.
+//! It runs on the leader of the system region. What must survive that leader (the stores, the id counter, the oracle's
+//! mark) is replicated there as plain records ([`registry`]). What changes all the time (liveness, leaders) is not
+//! stored: each new leader rebuilds it from heartbeats ([`cluster`]). Both modules are pure. The node does the reads,
+//! proposals and messages.
 
 pub mod cluster;
 pub mod registry;

@@ -1,9 +1,9 @@
 //! The replicated records of the system region: stores, the id counter, the oracle's mark.
 //!
-//! They are plain key-value records in `Cf::Default`, outside of MVCC: the oracle and the registration of stores must work before
-//! there are timestamps. Their keys begin with `s`, which lies within the system region and which no encoded MVCC key begins with
-//! (those are `m` and `t` keys). All changes are made by the region's leader, one at a time, each proposed on the
-//! snapshot that it was computed from. Layouts are pinned in `docs/formats.md`.
+//! They are plain key-value records in `Cf::Default`, outside MVCC: the oracle and the registration of stores must work
+//! before timestamps exist. Their keys begin with `s`. That is within the system region, and no encoded MVCC key begins
+//! with it (those are `m` and `t` keys). Only the region's leader changes them, one change at a time, and proposes each
+//! change on the snapshot that it was computed from. `docs/formats.md` pins the layouts.
 
 use std::num::NonZeroU64;
 
@@ -12,20 +12,20 @@ use engine::{Cf, WriteBatch};
 use raftstore::StoreId;
 
 const STORE_PREFIX: &[u8] = b"s:store:";
-/// First key after every store record (':' + 1).
+/// The first key after every store record (`:` + 1).
 const STORE_END: &[u8] = b"s:store;";
 const NEXT_ID: &[u8] = b"s:next-id";
 const TSO_MARK: &[u8] = b"s:tso-mark";
 const RECORD_VERSION: u8 = 1;
-/// Store records have got `joining` since.
+/// Version 2 of store records added `joining`.
 const STORE_VERSION: u8 = 2;
 
-/// A process that wants to become a store: a random number, drawn once per process.
+/// Identifies a process that wants to become a store: a random number, drawn once per process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceId(NonZeroU64);
 
 impl InstanceId {
-    /// From its number; 0 is none.
+    /// The instance with this number; `None` for 0.
     pub const fn new(raw: u64) -> Option<InstanceId> {
         match NonZeroU64::new(raw) {
             Some(raw) => Some(InstanceId(raw)),
@@ -33,41 +33,42 @@ impl InstanceId {
         }
     }
 
-    /// Its number.
+    /// The number.
     pub const fn get(self) -> u64 {
         self.0.get()
     }
 }
 
-/// A store that belongs to the cluster.
+/// A store of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreRecord {
     /// The store.
     pub id: StoreId,
-    /// Where other nodes reach it.
+    /// The address for other nodes.
     pub address: String,
-    /// Where it stands.
+    /// The locality of the node, as configured.
     pub locality: String,
-    /// Which process was given the number, until the store's first report. Until then it holds no replica.
+    /// The process that received the id; `None` once the store has sent its first heartbeat. Until then the store holds
+    /// no replica.
     pub joining: Option<InstanceId>,
 }
 
-/// What becomes of a process that wants to join.
+/// The decision on a process that wants to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It was taken in already, and may not know: the answer is the same.
+    /// The process was admitted before; the response may have been lost. It gets the same id.
     Known(StoreId),
-    /// A store that has reported lives at its address.
+    /// Refused: the address belongs to a store that has sent heartbeats.
     Taken(StoreId),
-    /// It gets a new number. `abandoned` is one that was given to a process at the same address which ended before it reported: nobody
-    /// uses it, and nobody will.
+    /// The process gets a new id.
     New {
-        /// The number to forget.
+        /// The id of an earlier process at the same address, which ended before its first heartbeat. It is never used:
+        /// remove its record.
         abandoned: Option<StoreId>,
     },
 }
 
-/// What becomes of `instance`, which wants to join at `address`. A number is never given to two processes.
+/// Decides whether `instance` may join at `address`. An id is never given to two processes.
 pub fn admit(stores: &[StoreRecord], address: &str, instance: InstanceId) -> Admission {
     match stores.iter().find(|store| store.address == address) {
         None => Admission::New { abandoned: None },
@@ -79,18 +80,22 @@ pub fn admit(stores: &[StoreRecord], address: &str, instance: InstanceId) -> Adm
     }
 }
 
-/// Why the registry cannot be read.
+/// Why a record of the registry could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A record is not what this version writes.
+    /// A record is malformed or of an unknown version; names the record.
     #[error("malformed registry record {0}")]
     Malformed(&'static str),
 }
 
-/// Every registered store, by id.
+/// All registered stores, in the order of their ids.
+///
+/// # Errors
+///
+/// [`RegistryError`] if the store fails or a record is malformed.
 pub fn stores(reader: &dyn Reader) -> Result<Vec<StoreRecord>, RegistryError> {
     let mut cursor = reader.cursor(Cf::Default, STORE_PREFIX, STORE_END)?;
     let mut found = Vec::new();
@@ -102,18 +107,22 @@ pub fn stores(reader: &dyn Reader) -> Result<Vec<StoreRecord>, RegistryError> {
     Ok(found)
 }
 
-/// Records a store, new or changed.
+/// Writes the record of a new or changed store.
 pub fn put_store(batch: &mut WriteBatch, record: &StoreRecord) {
     batch.put(Cf::Default, &store_key(record.id), &encode_store(record));
 }
 
-/// Forgets a store.
+/// Deletes the record of a store.
 pub fn remove_store(batch: &mut WriteBatch, id: StoreId) {
     batch.delete(Cf::Default, &store_key(id));
 }
 
-/// The next `count` ids of stores and peers; the first of them is returned and the counter moved in `batch`.
-pub fn take_ids(reader: &dyn Reader, batch: &mut WriteBatch, count: u64) -> Result<u64, RegistryError> {
+/// Allocates `count` consecutive ids for stores and peers: returns the first and advances the counter in `batch`.
+///
+/// # Errors
+///
+/// [`RegistryError`] if the store fails or the counter is malformed.
+pub fn allocate_ids(reader: &dyn Reader, batch: &mut WriteBatch, count: u64) -> Result<u64, RegistryError> {
     let first = match reader.get(Cf::Default, NEXT_ID)? {
         None => FIRST_FREE_ID,
         Some(bytes) => decode_u64(&bytes).ok_or(RegistryError::Malformed("s:next-id"))?,
@@ -122,10 +131,14 @@ pub fn take_ids(reader: &dyn Reader, batch: &mut WriteBatch, count: u64) -> Resu
     Ok(first)
 }
 
-/// Ids below it are given out when a cluster is initialised.
+/// The first id that [`allocate_ids`] returns. The initialisation of a cluster uses ids below it.
 pub const FIRST_FREE_ID: u64 = 1000;
 
-/// The oracle's high-water mark, as the raw form of a timestamp; 0 in a new cluster.
+/// The oracle's high-water mark, as a raw timestamp; 0 in a new cluster.
+///
+/// # Errors
+///
+/// [`RegistryError`] if the store fails or the mark is malformed.
 pub fn tso_mark(reader: &dyn Reader) -> Result<u64, RegistryError> {
     match reader.get(Cf::Default, TSO_MARK)? {
         None => Ok(0),
@@ -133,7 +146,7 @@ pub fn tso_mark(reader: &dyn Reader) -> Result<u64, RegistryError> {
     }
 }
 
-/// Moves the oracle's mark.
+/// Writes the oracle's mark.
 pub fn put_tso_mark(batch: &mut WriteBatch, mark: u64) {
     batch.put(Cf::Default, TSO_MARK, &encode_u64(mark));
 }
@@ -162,7 +175,7 @@ fn decode_store(key: &[u8], value: &[u8]) -> Result<StoreRecord, RegistryError> 
     let (locality, rest) = take_text(rest).ok_or(WHAT)?;
     let joining = match (version, <[u8; 8]>::try_from(rest)) {
         (&STORE_VERSION, Ok(raw)) => InstanceId::new(u64::from_le_bytes(raw)),
-        // Version 1 ends here: its stores have reported.
+        // Version 1 has no `joining`: its stores have sent heartbeats.
         (1, Err(_)) if rest.is_empty() => None,
         _ => return Err(WHAT),
     };
@@ -203,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_come_back_by_id_and_newest() {
+    fn stores_are_listed_by_id_with_their_last_record() {
         let store = MemoryStore::new();
         let mut batch = WriteBatch::new();
         put_store(&mut batch, &record(300));
@@ -219,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_again_gets_the_same_number() {
+    fn an_instance_that_asks_again_gets_the_same_id() {
         let instance = |raw| InstanceId::new(raw).unwrap();
         let reported = record(1000);
         let joining = StoreRecord { joining: Some(instance(7)), ..record(1001) };
@@ -232,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_stores_are_gone() {
+    fn removed_stores_are_not_listed() {
         let store = MemoryStore::new();
         let mut batch = WriteBatch::new();
         put_store(&mut batch, &record(2));
@@ -245,19 +258,19 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_given_once() {
+    fn ids_are_allocated_once() {
         let store = MemoryStore::new();
         let mut seen = Vec::new();
         for _ in 0..3 {
             let mut batch = WriteBatch::new();
-            seen.push(take_ids(&store.snapshot(), &mut batch, 2).unwrap());
+            seen.push(allocate_ids(&store.snapshot(), &mut batch, 2).unwrap());
             store.write(&batch).unwrap();
         }
         assert_eq!(seen, [1000, 1002, 1004]);
     }
 
     #[test]
-    fn the_mark_moves() {
+    fn the_mark_reads_back() {
         let store = MemoryStore::new();
         assert_eq!(tso_mark(&store.snapshot()).unwrap(), 0);
         let mut batch = WriteBatch::new();
@@ -267,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_pinned_and_damage_is_told() {
+    fn store_records_are_pinned_and_malformed_ones_are_errors() {
         let joining = StoreRecord { joining: InstanceId::new(0x0102), ..record(5) };
         let good = encode_store(&joining);
         let mut pinned = vec![2, 14, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! Regions, their epochs, peers and status on the wire.
+//! Wire form of regions: descriptors, epochs, peers, status and region errors.
 
 use bytes::Bytes;
 use raftstore::{
@@ -6,8 +6,7 @@ use raftstore::{
     Term,
 };
 
-use super::pb;
-use super::{MalformedMessage, malformed, required};
+use super::message::{MalformedMessage, malformed, pb, required};
 
 impl From<Epoch> for pb::Epoch {
     fn from(epoch: Epoch) -> pb::Epoch {
@@ -169,7 +168,7 @@ impl TryFrom<pb::RegionError> for RegionError {
     }
 }
 
-/// A region id that is not the reserved 0.
+/// Converts a region id and refuses the reserved 0.
 fn region_id(raw: u64, message: &'static str) -> Result<RegionId, MalformedMessage> {
     if raw == 0 { Err(malformed(message, "region id 0")) } else { Ok(RegionId::new(raw)) }
 }

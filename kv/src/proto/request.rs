@@ -1,11 +1,10 @@
-//! Requests on the wire.
+//! Wire form of requests.
 
 use bytes::Bytes;
 use tso::Timestamp;
 
-use super::pb;
-use super::pb::request::Body;
-use super::{MalformedMessage, malformed, required};
+use super::message::pb::request::Body;
+use super::message::{MalformedMessage, malformed, pb, required};
 use crate::api::{CheckTxnStatusRequest, Mutation, MutationOp, PrewriteRequest, Request, RequestBody, ScanRequest};
 use crate::key::Key;
 

@@ -1,11 +1,10 @@
-//! Answers and errors on the wire.
+//! Wire form of responses and errors.
 
 use raftstore::RegionId;
 use tso::Timestamp;
 
-use super::pb;
-use super::pb::response::Outcome;
-use super::{MalformedMessage, required};
+use super::message::pb::response::Outcome;
+use super::message::{MalformedMessage, pb, required};
 use crate::api::{KeyError, LockInfo, Response, ServerError, TxnStatus};
 use crate::key::Key;
 

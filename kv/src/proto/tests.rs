@@ -1,4 +1,4 @@
-//! Everything of the API survives the wire, malformed messages are errors, and the bytes do not change.
+//! Every request, response and error round-trips, malformed messages are errors, and the encoding is pinned.
 
 use bytes::Bytes;
 use prost::Message;
@@ -160,7 +160,7 @@ fn region_status_round_trips() {
 }
 
 #[test]
-fn malformed_messages_name_what_is_wrong() {
+fn errors_of_malformed_messages_name_the_field() {
     let request = Request { context: context(), body: RequestBody::Get { key: key(b"k"), start_ts: T1 } };
     let good = pb::Request::from(request);
     let what = |request: pb::Request| Request::try_from(request).unwrap_err();

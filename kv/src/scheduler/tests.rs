@@ -1,4 +1,5 @@
-//! Latches are held for as long as a proposal may take effect, whatever becomes of the request.
+//! The write path: latches are held as long as a proposal may take effect, fences follow unknown outcomes, and
+//! responses without a proposal confirm leadership.
 
 use bytes::Bytes;
 use futures::poll;
@@ -9,7 +10,7 @@ use tso::Timestamp;
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest};
 use crate::key::Key;
-use crate::port::fake::{FakeStore, Fate};
+use crate::region_store::fake::{FakeStore, ProposalFate};
 
 fn ts(ms: u64) -> Timestamp {
     Timestamp::new(ms, 0)
@@ -31,11 +32,11 @@ fn scheduler(store: &FakeStore) -> Scheduler<FakeStore> {
     Scheduler::new(store.clone(), 100, ReadPool::new(1, 1))
 }
 
-fn not_ready(result: &Result<Response, ServerError>) -> bool {
+fn is_fenced(result: &Result<Response, ServerError>) -> bool {
     matches!(result, Err(ServerError::Region(RegionError::NotReady { .. })))
 }
 
-/// Lets tasks run until `done`; fails if it never comes.
+/// Lets other tasks run until `done` holds; panics if it never does.
 async fn until(done: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if done() {
@@ -43,34 +44,34 @@ async fn until(done: impl Fn() -> bool) {
         }
         tokio::task::yield_now().await;
     }
-    panic!("it never came");
+    panic!("the condition never held");
 }
 
 #[tokio::test]
-async fn a_request_waits_for_the_one_before_it_on_its_keys() {
+async fn a_write_waits_for_earlier_writes_of_its_keys() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let (release, held) = oneshot::channel();
-    store.order(Fate::Held(held));
+    store.push_fate(ProposalFate::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
     assert!(poll!(&mut first).is_pending());
     let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
     assert!(poll!(&mut second).is_pending());
-    // Another key is free.
+    // A write of another key does not wait.
     assert_eq!(scheduler.run(prewrite(&store, b"l", 12), ()).await, Ok(Response::Done));
     assert!(poll!(&mut second).is_pending());
     release.send(()).unwrap();
     assert_eq!(first.await, Ok(Response::Done));
     assert!(matches!(second.await, Err(ServerError::Key(KeyError::Locked(_)))));
-    assert_eq!(scheduler.in_latches(), 0);
+    assert_eq!(scheduler.latched_writes(), 0);
 }
 
 #[tokio::test]
-async fn a_dropped_request_keeps_its_latches_while_its_proposal_is_under_way() {
+async fn a_dropped_write_keeps_its_latches_while_its_proposal_is_under_way() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let (release, held) = oneshot::channel();
-    store.order(Fate::Held(held));
+    store.push_fate(ProposalFate::Held(held));
     let permit = Arc::new(());
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), Arc::clone(&permit)));
     assert!(poll!(&mut first).is_pending());
@@ -80,41 +81,43 @@ async fn a_dropped_request_keeps_its_latches_while_its_proposal_is_under_way() {
         tokio::task::yield_now().await;
         assert!(poll!(&mut second).is_pending());
     }
-    assert_eq!((scheduler.in_latches(), Arc::strong_count(&permit)), (2, 2));
+    assert_eq!((scheduler.latched_writes(), Arc::strong_count(&permit)), (2, 2));
     release.send(()).unwrap();
-    assert!(matches!(second.await, Err(ServerError::Key(KeyError::Locked(_)))), "the dropped one took effect");
-    until(|| scheduler.in_latches() == 0 && Arc::strong_count(&permit) == 1).await;
+    assert!(matches!(second.await, Err(ServerError::Key(KeyError::Locked(_)))), "the dropped write took effect");
+    until(|| scheduler.latched_writes() == 0 && Arc::strong_count(&permit) == 1).await;
 }
 
 #[tokio::test]
-async fn a_dropped_request_that_has_proposed_nothing_leaves_nothing() {
+async fn a_dropped_write_that_was_not_proposed_releases_its_latches() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let (_release, held) = oneshot::channel();
-    store.order(Fate::Held(held));
+    store.push_fate(ProposalFate::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
     assert!(poll!(&mut first).is_pending());
     let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
     assert!(poll!(&mut second).is_pending());
     drop(second);
-    assert_eq!((scheduler.in_latches(), store.proposals()), (1, 1));
+    assert_eq!((scheduler.latched_writes(), store.proposals()), (1, 1));
 }
 
 #[tokio::test]
 async fn an_unknown_outcome_fences_the_region_until_a_later_term() {
-    for (fate, applied) in
-        [(Fate::Unknown { applied: true }, true), (Fate::Unknown { applied: false }, false), (Fate::Poisoned, false)]
-    {
+    for (fate, applied) in [
+        (ProposalFate::Unknown { applied: true }, true),
+        (ProposalFate::Unknown { applied: false }, false),
+        (ProposalFate::Poisoned, false),
+    ] {
         let store = FakeStore::new();
         let scheduler = scheduler(&store);
-        store.order(fate);
+        store.push_fate(fate);
         let undetermined = Err(ServerError::Undetermined(store.context().region));
         assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, undetermined);
-        // Any key: the proposal may have been the first of several.
-        assert!(not_ready(&scheduler.run(prewrite(&store, b"k", 10), ()).await));
-        assert!(not_ready(&scheduler.run(prewrite(&store, b"l", 11), ()).await));
+        // The fence covers every key of the region.
+        assert!(is_fenced(&scheduler.run(prewrite(&store, b"k", 10), ()).await));
+        assert!(is_fenced(&scheduler.run(prewrite(&store, b"l", 11), ()).await));
         store.set_term(6);
-        // Idempotent: the same request, whichever way the first one went.
+        // The write is idempotent: repeating it succeeds, whether the first one took effect or not.
         let before = store.proposals();
         assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
         assert_eq!(store.proposals() - before, usize::from(!applied));
@@ -122,30 +125,30 @@ async fn an_unknown_outcome_fences_the_region_until_a_later_term() {
 }
 
 #[tokio::test]
-async fn a_refused_proposal_is_an_error_of_the_region_and_fences_nothing() {
+async fn a_refused_proposal_is_a_region_error_and_raises_no_fence() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let stale = RegionError::StaleCommand { region: store.context().region };
-    store.order(Fate::Refused(stale.clone()));
+    store.push_fate(ProposalFate::Refused(stale.clone()));
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Err(stale.into()));
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
 }
 
 #[tokio::test]
-async fn an_answer_without_a_proposal_needs_confirmed_leadership() {
+async fn a_response_without_a_proposal_confirms_leadership() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
-    // An echo and a finding, under lease: no round trip.
+    // A repeated request and an error, under a lease: no read index.
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
     let missing = scheduler.run(commit(&store, b"x", 10, 20), ()).await;
     assert!(matches!(missing, Err(ServerError::Key(KeyError::LockNotFound { .. }))));
     assert_eq!((store.proposals(), store.read_indexes()), (1, 0));
-    // Without a lease: a read index.
+    // Without a lease: one read index.
     store.set_lease(false);
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
     assert_eq!((store.proposals(), store.read_indexes()), (1, 1));
-    // Another term in between: whatever was found may be out of date.
+    // The term changed after the evaluation: its result may be stale.
     store.set_read_term(6);
     let stale = Err(RegionError::StaleCommand { region: store.context().region }.into());
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, stale);
@@ -164,14 +167,14 @@ async fn keys_outside_the_region_and_other_epochs_are_refused() {
     request.context.epoch.version += 1;
     let result = scheduler.run(request, ()).await;
     assert!(matches!(result, Err(ServerError::Region(RegionError::EpochNotMatch { .. }))));
-    store.set_leads(false);
+    store.set_leader(false);
     let not_leader = Err(RegionError::NotLeader { region, leader: None }.into());
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, not_leader);
-    assert_eq!((store.proposals(), scheduler.in_latches()), (0, 0));
+    assert_eq!((store.proposals(), scheduler.latched_writes()), (0, 0));
 }
 
 #[tokio::test]
-async fn a_large_write_is_evaluated_in_the_pool() {
+async fn a_large_write_is_evaluated_in_the_read_pool() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let keys: Vec<Key> = (0..1_000).map(|n| Key::new(format!("k{n:04}"))).collect();
@@ -185,11 +188,11 @@ async fn a_large_write_is_evaluated_in_the_pool() {
 }
 
 #[tokio::test]
-async fn latches_are_bounded() {
+async fn writes_above_the_latch_capacity_are_refused() {
     let store = FakeStore::new();
     let scheduler = Scheduler::new(store.clone(), 1, ReadPool::new(1, 1));
     let (_release, held) = oneshot::channel();
-    store.order(Fate::Held(held));
+    store.push_fate(ProposalFate::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
     assert!(poll!(&mut first).is_pending());
     let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "latches".to_owned() };

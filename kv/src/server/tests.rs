@@ -1,4 +1,4 @@
-//! The server as its callers see it, in this process and over the wire.
+//! The server, called within the process and over gRPC.
 
 use bytes::Bytes;
 use engine::Cf;
@@ -14,8 +14,8 @@ use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest, RequestBody, ScanRequest};
 use crate::key::Key;
 use crate::mvcc::{WriteKind, WriteRecord};
-use crate::port::fake::{FakeStore, Fate};
 use crate::proto::pb;
+use crate::region_store::fake::{FakeStore, ProposalFate};
 use crate::service::kv_service;
 use crate::size::MESSAGE_BYTES_MAX;
 
@@ -71,9 +71,9 @@ async fn reads_use_the_lease_and_fall_back_to_a_read_index() {
     assert_eq!(server.handle(Request { context: store.context(), body: outside }).await, Err(error.into()));
 }
 
-/// A scan that takes many slices gives the same as one that takes one, and stops before a lock that a later slice meets.
+/// A scan of many slices returns the same as a scan of one slice, and stops before a lock that a later slice meets.
 #[tokio::test]
-async fn a_long_scan_is_put_together_from_slices() {
+async fn a_long_scan_merges_its_slices() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
     let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
@@ -117,12 +117,12 @@ async fn requests_in_flight_are_bounded_and_counted() {
     let config = KvServerConfig { max_in_flight: 1, ..KvServerConfig::default() };
     let server = KvServer::new(store.clone(), &config, &registry).unwrap();
     let (release, held) = oneshot::channel();
-    store.order(Fate::Held(held));
+    store.push_fate(ProposalFate::Held(held));
     let key = Key::from_static(b"k");
     let request = |body| Request { context: store.context(), body };
     let mut first = Box::pin(server.handle(request(prewrite(std::slice::from_ref(&key), b"v", 10))));
     assert!(futures::poll!(&mut first).is_pending());
-    // A request whose caller has gone still counts while it is replicated.
+    // A request whose caller was dropped counts as in flight while it is replicated.
     drop(first);
     let get = request(RequestBody::Get { key, start_ts: ts(5) });
     let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "requests".to_owned() };
@@ -139,7 +139,7 @@ async fn requests_in_flight_are_bounded_and_counted() {
 }
 
 #[test]
-fn settings_have_minimums() {
+fn settings_below_their_minimum_are_refused() {
     assert!(KvServerConfig::default().validate().is_ok());
     let config = KvServerConfig { read_threads: 0, ..KvServerConfig::default() };
     let error = KvServer::new(FakeStore::new(), &config, &Registry::new()).err().unwrap();
@@ -147,7 +147,7 @@ fn settings_have_minimums() {
 }
 
 /// A gRPC server on a free port, and a client connected to it.
-async fn over_the_wire(server: KvServer<FakeStore>) -> pb::kv_client::KvClient<Channel> {
+async fn serve_and_connect(server: KvServer<FakeStore>) -> pb::kv_client::KvClient<Channel> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let incoming = TcpListenerStream::new(listener);
@@ -156,9 +156,9 @@ async fn over_the_wire(server: KvServer<FakeStore>) -> pb::kv_client::KvClient<C
 }
 
 #[tokio::test]
-async fn requests_and_errors_cross_the_wire_as_they_are() {
+async fn requests_and_errors_survive_the_wire() {
     let store = FakeStore::new();
-    let mut client = over_the_wire(server(&store, &KvServerConfig::default())).await;
+    let mut client = serve_and_connect(server(&store, &KvServerConfig::default())).await;
     let key = Key::from_static(b"k");
     let commit = RequestBody::Commit { keys: vec![key.clone()], start_ts: ts(10), commit_ts: ts(20) };
     let missing = KeyError::LockNotFound { start_ts: ts(10), key: key.clone() };
@@ -173,7 +173,7 @@ async fn requests_and_errors_cross_the_wire_as_they_are() {
         let response = client.call(pb::Request::from(request)).await.unwrap().into_inner();
         assert_eq!(Result::<Response, ServerError>::try_from(response), Ok(expected));
     }
-    store.set_leads(false);
+    store.set_leader(false);
     let body = RequestBody::Get { key: Key::from_static(b"k"), start_ts: ts(20) };
     let response = client.call(pb::Request::from(Request { context: store.context(), body })).await.unwrap();
     let not_leader = RegionError::NotLeader { region: store.context().region, leader: None };
@@ -190,7 +190,7 @@ async fn requests_and_errors_cross_the_wire_as_they_are() {
 #[tokio::test]
 async fn malformed_and_oversized_messages_are_refused() {
     let store = FakeStore::new();
-    let mut client = over_the_wire(server(&store, &KvServerConfig::default())).await;
+    let mut client = serve_and_connect(server(&store, &KvServerConfig::default())).await;
     let error = client.call(pb::Request { context: None, body: None }).await.unwrap_err();
     assert_eq!((error.code(), error.message()), (Code::InvalidArgument, "malformed Request: no context"));
     let key = Key::from_static(b"k");
@@ -201,9 +201,9 @@ async fn malformed_and_oversized_messages_are_refused() {
     assert_eq!((error.code(), store.proposals()), (Code::OutOfRange, 0));
 }
 
-/// Values of 6 MiB: three of them would exceed what a message carries.
+/// Three values of 6 MiB exceed the largest message.
 #[tokio::test]
-async fn a_batch_get_ends_before_its_answer_exceeds_a_message() {
+async fn a_batch_get_ends_before_its_response_exceeds_a_message() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
     let keys: Vec<Key> = (0..3).map(|n| Key::new(format!("k{n}"))).collect();
@@ -216,7 +216,7 @@ async fn a_batch_get_ends_before_its_answer_exceeds_a_message() {
             assert_eq!(server.handle(Request { context: store.context(), body }).await, Ok(Response::Done));
         }
     }
-    let mut client = over_the_wire(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let mut client = serve_and_connect(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
     let mut rest = keys.clone();
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -225,7 +225,7 @@ async fn a_batch_get_ends_before_its_answer_exceeds_a_message() {
         let response = client.call(request).await.unwrap().into_inner();
         let answer = Result::<Response, ServerError>::try_from(response).unwrap();
         let Ok(Response::Pairs { pairs, resume }) = answer else { panic!("{answer:?}") };
-        assert_eq!(pairs.len(), 1, "an answer ends with the value that fills it");
+        assert_eq!(pairs.len(), 1, "a response ends with the value that reaches the limit");
         found.extend(pairs.into_iter().map(|(key, _)| key));
         rest = resume.map_or(Vec::new(), |resume| rest.into_iter().filter(|key| *key >= resume).collect());
     }
@@ -233,14 +233,14 @@ async fn a_batch_get_ends_before_its_answer_exceeds_a_message() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_a_message_is_refused_for_good() {
+async fn a_response_above_the_message_limit_becomes_an_invalid_request() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
     let key = Key::from_static(b"k");
     let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
-    store.plant(Cf::Write, &key.to_versioned(ts(20)), &record.encode());
-    store.plant(Cf::Default, &key.to_versioned(ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
-    let mut client = over_the_wire(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    store.write_raw(Cf::Write, &key.to_versioned(ts(20)), &record.encode());
+    store.write_raw(Cf::Default, &key.to_versioned(ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
+    let mut client = serve_and_connect(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
     let body = RequestBody::Get { key, start_ts: ts(30) };
     let request = pb::Request::from(Request { context: store.context(), body });
     let answer = Result::<Response, ServerError>::try_from(client.call(request).await.unwrap().into_inner()).unwrap();
@@ -259,7 +259,7 @@ async fn the_bytes_of_requests_in_flight_are_bounded() {
         Request { context: store.context(), body: RequestBody::Prewrite(prewrite) }
     };
     let (release, held) = oneshot::channel();
-    store.order(Fate::Held(held));
+    store.push_fate(ProposalFate::Held(held));
     let mut first = Box::pin(server.handle(put("k1", 600)));
     assert!(futures::poll!(&mut first).is_pending());
     let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "bytes of requests".to_owned() };
@@ -267,42 +267,42 @@ async fn the_bytes_of_requests_in_flight_are_bounded() {
     assert_eq!(server.handle(put("k3", 100)).await, Ok(Response::Done));
     release.send(()).unwrap();
     assert_eq!(first.await, Ok(Response::Done));
-    // One that exceeds the bound by itself is carried out alone.
+    // A request above the limit runs alone.
     assert_eq!(server.handle(put("k4", 5_000)).await, Ok(Response::Done));
 }
 
-/// What a damaged row is met by: reads of three kinds, and a write.
-fn touching(key: &Key) -> [RequestBody; 4] {
+/// Requests that read the rows of `key`: three kinds of reads, and a write.
+fn requests_reading(key: &Key) -> [RequestBody; 4] {
     let get = RequestBody::Get { key: key.clone(), start_ts: ts(100) };
     let batch = RequestBody::BatchGet { keys: vec![key.clone()], start_ts: ts(100) };
     let all = scan(&Key::from_static(b"c"), &Key::from_static(b"x"), false);
     [get, batch, all, prewrite(std::slice::from_ref(key), b"v", 100)]
 }
 
-/// A leader that went on would refuse for ever what another replica may have intact.
+/// A leader that kept serving would refuse for ever what another replica may hold intact.
 #[tokio::test]
-async fn damaged_data_ends_the_service_of_the_store() {
+async fn corrupt_data_poisons_the_store() {
     let key = Key::from_static(b"k");
-    for n in 0..touching(&key).len() {
+    for n in 0..requests_reading(&key).len() {
         let missing =
             WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
-        let damages: [(Cf, Vec<u8>, Vec<u8>); 3] = [
+        let corruptions: [(Cf, Vec<u8>, Vec<u8>); 3] = [
             (Cf::Lock, key.to_storage(), vec![99]),
             (Cf::Write, key.to_versioned(ts(20)), vec![1, 77]),
-            // The value that this record promises is not there; a write does not look.
+            // The long value of this record is missing. A write does not read it.
             (Cf::Write, key.to_versioned(ts(20)), missing.encode()),
         ];
-        for (at, (cf, row, value)) in damages.into_iter().enumerate() {
+        for (at, (cf, row, value)) in corruptions.into_iter().enumerate() {
             if (n, at) == (3, 2) {
                 continue;
             }
             let store = FakeStore::new();
             let server = server(&store, &KvServerConfig::default());
-            store.plant(cf, &row, &value);
-            let request = Request { context: store.context(), body: touching(&key)[n].clone() };
+            store.write_raw(cf, &row, &value);
+            let request = Request { context: store.context(), body: requests_reading(&key)[n].clone() };
             let answer = server.handle(request.clone()).await;
             assert!(matches!(answer, Err(ServerError::Failed(_))), "{:?}: {answer:?}", request.body);
-            assert!(store.failed().is_some(), "{:?} on damage {at}", request.body);
+            assert!(store.poisoned().is_some(), "{:?} on corruption {at}", request.body);
             let after = server.handle(request).await;
             assert!(matches!(after, Err(ServerError::Region(RegionError::NotReady { .. }))), "{after:?}");
         }
@@ -310,23 +310,23 @@ async fn damaged_data_ends_the_service_of_the_store() {
 }
 
 #[tokio::test]
-async fn a_read_that_the_disk_refuses_ends_the_service_only_if_the_data_is_damaged() {
+async fn a_failed_read_poisons_the_store_only_if_the_data_is_corrupt() {
     let key = Key::from_static(b"k");
     for (error, fatal) in [
         ((|| StoreError::Corrupt("planted".to_owned())) as fn() -> StoreError, true),
         (|| StoreError::Backend("planted".to_owned()), false),
         (|| StoreError::Io(std::io::Error::other("planted")), false),
     ] {
-        for body in touching(&key) {
+        for body in requests_reading(&key) {
             if matches!(body, RequestBody::Scan(_)) {
                 continue;
             }
             let store = FakeStore::new();
             let server = server(&store, &KvServerConfig::default());
-            store.break_row(&key.to_storage(), error);
+            store.fail_reads_of(&key.to_storage(), error);
             let answer = server.handle(Request { context: store.context(), body }).await;
             assert!(matches!(answer, Err(ServerError::Failed(_))), "{answer:?}");
-            assert_eq!(store.failed().is_some(), fatal, "{:?}", error());
+            assert_eq!(store.poisoned().is_some(), fatal, "{:?}", error());
         }
     }
 }

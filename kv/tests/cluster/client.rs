@@ -1,4 +1,4 @@
-//! The least that a client must do: find leaders, retry what was refused, resolve locks, commit in two phases.
+//! A minimal client: finds leaders, retries refused requests, resolves locks, commits in two phases.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +13,11 @@ use kv::api::{
 use raftstore::{Clock, RealClock, RegionContext, RegionError, StoreId};
 use tso::Timestamp;
 
-use crate::stores::Shared;
+use crate::stores::RunningStores;
 
-/// Life of a lock.
+/// Life of a lock, in milliseconds.
 const TTL_MS: u64 = 500;
-/// Attempts before a test fails for want of a leader.
+/// Attempts before a test fails because no store leads.
 const ATTEMPTS: usize = 2_000;
 
 #[derive(Debug)]
@@ -25,30 +25,30 @@ pub(crate) enum Outcome {
     Committed,
     /// Nothing was changed.
     Aborted,
-    /// Nobody told.
+    /// The commit of the primary has an unknown outcome.
     Unknown,
 }
 
 #[derive(Clone)]
 pub(crate) struct Client {
-    shared: Arc<Shared>,
+    stores: Arc<RunningStores>,
     clock: RealClock,
     last_ts: Arc<AtomicU64>,
 }
 
 impl Client {
-    pub(crate) fn new(shared: Arc<Shared>) -> Client {
-        Client { shared, clock: RealClock::new(), last_ts: Arc::default() }
+    pub(crate) fn new(stores: Arc<RunningStores>) -> Client {
+        Client { stores, clock: RealClock::new(), last_ts: Arc::default() }
     }
 
-    /// An oracle: later calls get larger ones.
+    /// A new timestamp, above all earlier ones.
     pub(crate) fn timestamp(&self) -> Timestamp {
         let now = Timestamp::new(self.clock.now().nanos() / 1_000_000, 0).raw();
         let last = self.last_ts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(now.max(last + 1)));
         Timestamp::from_raw(now.max(last.unwrap_or_default() + 1))
     }
 
-    /// The values of the keys in one snapshot; 0 for one that is absent.
+    /// The values of the keys in one snapshot; 0 for an absent key.
     pub(crate) async fn read(&self, keys: &[Key], start_ts: Timestamp) -> Vec<u64> {
         let mut values = Vec::new();
         for key in keys {
@@ -64,7 +64,7 @@ impl Client {
         values
     }
 
-    /// Replaces the values of the keys by what `change` makes of them.
+    /// Applies `change` to the values of the keys in one transaction.
     pub(crate) async fn transact(&self, keys: &[Key], change: impl Fn(&[u64]) -> Vec<u64>) -> Outcome {
         let start_ts = self.timestamp();
         let values = change(&self.read(keys, start_ts).await);
@@ -91,7 +91,7 @@ impl Client {
                 Ok(_) => (),
                 Err(ServerError::Key(KeyError::RolledBack { .. })) if n == 0 => return Outcome::Aborted,
                 Err(ServerError::Undetermined(_)) if n == 0 => return Outcome::Unknown,
-                // The primary decided; whoever meets the lock will carry it on.
+                // The primary is committed; a reader of this key resolves its lock.
                 Err(ServerError::Undetermined(_)) => (),
                 other => panic!("commit of key {n}: {other:?}"),
             }
@@ -132,11 +132,11 @@ impl Client {
         }
     }
 
-    /// Sends to whoever leads. An unknown outcome is sent again, as every request is idempotent, except for a commit.
+    /// Sends to the leader. Retries an unknown outcome, because requests are idempotent, except for a commit.
     async fn send(&self, key: &Key, body: &RequestBody) -> Result<Response, ServerError> {
         let mut last = None;
         for attempt in 0..ATTEMPTS {
-            let ids = self.shared.ids();
+            let ids = self.stores.ids();
             let store = ids[attempt % ids.len()];
             let Some(result) = self.try_send(store, key, body).await else { continue };
             match result {
@@ -148,7 +148,7 @@ impl Client {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
-        panic!("nobody serves {key:?}: {last:?}")
+        panic!("no store serves {key:?}: {last:?}")
     }
 
     pub(crate) async fn try_send(
@@ -157,14 +157,14 @@ impl Client {
         key: &Key,
         body: &RequestBody,
     ) -> Option<Result<Response, ServerError>> {
-        let server = self.shared.server(store)?;
+        let server = self.stores.server(store)?;
         let region = server.locate(&key.to_storage())?.region;
         let context = RegionContext { region: region.id, epoch: region.epoch };
         Some(server.handle(Request { context, body: body.clone() }).await)
     }
 
-    /// Who leads, in the words of one store; `None` if it does not know.
-    pub(crate) async fn ask(&self, store: StoreId, key: &Key, body: RequestBody) -> Option<StoreId> {
+    /// The leader of the key's region as one store knows it; `None` if the store does not run or has no replica.
+    pub(crate) async fn leader_according_to(&self, store: StoreId, key: &Key, body: RequestBody) -> Option<StoreId> {
         for _ in 0..ATTEMPTS {
             match self.try_send(store, key, &body).await? {
                 Ok(_) => return Some(store),

@@ -1,4 +1,5 @@
-//! Three stores with their servers, and the wire between them. The tests of `txn` use this file too, by its path.
+//! Replicated stores with their servers in one process, and the transport between them. The tests of `txn` include this
+//! file by its path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,63 +24,63 @@ use raftstore::{
 pub(crate) type Handle = StoreHandle<MemoryStore>;
 pub(crate) type Server = KvServer<Handle>;
 
-/// What tests and the wire see of the stores that run.
+/// The running stores.
 #[derive(Default)]
-pub(crate) struct Shared {
-    running: Mutex<BTreeMap<StoreId, Running>>,
+pub(crate) struct RunningStores {
+    stores: Mutex<BTreeMap<StoreId, RunningStore>>,
 }
 
-/// A store that runs.
-struct Running {
+struct RunningStore {
     handle: Handle,
     server: Server,
     data: MemoryStore,
 }
 
-impl Shared {
+impl RunningStores {
     pub(crate) fn server(&self, store: StoreId) -> Option<Server> {
-        self.running.lock().get(&store).map(|running| running.server.clone())
+        self.stores.lock().get(&store).map(|store| store.server.clone())
     }
 
     pub(crate) fn ids(&self) -> Vec<StoreId> {
-        self.running.lock().keys().copied().collect()
+        self.stores.lock().keys().copied().collect()
     }
 
     pub(crate) fn handle(&self, store: StoreId) -> Option<Handle> {
-        self.running.lock().get(&store).map(|running| running.handle.clone())
+        self.stores.lock().get(&store).map(|store| store.handle.clone())
     }
 
-    /// Writes rows into one replica's data, past Raft.
-    pub(crate) fn tamper(&self, store: StoreId, batch: &WriteBatch) {
-        let data = self.running.lock().get(&store).map(|running| running.data.clone());
+    /// Writes rows into one replica's data, bypassing Raft.
+    pub(crate) fn write_raw(&self, store: StoreId, batch: &WriteBatch) {
+        let data = self.stores.lock().get(&store).map(|store| store.data.clone());
         data.unwrap().write(batch).unwrap();
     }
 }
 
-/// Delivers at once; to a store that does not run, not at all.
-struct Wire(Arc<Shared>);
+/// Delivers messages at once by function call. A store that does not run is unreachable.
+struct DirectTransport(Arc<RunningStores>);
 
-impl Transport for Wire {
+impl Transport for DirectTransport {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
         let Some(handle) = self.0.handle(message.to.store) else { return Err(SendError::Unreachable) };
         handle.deliver(message).map_err(|_| SendError::Unreachable)
     }
 
     fn send_snapshot(&self, _: RaftMessage, _: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
-        // No store falls behind far enough here.
+        // No store falls behind far enough to need a snapshot.
         done(false);
     }
 }
 
+/// A cluster of stores on their own threads.
 pub(crate) struct Stores {
-    shared: Arc<Shared>,
+    running: Arc<RunningStores>,
     runtimes: BTreeMap<StoreId, StoreRuntime<MemoryStore>>,
 }
 
 impl Stores {
-    /// Starts `count` stores with region 1 below `split` and region 2 from there on.
+    /// Starts `count` stores with two regions: region 1 below `split`, region 2 from there on.
     pub(crate) fn start(count: u64, split: Key) -> Stores {
-        let mut stores = Stores { shared: Arc::default(), runtimes: BTreeMap::new() };
+        let mut stores = Stores { running: Arc::default(), runtimes: BTreeMap::new() };
         let split = split.to_storage();
         let regions = [
             region(RegionId::SYSTEM, Vec::new(), split.clone(), count),
@@ -87,37 +88,37 @@ impl Stores {
         ];
         for id in (1..=count).map(StoreId::new) {
             let data = MemoryStore::new();
-            let runtime = start(id, &regions, data.clone(), &stores.shared);
+            let runtime = start(id, &regions, data.clone(), &stores.running);
             let server = KvServer::new(runtime.handle(), &KvServerConfig::default(), &Registry::new()).unwrap();
-            let running = Running { handle: runtime.handle(), server, data };
-            stores.shared.running.lock().insert(id, running);
+            let store = RunningStore { handle: runtime.handle(), server, data };
+            stores.running.stores.lock().insert(id, store);
             stores.runtimes.insert(id, runtime);
         }
         stores
     }
 
-    pub(crate) fn shared(&self) -> Arc<Shared> {
-        Arc::clone(&self.shared)
+    pub(crate) fn running(&self) -> Arc<RunningStores> {
+        Arc::clone(&self.running)
     }
 
-    /// Asks whoever leads to hand over; nothing happens if nobody does just now.
+    /// Asks the region's leader to transfer leadership to `to`. Does nothing if the region has no leader now.
     pub(crate) fn transfer_leader(&self, region: RegionId, to: StoreId) {
-        for id in self.shared.ids() {
-            let _ = self.shared.handle(id).map(|handle| handle.transfer_leader(region, to));
+        for id in self.running.ids() {
+            let _ = self.running.handle(id).map(|handle| handle.transfer_leader(region, to));
         }
     }
 
-    /// The store hears and says nothing any more; what it had not replicated is lost.
+    /// Stops the store without notice. What it has not replicated is lost.
     pub(crate) fn kill(&mut self, store: StoreId) {
-        self.shared.running.lock().remove(&store);
+        self.running.stores.lock().remove(&store);
         self.runtimes.remove(&store);
     }
 }
 
 impl Drop for Stores {
     fn drop(&mut self) {
-        // The wire holds handles, and handles the wire: let go of both.
-        self.shared.running.lock().clear();
+        // The transport holds handles and the handles hold the transport: break the cycle.
+        self.running.stores.lock().clear();
     }
 }
 
@@ -127,7 +128,12 @@ fn region(id: RegionId, start: Vec<u8>, end: Vec<u8>, stores: u64) -> Region {
     Region { id, start, end, epoch: Epoch { conf_ver: 1, version: 1 }, peers: (1..=stores).map(peer).collect() }
 }
 
-fn start(id: StoreId, regions: &[Region], store: MemoryStore, shared: &Arc<Shared>) -> StoreRuntime<MemoryStore> {
+fn start(
+    id: StoreId,
+    regions: &[Region],
+    store: MemoryStore,
+    running: &Arc<RunningStores>,
+) -> StoreRuntime<MemoryStore> {
     let options = LogOptions { identity: Some(u128::from(id.get())), ..LogOptions::default() };
     let (log, _) = LogEngine::open(SimDisk::new().session(), options).unwrap();
     raftstore::bootstrap(&store, &log, regions).unwrap();
@@ -143,7 +149,7 @@ fn start(id: StoreId, regions: &[Region], store: MemoryStore, shared: &Arc<Share
         store,
         log,
         snapshots: SnapshotFiles::open(SimDisk::new().session()).unwrap(),
-        transport: Arc::new(Wire(Arc::clone(shared))),
+        transport: Arc::new(DirectTransport(Arc::clone(running))),
         listener: Arc::new(NoListener),
         clock: Arc::new(RealClock::new()) as Arc<dyn Clock>,
         seed: id.get(),

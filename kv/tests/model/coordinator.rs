@@ -1,4 +1,5 @@
-//! What coordinators do: read, prewrite, keep alive, commit, give up, and clear up after others.
+//! The behaviour of coordinators: read, prewrite, send heartbeats, commit, abort, and resolve other transactions'
+//! locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,15 +17,16 @@ use tso::Timestamp;
 
 use crate::world::{Message, Phase, Purpose, Txn, World};
 
-/// The group that stands for all mutations in one request.
-const TOGETHER: usize = usize::MAX;
+/// The group number of all mutations in one request.
+const ALL_MUTATIONS: usize = usize::MAX;
 
 impl World {
+    /// Starts a transaction with random reads and writes.
     pub(crate) fn begin(&mut self) {
-        let (start_ts, beside) = self.start_ts();
+        let (start_ts, same_ts) = self.start_ts();
         let mut keys = World::keys();
-        if let Some(other) = beside {
-            // The records of the two meet only where both write.
+        if let Some(other) = same_ts {
+            // The records of the two transactions coincide only on keys that both write.
             keys.retain(|key| self.txns[other].writes.contains_key(key));
         }
         let mut writes = BTreeMap::new();
@@ -52,14 +54,14 @@ impl World {
         let ttl_ms = self.rng.random_range(5..60);
         let phase = Phase::Reading;
         self.txns.push(Txn { start_ts, to_read, reads: Vec::new(), writes, primary, ttl_ms, phase, retries: 0 });
-        // Its rollback and the other's commit are under way at the same time.
-        if beside.is_some() && self.rng.random_bool(0.5) {
+        // Its rollback and the other transaction's commit are then under way at the same time.
+        if same_ts.is_some() && self.rng.random_bool(0.5) {
             self.send_prewrites(n);
             self.abort(n);
         }
     }
 
-    /// A coordinator does something of its own accord.
+    /// Lets a coordinator take its next step.
     pub(crate) fn advance(&mut self, txn: usize) -> Result<(), String> {
         if self.rng.random_bool(0.02) {
             self.txns[txn].phase = Phase::Dead;
@@ -70,7 +72,9 @@ impl World {
             Phase::Reading if self.txns[txn].to_read.is_empty() => self.send_prewrites(txn),
             Phase::Reading => self.read(txn)?,
             Phase::Prewriting(_) if self.rng.random_bool(0.05) => self.abort(txn),
-            Phase::Prewriting(_) | Phase::CommittingPrimary(..) if self.rng.random_bool(0.2) => self.keep_alive(txn),
+            Phase::Prewriting(_) | Phase::CommittingPrimary(..) if self.rng.random_bool(0.2) => {
+                self.send_heartbeat(txn);
+            }
             _ => (),
         }
         Ok(())
@@ -79,12 +83,12 @@ impl World {
     fn read(&mut self, txn: usize) -> Result<(), String> {
         let Txn { start_ts, .. } = self.txns[txn];
         let Some(key) = self.txns[txn].to_read.pop() else { return Ok(()) };
-        match reader::get(&self.planted.for_reads().snapshot(), &key, start_ts) {
+        match reader::get(&self.store.read_view().snapshot(), &key, start_ts) {
             Ok(value) => self.txns[txn].reads.push((key, value)),
             Err(ActionError::Key(KeyError::Locked(locks))) => {
                 self.stats.locked += 1;
                 self.txns[txn].to_read.push(key);
-                self.ask_about(txn, locks);
+                self.check_owners(txn, locks);
             }
             Err(error) => return Err(format!("a read failed: {error}")),
         }
@@ -93,9 +97,9 @@ impl World {
 
     fn send_prewrites(&mut self, txn: usize) {
         let groups = self.txns[txn].writes.len();
-        // All in one request, or each key in one of its own, as if in a region of its own.
+        // Either all mutations in one request, or one request per key, as if each key were in its own region.
         let together = self.rng.random_bool(0.3);
-        let groups: BTreeSet<usize> = if together { BTreeSet::from([TOGETHER]) } else { (0..groups).collect() };
+        let groups: BTreeSet<usize> = if together { BTreeSet::from([ALL_MUTATIONS]) } else { (0..groups).collect() };
         self.txns[txn].phase = Phase::Prewriting(groups.clone());
         for group in groups {
             self.send_prewrite(txn, group);
@@ -105,14 +109,14 @@ impl World {
     fn send_prewrite(&mut self, txn: usize, group: usize) {
         let Txn { start_ts, ttl_ms, .. } = self.txns[txn];
         let all = self.txns[txn].writes.iter().enumerate();
-        let group_of = all.filter(|(i, _)| group == TOGETHER || *i == group);
+        let group_of = all.filter(|(i, _)| group == ALL_MUTATIONS || *i == group);
         let mutations = group_of.map(|(_, (key, op))| Mutation { key: key.clone(), op: op.clone() }).collect();
         let primary = self.txns[txn].primary.clone();
         let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms });
         self.send(txn, Purpose::Prewrite(group), body);
     }
 
-    fn keep_alive(&mut self, txn: usize) {
+    fn send_heartbeat(&mut self, txn: usize) {
         let ttl_ms = self.age_ms(txn) + self.rng.random_range(5..60);
         let Txn { start_ts, ref primary, .. } = self.txns[txn];
         let body = RequestBody::Heartbeat { primary: primary.clone(), start_ts, ttl_ms };
@@ -128,14 +132,14 @@ impl World {
         }
     }
 
-    /// Keys in one request, or each in one of its own.
+    /// Either all keys in one request, or one request per key.
     fn grouped(&mut self, keys: Vec<Key>) -> Vec<Vec<Key>> {
         let together = self.rng.random_bool(0.7);
         if together && !keys.is_empty() { vec![keys] } else { keys.into_iter().map(|key| vec![key]).collect() }
     }
 
-    /// Asks the primaries of these locks for the fates of their transactions.
-    fn ask_about(&mut self, txn: usize, locks: Vec<LockInfo>) {
+    /// Sends a status check to the primary of every owner of these locks.
+    fn check_owners(&mut self, txn: usize, locks: Vec<LockInfo>) {
         let mut by_owner: BTreeMap<Timestamp, Vec<LockInfo>> = BTreeMap::new();
         for lock in locks {
             by_owner.entry(lock.start_ts).or_default().push(lock);
@@ -154,7 +158,7 @@ impl World {
         }
     }
 
-    /// Asks for the commit of the primary, and of some of the others in the same request, at a new moment.
+    /// Sends the commit of the primary and some of the other keys in one request, at a new commit_ts.
     fn commit_primary(&mut self, txn: usize) {
         let commit_ts = self.commit_ts(txn);
         let Txn { start_ts, ref primary, .. } = self.txns[txn];
@@ -167,18 +171,18 @@ impl World {
         self.send(txn, Purpose::CommitPrimary(commit_ts), RequestBody::Commit { keys, start_ts, commit_ts });
     }
 
-    pub(crate) fn answer(&mut self, message: &Message, result: Result<Response, KeyError>) -> Result<(), String> {
+    pub(crate) fn on_response(&mut self, message: &Message, result: Result<Response, KeyError>) -> Result<(), String> {
         let txn = message.txn;
         match (&message.purpose, self.txns[txn].phase.clone()) {
             (Purpose::Prewrite(group), Phase::Prewriting(left)) if left.contains(group) => {
-                self.prewritten(txn, *group, result);
+                self.on_prewrite(txn, *group, result);
             }
             (Purpose::Prewrite(_), _) => {
                 self.stats.late_prewrites += u64::from(matches!(result, Err(KeyError::RolledBack { .. })));
             }
-            (Purpose::Heartbeat, _) => self.kept_alive(&message.body, result)?,
+            (Purpose::Heartbeat, _) => self.on_heartbeat(&message.body, result)?,
             (Purpose::CommitPrimary(asked), Phase::CommittingPrimary(commit_ts, keys)) if *asked == commit_ts => {
-                self.primary_committed(txn, commit_ts, &keys, result)?;
+                self.on_commit_primary(txn, commit_ts, &keys, result)?;
             }
             (Purpose::CommitSecondaries, _) => {
                 result.map_err(|error| format!("commit of secondaries: {error}"))?;
@@ -194,7 +198,7 @@ impl World {
         Ok(())
     }
 
-    fn prewritten(&mut self, txn: usize, group: usize, result: Result<Response, KeyError>) {
+    fn on_prewrite(&mut self, txn: usize, group: usize, result: Result<Response, KeyError>) {
         match result {
             Ok(_) => {
                 let Phase::Prewriting(left) = &mut self.txns[txn].phase else { return };
@@ -209,7 +213,7 @@ impl World {
                 if self.txns[txn].retries > 20 {
                     return self.abort(txn);
                 }
-                self.ask_about(txn, locks);
+                self.check_owners(txn, locks);
                 self.send_prewrite(txn, group);
             }
             Err(error) => {
@@ -219,20 +223,20 @@ impl World {
         }
     }
 
-    fn kept_alive(&mut self, asked: &RequestBody, result: Result<Response, KeyError>) -> Result<(), String> {
+    fn on_heartbeat(&mut self, asked: &RequestBody, result: Result<Response, KeyError>) -> Result<(), String> {
         let RequestBody::Heartbeat { ttl_ms: asked, .. } = asked else { return Ok(()) };
         match result {
             Ok(Response::Ttl(ttl_ms)) if ttl_ms >= *asked => {
                 self.stats.heartbeats += 1;
                 Ok(())
             }
-            // Not there yet, or no longer.
+            // The primary is not prewritten yet, or its lock is gone.
             Err(KeyError::LockNotFound { .. }) => Ok(()),
             other => Err(format!("a heartbeat of {asked} ms: {other:?}")),
         }
     }
 
-    fn primary_committed(
+    fn on_commit_primary(
         &mut self,
         txn: usize,
         commit_ts: Timestamp,

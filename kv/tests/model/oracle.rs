@@ -1,4 +1,4 @@
-//! What a history must look like from outside.
+//! The oracle: checks a finished history against snapshot isolation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use tso::Timestamp;
 use crate::planted::rows;
 use crate::world::{Phase, Txn, World};
 
-/// Versions of each key by commit_ts, and the intervals in which it was written or locked.
+/// The committed versions of each key by commit_ts, and the intervals (start_ts, commit_ts) of its writers and lockers.
 #[derive(Default)]
 struct History {
     versions: BTreeMap<Key, BTreeMap<Timestamp, Option<Bytes>>>,
@@ -53,9 +53,11 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
         let txn = &world.txns[n];
         match (&txn.phase, fate) {
             (Phase::Committed(ts), Some(commit_ts)) if *ts == commit_ts => (),
-            (Phase::Committed(ts), fate) => return Err(format!("txn {n} was told {ts}, but its fate is {fate:?}")),
+            (Phase::Committed(ts), fate) => {
+                return Err(format!("the coordinator of txn {n} committed at {ts}, but its fate is {fate:?}"));
+            }
             (Phase::Aborted, Some(ts)) => {
-                return Err(format!("txn {n} was told that it failed, but it committed at {ts}"));
+                return Err(format!("the coordinator of txn {n} aborted, but it committed at {ts}"));
             }
             _ => (),
         }
@@ -70,7 +72,7 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
     check_store(world, &history)
 }
 
-/// Where the transaction committed, if it did.
+/// The commit_ts of the transaction; `None` if it did not commit.
 fn fate(world: &mut World, n: usize) -> Result<Option<Timestamp>, String> {
     let check = RequestBody::CheckTxnStatus(CheckTxnStatusRequest {
         primary: world.txns[n].primary.clone(),
@@ -85,7 +87,7 @@ fn fate(world: &mut World, n: usize) -> Result<Option<Timestamp>, String> {
     }
 }
 
-/// Also of transactions that failed later: what they saw was a snapshot all the same.
+/// Checks all reads against their snapshots, also those of transactions that failed later, and all committed inserts.
 fn check_reads(world: &World, history: &History, committed: &[usize]) -> Result<(), String> {
     for (n, txn) in world.txns.iter().enumerate() {
         for (key, value) in &txn.reads {
@@ -100,13 +102,14 @@ fn check_reads(world: &World, history: &History, committed: &[usize]) -> Result<
         for (key, op) in &txn.writes {
             let absent = matches!(op, MutationOp::Insert(_) | MutationOp::CheckNotExists);
             if absent && history.at(key, txn.start_ts).is_some() {
-                return Err(format!("txn {n} found {key:?} absent, which it was not"));
+                return Err(format!("txn {n} committed an insert of {key:?}, which existed"));
             }
         }
     }
     Ok(())
 }
 
+/// Checks that no two committed transactions on one key overlap in time.
 fn check_overlaps(history: &History) -> Result<(), String> {
     for (key, intervals) in &history.intervals {
         let mut intervals = intervals.clone();
@@ -123,13 +126,13 @@ fn check_overlaps(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-/// At most one record per key and transaction, no lock, no value without a record, and no rollback mark forgotten.
+/// Checks the records: one per key and transaction, no lock, a record for every long value, no rollback mark lost.
 fn check_records(world: &World) -> Result<(), String> {
     let mut records = BTreeSet::new();
     let mut values = BTreeSet::new();
     let mut needed = BTreeSet::new();
     let mut marks = BTreeSet::new();
-    for (cf, key, value) in rows(&world.planted.store) {
+    for (cf, key, value) in rows(&world.store.store) {
         match cf {
             Cf::Lock => return Err("a lock outlived its resolution".to_owned()),
             Cf::Write => {
@@ -151,20 +154,20 @@ fn check_records(world: &World) -> Result<(), String> {
             }
         }
     }
-    if let Some(lost) = world.planted.marks.difference(&marks).next() {
-        return Err(format!("the rollback mark at {} was forgotten", lost.escape_ascii()));
+    if let Some(lost) = world.store.marks.difference(&marks).next() {
+        return Err(format!("the rollback mark at {} was lost", lost.escape_ascii()));
     }
     if values == needed { Ok(()) } else { Err(format!("values {values:?}, records of values {needed:?}")) }
 }
 
-/// Point reads and scans at every moment of the past.
+/// Checks point reads and scans at every past timestamp.
 fn check_store(world: &World, history: &History) -> Result<(), String> {
-    let snapshot = world.planted.store.snapshot();
+    let snapshot = world.store.store.snapshot();
     let keys = World::keys();
-    let moments: BTreeSet<Timestamp> =
+    let timestamps: BTreeSet<Timestamp> =
         history.versions.values().flat_map(|versions| versions.keys().copied()).collect();
-    let moments = moments.into_iter().flat_map(|ts| [ts.prev(), ts]).chain([Timestamp::MAX]);
-    for (i, ts) in moments.enumerate() {
+    let timestamps = timestamps.into_iter().flat_map(|ts| [ts.prev(), ts]).chain([Timestamp::MAX]);
+    for (i, ts) in timestamps.enumerate() {
         let expected: Vec<(Key, Bytes)> =
             keys.iter().filter_map(|key| Some((key.clone(), history.at(key, ts)?))).collect();
         for key in &keys {
@@ -190,9 +193,9 @@ fn check_store(world: &World, history: &History) -> Result<(), String> {
     Ok(())
 }
 
-/// A batch get of all keys, in answers of one key or of some hundred bytes.
+/// A batch get of all keys, in pages of one key or of some hundred bytes.
 fn batch_pages(world: &World, ts: Timestamp, i: usize) -> Result<Vec<(Key, Bytes)>, String> {
-    let snapshot = world.planted.store.snapshot();
+    let snapshot = world.store.store.snapshot();
     let mut rest = World::keys();
     let mut pairs = Vec::new();
     loop {
@@ -207,9 +210,9 @@ fn batch_pages(world: &World, ts: Timestamp, i: usize) -> Result<Vec<(Key, Bytes
     }
 }
 
-/// A scan of everything in small pages, some ended by their limit and some by the allowed work.
+/// A scan of all keys in small pages. Some end at their limit, some at their number of steps.
 fn scan_pages(world: &World, ts: Timestamp, reverse: bool, size: usize) -> Result<Vec<(Key, Bytes)>, String> {
-    let snapshot = world.planted.store.snapshot();
+    let snapshot = world.store.store.snapshot();
     let mut request = ScanRequest {
         start: Key::default(),
         end: Key::default(),

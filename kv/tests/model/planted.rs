@@ -1,4 +1,4 @@
-//! The store of a history, which may have a bug planted in it, and what it must not forget.
+//! The store of a history. It can contain a planted bug, and it tracks the rollback marks that must survive.
 
 use std::collections::BTreeSet;
 
@@ -13,48 +13,48 @@ use kv::percolator;
 
 /// A bug to plant: what an action does not see, or does not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plant {
+pub(crate) enum PlantedBug {
     /// Prewrite does not see commits above its start_ts.
-    BlindPrewrite,
+    NoConflictCheck,
     /// Reads do not see locks.
-    BlindRead,
+    IgnoreLocks,
     /// Prewrite does not see rollback records.
-    ForgetRollbacks,
-    /// A commit at the timestamp of another transaction's rollback record takes its place.
-    LoseOverlaps,
+    IgnoreRollbacks,
+    /// A commit at the timestamp of another transaction's rollback record overwrites the record.
+    OverwriteRollbackMark,
 }
 
 /// The store, and the rollback marks that were ever written to it.
-pub(crate) struct Planted {
+pub(crate) struct ModelStore {
     pub(crate) store: MemoryStore,
-    plant: Option<Plant>,
-    /// By the key of the record that is or bears the mark.
+    bug: Option<PlantedBug>,
+    /// The keys of the records that are or carry a rollback mark.
     pub(crate) marks: BTreeSet<Vec<u8>>,
-    /// Commits that met another transaction's mark and had to keep it.
+    /// The number of commits that had to keep another transaction's mark.
     pub(crate) overlaps: u64,
 }
 
-impl Planted {
-    pub(crate) fn new(plant: Option<Plant>) -> Planted {
-        Planted { store: MemoryStore::new(), plant, marks: BTreeSet::new(), overlaps: 0 }
+impl ModelStore {
+    pub(crate) fn new(bug: Option<PlantedBug>) -> ModelStore {
+        ModelStore { store: MemoryStore::new(), bug, marks: BTreeSet::new(), overlaps: 0 }
     }
 
-    /// What a read sees.
-    pub(crate) fn for_reads(&self) -> MemoryStore {
-        match self.plant {
-            Some(Plant::BlindRead) => self.without(|cf, _, _| cf == Cf::Lock),
+    /// The store as reads see it.
+    pub(crate) fn read_view(&self) -> MemoryStore {
+        match self.bug {
+            Some(PlantedBug::IgnoreLocks) => self.without(|cf, _, _| cf == Cf::Lock),
             _ => self.store.clone(),
         }
     }
 
-    /// Carries out a write: what it is answered, and whether it changed anything.
+    /// Executes a write. Returns its result and whether it changed anything.
     pub(crate) fn execute(&mut self, body: &RequestBody) -> Result<(Result<Response, KeyError>, bool), String> {
-        let store = match (body, self.plant) {
-            (RequestBody::Prewrite(request), Some(Plant::BlindPrewrite)) => {
+        let store = match (body, self.bug) {
+            (RequestBody::Prewrite(request), Some(PlantedBug::NoConflictCheck)) => {
                 let above = |key: &[u8]| Key::from_versioned(key).unwrap().1 > request.start_ts;
                 self.without(|cf, key, _| cf == Cf::Write && above(key))
             }
-            (RequestBody::Prewrite(_), Some(Plant::ForgetRollbacks)) => self.without(|cf, _, value| {
+            (RequestBody::Prewrite(_), Some(PlantedBug::IgnoreRollbacks)) => self.without(|cf, _, value| {
                 cf == Cf::Write && WriteRecord::decode(value).unwrap().kind == WriteKind::Rollback
             }),
             _ => self.store.clone(),
@@ -64,8 +64,8 @@ impl Planted {
                 let commits =
                     matches!(body, RequestBody::Commit { .. } | RequestBody::ResolveLock { commit_ts: Some(_), .. });
                 self.overlaps += if commits { overlaps(&batch) } else { 0 };
-                let loses = commits && self.plant == Some(Plant::LoseOverlaps);
-                self.write(&if loses { without_overlaps(&batch) } else { batch.clone() })?;
+                let overwrites = commits && self.bug == Some(PlantedBug::OverwriteRollbackMark);
+                self.write(&if overwrites { without_overlaps(&batch) } else { batch.clone() })?;
                 Ok((Ok(response), !batch.is_empty()))
             }
             Err(ActionError::Key(error)) => Ok((Err(error), false)),
@@ -73,7 +73,7 @@ impl Planted {
         }
     }
 
-    /// Writes a batch, and remembers the marks in it. What lies over a mark must bear it.
+    /// Writes a batch and tracks its rollback marks. Fails if a record overwrites a mark without keeping it.
     pub(crate) fn write(&mut self, batch: &WriteBatch) -> Result<(), String> {
         for op in batch.iter() {
             if let Op::Put { cf: Cf::Write, key, value } = op {
@@ -81,7 +81,7 @@ impl Planted {
                 if write.kind == WriteKind::Rollback || write.overlapped_rollback {
                     self.marks.insert(key.to_vec());
                 } else if self.marks.contains(key) {
-                    return Err(format!("the rollback mark at {} was forgotten", key.escape_ascii()));
+                    return Err(format!("the rollback mark at {} was lost", key.escape_ascii()));
                 }
             }
         }
@@ -102,7 +102,7 @@ impl Planted {
     }
 }
 
-/// How many records of a batch bear another transaction's rollback mark.
+/// The number of records in a batch that carry another transaction's rollback mark.
 fn overlaps(batch: &WriteBatch) -> u64 {
     let overlaps = |op: &Op<'_>| match op {
         Op::Put { cf: Cf::Write, value, .. } => WriteRecord::decode(value).unwrap().overlapped_rollback,
@@ -111,7 +111,7 @@ fn overlaps(batch: &WriteBatch) -> u64 {
     batch.iter().filter(overlaps).count() as u64
 }
 
-/// The batch with no record that bears another transaction's rollback mark.
+/// The batch without the rollback marks of other transactions.
 fn without_overlaps(batch: &WriteBatch) -> WriteBatch {
     let mut out = WriteBatch::new();
     for op in batch.iter() {

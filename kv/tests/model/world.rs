@@ -1,4 +1,5 @@
-//! Transactions, the mailbox that their requests travel through, and the clock. What coordinators do is in `coordinator.rs`.
+//! The simulated world: transactions, the mailbox that carries their requests, and the clock. `coordinator.rs` has the
+//! behaviour of coordinators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +13,15 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use tso::Timestamp;
 
-use crate::planted::{Plant, Planted, rows};
+use crate::planted::{ModelStore, PlantedBug, rows};
 
-/// Transactions of one history, and how many of them run at a time.
+/// The number of transactions in a history.
 const TXNS: usize = 24;
+/// The most transactions that run at a time.
 const LIVE_MAX: usize = 5;
 const KEYS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"eeeeeeee", b"eeeeeeeef"];
 
+/// How often each event happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stats {
     pub(crate) committed: u64,
@@ -59,9 +62,9 @@ impl Stats {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Reading,
-    /// Groups of mutations that are not acknowledged.
+    /// The groups of mutations that are not acknowledged yet.
     Prewriting(BTreeSet<usize>),
-    /// The commit_ts asked for, and the keys that go with the primary.
+    /// The commit_ts requested, and the keys in the primary's request.
     CommittingPrimary(Timestamp, Vec<Key>),
     Committed(Timestamp),
     Aborted,
@@ -86,7 +89,7 @@ impl Txn {
     }
 }
 
-/// Why a message was sent, for whoever gets the answer.
+/// The purpose of a message, which says how to handle the response.
 #[derive(Clone, Debug)]
 pub(crate) enum Purpose {
     Prewrite(usize),
@@ -94,7 +97,7 @@ pub(crate) enum Purpose {
     CommitPrimary(Timestamp),
     CommitSecondaries,
     Rollback,
-    /// The fate of the transaction that locked these keys.
+    /// A status check of the transaction that locked these keys.
     Check(Timestamp, Vec<Key>),
     Resolve,
 }
@@ -107,25 +110,25 @@ pub(crate) struct Message {
 }
 
 pub(crate) struct World {
-    pub(crate) planted: Planted,
+    pub(crate) store: ModelStore,
     pub(crate) txns: Vec<Txn>,
     pub(crate) stats: Stats,
     pub(crate) rng: StdRng,
     last_ts: Timestamp,
-    /// Timestamps that were taken to commit at, and who did. A transaction that begins later may begin at one of them.
-    commit_tss: Vec<(Timestamp, usize)>,
+    /// The commit timestamps taken, with their transactions. A later transaction may start at one of them.
+    commit_timestamps: Vec<(Timestamp, usize)>,
     mailbox: Vec<Message>,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, plant: Option<Plant>) -> World {
+    pub(crate) fn new(seed: u64, bug: Option<PlantedBug>) -> World {
         World {
-            planted: Planted::new(plant),
+            store: ModelStore::new(bug),
             txns: Vec::new(),
             stats: Stats::default(),
             rng: StdRng::seed_from_u64(seed),
             last_ts: Timestamp::new(1_000, 0),
-            commit_tss: Vec::new(),
+            commit_timestamps: Vec::new(),
             mailbox: Vec::new(),
         }
     }
@@ -136,15 +139,15 @@ impl World {
 
     pub(crate) fn run(&mut self) -> Result<(), String> {
         for _ in 0..20_000 {
-            let live: Vec<usize> = (0..self.txns.len()).filter(|i| !self.is_over(*i)).collect();
+            let live: Vec<usize> = (0..self.txns.len()).filter(|i| !self.has_ended(*i)).collect();
             if live.is_empty() && self.mailbox.is_empty() && self.txns.len() == TXNS {
-                self.stats.overlaps = self.planted.overlaps;
+                self.stats.overlaps = self.store.overlaps;
                 return Ok(());
             }
             if self.txns.len() < TXNS && live.len() < LIVE_MAX && self.rng.random_bool(0.3) {
                 self.begin();
             } else if self.rng.random_bool(0.02) {
-                self.push_a_primary()?;
+                self.push_min_commit_ts()?;
             } else if !self.mailbox.is_empty() && self.rng.random_bool(0.7) {
                 self.deliver()?;
             } else if let Some(txn) = live.choose(&mut self.rng) {
@@ -161,36 +164,36 @@ impl World {
         self.last_ts
     }
 
-    /// Milliseconds since a transaction began, as the oracle counts them.
+    /// Milliseconds since the start of a transaction, by the oracle's clock.
     pub(crate) fn age_ms(&self, txn: usize) -> u64 {
         self.last_ts.physical_ms() - self.txns[txn].start_ts.physical_ms()
     }
 
-    /// A moment for a transaction to begin at: a new one, or one at which another commits.
+    /// A start_ts: a new timestamp, or the commit_ts of another transaction, which is then returned too.
     pub(crate) fn start_ts(&mut self) -> (Timestamp, Option<usize>) {
         if self.rng.random_bool(0.3)
-            && let Some((commit_ts, txn)) = self.commit_tss.pop()
+            && let Some((commit_ts, txn)) = self.commit_timestamps.pop()
         {
             return (commit_ts, Some(txn));
         }
         (self.next_ts(), None)
     }
 
-    /// A moment for a transaction to commit at.
+    /// A new commit_ts.
     pub(crate) fn commit_ts(&mut self, txn: usize) -> Timestamp {
         let commit_ts = self.next_ts();
-        self.commit_tss.push((commit_ts, txn));
+        self.commit_timestamps.push((commit_ts, txn));
         commit_ts
     }
 
-    fn is_over(&self, txn: usize) -> bool {
+    fn has_ended(&self, txn: usize) -> bool {
         matches!(self.txns[txn].phase, Phase::Committed(_) | Phase::Aborted | Phase::Dead)
     }
 
-    /// Some primary may from now on be committed at a later moment only, as if a reader had asked for it.
-    fn push_a_primary(&mut self) -> Result<(), String> {
+    /// Raises the min_commit_ts of a random primary lock, as a reader would.
+    fn push_min_commit_ts(&mut self) -> Result<(), String> {
         let mut primaries = Vec::new();
-        for (cf, key, value) in rows(&self.planted.store) {
+        for (cf, key, value) in rows(&self.store.store) {
             if cf == Cf::Lock {
                 let lock = LockRecord::decode(&value).map_err(|error| error.to_string())?;
                 primaries.extend((lock.primary.to_storage() == key).then_some((key, lock)));
@@ -200,14 +203,14 @@ impl World {
         let min_commit_ts = self.next_ts();
         let mut batch = WriteBatch::new();
         batch.put(Cf::Lock, &key, &LockRecord { min_commit_ts, ..lock }.encode());
-        self.planted.write(&batch)
+        self.store.write(&batch)
     }
 
     pub(crate) fn send(&mut self, txn: usize, purpose: Purpose, body: RequestBody) {
         self.mailbox.push(Message { txn, purpose, body });
     }
 
-    /// Some message arrives, perhaps not for the last time, perhaps without an answer.
+    /// Delivers a random message. It may be duplicated or lost, and its response may be lost.
     fn deliver(&mut self) -> Result<(), String> {
         let at = self.rng.random_range(0..self.mailbox.len());
         let message = self.mailbox.swap_remove(at);
@@ -216,7 +219,7 @@ impl World {
             self.mailbox.push(message.clone());
         }
         if self.rng.random_bool(0.05) {
-            // Lost on the way; whoever sent it tries again.
+            // The request is lost; its sender retries.
             self.mailbox.push(message);
             return Ok(());
         }
@@ -225,11 +228,11 @@ impl World {
             self.mailbox.push(message);
             return Ok(());
         }
-        self.answer(&message, result)
+        self.on_response(&message, result)
     }
 
     fn execute(&mut self, message: &Message) -> Result<Result<Response, KeyError>, String> {
-        let (result, changed) = self.planted.execute(&message.body)?;
+        let (result, changed) = self.store.execute(&message.body)?;
         match &message.purpose {
             Purpose::Prewrite(_) => self.stats.echoes += u64::from(result.is_ok() && !changed),
             Purpose::Check(..) => self.stats.expired += u64::from(changed),
@@ -238,9 +241,9 @@ impl World {
         Ok(result)
     }
 
-    /// Resolves every lock that is left, as readers would in time.
+    /// Resolves every remaining lock, as readers would in time.
     pub(crate) fn resolve_all(&mut self) -> Result<(), String> {
-        for (cf, key, value) in rows(&self.planted.store) {
+        for (cf, key, value) in rows(&self.store.store) {
             if cf != Cf::Lock {
                 continue;
             }
@@ -255,7 +258,7 @@ impl World {
             let commit_ts = match self.evaluate(&check)? {
                 Response::Status(TxnStatus::Committed { commit_ts }) => Some(commit_ts),
                 Response::Status(TxnStatus::RolledBack) => None,
-                other => return Err(format!("the last resort left a transaction {other:?}")),
+                other => return Err(format!("a status check after the end left a transaction {other:?}")),
             };
             self.evaluate(&RequestBody::ResolveLock { keys: vec![key], start_ts: lock.start_ts, commit_ts })?;
         }
@@ -263,7 +266,7 @@ impl World {
     }
 
     pub(crate) fn evaluate(&mut self, body: &RequestBody) -> Result<Response, String> {
-        let (result, _) = self.planted.execute(body)?;
+        let (result, _) = self.store.execute(body)?;
         result.map_err(|error| format!("{body:?}: {error}"))
     }
 }

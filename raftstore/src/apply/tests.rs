@@ -1,11 +1,14 @@
-//! Apply against an in-memory store: what is written, what is refused, what stops the store.
+//! Apply over an in-memory store: writes, refusals, and the faults that stop the store.
 
 use engine::disk::SimDisk;
 use engine::store::Reader;
 use engine::store::memory::MemoryStore;
 
+use std::sync::atomic::AtomicUsize;
+
 use super::*;
 use crate::command::encode_write;
+use crate::mailbox::Mailbox;
 use crate::peer::effects::position;
 use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, StoreId};
 use crate::reply::testing::probe;
@@ -17,21 +20,21 @@ struct Fixture {
     store: MemoryStore,
     apply: ApplyLoop<MemoryStore>,
     delegate: Arc<Delegate>,
-    inbox: Arc<Inbox>,
+    inbox: Arc<CompletionInbox>,
     health: Arc<Health>,
 }
 
-/// Region 2, `[a, m)`, applied up to (5, term 2).
+/// Region 2 with range `[a, m)`, applied up to (5, term 2).
 fn fixture() -> Fixture {
     let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
     let region = Region { id: ID, start: b"a".to_vec(), end: b"m".to_vec(), epoch: EPOCH, peers: vec![peer] };
     let region = Arc::new(region);
-    let (store, inbox, health) = (MemoryStore::new(), Arc::<Inbox>::default(), Arc::<Health>::default());
+    let (store, inbox, health) = (MemoryStore::new(), Arc::<CompletionInbox>::default(), Arc::<Health>::default());
     let delegate = Arc::new(Delegate::new(Arc::clone(&region), position(5, 2)));
     let mut apply = ApplyLoop::new(ApplyParts {
         store: store.clone(),
         snapshots: SnapshotFiles::open(SimDisk::new()).unwrap(),
-        shared: Arc::new(ApplyShared { mailbox: Mailbox::new(16), backlog: AtomicUsize::new(0) }),
+        queue: Arc::new(ApplyQueue { mailbox: Mailbox::new(16), backlog: AtomicUsize::new(0) }),
         inbox: Arc::clone(&inbox),
         wake: Box::new(|| {}),
         health: Arc::clone(&health),
@@ -49,7 +52,7 @@ fn write(index: u64, term: u64, key: &[u8]) -> Entry {
 }
 
 impl Fixture {
-    /// Hands over entries with a reply for each, and applies them.
+    /// Queues entries with a reply each and applies them.
     fn run(&mut self, entries: Vec<Entry>, commit: u64) -> Vec<Option<Result<LogIndex, ProposeError>>> {
         let mut replies = std::collections::VecDeque::new();
         let mut outcomes = Vec::new();
@@ -60,11 +63,11 @@ impl Fixture {
         }
         let committed = Committed { entries, replies, commit: LogIndex::new(commit) };
         let task = ApplyTask::Entries(ID, committed);
-        self.apply.shared.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
-        self.apply.shared.mailbox.push(task).unwrap();
+        self.apply.queue.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
+        self.apply.queue.mailbox.push(task).unwrap();
         assert!(self.apply.turn());
-        assert_eq!(self.apply.shared.backlog.load(Ordering::SeqCst), 0);
-        outcomes.iter().map(|o| o.look()).collect()
+        assert_eq!(self.apply.queue.backlog.load(Ordering::SeqCst), 0);
+        outcomes.iter().map(|o| o.try_get()).collect()
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -92,7 +95,7 @@ fn data_and_applied_position_are_one_write() {
 }
 
 #[test]
-fn a_write_of_another_term_or_epoch_has_no_effect_but_is_applied() {
+fn write_of_another_term_or_epoch_has_no_effect() {
     let mut fixture = fixture();
     let mut stale = write(6, 2, b"b");
     stale.term = 3;
@@ -106,7 +109,7 @@ fn a_write_of_another_term_or_epoch_has_no_effect_but_is_applied() {
 }
 
 #[test]
-fn a_gap_stops_the_store() {
+fn gap_stops_the_store() {
     let mut fixture = fixture();
     let outcomes = fixture.run(vec![write(7, 2, b"b")], 7);
     assert!(poisoned(&outcomes[0]) && fixture.health.poisoned().is_some());
@@ -114,7 +117,7 @@ fn a_gap_stops_the_store() {
 }
 
 #[test]
-fn an_entry_above_the_commit_index_stops_the_store() {
+fn entry_above_the_commit_index_stops_the_store() {
     let mut fixture = fixture();
     let outcomes = fixture.run(vec![write(6, 2, b"b")], 5);
     assert!(poisoned(&outcomes[0]) && fixture.health.poisoned().is_some());
@@ -122,7 +125,7 @@ fn an_entry_above_the_commit_index_stops_the_store() {
 }
 
 #[test]
-fn a_malformed_committed_entry_stops_the_store() {
+fn malformed_entry_stops_the_store() {
     let conf_change = || {
         let mut entry = Entry { index: 6, term: 2, ..Entry::default() };
         entry.set_entry_type(EntryType::EntryConfChange);
@@ -135,13 +138,13 @@ fn a_malformed_committed_entry_stops_the_store() {
         assert!(outcomes.iter().all(poisoned), "{outcomes:?}");
         assert!(fixture.health.poisoned().is_some());
         assert_eq!(fixture.get(b"b"), None);
-        // Nothing is acknowledged afterwards either.
+        // Later entries are not acknowledged either.
         assert!(poisoned(&fixture.run(vec![write(6, 2, b"b")], 7)[0]));
     }
 }
 
 #[test]
-fn a_failed_write_acknowledges_nothing() {
+fn failed_write_acknowledges_nothing() {
     let mut fixture = fixture();
     fixture.store.fail_write(1);
     let outcomes = fixture.run(vec![write(6, 2, b"b")], 6);

@@ -1,4 +1,4 @@
-//! What a peer wants done, as plain data.
+//! The effects of a peer, as plain data.
 
 use raft::eraftpb::Entry;
 
@@ -9,51 +9,52 @@ use crate::region::{LogIndex, PeerMeta, Term};
 use crate::storage::LogOp;
 use crate::time::MonoTime;
 
-/// Number of a peer's write to the log; grows by one with each.
+/// Number of a peer's log write; ascends by one.
 pub(crate) type WriteNumber = u64;
 
-/// What a peer wants done, in the order of the fields.
+/// The effects of a peer, to be carried out in the order of the fields.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    /// Changes to the region's log group, to be written in this order in one batch.
+    /// Changes to the region's log group, in this order and in one batch.
     pub(crate) log: Vec<LogOp>,
-    /// Number to report to `Peer::on_durable` once the changes are durable.
+    /// The number to pass to `Peer::on_durable` once the changes are durable.
     pub(crate) write: Option<WriteNumber>,
-    /// Whether the changes must survive power loss before that.
+    /// Whether the batch must be synced.
     pub(crate) must_sync: bool,
-    /// Send now: a leader's appends go out before its own fsync, and replies that waited for one that is done.
+    /// Messages to send now. A leader's appends precede its own fsync; replies that depend on an fsync appear here
+    /// after it.
     pub(crate) messages: Vec<RaftMessage>,
     /// Committed entries for apply.
     pub(crate) committed: Option<Committed>,
-    /// Ask the apply side to install this snapshot, whose intent is durable.
+    /// A snapshot for apply to install. Its intent is durable.
     pub(crate) install: Option<SnapshotIntent>,
-    /// An installed snapshot whose file is not needed any more.
-    pub(crate) installed: Option<SnapshotIntent>,
-    /// Build a snapshot for a follower.
+    /// An installed snapshot whose file can be removed.
+    pub(crate) obsolete_snapshot: Option<SnapshotIntent>,
+    /// Whether to build a snapshot for a follower.
     pub(crate) build_snapshot: bool,
     /// Leadership changes to announce.
     pub(crate) events: Vec<RoleEvent>,
 }
 
-/// Committed entries, consecutive, and the replies that go with some of them.
+/// Consecutive committed entries, and the replies for some of them.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
     pub(crate) entries: Vec<Entry>,
     pub(crate) replies: CommittedReplies,
-    /// The commit index when they were handed over: none of them is above it.
+    /// The commit index when they were emitted; no entry is above it.
     pub(crate) commit: LogIndex,
 }
 
 /// A change of leadership on this store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoleEvent {
-    /// Leads, and has applied an entry of the term.
+    /// Leads in the term and has applied an entry of it.
     Leader(Term),
-    /// Does not lead any more.
+    /// No longer leads.
     SteppedDown(Term),
 }
 
-/// What readers on other threads may know of a peer.
+/// The state of a peer that readers on other threads may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PeerView {
     pub(crate) term: Term,
@@ -61,7 +62,7 @@ pub(crate) struct PeerView {
     pub(crate) is_leader: bool,
     /// End of the leader's lease, exclusive.
     pub(crate) lease: Option<MonoTime>,
-    /// Whether the region's data is whole: not while a snapshot is installed.
+    /// Whether the region's data is complete; false while a snapshot is being installed.
     pub(crate) serving: bool,
 }
 
@@ -77,7 +78,7 @@ impl Effects {
     }
 }
 
-/// A log position from raft-rs' numbers.
+/// Builds a log position from raft-rs' numbers.
 pub(crate) fn position(index: u64, term: u64) -> LogPosition {
     LogPosition { index: LogIndex::new(index), term: Term::new(term) }
 }

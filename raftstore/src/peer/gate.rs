@@ -1,17 +1,18 @@
-//! Which messages from outside a peer listens to.
+//! Checks incoming messages before raft-rs sees them.
 //!
-//! raft-rs trusts its input; this is where it is checked: what it would panic on, or count with, must not come from a message that no correct
-//! replica sends. Besides malformed messages three kinds are turned away:
+//! raft-rs trusts its input: it panics on some malformed messages and computes with unchecked numbers. The gate drops
+//! every message that no correct replica sends. It also drops three kinds of well-formed messages:
 //!
-//! - **Votes against a promise.** Whoever hears from a leader promises it one election timeout of peace, and the leader's lease is built on that.
-//!   raft-rs keeps the promise only while it remembers the leader: any message of a higher term makes it forget, a late rejection of an
-//!   old candidate too. So the promise is kept here, as a moment before which no vote is given. A voter that restarted has forgotten whether it
-//!   promised anything (tikv#15035), so it counts as having promised when it started. A campaign on a leader's own request is let through, because
-//!   that leader gave up its lease first.
-//! - **Late `MsgTimeoutNow`.** It makes its receiver campaign at once and voters ignore the lease, so a delayed one could elect a second leader long after
-//!   the first has its lease back (raft-rs#234). The leader stamps it with its last log position; the receiver obeys only while that is its
-//!   own last position too.
-//! - **Appends while a snapshot is installed.** They would be written to a log that is about to be replaced.
+//! - **Votes against a promise.** A replica that hears from a leader promises not to vote for one election timeout. The
+//!   leader's lease relies on that. raft-rs keeps the promise only while it remembers the leader, and any message of a
+//!   higher term makes it forget, even a late rejection of an old candidate. So the peer keeps the promise itself, as a
+//!   time before which it gives no vote. A restarted voter does not know whether it promised (tikv#15035), so it counts
+//!   as having promised at its start. A campaign requested by the leader passes, because that leader has given up its
+//!   lease first.
+//! - **Late `MsgTimeoutNow`.** Its receiver campaigns at once and voters ignore the lease. A delayed one could elect a
+//!   second leader long after the first regained its lease (raft-rs#234). The leader stamps the message with its last
+//!   log position, and the receiver obeys only while its own last position is the same.
+//! - **Appends while a snapshot is being installed.** They would be written to a log that is about to be replaced.
 
 use raft::eraftpb::{EntryType, Message, MessageType};
 
@@ -20,43 +21,43 @@ use crate::records;
 use crate::region::{PeerMeta, PeerRole, Region};
 use crate::time::MonoTime;
 
-/// The context by which raft-rs marks votes of a leadership transfer.
+/// The context with which raft-rs marks the votes of a leadership transfer.
 const CAMPAIGN_TRANSFER: &[u8] = b"CampaignTransfer";
 
-/// Terms and indexes beyond this are of no cluster. raft-rs adds to them without looking.
+/// No cluster reaches terms or indexes beyond this. raft-rs adds to them without overflow checks.
 const MAX_NUMBER: u64 = 1 << 62;
 
-/// Why a message was dropped; for tests, metrics and the log.
+/// Why a message was dropped; for tests and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Of another region, for or from a replica the region does not have.
+    /// For another region, or to or from a replica that the region does not have.
     Misaddressed,
-    /// Contradicts itself.
+    /// Malformed: its fields contradict each other or are out of range.
     Malformed,
-    /// Of a kind that is never sent between stores.
+    /// Of a kind that stores never send to each other.
     Foreign,
-    /// A vote that a leader was promised not to be given yet.
+    /// A vote request while a promise to a leader holds.
     Promised,
-    /// A request to campaign that this replica's log has outgrown.
+    /// A `MsgTimeoutNow` for another last log position than this replica's.
     LateTimeoutNow,
     /// A snapshot is being installed.
     Installing,
 }
 
-/// What the gate needs to know of the peer.
-pub(crate) struct Situation<'a> {
+/// The state of the peer that the gate depends on.
+pub(crate) struct GateContext<'a> {
     pub(crate) region: &'a Region,
     pub(crate) me: PeerMeta,
     pub(crate) installing: bool,
-    /// Index and term of the last entry.
+    /// Index and term of the last log entry.
     pub(crate) last: (u64, u64),
-    /// Votes are given from this moment on, unless a leader asked for them.
-    pub(crate) votes_from: MonoTime,
+    /// Votes are refused before this time, except for a leadership transfer.
+    pub(crate) promised_until: MonoTime,
     pub(crate) now: MonoTime,
 }
 
-/// Whether the peer listens to `message`.
-pub(crate) fn admit(message: &RaftMessage, at: &Situation<'_>) -> Result<(), Refusal> {
+/// Checks whether the peer may step `message`.
+pub(crate) fn admit(message: &RaftMessage, at: &GateContext<'_>) -> Result<(), Refusal> {
     let raft = &message.message;
     let sender = at.region.peer(message.from.id).filter(|p| p.store == message.from.store && p.id != at.me.id);
     let addressed = message.region == at.region.id
@@ -82,9 +83,9 @@ pub(crate) fn admit(message: &RaftMessage, at: &Situation<'_>) -> Result<(), Ref
         }
         MessageType::MsgRequestVote | MessageType::MsgRequestPreVote => {
             let transfer = raft.context == CAMPAIGN_TRANSFER;
-            refuse_if(at.now < at.votes_from && !transfer, Refusal::Promised)
+            refuse_if(at.now < at.promised_until && !transfer, Refusal::Promised)
         }
-        // Nobody can have what this replica never had, nor hint at what lies behind what it refused.
+        // A follower cannot have entries that this replica never had, nor hint beyond what it rejected.
         MessageType::MsgAppendResponse => {
             refuse_if(raft.index > at.last.0 || (raft.reject && raft.reject_hint > raft.index), Refusal::Malformed)
         }
@@ -100,8 +101,8 @@ fn refuse_if(refuse: bool, why: Refusal) -> Result<(), Refusal> {
     if refuse { Err(why) } else { Ok(()) }
 }
 
-/// Entries follow the position they claim to follow, and none is newer than the leader. Only the position before the first entry has term 0:
-/// raft-rs takes it for the term of every index that it does not have.
+/// Checks that entries follow the position before them and that none is of a newer term than the leader. Only the
+/// position before the first entry has term 0: raft-rs uses it as the term of every index it does not have.
 fn check_append(raft: &Message) -> Result<(), Refusal> {
     let mut index = raft.index;
     let mut term = raft.log_term;
@@ -116,7 +117,7 @@ fn check_append(raft: &Message) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The snapshot names a position and members, and carries a descriptor that agrees with both.
+/// Checks that the snapshot has a position, members, and a descriptor that agrees with both.
 fn check_snapshot(message: &RaftMessage) -> Result<(), Refusal> {
     let snapshot = message.message.snapshot.as_ref().ok_or(Refusal::Malformed)?;
     let metadata = snapshot.metadata.as_ref().ok_or(Refusal::Malformed)?;
@@ -153,14 +154,14 @@ mod tests {
     }
 
     fn verdict(message: &RaftMessage, now: u64, installing: bool) -> Result<(), Refusal> {
-        let votes_from = MonoTime::from_millis(1000);
+        let promised_until = MonoTime::from_millis(1000);
         let now = MonoTime::from_millis(now);
-        admit(message, &Situation { region: &region(), me: peer(1), installing, last: (7, 4), votes_from, now })
+        admit(message, &GateContext { region: &region(), me: peer(1), installing, last: (7, 4), promised_until, now })
     }
 
-    /// tikv#15035: a voter must not forget the promise behind the lease.
+    /// tikv#15035: a voter must not forget the promise that the lease relies on.
     #[test]
-    fn a_voter_keeps_quiet_until_its_promise_ends() {
+    fn votes_are_refused_until_the_promise_ends() {
         for kind in [MessageType::MsgRequestVote, MessageType::MsgRequestPreVote] {
             let mut vote = message(kind);
             assert_eq!(verdict(&vote, 999, false), Err(Refusal::Promised));
@@ -170,9 +171,9 @@ mod tests {
         }
     }
 
-    /// raft-rs#234: a late request to campaign.
+    /// raft-rs#234: a late `MsgTimeoutNow`.
     #[test]
-    fn timeout_now_is_obeyed_only_at_the_position_it_was_sent_for() {
+    fn timeout_now_is_obeyed_only_at_its_stamped_position() {
         let mut now = message(MessageType::MsgTimeoutNow);
         (now.message.index, now.message.log_term) = (7, 4);
         assert_eq!(verdict(&now, 0, false), Ok(()));
@@ -201,9 +202,9 @@ mod tests {
         assert_eq!(verdict(&snapshot, 0, false), Err(Refusal::Malformed));
     }
 
-    /// Each of these made raft-rs panic, or count with numbers that it then could not add to.
+    /// Each of these made raft-rs panic or overflow.
     #[test]
-    fn numbers_that_no_replica_sends_are_refused() {
+    fn out_of_range_numbers_are_refused() {
         let spoilt = |kind, spoil: fn(&mut Message)| {
             let mut message = message(kind);
             (message.message.index, message.message.log_term) = (7, 4);
@@ -225,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_hears_itself() {
+    fn own_messages_are_refused() {
         let mut own = message(MessageType::MsgHeartbeat);
         (own.from, own.message.from) = (peer(1), 1);
         assert_eq!(verdict(&own, 0, false), Err(Refusal::Misaddressed));
     }
 
     #[test]
-    fn only_what_stores_send_each_other_is_heard() {
+    fn local_and_misaddressed_messages_are_refused() {
         for kind in
             [MessageType::MsgPropose, MessageType::MsgReadIndex, MessageType::MsgReadIndexResp, MessageType::MsgHup]
         {

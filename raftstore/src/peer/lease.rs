@@ -1,45 +1,46 @@
 //! Leader-lease arithmetic.
 //!
-//! A follower that hears from a leader votes for nobody else for one election timeout. So once a quorum is known to have heard something that the
-//! leader *sent* at time `t`, no other leader can exist before `t` plus the election timeout, and this one may answer reads alone until
-//! `t + max_lease`, where `max_lease` is short of that by at least one tick. The time of an acknowledgement never counts.
+//! A follower that hears from a leader votes for nobody else for one election timeout. So once a quorum has heard a
+//! message that the leader *sent* at time `t`, no other leader can exist before `t` plus the election timeout. This
+//! leader may answer reads alone until `t + max_lease`, where `max_lease` is shorter than that by at least one tick.
+//! The time of the acknowledgement never counts.
 //!
 //! ```text
 //!   sent t          acknowledged by a quorum                    t + max_lease   t + election timeout
 //!   |---------------------------|------- lease valid -------------------|---- safety ----|--- others may lead
 //! ```
 //!
-//! A leadership transfer breaks the promise: the target campaigns at once and its voters do not wait. From the moment before the message that
-//! starts it is sent the lease is suspect, and stays so until an entry that was *proposed later* is committed: whoever wins an
-//! election must hold that entry, and the target of a late message does not campaign once its log has grown (see `gate`). A confirmed
-//! read index does not end suspicion, because it leaves no trace in the log.
+//! A leadership transfer breaks the promise: its target campaigns at once and voters do not wait. So the lease is
+//! suspect from before `MsgTimeoutNow` is sent until an entry that was *proposed later* is committed. Any winner of an
+//! election must hold that entry, and the target of a late message does not campaign once its log has grown (see
+//! `gate`). A confirmed read index does not end the suspicion, because it leaves no trace in the log.
 
 use std::time::Duration;
 
 use crate::time::MonoTime;
 
-/// What confirms that a quorum has heard the leader.
+/// Proof that a quorum has heard the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A heartbeat round sent at that time was answered by a quorum.
+    /// A quorum answered a heartbeat round; the time is that of sending.
     Heartbeat,
-    /// An entry of the leader's term, proposed at that time, was committed.
+    /// An entry of the leader's term was committed; the time is that of proposing.
     Entry,
 }
 
 /// The lease of one leader. Invariant: a valid bound never moves back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lease {
-    /// There is none.
+    /// No lease.
     Expired,
-    /// Until the bound, exclusive.
+    /// Valid until the bound, exclusive.
     Valid(MonoTime),
-    /// Leadership was offered to another replica at that time.
+    /// Leadership was offered to another replica at this time.
     Suspect(MonoTime),
 }
 
 impl Lease {
-    /// Takes in that a quorum has heard what was sent at `sent`.
+    /// Extends the lease: a quorum has heard a message sent at `sent`.
     pub(crate) fn renew(&mut self, sent: MonoTime, evidence: Evidence, max_lease: Duration) {
         let bound = sent.plus(max_lease);
         *self = match *self {
@@ -50,17 +51,17 @@ impl Lease {
         };
     }
 
-    /// Leadership is about to be offered to another replica.
+    /// Suspends the lease before leadership is offered to another replica.
     pub(crate) fn suspect(&mut self, now: MonoTime) {
         *self = Lease::Suspect(now);
     }
 
-    /// Leadership ended.
+    /// Ends the lease with the leadership.
     pub(crate) fn expire(&mut self) {
         *self = Lease::Expired;
     }
 
-    /// The end of the lease, exclusive, if there is one.
+    /// The end of a valid lease, exclusive.
     pub(crate) fn bound(self) -> Option<MonoTime> {
         match self {
             Lease::Valid(bound) => Some(bound),
@@ -95,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_never_moves_back() {
+    fn bound_never_moves_back() {
         let mut lease = Lease::Expired;
         lease.renew(at(500), Evidence::Entry, MAX);
         lease.renew(at(100), Evidence::Heartbeat, MAX);
         assert_eq!(lease.bound(), Some(at(1300)));
     }
 
-    /// tikv#1593, etcd#12704, openraft#1749: a transfer lets another replica lead before the lease ends.
+    /// tikv#1593, etcd#12704, openraft#1749: a transfer can elect another leader before the lease ends.
     #[test]
     fn suspicion_ends_only_with_an_entry_proposed_later() {
         let mut lease = Lease::Valid(at(5000));
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn expiry_is_at_once() {
+    fn expiry_is_immediate() {
         let mut lease = Lease::Valid(at(5000));
         lease.expire();
         assert!(!lease.covers(at(1)));

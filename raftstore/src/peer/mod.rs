@@ -1,16 +1,27 @@
 //! A region's replica on this store: a pure state machine around raft-rs.
 //!
-//! Inputs are messages, ticks, requests and completions, each with the present time; what is to be written, sent, applied and announced leaves it
-//! as [`Effects`]. It reads its log through [`PeerStorage`], and has no clock, channel, thread or ambient randomness.
+//! Inputs are messages, ticks, requests and completions, each with the current time. Output is [`Effects`]: log writes,
+//! messages, committed entries and leadership events. The peer reads its log through [`PeerStorage`] and has no clock,
+//! channel, thread or ambient randomness.
 //!
-//! The life of a write: [`Peer::propose`] checks term and epoch; [`Peer::effects`] appends it and hands the entry to the log and, at once, the
-//! appends to the network; [`Peer::on_durable`] counts this replica's own vote for it; a quorum's answers come in through
-//! [`Peer::step`]; the committed entry leaves in the next effects with its reply; [`Peer::on_applied`] ends it.
+//! Life of a write:
+//!
+//! 1. [`Peer::propose`] checks term and epoch.
+//! 2. [`Peer::effects`] appends the entry, emits it as a log write, and emits the appends to the followers at once.
+//! 3. [`Peer::on_durable`] counts this replica's own acknowledgement; [`Peer::step`] counts those of the followers.
+//! 4. Once committed, the entry and its reply leave with the next effects.
+//! 5. [`Peer::on_applied`] records that it is applied.
+//!
+//! # Layers
+//!
+//! 1. `gate`, `lease`, `read`, `proposal`, `truncate`, `coalesce`: rules and queues, without raft-rs' node
+//! 2. `effects`: the output of a peer
+//! 3. `propose`, `ready`: the two halves of [`Peer::effects`]
 
+mod coalesce;
 pub(crate) mod effects;
 mod gate;
 mod lease;
-mod pack;
 pub(crate) mod proposal;
 mod propose;
 pub(crate) mod read;
@@ -35,23 +46,23 @@ use crate::snapshot::SnapshotKey;
 use crate::storage::{PeerStorage, Recovered};
 use crate::time::MonoTime;
 use effects::{Effects, PeerView, RoleEvent, WriteNumber, position};
-use gate::{Refusal, Situation};
+use gate::{GateContext, Refusal};
 use lease::{Evidence, Lease};
 use proposal::Proposals;
-use propose::Gathered;
+use propose::Unappended;
 use read::{ReadQueue, ReadReply};
-use ready::{Installing, Record};
+use ready::{Installing, PendingReady};
 
-/// Why a peer cannot go on; the store stops serving.
+/// A fault that ends this replica. The store stops serving.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PeerFault {
-    /// Its log cannot be read.
+    /// The log cannot be read.
     #[error("log of region {0} failed: {1}")]
     Log(crate::region::RegionId, String),
-    /// A leader knows this replica to hold entries that it does not have: its disk has lost what it acknowledged.
+    /// The leader knows that this replica acknowledged entries that it does not have: its disk has lost them.
     #[error("replica of region {0} has lost entries that it acknowledged: {1}")]
     LostEntries(crate::region::RegionId, String),
-    /// raft-rs refused to start on the recovered state.
+    /// raft-rs rejected the recovered state.
     #[error("replica of region {0} cannot start: {1}")]
     Start(crate::region::RegionId, String),
 }
@@ -59,9 +70,9 @@ pub(crate) enum PeerFault {
 /// A replica.
 ///
 /// Invariants:
-/// 1. `applied <= commit`, and never above what the log has acknowledged.
+/// 1. `applied <= commit`, and `applied` is never above the last entry that the log has acknowledged.
 /// 2. `inflight` holds, in order, every ready that raft-rs does not know to be persisted.
-/// 3. While the lease is valid, `was_leader` is the present term.
+/// 3. While the lease is valid, `leader_term` is the current term.
 /// 4. A message that depends on a durable write leaves only after `on_durable` of that write.
 pub(crate) struct Peer {
     node: RawNode<PeerStorage>,
@@ -69,39 +80,39 @@ pub(crate) struct Peer {
     me: PeerMeta,
     config: Arc<StoreConfig>,
     rng: StdRng,
-    /// The randomized election timeout in force, in ticks.
-    timeout: usize,
+    /// The current randomized election timeout, in ticks.
+    randomized_timeout: usize,
     /// Role and term after the last call into raft-rs.
-    known: (StateRole, u64),
-    /// The term this replica leads in.
-    was_leader: Option<u64>,
+    observed: (StateRole, u64),
+    /// The term in which this replica leads.
+    leader_term: Option<u64>,
     /// The term announced to the listener.
     announced: Option<Term>,
     lease: Lease,
     /// Own-term entries not known to be committed: (last index, time of proposing), ascending.
     proposed: VecDeque<(u64, MonoTime)>,
-    gathered: Gathered,
+    unappended: Unappended,
     proposals: Proposals,
     reads: ReadQueue,
     applied: LogPosition,
-    /// When the newest promise to a leader ends (see `gate`).
-    votes_from: MonoTime,
-    /// When each other replica was heard last.
-    heard: BTreeMap<u64, MonoTime>,
-    inflight: VecDeque<Record>,
+    /// End of the newest promise to a leader (see `gate`).
+    promised_until: MonoTime,
+    /// When each other replica was last heard.
+    last_heard: BTreeMap<u64, MonoTime>,
+    inflight: VecDeque<PendingReady>,
     next_write: WriteNumber,
     durable: WriteNumber,
-    /// The hard state as it was last written to the log.
-    written: raft::eraftpb::HardState,
+    /// The hard state last written to the log.
+    written_hard_state: raft::eraftpb::HardState,
     installing: Option<Installing>,
-    /// Highest index that the `ApplyAboveCommit` bug has handed out.
+    /// Highest index emitted by the `ApplyAboveCommit` bug.
     #[cfg(feature = "planted-bugs")]
     leaked: u64,
     out: Effects,
     fault: Option<PeerFault>,
 }
 
-/// What a peer starts from.
+/// The parts of a [`Peer`].
 pub(crate) struct PeerStart {
     pub(crate) region: Arc<Region>,
     pub(crate) me: PeerMeta,
@@ -113,36 +124,37 @@ pub(crate) struct PeerStart {
 }
 
 impl Peer {
-    /// A replica as its disk has it. A replica that is its region's only voter campaigns at once: nobody else could hold a lease.
+    /// A replica with its recovered state. The only voter of a region campaigns at once: no other replica can hold a
+    /// lease.
     pub(crate) fn new(mut start: PeerStart, now: MonoTime) -> Result<Peer, PeerFault> {
         let promised = now.plus(start.config.election_timeout());
-        let votes_from = if forget(&mut start) { now } else { promised };
+        let promised_until = if planted_amnesia(&mut start) { now } else { promised };
         let PeerStart { region, me, config, log, recovered, applied, seed } = start;
         let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes);
         let fault = |error: raft::Error| PeerFault::Start(region.id, error.to_string());
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let node = RawNode::new(&raft_config(&config, me, applied), storage, &logger).map_err(fault)?;
-        let known = (node.raft.state, node.raft.term);
+        let observed = (node.raft.state, node.raft.term);
         let mut peer = Peer {
-            gathered: Gathered::default(),
+            unappended: Unappended::default(),
             proposals: Proposals::new(region.id, config.pending_proposals),
             reads: ReadQueue::new(config.pending_reads),
             node,
             me,
             rng: StdRng::seed_from_u64(seed),
-            timeout: 0,
-            known,
-            was_leader: None,
+            randomized_timeout: 0,
+            observed,
+            leader_term: None,
             announced: None,
             lease: Lease::Expired,
             proposed: VecDeque::new(),
             applied,
-            votes_from,
-            heard: BTreeMap::new(),
+            promised_until,
+            last_heard: BTreeMap::new(),
             inflight: VecDeque::new(),
             next_write: 1,
             durable: 0,
-            written: recovered.hard_state,
+            written_hard_state: recovered.hard_state,
             installing: None,
             #[cfg(feature = "planted-bugs")]
             leaked: 0,
@@ -175,26 +187,26 @@ impl Peer {
     }
 
     pub(crate) fn pending_proposals(&self) -> usize {
-        self.gathered.proposals.len() + self.proposals.len()
+        self.unappended.proposals.len() + self.proposals.len()
     }
 
-    /// Bytes of entries that were taken in and not handed to the log yet.
+    /// Bytes of entries taken in and not emitted to the log.
     pub(crate) fn unwritten_bytes(&self) -> usize {
-        self.gathered.bytes + self.node.raft.raft_log.unstable().entries_size
+        self.unappended.bytes + self.node.raft.raft_log.unstable().entries_size
     }
 
-    /// Why this replica cannot go on.
+    /// The fault that ended this replica, if any.
     pub(crate) fn fault(&self) -> Option<PeerFault> {
         let log = || self.node.store().failure().map(|what| PeerFault::Log(self.region.id, what));
         self.fault.clone().or_else(log)
     }
 
-    /// Whether somebody waits to hear that entries were applied.
+    /// Whether a request or the announcement of leadership waits for apply.
     pub(crate) fn waits_for_apply(&self) -> bool {
         self.reads.waits_for_apply() || (self.is_leader() && self.announced != Some(self.term()))
     }
 
-    /// What readers on other threads may know.
+    /// The state to publish to readers on other threads.
     pub(crate) fn view(&self) -> PeerView {
         let leader = self.node.raft.leader_id;
         PeerView {
@@ -206,73 +218,74 @@ impl Peer {
         }
     }
 
-    /// A message from another replica. A refused one is dropped, as a network may.
+    /// Steps a message from another replica. A refused message is dropped, as a network may.
     pub(crate) fn step(&mut self, message: RaftMessage, now: MonoTime) -> Result<(), Refusal> {
         let last = self.node.raft.raft_log.last_index();
-        let situation = Situation {
+        let gate_context = GateContext {
             region: &self.region,
             me: self.me,
             installing: self.is_installing(),
             last: (last, self.node.raft.raft_log.last_term()),
-            votes_from: self.votes_from,
+            promised_until: self.promised_until,
             now,
         };
-        gate::admit(&message, &situation)?;
+        gate::admit(&message, &gate_context)?;
         let raft = message.message;
-        self.heard.insert(raft.from, now);
+        self.last_heard.insert(raft.from, now);
         let kind = raft.get_msg_type();
         let leads = matches!(kind, MessageType::MsgAppend | MessageType::MsgHeartbeat | MessageType::MsgSnapshot);
         if leads && raft.term >= self.node.raft.term {
-            // The promise behind the leader's lease. It outlives whatever makes raft-rs forget the leader.
-            self.votes_from = self.votes_from.max(now.plus(self.config.election_timeout()));
+            // The promise that the leader's lease relies on. It holds even if raft-rs forgets the leader.
+            self.promised_until = self.promised_until.max(now.plus(self.config.election_timeout()));
         }
         if kind == MessageType::MsgHeartbeat && raft.term >= self.node.raft.term && raft.commit > last {
             let what = format!("last is {last}, the leader saw {}", raft.commit);
             self.fault = Some(PeerFault::LostEntries(self.region.id, what));
             return Ok(());
         }
-        // An error says that the message was ignored.
+        // An error means that raft-rs ignored the message.
         let _ = self.node.step(raft);
         self.after_raft(now);
         Ok(())
     }
 
-    /// One tick of the Raft clock. Ticks that were missed are not made up for: a lease counts on them taking their time.
+    /// One tick of the Raft clock. Missed ticks are not made up for: a lease relies on ticks of full length.
     pub(crate) fn tick(&mut self, now: MonoTime) {
         self.reads.expire(now, self.region.id);
         let patience = now.since(MonoTime::ZERO).saturating_sub(self.config.read_timeout);
-        self.proposals.give_up_orphans(MonoTime::ZERO.plus(patience));
-        // A log that is being replaced must not campaign. But time passes: it may vote for others once it has not heard its leader for long.
+        self.proposals.expire_orphans(MonoTime::ZERO.plus(patience));
+        // A log that is being replaced must not campaign. Time still counts: the replica may vote for others once it
+        // has not heard its leader for an election timeout.
         if self.is_installing() {
             let elapsed = &mut self.node.raft.election_elapsed;
             *elapsed = (*elapsed + 1).min(self.config.election_ticks as usize);
             return;
         }
-        // Nor may one campaign whose end is not durable, where no other voter's reply waits for it.
+        // Nor may a sole voter campaign while the end of its log is not durable: no other voter's reply waits for it.
         let unpersisted = self.node.raft.raft_log.persisted < self.node.raft.raft_log.last_index();
         if self.is_only_voter() && !self.is_leader() && unpersisted {
             return;
         }
         self.node.tick();
         self.after_raft(now);
-        self.keep_lease(now);
+        self.extend_lease(now);
     }
 
-    /// Asks for a read index: answered after a round of heartbeats, and not before it is applied. Never under the lease: who asks has found that it
-    /// does not cover, and what `now` says may be older than the request.
+    /// Requests a read index. It is confirmed by a heartbeat round and answered once applied, never under the lease:
+    /// the caller has found that the lease does not cover the read, and `now` may be older than the request.
     pub(crate) fn read_index(&mut self, epoch: Epoch, reply: ReadReply, now: MonoTime) {
         if let Err(refused) = self.check_read(epoch) {
             return reply.send(Err(refused));
         }
         let deadline = now.plus(self.config.read_timeout);
         #[cfg(feature = "planted-bugs")]
-        if self.config.planted(crate::planted::PlantedBug::ReadIndexUnderOldClock)
+        if self.config.planted(crate::config::PlantedBug::ReadIndexUnderOldClock)
             && self.lease.bound().is_some_and(|bound| now < bound)
         {
             self.reads.confirm_now(reply, deadline, LogIndex::new(self.node.raft.raft_log.committed));
-            return self.reads.applied(self.applied.index, self.term());
+            return self.reads.on_applied(self.applied.index, self.term());
         }
-        self.reads.arrive(reply, deadline);
+        self.reads.enqueue(reply, deadline);
     }
 
     fn check_read(&self, epoch: Epoch) -> Result<(), RegionError> {
@@ -286,7 +299,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Offers leadership to the replica on `to`. Nothing happens if this one does not lead or `to` holds no voter.
+    /// Offers leadership to the replica on `to`. Does nothing if this replica does not lead or `to` holds no other
+    /// voter.
     pub(crate) fn transfer_leader(&mut self, to: StoreId, now: MonoTime) {
         let target = self.region.peer_on(to).filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
         let Some(target) = target.filter(|_| self.is_leader()) else { return };
@@ -294,7 +308,7 @@ impl Peer {
         self.after_raft(now);
     }
 
-    /// The voter that lags least, live and not this one: where a graceful stop sends leadership.
+    /// The live voter with the longest matching log, other than this one: the target of a leadership transfer.
     pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
         let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
         let live = voters.filter(|p| self.is_live(p.id.get(), now));
@@ -302,9 +316,9 @@ impl Peer {
         best.max_by_key(|(matched, store)| (*matched, std::cmp::Reverse(*store))).map(|(_, store)| store)
     }
 
-    /// Apply has got to `applied`.
+    /// Apply has reached `applied`.
     pub(crate) fn on_applied(&mut self, applied: LogPosition, now: MonoTime) {
-        assert!(applied.index >= self.applied.index, "applied index never goes back");
+        assert!(applied.index >= self.applied.index, "the applied index never moves back");
         self.applied = applied;
         if self.installing.is_none() {
             let log = &self.node.raft.raft_log;
@@ -314,30 +328,31 @@ impl Peer {
                 self.after_raft(now);
             }
         }
-        self.reads.applied(applied.index, Term::new(self.node.raft.term));
+        self.reads.on_applied(applied.index, Term::new(self.node.raft.term));
         self.announce();
     }
 
-    /// A message to that peer was not taken by the network.
+    /// The transport refused a message to `peer`.
     pub(crate) fn on_unreachable(&mut self, peer: u64, now: MonoTime) {
         self.node.report_unreachable(peer);
         self.after_raft(now);
     }
 
-    /// A snapshot was delivered to that peer, or could not be.
+    /// A snapshot was delivered to `peer`, or its delivery failed.
     pub(crate) fn on_snapshot_sent(&mut self, peer: u64, delivered: bool, now: MonoTime) {
         let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
         self.node.report_snapshot(peer, status);
         self.after_raft(now);
     }
 
-    /// A snapshot asked for by `Effects::build_snapshot` is there, or failed.
+    /// The snapshot requested by `Effects::build_snapshot` was built, or building failed (`None`).
     pub(crate) fn on_snapshot_built(&mut self, built: Option<(SnapshotKey, Region)>) {
-        self.node.store().snapshot_built(built);
+        self.node.store().on_snapshot_built(built);
     }
 
-    /// The snapshot files that must stay: the one kept for followers, forgotten if none is being sent one; and the one being installed, which a
-    /// crash needs until the new start of the log is durable, long after its index counts as applied.
+    /// Snapshot files in use: the one kept for followers, and the one being installed. The first is released if no
+    /// follower needs it. The second is needed after a crash until the new log start is durable, which is long after
+    /// its index counts as applied.
     pub(crate) fn snapshots_in_use(&mut self, now: MonoTime) -> Vec<SnapshotKey> {
         let start = self.node.store().start().index.get();
         let needs = |(id, pr): (&u64, &raft::Progress)| {
@@ -347,11 +362,12 @@ impl Peer {
             self.node.store().drop_snapshot();
         }
         let installing = self.installing.as_ref().map(|installing| installing.intent.key);
-        self.node.store().snapshot_kept().into_iter().chain(installing).collect()
+        self.node.store().kept_snapshot().into_iter().chain(installing).collect()
     }
 
-    /// Drops what nobody needs of the log, given that a crash would not lose effects up to `flushed`, and that entries up to `pinning` keep the
-    /// log engine from giving up old files. The log's new start is to be written; nothing that the peer wants done depends on it, nor it on that.
+    /// Truncates the log and returns its new start, which the caller must write. Entries above `flushed` are kept,
+    /// because a restart replays them. Entries up to `pinning` keep the log engine from freeing old files. Neither does
+    /// any effect of the peer depend on this write, nor the write on them.
     #[must_use]
     pub(crate) fn truncate_log(&mut self, flushed: LogIndex, pinning: LogIndex, now: MonoTime) -> Option<LogPosition> {
         if self.is_installing() {
@@ -363,22 +379,29 @@ impl Peer {
         let mut followers = Vec::new();
         if self.is_leader() {
             let others = self.node.raft.prs().iter().filter(|(id, _)| self.is_live(**id, now));
-            // One that is being sent a snapshot goes on from there. So does one that has it and installs it: raft-rs takes the snapshot for done
-            // with once it is delivered, and what follows it must still be there when the follower asks for it.
-            let kept = storage.snapshot_kept().map_or(0, |key| key.index.get());
+            // A follower that is being sent a snapshot continues from it. So does one that has received it and is
+            // installing it: raft-rs considers the snapshot done once delivered, but the follower will ask for the
+            // entries after it.
+            let kept = storage.kept_snapshot().map_or(0, |key| key.index.get());
             let start = storage.start().index.get();
-            let installs = |pr: &raft::Progress| if pr.matched < start { kept } else { 0 };
-            let goes_on = |pr: &raft::Progress| pr.matched.max(pr.pending_snapshot).max(installs(pr));
-            followers.extend(others.map(|(_, pr)| LogIndex::new(goes_on(pr))));
+            let installing_from = |pr: &raft::Progress| if pr.matched < start { kept } else { 0 };
+            let continues_from = |pr: &raft::Progress| pr.matched.max(pr.pending_snapshot).max(installing_from(pr));
+            followers.extend(others.map(|(_, pr)| LogIndex::new(continues_from(pr))));
         }
         let flushed = flushed.min(self.applied.index);
-        let log = truncate::LogUse { start: storage.start().index, last: storage.last(), flushed, pinning, followers };
-        let keep = truncate::KeepBounds { tail: self.config.log_tail_entries, lag };
+        let log = truncate::TruncationInput {
+            start: storage.start().index,
+            last: storage.last(),
+            flushed,
+            pinning,
+            followers,
+        };
+        let keep = truncate::Retention { tail: self.config.log_tail_entries, lag };
         let bound = truncate::truncation_bound(&log, keep)?;
         match raft::Storage::term(storage, bound.get()) {
             Ok(term) => {
-                // Applied, so acknowledged by the log: no write that is under way comes before it.
-                assert!(bound <= self.applied.index, "only what is applied is let go");
+                // Applied entries are acknowledged by the log, so no write in flight precedes them.
+                assert!(bound <= self.applied.index, "only applied entries are truncated");
                 let start = position(bound.get(), term);
                 self.node.mut_store().truncate(start);
                 Some(start)
@@ -390,35 +413,36 @@ impl Peer {
         }
     }
 
-    /// Fails everything that waits: the store stopped serving.
+    /// The store is poisoned: fails all waiting requests.
     pub(crate) fn poison(&mut self, why: &str) {
         self.lease.expire();
-        for proposal in std::mem::take(&mut self.gathered).proposals {
+        for proposal in std::mem::take(&mut self.unappended).proposals {
             proposal.reply.send(Err(crate::ProposeError::Poisoned(why.to_string())));
         }
         self.proposals.poison(why);
         self.reads.fail_all(&RegionError::NotReady { region: self.region.id, why: why.to_string() });
     }
 
-    /// Answers everything that waits: the store stops.
+    /// The store stops: fails all waiting requests. Pending proposals become undetermined.
     pub(crate) fn stop(&mut self) {
         self.lease.expire();
         let stops = self.not_ready("the store stops");
-        for proposal in std::mem::take(&mut self.gathered).proposals {
+        for proposal in std::mem::take(&mut self.unappended).proposals {
             proposal.reply.send(Err(stops.clone().into()));
         }
         self.proposals.abandon();
         self.reads.fail_all(&stops);
     }
 
-    /// The store ends: the term that was announced to the listener, if this replica leads.
-    pub(crate) fn end_leadership(&mut self) -> Option<Term> {
+    /// The term announced to the listener, if this replica leads. Clears it.
+    pub(crate) fn take_announced_term(&mut self) -> Option<Term> {
         self.announced.take()
     }
 
-    /// Whether another replica was heard lately. raft-rs' own mark is reset with each check of the quorum, so it says nothing right after one.
+    /// Whether another replica was heard within two election timeouts. raft-rs' own `recent_active` is reset by every
+    /// quorum check, so it says nothing right after one.
     fn is_live(&self, peer: u64, now: MonoTime) -> bool {
-        self.heard.get(&peer).is_some_and(|at| now.since(*at) < self.config.election_timeout() * 2)
+        self.last_heard.get(&peer).is_some_and(|at| now.since(*at) < self.config.election_timeout() * 2)
     }
 
     fn is_installing(&self) -> bool {
@@ -431,50 +455,50 @@ impl Peer {
     }
 
     fn campaign(&mut self, now: MonoTime) {
-        // An error says that there is nothing to campaign for.
+        // An error means that there is nothing to campaign for.
         let _ = self.node.campaign();
         self.after_raft(now);
     }
 
-    /// Brings everything that hangs on raft-rs' state up to date. After every call that may change it.
+    /// Updates all state that depends on raft-rs' state. Called after every call that may change it.
     fn after_raft(&mut self, now: MonoTime) {
         let present = (self.node.raft.state, self.node.raft.term);
-        if present != self.known {
-            self.known = present;
+        if present != self.observed {
+            self.observed = present;
             self.draw_timeout();
             self.role_changed(now);
         } else {
-            // raft-rs draws a new one from the thread's generator whenever it resets.
-            self.node.raft.set_randomized_election_timeout(self.timeout);
+            // On every reset raft-rs draws a new timeout from the thread's generator.
+            self.node.raft.set_randomized_election_timeout(self.randomized_timeout);
         }
-        self.offer_leadership(now);
+        self.prepare_transfer(now);
         self.renew_by_commit();
     }
 
     fn draw_timeout(&mut self) {
         let ticks = self.config.election_ticks as usize;
-        self.timeout = self.rng.random_range(ticks..2 * ticks);
-        self.node.raft.set_randomized_election_timeout(self.timeout);
+        self.randomized_timeout = self.rng.random_range(ticks..2 * ticks);
+        self.node.raft.set_randomized_election_timeout(self.randomized_timeout);
     }
 
     fn role_changed(&mut self, now: MonoTime) {
         let leads = self.is_leader().then_some(self.node.raft.term);
-        if leads == self.was_leader {
+        if leads == self.leader_term {
             return;
         }
         self.lease.expire();
         self.proposed.clear();
-        if self.was_leader.is_some() {
+        if self.leader_term.is_some() {
             self.proposals.stepped_down(now);
             self.reads.fail_all(&self.not_leader());
             if let Some(term) = self.announced.take() {
                 self.out.events.push(RoleEvent::SteppedDown(term));
             }
         }
-        self.was_leader = leads;
+        self.leader_term = leads;
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.
-            self.note_proposed(now);
+            self.record_proposed(now);
         }
     }
 
@@ -486,8 +510,8 @@ impl Peer {
         }
     }
 
-    /// Before a request to campaign leaves: the lease is suspect from now on, and the request names the log it was meant for.
-    fn offer_leadership(&mut self, now: MonoTime) {
+    /// Runs before a `MsgTimeoutNow` leaves: suspends the lease and stamps the message with the last log position.
+    fn prepare_transfer(&mut self, now: MonoTime) {
         let log = &self.node.raft.raft_log;
         let last = (log.last_index(), log.last_term());
         let unstamped =
@@ -498,8 +522,8 @@ impl Peer {
         }
     }
 
-    /// Remembers when the newest entry was proposed.
-    fn note_proposed(&mut self, now: MonoTime) {
+    /// Records the time at which the newest entry was proposed.
+    fn record_proposed(&mut self, now: MonoTime) {
         let index = self.node.raft.raft_log.last_index();
         match self.proposed.back_mut() {
             Some(last) if last.1 == now => last.0 = index,
@@ -507,19 +531,19 @@ impl Peer {
         }
     }
 
-    /// A committed entry of this leader's term renews the lease from the moment it was proposed.
+    /// Renews the lease by committed entries of this term, from the times they were proposed.
     fn renew_by_commit(&mut self) {
         let committed = self.node.raft.raft_log.committed;
         let max_lease = self.max_lease();
         while let Some((index, at)) = self.proposed.front().copied().filter(|(index, _)| *index <= committed) {
-            assert!(index <= committed, "only what is committed renews");
+            assert!(index <= committed, "only committed entries renew the lease");
             self.lease.renew(at, Evidence::Entry, max_lease);
             self.proposed.pop_front();
         }
     }
 
-    /// Starts what renews a lease that runs out: a heartbeat round, or an empty entry while it is suspect.
-    fn keep_lease(&mut self, now: MonoTime) {
+    /// Renews a lease that runs out: by a heartbeat round, or by an empty entry while it is suspect.
+    fn extend_lease(&mut self, now: MonoTime) {
         if !self.is_leader() || !self.node.raft.commit_to_current_term() {
             return;
         }
@@ -527,7 +551,7 @@ impl Peer {
             Lease::Suspect(_) => {
                 let idle = self.node.raft.lead_transferee.is_none() && self.proposed.is_empty();
                 if idle && self.node.propose(Vec::new(), Vec::new()).is_ok() {
-                    self.note_proposed(now);
+                    self.record_proposed(now);
                     self.after_raft(now);
                 }
             }
@@ -540,9 +564,10 @@ impl Peer {
         }
     }
 
-    /// Sends a heartbeat round for the reads that arrived, if the commit index may be trusted yet.
+    /// Opens a heartbeat round for the queued reads, if the commit index is current.
     fn open_round(&mut self, now: MonoTime, renew: bool) {
-        // A new leader's commit index may be behind what its predecessor acknowledged, until an entry of its own term is committed.
+        // A new leader's commit index may be behind what its predecessor acknowledged, until it commits an entry of its
+        // own term.
         if !self.is_leader() || !self.node.raft.commit_to_current_term() {
             return;
         }
@@ -573,18 +598,18 @@ impl Peer {
 
     fn max_lease(&self) -> Duration {
         #[cfg(feature = "planted-bugs")]
-        if self.config.planted(crate::planted::PlantedBug::LeaseReadAfterNewerLeader) {
+        if self.config.planted(crate::config::PlantedBug::LeaseReadAfterNewerLeader) {
             return Duration::from_secs(1 << 20);
         }
         self.config.max_lease
     }
 }
 
-/// Lets a planted bug forget what it is to forget; returns whether that includes the promise.
-fn forget(_start: &mut PeerStart) -> bool {
+/// Forgets the vote or the promise if a planted bug says so. Returns whether the promise is forgotten.
+fn planted_amnesia(_start: &mut PeerStart) -> bool {
     #[cfg(feature = "planted-bugs")]
     {
-        use crate::planted::PlantedBug::{PromiseForgottenOnRestart, VoteForgottenOnRestart};
+        use crate::config::PlantedBug::{PromiseForgottenOnRestart, VoteForgottenOnRestart};
         let vote = _start.config.planted(VoteForgottenOnRestart);
         if vote {
             _start.recovered.hard_state.vote = 0;

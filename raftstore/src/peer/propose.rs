@@ -1,9 +1,9 @@
-//! Proposals on their way into the log: checked when they come, appended together when the turn's effects are taken.
+//! Appends proposals: checks each on arrival, then appends all of a turn together.
 //!
-//! raft-rs writes a message to each follower for every append, and counts messages, not bytes, against the window of what is not acknowledged. So
-//! the proposals of a turn go in together, up to the size of an append message at a time: many small writes take one place of the window,
-//! and none of them waits for an acknowledgement of the others. (raft-rs' own `batch_append` has no bound in bytes: it makes one message of
-//! everything that a follower lags behind, which no transport takes.)
+//! For every append raft-rs builds a message to each follower, and it counts messages, not bytes, against the in-flight
+//! window. So the proposals of a turn are appended together, up to the size of an append message. Many small writes
+//! then take one place in the window, and none waits for the acknowledgement of another. (raft-rs' `batch_append` has
+//! no bound in bytes: it puts everything that a follower lacks into one message, which no transport accepts.)
 
 use raft::eraftpb::{Entry, Message, MessageType};
 
@@ -13,23 +13,23 @@ use crate::error::RegionError;
 use crate::region::{Epoch, Term};
 use crate::time::MonoTime;
 
-/// Checked and not appended yet. Invariant: `bytes` is the length of the data of all of them.
+/// Checked proposals that are not appended yet. Invariant: `bytes` is the sum of their data lengths.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct Unappended {
     pub(super) proposals: Vec<Proposal>,
     pub(super) bytes: usize,
 }
 
 impl Peer {
-    /// Takes a write, if this replica leads in the term and at the epoch it was evaluated in. The answer comes through the reply.
+    /// Accepts a write if this replica leads in the term and epoch of its evaluation. The outcome goes to the reply.
     pub(crate) fn propose(&mut self, proposal: Proposal) {
         let refused = self.check_proposal(proposal.term, proposal.epoch).err();
-        let full = || self.proposals.is_full(self.gathered.proposals.len()).then(|| self.busy("pending proposals"));
+        let full = || self.proposals.is_full(self.unappended.proposals.len()).then(|| self.busy("pending proposals"));
         if let Some(refused) = refused.or_else(full) {
             return proposal.reply.send(Err(refused.into()));
         }
-        self.gathered.bytes += proposal.data.len();
-        self.gathered.proposals.push(proposal);
+        self.unappended.bytes += proposal.data.len();
+        self.unappended.proposals.push(proposal);
     }
 
     fn check_proposal(&self, term: Term, epoch: Epoch) -> Result<(), RegionError> {
@@ -46,11 +46,12 @@ impl Peer {
         Ok(())
     }
 
-    /// Appends what was gathered. It is checked again: a message that came in between may have ended the leadership.
+    /// Appends the accepted proposals. They are checked again, because a message may have ended the leadership
+    /// meanwhile.
     pub(super) fn append_proposals(&mut self, now: MonoTime) {
         let limit = usize::try_from(self.config.max_append_bytes).unwrap_or(usize::MAX);
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        for proposal in std::mem::take(&mut self.gathered).proposals {
+        for proposal in std::mem::take(&mut self.unappended).proposals {
             if let Err(refused) = self.check_proposal(proposal.term, proposal.epoch) {
                 proposal.reply.send(Err(refused.into()));
                 continue;
@@ -82,11 +83,11 @@ impl Peer {
         }
         let term = self.node.raft.term;
         let appended = self.node.raft.raft_log.last_index() - last;
-        assert_eq!(appended, replies.len() as u64, "all entries of a proposal are appended or none");
+        assert_eq!(appended, replies.len() as u64, "raft-rs appends all entries of a proposal or none");
         for (index, reply) in (last + 1..).zip(replies) {
             self.proposals.push(index, term, reply);
         }
-        self.note_proposed(now);
+        self.record_proposed(now);
         self.after_raft(now);
     }
 }

@@ -1,10 +1,10 @@
-//! Read indexes on the leader: requests, the rounds that confirm them, and the wait for apply.
+//! The read index queue of a leader: requests, the rounds that confirm them, and the wait for apply.
 //!
-//! A read is linearizable if it sees everything committed before it arrived. The leader takes its commit index *after* the request arrived, proves by a
-//! quorum's answers to heartbeats sent after that that it still led then, and lets the read go once it has applied the index.
-//! Requests that arrive together share a round; one that arrives later never joins a round already sent, because that round's
-//! index was taken before it (tikv#7971). Heartbeats repeat the newest open round, so a lost one is asked again; a request that
-//! waits too long fails, and all fail when leadership ends (tikv#10347).
+//! A read is linearizable if it sees everything committed before it arrived. The leader takes its commit index *after*
+//! the request arrived, sends heartbeats after that, and a quorum's answers prove that it still led. The read is served
+//! once the leader has applied the index. Requests that arrive together share a round. A later request never joins a
+//! round that was already sent, because that round's index precedes it (tikv#7971). Heartbeats repeat the newest open
+//! round, so a lost one is retried. A request fails after a timeout, and all fail when leadership ends (tikv#10347).
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::region::{LogIndex, RegionId, Term};
 use crate::reply::Reply;
 use crate::time::MonoTime;
 
-/// A read may be served: everything up to the index is applied on the leader of the term.
+/// A confirmed read: everything up to the index is applied on the leader of the term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadReady {
     /// The confirmed index.
@@ -22,10 +22,10 @@ pub(crate) struct ReadReady {
     pub(crate) term: Term,
 }
 
-/// Where the outcome of a read request goes.
+/// The reply of a read request.
 pub(crate) type ReadReply = Reply<Result<ReadReady, RegionError>>;
 
-/// Rounds that may be open at once. More would not confirm anything sooner.
+/// Most rounds open at once. More would not confirm anything sooner.
 const MAX_ROUNDS: usize = 4;
 
 #[derive(Debug)]
@@ -41,12 +41,13 @@ struct Round {
     requests: Vec<Request>,
 }
 
-/// Reads of one region. Invariants: rounds ascend by context and time of sending; indexes in `waiting` never descend.
+/// The reads of one region. Invariants: rounds ascend by context and time of sending; indexes in `waiting` never
+/// descend.
 #[derive(Debug)]
 pub(crate) struct ReadQueue {
     capacity: usize,
     len: usize,
-    /// Arrived, in no round yet.
+    /// Arrived, not in a round yet.
     arrived: Vec<Request>,
     rounds: VecDeque<Round>,
     /// Confirmed, not applied.
@@ -70,25 +71,26 @@ impl ReadQueue {
         self.len >= self.capacity
     }
 
-    /// Whether anything waits for apply.
+    /// Whether a confirmed read waits for apply.
     pub(crate) fn waits_for_apply(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Takes a request that needs a round.
-    pub(crate) fn arrive(&mut self, reply: ReadReply, deadline: MonoTime) {
+    /// Queues a request for the next round.
+    pub(crate) fn enqueue(&mut self, reply: ReadReply, deadline: MonoTime) {
         self.len += 1;
         self.arrived.push(Request { reply, deadline });
     }
 
-    /// Takes a request as answered by a lease; that is how `ReadIndexUnderOldClock` goes wrong.
+    /// Treats a request as confirmed by the lease; this is the `ReadIndexUnderOldClock` bug.
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn confirm_now(&mut self, reply: ReadReply, deadline: MonoTime, index: LogIndex) {
         self.len += 1;
         self.wait(index, Request { reply, deadline });
     }
 
-    /// Opens a round for everything that arrived; `None` if nothing did (and `renew` does not ask for one all the same) or enough are open.
+    /// Opens a round for all queued requests. `None` if there are none (unless `renew` is set, for the lease) or if too
+    /// many rounds are open.
     pub(crate) fn open_round(&mut self, now: MonoTime, renew: bool) -> Option<[u8; 8]> {
         if (self.arrived.is_empty() && !renew) || self.rounds.len() >= MAX_ROUNDS {
             return None;
@@ -104,7 +106,8 @@ impl ReadQueue {
         !self.rounds.is_empty()
     }
 
-    /// A quorum answered the round of `context`; returns when it was sent. An unknown context is nobody's.
+    /// A quorum answered the round with this context. Returns when the round was sent, or `None` for an unknown
+    /// context.
     pub(crate) fn confirm(&mut self, context: &[u8], index: LogIndex) -> Option<MonoTime> {
         let context = u64::from_be_bytes(context.try_into().ok()?);
         let at = self.rounds.iter().position(|round| round.context == context)?;
@@ -116,13 +119,13 @@ impl ReadQueue {
     }
 
     fn wait(&mut self, index: LogIndex, request: Request) {
-        // Never lowered: whoever confirmed earlier saw at least that much committed.
+        // Never lowered: an earlier confirmation proves that at least that much is committed.
         let floor = self.waiting.back().map_or(index, |(last, _)| index.max(*last));
         self.waiting.push_back((floor, request));
     }
 
-    /// Answers what is applied.
-    pub(crate) fn applied(&mut self, applied: LogIndex, term: Term) {
+    /// Answers all reads up to the applied index.
+    pub(crate) fn on_applied(&mut self, applied: LogIndex, term: Term) {
         while self.waiting.front().is_some_and(|(index, _)| *index <= applied) {
             if let Some((index, request)) = self.waiting.pop_front() {
                 self.len -= 1;
@@ -131,7 +134,7 @@ impl ReadQueue {
         }
     }
 
-    /// Fails what waited too long.
+    /// Fails requests whose deadline has passed.
     pub(crate) fn expire(&mut self, now: MonoTime, region: RegionId) {
         let mut late = Vec::new();
         late.extend(self.arrived.extract_if(.., |r| r.deadline <= now));
@@ -149,7 +152,7 @@ impl ReadQueue {
         }
     }
 
-    /// Fails everything: leadership ended, or the store stops.
+    /// Fails all requests: leadership ended, or the store stops.
     pub(crate) fn fail_all(&mut self, error: &RegionError) {
         self.len = 0;
         let rounds = self.rounds.drain(..).flat_map(|round| round.requests);

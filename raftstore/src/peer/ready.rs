@@ -1,16 +1,19 @@
-//! The peer's side of raft-rs' ready: what to write, what to send when, what to apply, and the stages of installing a snapshot.
+//! Handles raft-rs' readies: what to write, send and apply, and the stages of a snapshot installation.
 //!
-//! raft-rs is run with asynchronous readies: entries count as stable as soon as they are handed over, and as persisted once the write they went out in
-//! is durable. Writes are numbered; a ready waits in `inflight` for the write that holds it, and so do its messages, unless this replica
-//! leads. A ready without anything to write waits for the newest write before it, because its messages may speak of that.
+//! raft-rs runs with asynchronous readies: entries count as stable once handed over, and as persisted once their write
+//! is durable. Writes are numbered. A ready waits in `inflight` for its write, and so do its messages, unless this
+//! replica leads. A ready without anything to write waits for the newest write before it, because its messages may
+//! depend on that one.
 //!
-//! The commit index alone is never worth a write: it goes along with entries once it has moved far, and recovery makes up for the rest (see
-//! `storage::recover`).
+//! The commit index alone is never worth a write. It is written along with entries after it has moved far enough, and
+//! recovery makes up for the rest (see `storage::recover`).
 //!
-//! A snapshot goes through three stages, each durable before the next, so that a crash between any two redoes it from its file:
-//! 1. its intent is written to the log group; log, term and vote stay as they were;
-//! 2. apply replaces the region's data, with the descriptor and the applied position as its last write, and flushes;
-//! 3. the log starts anew behind it, and the intent is gone.
+//! A snapshot is installed in three stages. Each is durable before the next, so after a crash between any two the
+//! installation is redone from the file:
+//!
+//! 1. The intent is written to the log group. Log, term and vote stay unchanged.
+//! 2. Apply replaces the region's data, with descriptor and applied position in the last write, and flushes.
+//! 3. The log restarts behind the snapshot, and the intent is removed.
 //!
 //! Only then is the snapshot acknowledged to the leader.
 
@@ -28,26 +31,26 @@ use crate::snapshot::SnapshotKey;
 use crate::storage::LogOp;
 use crate::time::MonoTime;
 
-/// Readies handled in one go; the rest waits for the next turn.
+/// Most readies handled in one call; the rest waits for the next turn.
 const MAX_READIES: usize = 16;
 
-/// How far the commit index moves before entries take it along to the log.
+/// The commit index is written with entries once it has moved this far.
 const COMMIT_STEP: u64 = 256;
 
 /// A ready that raft-rs does not know to be persisted.
 #[derive(Debug)]
-pub(super) struct Record {
-    /// The write it waits for.
+pub(super) struct PendingReady {
+    /// The write that holds it.
     write: WriteNumber,
-    /// raft-rs' number of it.
+    /// Its number in raft-rs.
     number: u64,
-    /// Leave when it is persisted.
+    /// Messages to send once it is persisted.
     messages: Vec<RaftMessage>,
-    /// Whether it also waits for the snapshot being installed.
+    /// Whether it also waits for a snapshot installation.
     snapshot: bool,
 }
 
-/// A snapshot on its way in.
+/// A snapshot being installed.
 #[derive(Debug)]
 pub(super) struct Installing {
     pub(super) intent: SnapshotIntent,
@@ -56,16 +59,16 @@ pub(super) struct Installing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The intent is being written.
+    /// Stage 1: the intent is being written.
     Intended,
-    /// Apply replaces the data.
+    /// Stage 2: apply is replacing the data.
     Replacing,
-    /// The new log start is being written.
+    /// Stage 3: the new log start is being written.
     Finishing(WriteNumber),
 }
 
 impl Peer {
-    /// Everything the peer wants done since the last call. To be called once a turn, and not before the previous effects were carried out.
+    /// All effects since the last call. Called once a turn, after the previous effects were carried out.
     pub(crate) fn effects(&mut self, now: MonoTime) -> Effects {
         self.append_proposals(now);
         self.open_round(now, false);
@@ -75,31 +78,31 @@ impl Peer {
             }
             self.handle_ready(now);
         }
-        if self.node.store().take_snapshot_wish() {
+        if self.node.store().take_snapshot_request() {
             self.out.build_snapshot = true;
         }
         std::mem::take(&mut self.out)
     }
 
-    /// Whether `effects` would have more to do than an idle peer.
+    /// Whether a further call of `effects` would return something.
     pub(crate) fn has_effects(&self) -> bool {
         self.node.has_ready()
             || self.out.write.is_some()
             || !self.out.messages.is_empty()
             || !self.out.events.is_empty()
             || self.out.install.is_some()
-            || self.out.installed.is_some()
+            || self.out.obsolete_snapshot.is_some()
     }
 
     /// All writes up to and including `write` are durable.
     pub(crate) fn on_durable(&mut self, write: WriteNumber, now: MonoTime) {
-        assert!(write < self.next_write, "only what was written becomes durable");
+        assert!(write < self.next_write, "only a submitted write becomes durable");
         self.durable = self.durable.max(write);
-        self.node.mut_store().acknowledged(write);
-        self.settle(now);
+        self.node.mut_store().on_durable(write);
+        self.release_durable(now);
     }
 
-    /// Apply has replaced the data by the snapshot's and flushed it.
+    /// Apply has replaced and flushed the region's data.
     pub(crate) fn on_installed(&mut self, key: SnapshotKey, now: MonoTime) {
         let Some(installing) = self.installing.as_mut().filter(|i| i.intent.key == key) else { return };
         assert_eq!(installing.stage, Stage::Replacing, "the data is replaced once its intent is durable");
@@ -109,12 +112,12 @@ impl Peer {
         self.applied = start;
         self.region = std::sync::Arc::new(region);
         let hard_state = self.node.store().hard_state().clone();
-        self.written = hard_state.clone();
+        self.written_hard_state = hard_state.clone();
         self.write(LogOp::Restart { start, hard_state });
-        self.settle(now);
+        self.release_durable(now);
     }
 
-    /// Adds a change to the next write, and says that it has to be durable.
+    /// Adds a change to the next write, which must be synced.
     fn write(&mut self, op: LogOp) -> WriteNumber {
         let number = *self.out.write.get_or_insert(self.next_write);
         self.next_write = number + 1;
@@ -145,12 +148,12 @@ impl Peer {
         self.node.advance_append_async(ready);
         let messages = messages.drain(..).filter_map(|m| self.envelope(m)).collect();
         let write = self.out.write.unwrap_or(self.next_write - 1);
-        self.inflight.push_back(Record { write, number, messages, snapshot });
-        self.hand_over(committed);
+        self.inflight.push_back(PendingReady { write, number, messages, snapshot });
+        self.emit_committed(committed);
         #[cfg(feature = "planted-bugs")]
-        self.plant();
-        self.settle(now);
-        self.reads.applied(self.applied.index, Term::new(self.node.raft.term));
+        self.leak_uncommitted();
+        self.release_durable(now);
+        self.reads.on_applied(self.applied.index, Term::new(self.node.raft.term));
     }
 
     fn write_ready(&mut self, ready: &Ready, entries: Vec<Entry>, snapshot: bool) {
@@ -158,11 +161,11 @@ impl Peer {
             self.node.mut_store().set_hard_state(state.clone());
         }
         let state = self.node.store().hard_state();
-        let voted = (state.term, state.vote) != (self.written.term, self.written.vote);
-        let far = !entries.is_empty() && state.commit >= self.written.commit + COMMIT_STEP;
+        let voted = (state.term, state.vote) != (self.written_hard_state.term, self.written_hard_state.vote);
+        let far = !entries.is_empty() && state.commit >= self.written_hard_state.commit + COMMIT_STEP;
         if voted || far || snapshot {
             let state = state.clone();
-            self.written = state.clone();
+            self.written_hard_state = state.clone();
             self.write(LogOp::HardState(state));
         }
         if !entries.is_empty() {
@@ -172,23 +175,23 @@ impl Peer {
         }
     }
 
-    /// Hands committed entries to apply. They are durable here: raft-rs gives out nothing above its persisted index.
-    fn hand_over(&mut self, entries: Vec<Entry>) {
+    /// Emits committed entries to apply. They are durable: raft-rs emits nothing above its persisted index.
+    fn emit_committed(&mut self, entries: Vec<Entry>) {
         #[cfg(feature = "planted-bugs")]
         let entries: Vec<Entry> = entries.into_iter().filter(|e| e.index > self.leaked).collect();
         if entries.is_empty() {
             return;
         }
         let commit = self.node.raft.raft_log.committed;
-        assert!(entries.last().is_some_and(|e| e.index <= commit), "nothing above the commit index is applied");
-        let replies = self.proposals.committed(&entries);
+        assert!(entries.last().is_some_and(|e| e.index <= commit), "no entry above the commit index is applied");
+        let replies = self.proposals.take_committed(&entries);
         self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(commit) });
     }
 
-    /// Lets go what waited for writes that are durable by now, and moves the snapshot on.
-    fn settle(&mut self, now: MonoTime) {
+    /// Releases readies whose writes are durable, and advances a snapshot installation.
+    fn release_durable(&mut self, now: MonoTime) {
         #[cfg(feature = "planted-bugs")]
-        if self.config.planted(crate::planted::PlantedBug::AckBeforeFsync) {
+        if self.config.planted(crate::config::PlantedBug::AckBeforeFsync) {
             self.durable = self.next_write - 1;
         }
         while self.inflight.front().is_some_and(|r| r.write <= self.durable) {
@@ -203,7 +206,7 @@ impl Peer {
             }
             self.after_raft(now);
         }
-        // What waits behind a snapshot only because of the order may leave, except for acknowledgements of log positions.
+        // Readies behind a snapshot may send their messages, except acknowledgements of log positions.
         let durable = self.durable;
         for record in self.inflight.iter_mut().filter(|r| r.write <= durable) {
             let acknowledges = |m: &mut RaftMessage| m.message.get_msg_type() != MessageType::MsgAppendResponse;
@@ -211,14 +214,14 @@ impl Peer {
         }
     }
 
-    /// Stage 1. From here on raft-rs counts the log as replaced.
+    /// Stage 1. From here on raft-rs considers the log replaced.
     fn begin_install(&mut self, ready: &Ready) {
         let snapshot = ready.snapshot();
         let metadata = snapshot.get_metadata();
         let region = match records::decode_region(&snapshot.data) {
             Ok(region) => region,
             Err(error) => {
-                // The gate has read it before; this is a defect, not the network's doing.
+                // The gate has already decoded the descriptor, so this is a defect.
                 self.fault = Some(PeerFault::Log(self.region.id, error.to_string()));
                 return;
             }
@@ -237,7 +240,7 @@ impl Peer {
         self.installing = Some(Installing { intent, stage: Stage::Intended });
     }
 
-    /// Whether the snapshot is installed; asks for stage 2 when stage 1 is durable.
+    /// Whether the installation is complete. Requests stage 2 once stage 1 is durable.
     fn advance_install(&mut self) -> bool {
         let Some(installing) = self.installing.as_mut() else { return true };
         match installing.stage {
@@ -254,11 +257,11 @@ impl Peer {
     fn finish_install(&mut self) {
         let Some(Installing { intent, .. }) = self.installing.take() else { return };
         self.node.advance_apply_to(intent.key.index.get());
-        self.out.installed = Some(intent);
+        self.out.obsolete_snapshot = Some(intent);
     }
 
     fn send(&mut self, messages: Vec<Message>) {
-        for message in super::pack::pack(messages) {
+        for message in super::coalesce::coalesce(messages) {
             if let Some(message) = self.envelope(message) {
                 self.out.messages.push(message);
             }
@@ -266,20 +269,20 @@ impl Peer {
     }
 
     fn envelope(&self, message: Message) -> Option<RaftMessage> {
-        // A replica that left the region meanwhile is not written to.
+        // A replica that has left the region gets no messages.
         let to = self.region.peer(PeerId::new(message.to))?;
         Some(RaftMessage { region: self.region.id, epoch: self.region.epoch, from: self.me, to, message })
     }
 
-    /// The region, for whoever carries out effects.
+    /// The id of this peer's region.
     pub(crate) fn region_id(&self) -> RegionId {
         self.region.id
     }
 
-    /// `ApplyAboveCommit`: a leader hands out its entries as soon as it has them.
+    /// The `ApplyAboveCommit` bug: a leader emits its entries as soon as it has appended them.
     #[cfg(feature = "planted-bugs")]
-    fn plant(&mut self) {
-        if !self.config.planted(crate::planted::PlantedBug::ApplyAboveCommit) || !self.is_leader() {
+    fn leak_uncommitted(&mut self) {
+        if !self.config.planted(crate::config::PlantedBug::ApplyAboveCommit) || !self.is_leader() {
             return;
         }
         let log = &self.node.raft.raft_log;
@@ -289,7 +292,7 @@ impl Peer {
         let Ok(entries) = self.node.store().entries(self.leaked + 1, last + 1, None, context) else { return };
         let Some(entries) = Some(entries).filter(|e| !e.is_empty()) else { return };
         self.leaked = last;
-        let replies = self.proposals.committed(&entries);
+        let replies = self.proposals.take_committed(&entries);
         self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(last) });
     }
 }

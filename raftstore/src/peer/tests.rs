@@ -1,7 +1,8 @@
-//! Golden scripts of the pure peer, in `tests/scripts/peer/`: three replicas or five, each over a log of its own, a network and a disk that move only
-//! when told to.
+//! Golden scripts of the pure peer, in `tests/scripts/peer/`: three or five replicas, each with its own log, over a
+//! network and disks that act only on command.
 //!
-//! Every line that a command prints is an effect. Run with `UPDATE_GOLDENFILES=1` to rewrite the scripts after a change, and read the difference.
+//! Every printed line is an effect. After a change, rewrite the scripts with `UPDATE_GOLDENFILES=1` and review the
+//! difference.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;
@@ -22,7 +23,7 @@ use crate::storage::{self, LogOp};
 const ID: RegionId = RegionId::new(7);
 const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
 
-/// What a caller waits for.
+/// The outcome that a labelled request waits for.
 enum Waiting {
     Write(Probe<Result<LogIndex, crate::ProposeError>>),
     Read(Probe<Result<read::ReadReady, RegionError>>),
@@ -32,9 +33,9 @@ struct Node {
     peer: Peer,
     log: LogEngine,
     writer: LogWriter,
-    /// Writes that the log has not been let do.
+    /// Writes not handed to the log yet.
     unwritten: VecDeque<(LogBatch, Option<u64>)>,
-    /// Positions that apply has not been let reach.
+    /// Applied positions not reported to the peer yet.
     unapplied: VecDeque<LogPosition>,
 }
 
@@ -46,7 +47,7 @@ struct Script {
     isolated: BTreeSet<u64>,
     region: Arc<Region>,
     now: MonoTime,
-    /// Labels and what they wait for, in the order of asking.
+    /// Labels and the outcomes they wait for, in the order of the requests.
     waiting: Vec<(String, Waiting)>,
     out: String,
 }
@@ -65,7 +66,7 @@ fn region(replicas: u64) -> Arc<Region> {
 }
 
 impl Node {
-    /// On what the disk holds; a fresh disk is bootstrapped. Nothing is taken as applied.
+    /// Opens a replica on its disk; bootstraps a fresh disk. Nothing counts as applied beyond the bootstrap.
     fn open(id: u64, region: &Arc<Region>, disk: &SimDisk, now: MonoTime) -> Node {
         let options = LogOptions { identity: Some(id.into()), ..LogOptions::default() };
         let (log, mut writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
@@ -90,7 +91,7 @@ impl Node {
         Node { peer, log, writer, unwritten: VecDeque::new(), unapplied: VecDeque::new() }
     }
 
-    /// Lets the log do what it was handed.
+    /// Runs all pending log writes.
     fn write(&mut self, now: MonoTime) -> bool {
         let mut last = None;
         for (batch, number) in self.unwritten.drain(..) {
@@ -135,7 +136,7 @@ impl Script {
         self.nodes.get_mut(&id).ok_or_else(|| "no such replica".into())
     }
 
-    /// Takes the effects of a replica: prints them, queues writes, messages and applies.
+    /// Takes the effects of a replica: prints them and queues its writes, messages and applies.
     fn effects(&mut self, id: u64) -> bool {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(&id) else { return false };
@@ -176,9 +177,9 @@ impl Script {
         self.waiting.retain(|(label, waiting)| {
             let answer = match waiting {
                 Waiting::Write(probe) => probe
-                    .look()
+                    .try_get()
                     .map(|fate| fate.map_or_else(|e| e.to_string(), |index| format!("committed at {index}"))),
-                Waiting::Read(probe) => probe.look().map(|answer| {
+                Waiting::Read(probe) => probe.try_get().map(|answer| {
                     answer.map_or_else(|e| e.to_string(), |ready| format!("may read at {}", ready.index))
                 }),
             };
@@ -212,7 +213,7 @@ impl Script {
         }
     }
 
-    /// A message that arrives although nobody has sent it now: a late one.
+    /// Delivers a late message, one that no replica has just sent.
     fn late(&mut self, from: u64, to: u64, term: u64, kind: &str) -> Result<(), Box<dyn Error>> {
         let (kind, reject) = match kind {
             "pre-vote" => (MessageType::MsgRequestPreVote, false),
@@ -220,7 +221,7 @@ impl Script {
             "rejection" => (MessageType::MsgRequestPreVoteResponse, true),
             other => return Err(format!("unknown kind {other}").into()),
         };
-        // Up to date, so that it is not refused for its log.
+        // With an up-to-date log position, so that the log is no reason to refuse it.
         let log = &self.node(to)?.peer.node.raft.raft_log;
         let (index, log_term) = (log.last_index(), log.last_term());
         let mut message = Message { from, to, term, index, log_term, reject, ..Message::default() };
@@ -230,7 +231,7 @@ impl Script {
         Ok(())
     }
 
-    /// Everything that can happen without time passing.
+    /// Runs everything that can happen without time passing.
     fn settle(&mut self) {
         let ids: Vec<u64> = self.nodes.keys().copied().collect();
         for _ in 0..100 {
@@ -343,7 +344,7 @@ fn word(args: &mut Args<'_>) -> Result<String, Box<dyn Error>> {
 }
 
 impl Script {
-    /// What callers ask of replicas.
+    /// Requests to replicas.
     fn request(&mut self, name: &str, args: &mut Args<'_>) -> Result<(), Box<dyn Error>> {
         let (id, now) = (number(args)?, self.now);
         match name {
@@ -360,14 +361,14 @@ impl Script {
         }
     }
 
-    /// What happens on the network.
+    /// Network commands.
     fn network(&mut self, name: &str, args: &mut Args<'_>) -> Result<(), Box<dyn Error>> {
         match name {
             "deliver" => {
                 let only = maybe(args)?;
                 self.deliver(only);
             }
-            // Loses everything on the network, or what is on its way to a replica.
+            // Drops all messages in flight, or those to one replica.
             "lose" => match maybe(args)? {
                 None => self.network.clear(),
                 Some(to) => self.network.retain(|m| m.to.id.get() != to),
@@ -390,7 +391,7 @@ impl Script {
         Ok(())
     }
 
-    /// Time passes for everybody; only the replicas named tick, once for each whole tick.
+    /// Advances the clock for all replicas by whole ticks; only the named replicas tick.
     fn ticks(&mut self, args: &mut Args<'_>) -> Result<(), Box<dyn Error>> {
         let (count, mut ids) = (number(args)?, Vec::new());
         while let Some(id) = maybe(args)? {
@@ -403,7 +404,7 @@ impl Script {
         Ok(())
     }
 
-    /// Power loss: what was not durable is gone, and memory with it.
+    /// Power loss: memory and unsynced writes are lost.
     fn restart(&mut self, id: u64) {
         self.nodes.remove(&id);
         let disk = &self.disks[&id];
@@ -476,13 +477,15 @@ fn suspect() {
     script("suspect");
 }
 
-/// A late message of a higher term made a voter forget its promise, and elect another leader while the first one's lease ran.
+/// Regression: a late message of a higher term made a voter forget its promise and elect another leader during the
+/// first one's lease.
 #[test]
 fn promise() {
     script("promise");
 }
 
-/// A leader that was elected again said of a write that it had no effect, and a later leader committed it: figure 8 of the Raft paper.
+/// Regression: a re-elected leader answered that a write had no effect, and a later leader committed it (figure 8 of
+/// the Raft paper).
 #[test]
 fn fate() {
     script_of(5, "fate");

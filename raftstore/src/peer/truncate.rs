@@ -1,37 +1,37 @@
-//! How far a replica may shorten its own log.
+//! Decides how far a replica may truncate its own log.
 //!
-//! The key-value store has no log of its own, so entries whose effects are not *flushed* must stay: they are what a restart replays. Beyond that,
-//! entries are kept for followers: a leader keeps what a live follower still needs while that is within bounds (a
-//! slower one gets a snapshot), and everybody keeps a tail, for the day they lead. Where the log engine names a region because its old
-//! entries pin files that hold little else, only what a restart needs is kept of these.
+//! The key-value store has no write-ahead log, so entries whose effects are not *flushed* must stay: a restart replays
+//! them. Other entries are kept for followers. A leader keeps what a live follower still needs, up to a limit; a
+//! follower further behind gets a snapshot. Every replica keeps a tail in case it becomes leader. If the log engine
+//! reports that old entries of the region pin files with little live data, only entries needed for a restart are kept.
 
 use crate::region::LogIndex;
 
-/// What a replica knows when it decides.
+/// The state of a replica's log.
 #[derive(Clone, Debug)]
-pub(crate) struct LogUse {
-    /// The entry before the first one kept now.
+pub(crate) struct TruncationInput {
+    /// Index of the entry before the first one in the log.
     pub(crate) start: LogIndex,
     pub(crate) last: LogIndex,
-    /// Last index whose effects a crash would not lose.
+    /// Last index whose effects would survive a crash.
     pub(crate) flushed: LogIndex,
-    /// Entries up to here pin files of the log that hold little else. 0 where none do.
+    /// Entries up to this index pin old log files; 0 if none do.
     pub(crate) pinning: LogIndex,
-    /// On a leader: the lowest index that each live follower has. Empty elsewhere.
+    /// On a leader, the lowest index that each live follower needs to continue from. Empty on a follower.
     pub(crate) followers: Vec<LogIndex>,
 }
 
-/// Bounds of what is kept for others.
+/// Limits of what is kept for followers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KeepBounds {
-    /// Entries always kept at the end.
+pub(crate) struct Retention {
+    /// Entries always kept at the end of the log.
     pub(crate) tail: u64,
-    /// Most entries kept for a follower that lags.
+    /// Most entries kept for a lagging follower.
     pub(crate) lag: u64,
 }
 
-/// The last entry that may be dropped; `None` if nothing is to be.
-pub(crate) fn truncation_bound(log: &LogUse, keep: KeepBounds) -> Option<LogIndex> {
+/// The last entry to truncate; `None` if nothing is to be truncated.
+pub(crate) fn truncation_bound(log: &TruncationInput, keep: Retention) -> Option<LogIndex> {
     let last = log.last.get();
     let needed =
         log.followers.iter().map(|f| f.get()).filter(|matched| last.saturating_sub(*matched) <= keep.lag).min();
@@ -44,22 +44,22 @@ pub(crate) fn truncation_bound(log: &LogUse, keep: KeepBounds) -> Option<LogInde
 mod tests {
     use super::*;
 
-    const KEEP: KeepBounds = KeepBounds { tail: 10, lag: 50 };
+    const KEEP: Retention = Retention { tail: 10, lag: 50 };
 
     fn bound(flushed: u64, followers: &[u64]) -> Option<u64> {
-        pressed(flushed, followers, 0)
+        bound_with_pinning(flushed, followers, 0)
     }
 
-    fn pressed(flushed: u64, followers: &[u64], pinning: u64) -> Option<u64> {
+    fn bound_with_pinning(flushed: u64, followers: &[u64], pinning: u64) -> Option<u64> {
         let followers = followers.iter().map(|f| LogIndex::new(*f)).collect();
         let index = LogIndex::new;
         let (pinning, flushed) = (index(pinning), index(flushed));
-        let log = LogUse { start: index(5), last: index(100), flushed, pinning, followers };
+        let log = TruncationInput { start: index(5), last: index(100), flushed, pinning, followers };
         truncation_bound(&log, KEEP).map(LogIndex::get)
     }
 
     #[test]
-    fn nothing_unflushed_is_dropped() {
+    fn unflushed_entries_are_kept() {
         assert_eq!(bound(40, &[]), Some(40));
         assert_eq!(bound(5, &[]), None);
         assert_eq!(bound(0, &[]), None);
@@ -71,21 +71,21 @@ mod tests {
     }
 
     #[test]
-    fn a_live_follower_within_bounds_holds_the_log() {
+    fn live_follower_within_the_limit_holds_the_log() {
         assert_eq!(bound(100, &[70, 99]), Some(70));
         assert_eq!(bound(60, &[70, 99]), Some(60));
     }
 
     #[test]
-    fn what_pins_old_files_goes_whoever_would_like_to_keep_it() {
-        assert_eq!(pressed(100, &[60], 80), Some(80), "the follower gets a snapshot");
-        assert_eq!(pressed(100, &[], 100), Some(100), "no tail");
-        assert_eq!(pressed(70, &[60], 80), Some(70), "a restart needs what is not flushed");
-        assert_eq!(pressed(100, &[70], 30), Some(70), "pinned or not, nobody needs them");
+    fn pinning_entries_are_dropped_even_if_followers_need_them() {
+        assert_eq!(bound_with_pinning(100, &[60], 80), Some(80), "the follower gets a snapshot");
+        assert_eq!(bound_with_pinning(100, &[], 100), Some(100), "no tail");
+        assert_eq!(bound_with_pinning(70, &[60], 80), Some(70), "a restart needs what is not flushed");
+        assert_eq!(bound_with_pinning(100, &[70], 30), Some(70), "unneeded entries go even if they pin nothing");
     }
 
     #[test]
-    fn a_follower_too_far_behind_does_not() {
+    fn follower_beyond_the_limit_does_not_hold_the_log() {
         assert_eq!(bound(100, &[49, 80]), Some(80));
         assert_eq!(bound(100, &[49]), Some(90));
     }

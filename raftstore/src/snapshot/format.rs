@@ -1,12 +1,11 @@
-//! The bytes of a snapshot file: header, blocks, footer. Pure: no file is touched here.
+//! The bytes of a snapshot file: header, blocks, footer. Pure: touches no file.
 //!
 //! ```text
 //! header | block | block | ... | footer
 //! ```
 //!
-//! `docs/formats.md` describes the layout field by field and `tests.rs` pins its bytes. All integers are little-endian.
-//! What a checksum does not cover alone is covered by the total in the footer: it runs over every byte before it, so
-//! that swapped, missing and repeated blocks are found as well as damaged ones.
+//! `docs/formats.md` describes the layout field by field; `tests.rs` pins its bytes. All integers are little-endian.
+//! The footer holds a total checksum over every byte before it, which detects swapped, missing and repeated blocks.
 
 use engine::Cf;
 
@@ -17,7 +16,7 @@ use crate::region::{LogIndex, RegionId, Term};
 const MAGIC: [u8; 8] = *b"CTDOSNAP";
 /// Last bytes of a file.
 const END_MAGIC: [u8; 8] = *b"CTDOSEND";
-/// The version of the layout that this code writes and reads.
+/// The format version that this code writes and reads.
 const VERSION: u32 = 1;
 
 /// Bytes of the header before the range: magic, version, region, term, index, length of start, length of end.
@@ -29,12 +28,12 @@ pub(super) const FOOTER: usize = 8 + 8 + 4 + 4 + 8;
 
 /// Raw bytes at which a block is closed.
 pub(super) const BLOCK_TARGET: usize = 64 << 10;
-/// Most raw bytes of a block, hence of a row; above it a length is damage, not data.
+/// Most raw bytes of a block, hence of a row; a larger length is damage.
 pub(super) const BLOCK_MAX: usize = 256 << 20;
-/// Longest bound of a region's range.
+/// Longest bound of a region's range, in bytes.
 const BOUND_MAX: usize = 1 << 20;
 
-/// Why bytes are not a snapshot file. The text says what was expected where.
+/// Why bytes are not a valid snapshot file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Damage(pub(super) String);
 
@@ -44,18 +43,18 @@ fn damage<T>(what: impl Into<String>) -> Result<T> {
     Err(Damage(what.into()))
 }
 
-/// What the header says: whose data this is.
+/// The header: identity and range of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) key: SnapshotKey,
     /// First key of the region's range.
     pub(super) start: Vec<u8>,
-    /// First key after it; empty is after every key.
+    /// First key after the range; empty means after every key.
     pub(super) end: Vec<u8>,
 }
 
 impl Header {
-    /// The encoded header.
+    /// Encodes the header.
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         if self.start.len() > BOUND_MAX || self.end.len() > BOUND_MAX {
             return damage("a bound of the region's range is too long");
@@ -93,7 +92,7 @@ impl Header {
         Ok(HEADER_FIXED + start + end + 4)
     }
 
-    /// The header from all of its bytes.
+    /// Decodes the whole header.
     pub(super) fn decode(bytes: &[u8]) -> Result<Header> {
         let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return damage("header is cut off") };
         if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
@@ -108,31 +107,31 @@ impl Header {
         if input.0.is_empty() { Ok(header) } else { damage("header has bytes after its end") }
     }
 
-    /// Whether `key` lies in the range.
+    /// Whether the range contains `key`.
     pub(super) fn contains(&self, key: &[u8]) -> bool {
         key >= self.start.as_slice() && (self.end.is_empty() || key < self.end.as_slice())
     }
 }
 
-/// How a block's rows are stored.
+/// The encoding of a block's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Codec {
     Raw = 0,
     Lz4 = 1,
 }
 
-/// The header of one block. Its checksum covers codec, lengths, and the stored bytes.
+/// The header of a block. Its checksum covers codec, lengths and stored bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHeader {
     codec: Codec,
-    /// Bytes that follow in the file.
+    /// Bytes that follow the header.
     pub(super) stored: usize,
     raw: usize,
     crc: u32,
 }
 
 impl BlockHeader {
-    /// Parses it; lengths that no writer produces are refused before anything is allocated for them.
+    /// Decodes a block header. Refuses impossible lengths before anything is allocated for them.
     pub(super) fn decode(bytes: &[u8; BLOCK_HEADER]) -> Result<BlockHeader> {
         let mut input = Input(bytes);
         let codec = match input.array::<1>()? {
@@ -147,7 +146,7 @@ impl BlockHeader {
         Ok(BlockHeader { codec, stored, raw, crc })
     }
 
-    fn encode_unsummed(self) -> [u8; BLOCK_HEADER - 4] {
+    fn encode_without_checksum(self) -> [u8; BLOCK_HEADER - 4] {
         let mut out = [0; BLOCK_HEADER - 4];
         out[0] = self.codec as u8;
         out[1..5].copy_from_slice(&(self.stored as u32).to_le_bytes());
@@ -155,16 +154,16 @@ impl BlockHeader {
         out
     }
 
-    fn sum(self, stored: &[u8]) -> u32 {
+    fn checksum(self, stored: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&self.encode_unsummed());
+        hasher.update(&self.encode_without_checksum());
         hasher.update(stored);
         hasher.finalize()
     }
 
-    /// The raw rows of the block whose stored bytes these are.
-    pub(super) fn open(self, stored: Vec<u8>) -> Result<Vec<u8>> {
-        if self.sum(&stored) != self.crc {
+    /// Verifies and decompresses the stored bytes of the block.
+    pub(super) fn unpack(self, stored: Vec<u8>) -> Result<Vec<u8>> {
+        if self.checksum(&stored) != self.crc {
             return damage("block checksum does not match");
         }
         match self.codec {
@@ -178,29 +177,29 @@ impl BlockHeader {
     }
 }
 
-/// Appends one block to `out`: compressed where that saves at least one part in twenty. `raw` is neither empty nor
-/// longer than [`BLOCK_MAX`].
+/// Appends a block to `out`, compressed if that saves at least one part in twenty. `raw` is not empty and not longer
+/// than [`BLOCK_MAX`].
 pub(super) fn encode_block(raw: &[u8], out: &mut Vec<u8>) {
     assert!(!raw.is_empty() && raw.len() <= BLOCK_MAX, "a block of {} bytes", raw.len());
     let mut packed = vec![0; raw.len() - raw.len() / 20];
-    // It fails where there is no room: then it does not pay.
+    // Fails if the buffer is too small, that is if compression does not pay.
     let (codec, stored) = match lz4::block::compress_to_buffer(raw, None, false, &mut packed) {
         Ok(len) => (Codec::Lz4, &packed[..len]),
         Err(_) => (Codec::Raw, raw),
     };
     let mut header = BlockHeader { codec, stored: stored.len(), raw: raw.len(), crc: 0 };
-    header.crc = header.sum(stored);
-    out.extend_from_slice(&header.encode_unsummed());
+    header.crc = header.checksum(stored);
+    out.extend_from_slice(&header.encode_without_checksum());
     out.extend_from_slice(&header.crc.to_le_bytes());
     out.extend_from_slice(stored);
 }
 
-/// Bytes that a row takes in a block.
+/// Encoded bytes of a row.
 pub(super) fn row_len(key: &[u8], value: &[u8]) -> usize {
     1 + 4 + 4 + key.len() + value.len()
 }
 
-/// Appends one row to a block's raw bytes.
+/// Appends a row to a block's raw bytes.
 pub(super) fn encode_row(cf: Cf, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.push(cf.code());
     out.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -209,14 +208,14 @@ pub(super) fn encode_row(cf: Cf, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// One row, borrowed from its block.
+/// A row, borrowed from its block.
 pub(super) struct Row<'a> {
     pub(super) cf: Cf,
     pub(super) key: &'a [u8],
     pub(super) value: &'a [u8],
 }
 
-/// The row at the start of `bytes`, and how long it is.
+/// Decodes the row at the start of `bytes`; also returns its length.
 pub(super) fn decode_row(bytes: &[u8]) -> Result<(Row<'_>, usize)> {
     let mut input = Input(bytes);
     let [code] = input.array::<1>()?;
@@ -228,7 +227,7 @@ pub(super) fn decode_row(bytes: &[u8]) -> Result<(Row<'_>, usize)> {
     Ok((row, bytes.len() - input.0.len()))
 }
 
-/// What the footer says of the file before it.
+/// The footer: counts and checksum of the file before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footer {
     pub(super) rows: u64,
@@ -238,7 +237,7 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// The encoded footer.
+    /// Encodes the footer.
     pub(super) fn encode(&self) -> [u8; FOOTER] {
         let mut out = [0; FOOTER];
         out[..8].copy_from_slice(&self.rows.to_le_bytes());
@@ -250,7 +249,7 @@ impl Footer {
         out
     }
 
-    /// Parses the last [`FOOTER`] bytes of a file.
+    /// Decodes the last [`FOOTER`] bytes of a file.
     pub(super) fn decode(bytes: &[u8; FOOTER]) -> Result<Footer> {
         let mut input = Input(bytes);
         let (rows, blocks, total) = (input.u64()?, input.u64()?, input.u32()?);
@@ -261,7 +260,7 @@ impl Footer {
     }
 }
 
-/// Reads fixed-size pieces off the front of a slice.
+/// Reads fixed-size fields off the front of a slice.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

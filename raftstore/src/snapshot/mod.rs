@@ -1,9 +1,9 @@
-//! Snapshot files: a region's data at one applied index, in a file of checksummed blocks.
+//! Snapshot files: the data of a region at one applied index, in a file of checksummed blocks.
 //!
-//! Built from a store snapshot ([`SnapshotFiles::build`]), streamed to another store ([`SnapshotFiles::read`],
-//! [`SnapshotFiles::receive`]), installed there by `Store::replace_range` from its [`SnapshotFiles::rows`]. A file is written under a
-//! temporary name, synced, renamed, and the directory synced: under its final name it is complete and durable, and a
-//! received one was verified before it got there. `format` has the bytes, `reader` the checks on the way back.
+//! [`SnapshotFiles::build`] writes a file from a store snapshot. [`SnapshotFiles::read`] and [`SnapshotFiles::receive`]
+//! stream it to another store, where `Store::replace_range` installs its [`SnapshotFiles::rows`]. A file is written
+//! under a temporary name, synced and renamed, and the directory is synced. So a file under its final name is complete
+//! and durable, and a received file was verified before the rename. `format` defines the bytes, `reader` verifies them.
 
 mod format;
 mod reader;
@@ -23,7 +23,7 @@ use self::format::{Damage, Footer, Header};
 use self::reader::{FileReader, corrupt};
 use crate::region::{LogIndex, Region, RegionId, Term};
 
-/// Names a snapshot: the region, and the log position it stands for.
+/// The name of a snapshot: its region and log position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SnapshotKey {
     /// The region.
@@ -40,11 +40,11 @@ impl fmt::Display for SnapshotKey {
     }
 }
 
-/// Ending of a complete file's name.
+/// Suffix of a complete file.
 const SUFFIX: &str = ".snap";
-/// Ending of an unfinished file's name.
+/// Suffix of an unfinished file.
 const TEMP_SUFFIX: &str = ".tmp";
-/// Bytes gathered before they are written to the file.
+/// Bytes buffered before each write to the file.
 const WRITE_CHUNK: usize = 1 << 20;
 
 impl SnapshotKey {
@@ -52,7 +52,7 @@ impl SnapshotKey {
         format!("{self}{SUFFIX}")
     }
 
-    /// The key of a complete file's name; `None` for any other name.
+    /// Parses the name of a complete file; `None` for any other name.
     fn from_file_name(name: &str) -> Option<SnapshotKey> {
         let mut numbers = name.strip_suffix(SUFFIX)?.split('-').map(|part| part.parse::<u64>().ok());
         let (region, term, index) = (numbers.next()??, numbers.next()??, numbers.next()??);
@@ -61,11 +61,12 @@ impl SnapshotKey {
     }
 }
 
-/// The snapshot files of a store, in a directory of their own. Clones share it; all methods may be called from any thread.
+/// The directory of a store's snapshot files. Clones share it. All methods may be called from any thread; they block on
+/// the disk.
 #[derive(Clone)]
 pub struct SnapshotFiles {
     disk: Arc<dyn Disk>,
-    /// Numbers the temporary files, so that two writers of the same key never meet.
+    /// Numbers the temporary files, so that two writers of the same key do not collide.
     next_temp: Arc<AtomicU64>,
 }
 
@@ -76,7 +77,7 @@ pub type Row = (Cf, Vec<u8>, Vec<u8>);
 pub type Rows = Box<dyn Iterator<Item = Result<Row, StoreError>> + Send>;
 
 impl SnapshotFiles {
-    /// Over a directory; removes unfinished files.
+    /// Opens a directory and removes unfinished files.
     pub fn open(disk: Arc<dyn Disk>) -> Result<SnapshotFiles, StoreError> {
         let mut removed = false;
         for name in disk.list()? {
@@ -91,7 +92,8 @@ impl SnapshotFiles {
         Ok(SnapshotFiles { disk, next_temp: Arc::new(AtomicU64::new(0)) })
     }
 
-    /// Writes the data of `region` as `reader` sees it; complete and durable on return. Does nothing if the file exists.
+    /// Writes the data of `region` as seen by `reader`. Complete and durable on return. Does nothing if the file
+    /// exists.
     pub fn build(&self, key: SnapshotKey, region: &Region, reader: &dyn Reader) -> Result<(), StoreError> {
         if self.contains(key) {
             return Ok(());
@@ -109,27 +111,31 @@ impl SnapshotFiles {
         builder.finish()?.publish()
     }
 
-    /// Whether the file is here, complete. Damage inside is found by whoever reads the rows.
+    /// Whether the file exists and its header and footer are sound. Damage in between is found when the rows are read.
     pub fn contains(&self, key: SnapshotKey) -> bool {
         self.reader(key).is_ok()
     }
 
-    /// Reads the whole file and checks everything in it. `Io` of kind `NotFound`: there is none; `Corrupt`: it is damaged.
+    /// Reads and verifies the whole file.
+    ///
+    /// # Errors
+    ///
+    /// `Io` of kind `NotFound` if there is no file, `Corrupt` if it is damaged.
     pub fn verify(&self, key: SnapshotKey) -> Result<(), StoreError> {
         self.reader(key)?.verify()
     }
 
-    /// The rows of a file; a damaged block is an error at that row.
+    /// The rows of a file. A damaged block yields an error at its first row, and nothing after it.
     pub fn rows(&self, key: SnapshotKey) -> Result<Rows, StoreError> {
         Ok(Box::new(self.reader(key)?))
     }
 
-    /// The length of a file in bytes. For sending.
+    /// The length of a file in bytes.
     pub fn size(&self, key: SnapshotKey) -> Result<u64, StoreError> {
         Ok(self.disk.open(&key.file_name())?.len()?)
     }
 
-    /// The raw bytes of a file from `offset`, at most `max` of them; empty at the end. For sending.
+    /// The raw bytes of a file from `offset`, at most `max`; empty at the end.
     pub fn read(&self, key: SnapshotKey, offset: u64, max: usize) -> Result<Vec<u8>, StoreError> {
         let file = self.disk.open(&key.file_name())?;
         let left = file.len()?.saturating_sub(offset);
@@ -138,12 +144,12 @@ impl SnapshotFiles {
         Ok(bytes)
     }
 
-    /// Starts to receive a file.
+    /// Starts receiving a file.
     pub fn receive(&self, key: SnapshotKey) -> Result<SnapshotWriter, StoreError> {
         Ok(SnapshotWriter { file: TempFile::create(self, key)? })
     }
 
-    /// Removes a file; nothing happens if it is absent.
+    /// Removes a file. A missing file is not an error.
     pub fn remove(&self, key: SnapshotKey) -> Result<(), StoreError> {
         match self.disk.remove(&key.file_name()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -167,7 +173,7 @@ impl SnapshotFiles {
     }
 }
 
-/// Refuses a file that holds another snapshot than its name says.
+/// Refuses a file whose header names another snapshot than its file name.
 fn check_key(reader: &FileReader, key: SnapshotKey, name: &str) -> Result<(), StoreError> {
     if reader.header.key == key {
         return Ok(());
@@ -175,18 +181,19 @@ fn check_key(reader: &FileReader, key: SnapshotKey, name: &str) -> Result<(), St
     Err(corrupt(name, 0, &format!("file holds snapshot {}", reader.header.key)))
 }
 
-/// A snapshot file being received: bytes in order, then `finish`. Dropped before that, it leaves nothing behind.
+/// A snapshot file being received: write all bytes in order, then call `finish`. Dropping it removes the unfinished
+/// file.
 pub struct SnapshotWriter {
     file: TempFile,
 }
 
 impl SnapshotWriter {
-    /// Appends bytes. After an error the writer is good for nothing but dropping.
+    /// Appends bytes. After an error the writer must be dropped.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.file.append(bytes)
     }
 
-    /// Verifies every checksum, makes the file durable under its name, replacing one that is there already.
+    /// Verifies every checksum and makes the file durable under its final name, replacing an existing one.
     pub fn finish(mut self) -> Result<(), StoreError> {
         self.file.flush()?;
         let reader = FileReader::open(Arc::clone(&self.file.file), &self.file.name)?;
@@ -196,13 +203,13 @@ impl SnapshotWriter {
     }
 }
 
-/// A file under a temporary name, written from front to back; removed when dropped before `publish`.
+/// A file under a temporary name, written front to back. Removed if dropped before `publish`.
 struct TempFile {
     disk: Arc<dyn Disk>,
     file: Arc<dyn DiskFile>,
     name: String,
     key: SnapshotKey,
-    /// Bytes appended but not yet written, and where they go.
+    /// Bytes appended and not written yet, and their offset.
     pending: Vec<u8>,
     at: u64,
     published: bool,
@@ -227,7 +234,7 @@ impl TempFile {
         Ok(())
     }
 
-    /// Makes it durable under its final name.
+    /// Makes the file durable under its final name.
     fn publish(mut self) -> Result<(), StoreError> {
         self.flush()?;
         self.file.sync()?;
@@ -239,14 +246,14 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next `open`.
+        // A file that cannot be removed now is removed by the next `open`.
         if !self.published {
             let _ = self.disk.remove(&self.name);
         }
     }
 }
 
-/// Writes header, blocks and footer, keeping the counts and the total checksum.
+/// Writes header, blocks and footer, and maintains the counts and the total checksum.
 struct Builder {
     file: TempFile,
     block: Vec<u8>,

@@ -1,8 +1,8 @@
-//! Reading a snapshot file back: sequentially, one block in memory, everything verified on the way.
+//! Reads a snapshot file sequentially, one block in memory, and verifies everything.
 //!
-//! A reader gives rows only of blocks whose checksum holds, in strictly increasing (cf code, key), inside the
-//! region's range; and after the last of them it has compared counts and the total checksum with the footer. So whoever
-//! reached the end without an error has seen exactly what was written.
+//! The reader yields only rows of blocks with a valid checksum, in strictly ascending (cf code, key) order and inside
+//! the region's range. After the last row it compares the counts and the total checksum with the footer. So a pass
+//! without an error has seen exactly the bytes written.
 
 use std::io;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use engine::store::StoreError;
 use super::Row;
 use super::format::{self, BLOCK_HEADER, BlockHeader, Damage, FOOTER, Footer, HEADER_FIXED, Header};
 
-/// A snapshot file, open for one pass over its rows.
+/// A snapshot file opened for one pass over its rows.
 pub(super) struct FileReader {
     file: Arc<dyn DiskFile>,
     name: String,
     pub(super) header: Header,
     footer: Footer,
-    /// Where the footer starts.
+    /// Offset of the footer.
     end: u64,
-    /// Where the next block starts.
+    /// Offset of the next block.
     at: u64,
     /// CRC-32 of the bytes before `at`.
     total: crc32fast::Hasher,
     rows: u64,
     blocks: u64,
-    /// Raw rows of the present block, and how far they were given.
+    /// Raw rows of the current block, and how many bytes are consumed.
     block: Vec<u8>,
-    given: usize,
+    consumed: usize,
     last: Option<(Cf, Vec<u8>)>,
     finished: bool,
 }
 
 impl FileReader {
-    /// Opens a file: its header and footer must be whole.
+    /// Opens a file and verifies its header and footer.
     pub(super) fn open(file: Arc<dyn DiskFile>, name: &str) -> Result<FileReader, StoreError> {
         let len = file.len()?;
         if len < (HEADER_FIXED + 4 + FOOTER) as u64 {
@@ -68,35 +68,35 @@ impl FileReader {
             rows: 0,
             blocks: 0,
             block: Vec::new(),
-            given: 0,
+            consumed: 0,
             last: None,
             finished: false,
         })
     }
 
-    /// Reads everything, for its checks alone.
+    /// Reads everything, only to verify it.
     pub(super) fn verify(mut self) -> Result<(), StoreError> {
         while self.next_row()?.is_some() {}
         Ok(())
     }
 
     fn next_row(&mut self) -> Result<Option<Row>, StoreError> {
-        if self.given == self.block.len() && !self.next_block()? {
+        if self.consumed == self.block.len() && !self.next_block()? {
             return Ok(None);
         }
         let (row, len) =
-            format::decode_row(&self.block[self.given..]).map_err(|damage| damaged(&self.name, self.at, damage))?;
+            format::decode_row(&self.block[self.consumed..]).map_err(|damage| damaged(&self.name, self.at, damage))?;
         let follows = self.last.as_ref().is_none_or(|(cf, key)| (cf.code(), key.as_slice()) < (row.cf.code(), row.key));
         if !follows || !self.header.contains(row.key) {
             return Err(corrupt(&self.name, self.at, "a row is out of order or outside the region"));
         }
-        self.given += len;
+        self.consumed += len;
         self.rows += 1;
         self.last = Some((row.cf, row.key.to_vec()));
         Ok(Some((row.cf, row.key.to_vec(), row.value.to_vec())))
     }
 
-    /// Loads the next block; false when the footer is reached and agrees with what was read.
+    /// Loads the next block. False at the footer, after comparing it with everything read.
     fn next_block(&mut self) -> Result<bool, StoreError> {
         if self.at == self.end {
             let seen = Footer { rows: self.rows, blocks: self.blocks, total: self.total.clone().finalize() };
@@ -120,8 +120,8 @@ impl FileReader {
         self.total.update(&bytes);
         self.total.update(&stored);
         let next = self.at + (BLOCK_HEADER + stored.len()) as u64;
-        self.block = header.open(stored).map_err(|damage| damaged(&self.name, self.at, damage))?;
-        self.given = 0;
+        self.block = header.unpack(stored).map_err(|damage| damaged(&self.name, self.at, damage))?;
+        self.consumed = 0;
         self.at = next;
         self.blocks += 1;
         Ok(true)
@@ -131,7 +131,7 @@ impl FileReader {
 impl Iterator for FileReader {
     type Item = Result<Row, StoreError>;
 
-    /// The next row. After an error there are none.
+    /// The next row; none after an error.
     fn next(&mut self) -> Option<Self::Item> {
         if self.finished {
             return None;
@@ -142,7 +142,7 @@ impl Iterator for FileReader {
     }
 }
 
-/// Reads exactly `buf`; a file that ends early is damage, not an I/O error.
+/// Reads exactly `buf`. A file that ends early is corrupt, not an I/O error.
 fn read(file: &dyn DiskFile, name: &str, buf: &mut [u8], offset: u64) -> Result<(), StoreError> {
     file.read_at(buf, offset).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => corrupt(name, offset, "file is cut off"),

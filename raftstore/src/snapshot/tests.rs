@@ -1,4 +1,4 @@
-//! Snapshot files: round trips, pinned bytes, and every kind of damage.
+//! Snapshot files: round trips, pinned bytes, and all kinds of damage.
 
 use std::io;
 use std::sync::Arc;
@@ -77,20 +77,20 @@ fn builds_lists_reads_and_removes() {
 }
 
 #[test]
-fn an_empty_region_is_a_valid_file() {
+fn empty_region_is_a_valid_file() {
     let (_, files, key) = built(0, 0);
     assert!(files.contains(key));
     assert!(all(&files, key).unwrap().is_empty());
 }
 
 #[test]
-fn a_row_larger_than_a_block_is_a_block() {
+fn row_larger_than_a_block_is_its_own_block() {
     let (_, files, key) = built(3, 3 * format::BLOCK_TARGET);
     assert_eq!(all(&files, key).unwrap().len(), 9);
 }
 
 #[test]
-fn a_transfer_arrives_whole() {
+fn transfer_is_complete() {
     let (_, files, key) = built(500, 300);
     let other = SnapshotFiles::open(SimDisk::new()).unwrap();
     for chunk in [1, 1000, 1 << 20] {
@@ -100,7 +100,7 @@ fn a_transfer_arrives_whole() {
 }
 
 #[test]
-fn an_unfinished_file_leaves_nothing() {
+fn unfinished_file_is_removed() {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
     let mut writer = files.receive(key(1, 1, 1)).unwrap();
@@ -117,7 +117,7 @@ fn an_unfinished_file_leaves_nothing() {
 }
 
 #[test]
-fn a_failed_sync_publishes_nothing() {
+fn failed_sync_publishes_nothing() {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
     disk.fail_nth(Operation::Sync, 1, io::ErrorKind::Other);
@@ -126,9 +126,9 @@ fn a_failed_sync_publishes_nothing() {
     assert!(disk.list().unwrap().is_empty());
 }
 
-/// Cuts the power after each change that a transfer makes, with several fates of what was pending.
+/// Cuts the power after each change of a transfer, with several outcomes for unsynced data.
 #[test]
-fn a_crash_leaves_a_whole_file_or_none() {
+fn crash_leaves_a_complete_file_or_none() {
     let (_, files, key) = built(300, 300);
     let (mut whole, mut none) = (0, 0);
     for (changes, seed) in (0..12).flat_map(|changes| (0..10).map(move |seed| (changes, seed))) {
@@ -159,7 +159,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
         disk.set_content("7-2-9.snap", bytes.clone());
         let result = all(&files, key);
         assert!(matches!(result, Err(StoreError::Corrupt(_))), "{what}: {result:?}");
-        // The receiving path refuses it before it gets its name.
+        // The receiving side refuses it before the rename.
         let receiver = SimDisk::new();
         let other = SnapshotFiles::open(receiver.clone()).unwrap();
         let mut writer = other.receive(key).unwrap();
@@ -175,11 +175,11 @@ fn every_flipped_bit_and_every_cut_is_found() {
     }
     let mut longer = whole.clone();
     longer.push(0);
-    expect_corrupt(longer, "one byte more".to_owned());
+    expect_corrupt(longer, "one byte appended".to_owned());
 }
 
 #[test]
-fn rows_before_a_damaged_block_are_given() {
+fn rows_before_a_damaged_block_are_returned() {
     let (disk, files, key) = built(3000, 100);
     let mut content = disk.content("7-2-9.snap").unwrap();
     let middle = content.len() / 2;
@@ -193,7 +193,7 @@ fn rows_before_a_damaged_block_are_given() {
 
 #[test]
 fn swapped_and_missing_blocks_are_found() {
-    // Two blocks of equal length with one row each: only order and the total checksum tell them apart.
+    // Two blocks of equal length with one row each: only order and the total checksum distinguish them.
     let header = Header { key: key(7, 2, 9), start: b"k".to_vec(), end: b"l".to_vec() }.encode().unwrap();
     let block = |row: &[u8]| {
         let (mut raw, mut out) = (Vec::new(), Vec::new());
@@ -220,7 +220,7 @@ fn swapped_and_missing_blocks_are_found() {
 }
 
 #[test]
-fn a_file_under_another_name_is_refused() {
+fn file_under_another_name_is_refused() {
     let (disk, files, _) = built(10, 10);
     disk.rename("7-2-9.snap", "7-2-10.snap").unwrap();
     assert!(!files.contains(key(7, 2, 10)));

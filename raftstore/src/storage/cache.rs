@@ -1,7 +1,8 @@
 //! The newest entries of a region, in memory.
 //!
-//! It holds everything that the log has not acknowledged, whatever that takes (the store bounds what it has in flight), and beyond that a tail of
-//! at most so many bytes. Entries are one contiguous range that ends at the last entry of the log.
+//! The cache holds all entries that the log has not acknowledged, without a limit of its own (the store bounds what is
+//! in flight). Beyond them it keeps a tail of at most `limit` bytes. The entries are one contiguous range that ends at
+//! the last entry of the log.
 
 use std::collections::VecDeque;
 
@@ -9,19 +10,19 @@ use raft::eraftpb::Entry;
 
 /// Invariants:
 /// 1. `entries` have consecutive indexes; the first is `first`.
-/// 2. No entry that belongs to a write in `open` is evicted.
+/// 2. No entry that belongs to a write in `unacknowledged` is evicted.
 #[derive(Debug)]
 pub(crate) struct EntryCache {
     entries: VecDeque<Entry>,
-    /// Index of the first entry held; one after the last entry of the log if none is.
+    /// Index of the first entry held; one after the last entry of the log if none is held.
     first: u64,
     bytes: u64,
     limit: u64,
-    /// Writes not acknowledged: number, and the first index each wrote.
-    open: VecDeque<(u64, u64)>,
+    /// Unacknowledged writes: number, and the first index written.
+    unacknowledged: VecDeque<(u64, u64)>,
 }
 
-/// What an entry counts.
+/// Bytes charged for an entry.
 pub(crate) fn size(entry: &Entry) -> u64 {
     (entry.data.len() + entry.context.len() + 24) as u64
 }
@@ -29,7 +30,13 @@ pub(crate) fn size(entry: &Entry) -> u64 {
 impl EntryCache {
     /// An empty cache behind `last`, the last entry of the log.
     pub(crate) fn new(last: u64, limit: usize) -> EntryCache {
-        EntryCache { entries: VecDeque::new(), first: last + 1, bytes: 0, limit: limit as u64, open: VecDeque::new() }
+        EntryCache {
+            entries: VecDeque::new(),
+            first: last + 1,
+            bytes: 0,
+            limit: limit as u64,
+            unacknowledged: VecDeque::new(),
+        }
     }
 
     pub(crate) fn first(&self) -> u64 {
@@ -38,7 +45,7 @@ impl EntryCache {
 
     pub(crate) fn append(&mut self, entries: &[Entry], write: u64) {
         let Some(head) = entries.first() else { return };
-        self.open.push_back((write, head.index));
+        self.unacknowledged.push_back((write, head.index));
         let end = self.first + self.entries.len() as u64;
         assert!(head.index <= end, "entries leave no gap: {} after {end}", head.index);
         if head.index <= self.first {
@@ -57,33 +64,33 @@ impl EntryCache {
         self.evict();
     }
 
-    pub(crate) fn acknowledged(&mut self, write: u64) {
-        while self.open.front().is_some_and(|(number, _)| *number <= write) {
-            self.open.pop_front();
+    pub(crate) fn on_durable(&mut self, write: u64) {
+        while self.unacknowledged.front().is_some_and(|(number, _)| *number <= write) {
+            self.unacknowledged.pop_front();
         }
         self.evict();
     }
 
-    /// Forgets everything: the log starts anew after `last`.
+    /// Drops everything: the log restarts after `last`.
     pub(crate) fn restart(&mut self, last: u64) {
         self.entries.clear();
         self.bytes = 0;
         self.first = last + 1;
-        self.open.clear();
+        self.unacknowledged.clear();
     }
 
-    /// Entries up to and including `index` are not wanted any more.
+    /// Drops entries up to and including `index`.
     pub(crate) fn truncate(&mut self, index: u64) {
         while self.first <= index && self.pop_front() {}
     }
 
-    /// The term of an entry, if it is here.
+    /// The term of an entry, if it is cached.
     pub(crate) fn term(&self, index: u64) -> Option<u64> {
         let at = usize::try_from(index.checked_sub(self.first)?).ok()?;
         self.entries.get(at).map(|e| e.term)
     }
 
-    /// Entries `low..high`: at least one if there is one, stopping before `max` bytes are exceeded.
+    /// Entries `low..high`: at least one if there is any, then as many as fit in `max` bytes.
     pub(crate) fn slice(&self, low: u64, high: u64, max: u64) -> Vec<Entry> {
         let skip = usize::try_from(low.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let count = usize::try_from(high.saturating_sub(low)).unwrap_or(usize::MAX);
@@ -100,7 +107,7 @@ impl EntryCache {
     }
 
     fn evict(&mut self) {
-        let pinned = self.open.iter().map(|(_, first)| *first).min().unwrap_or(u64::MAX);
+        let pinned = self.unacknowledged.iter().map(|(_, first)| *first).min().unwrap_or(u64::MAX);
         while self.bytes > self.limit && self.first < pinned && self.pop_front() {}
     }
 
@@ -121,29 +128,29 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_is_not_acknowledged() {
+    fn unacknowledged_entries_are_kept() {
         let mut cache = EntryCache::new(4, 200);
         cache.append(&entries(5..10, 1), 1);
         assert_eq!(cache.first(), 5);
-        cache.acknowledged(1);
+        cache.on_durable(1);
         assert_eq!(cache.first(), 8);
         assert_eq!(cache.term(9), Some(1));
         assert_eq!(cache.term(7), None);
     }
 
     #[test]
-    fn an_older_acknowledgement_does_not_free_what_was_overwritten() {
+    fn older_acknowledgement_does_not_free_an_overwrite() {
         let mut cache = EntryCache::new(4, 0);
         cache.append(&entries(5..10, 1), 1);
         cache.append(&entries(7..9, 2), 2);
-        cache.acknowledged(1);
+        cache.on_durable(1);
         assert_eq!((cache.first(), cache.term(7), cache.term(9)), (7, Some(2), None));
-        cache.acknowledged(2);
+        cache.on_durable(2);
         assert_eq!(cache.first(), 9);
     }
 
     #[test]
-    fn an_overwrite_before_its_first_entry_replaces_everything() {
+    fn overwrite_before_the_first_entry_replaces_everything() {
         let mut cache = EntryCache::new(4, 1000);
         cache.append(&entries(5..8, 1), 1);
         cache.append(&entries(3..5, 2), 2);

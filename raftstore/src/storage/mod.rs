@@ -1,8 +1,8 @@
-//! `raft::Storage` of one region over its group in the log engine.
+//! The `raft::Storage` of one region, over its group in the log engine.
 //!
-//! raft-rs treats entries as stable once they were handed over, long before the log has acknowledged them; until then the log cannot read them
-//! either. So the storage answers from memory for everything not acknowledged yet, and for a bounded tail of what is, which is what followers
-//! that keep up ask for. It never writes: what is to be written leaves the peer as [`LogOp`]s.
+//! raft-rs considers entries stable once handed over, long before the log acknowledges them; until then the log cannot
+//! read them. So the storage answers from memory for all unacknowledged entries, and for a bounded tail of acknowledged
+//! ones, which serves followers that keep up. It never writes: changes leave the peer as [`LogOp`]s.
 
 pub(crate) mod cache;
 mod recover;
@@ -22,16 +22,16 @@ use cache::EntryCache;
 
 pub(crate) use recover::{Recovered, recover};
 
-/// One change to a region's group in the log.
+/// A change to a region's log group.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LogOp {
-    /// Replaces everything from the first entry's index on.
+    /// Replaces all entries from the first one's index on.
     Append(Vec<Entry>),
     /// Sets the hard state.
     HardState(HardState),
-    /// Notes a snapshot that is going to be installed.
+    /// Records the intent to install a snapshot.
     Intent(SnapshotIntent),
-    /// Forgets the whole log and starts it anew after a snapshot.
+    /// Drops the whole log and restarts it after a snapshot.
     Restart { start: LogPosition, hard_state: HardState },
 }
 
@@ -52,7 +52,7 @@ impl LogOp {
         }
     }
 
-    /// About how many bytes of log it takes.
+    /// Estimated bytes of log.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             LogOp::Append(entries) => entries.iter().map(|e| (e.data.len() + 16) as u64).sum(),
@@ -61,7 +61,7 @@ impl LogOp {
     }
 }
 
-/// Starts a group anew: nothing of what it held is left but what is given.
+/// Restarts a group: drops everything in it but the given records.
 pub(crate) fn restart(group: GroupId, start: LogPosition, hard_state: &HardState, batch: &mut LogBatch) {
     batch.remove(group);
     batch.put(group, records::HARD_STATE_KEY, &records::encode_hard_state(hard_state));
@@ -69,7 +69,8 @@ pub(crate) fn restart(group: GroupId, start: LogPosition, hard_state: &HardState
     batch.compact(group, start.index.get() + 1);
 }
 
-/// Drops entries of a region up to and including `start`. Not among the [`LogOp`]s, because it goes into the log apart from them.
+/// Drops entries of a region up to and including `start`. Not a [`LogOp`], because truncations go into batches of their
+/// own.
 pub(crate) fn truncate(region: RegionId, start: LogPosition, batch: &mut LogBatch) {
     let group = group(region);
     batch.put(group, records::LOG_START_KEY, &records::encode_position(start));
@@ -84,7 +85,7 @@ pub(crate) fn group(region: RegionId) -> GroupId {
 const ENTRY_VERSION: u8 = 0x10;
 const ENTRY_HAS_CONTEXT: u8 = 0x80;
 
-/// An entry as it stands in the log; its index is its place there.
+/// Encodes an entry for the log. The index is not encoded; it is the entry's place in the group.
 pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
     let mut out = Vec::with_capacity(13 + entry.context.len() + entry.data.len());
     let kind = match entry.get_entry_type() {
@@ -102,7 +103,7 @@ pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
     Bytes::from(out)
 }
 
-/// Reads what [`encode_entry`] wrote.
+/// Decodes an entry.
 pub(crate) fn decode_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
     let mut fields = Fields::new("log entry", bytes);
     let malformed = fields.malformed();
@@ -120,13 +121,13 @@ pub(crate) fn decode_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed>
     Ok(entry)
 }
 
-/// Whether there is a snapshot for followers that are too far behind.
+/// The snapshot for followers that are too far behind.
 #[derive(Debug, Default)]
 enum SnapshotSlot {
     #[default]
     None,
-    /// raft-rs asked for one; nobody is building it.
-    Wanted,
+    /// Requested by raft-rs; not being built yet.
+    Requested,
     Building,
     Ready(Box<Snapshot>),
 }
@@ -140,21 +141,21 @@ pub(crate) struct PeerStorage {
     log: LogEngine,
     region: RegionId,
     conf_state: ConfState,
-    /// As handed over last.
+    /// The hard state last handed over by raft-rs.
     hard_state: HardState,
     /// The entry before the first one.
     start: LogPosition,
     last: u64,
     cache: EntryCache,
     slot: RefCell<SnapshotSlot>,
-    /// The first failure of the log met while reading; the peer stops at the next occasion.
+    /// The first read failure of the log. The peer stops at its next check.
     failure: RefCell<Option<String>>,
-    appended: Mean,
+    appended: AppendedSizes,
 }
 
-/// Mean size of what was appended since start.
+/// Total size of the entries appended since start, for their mean.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mean {
+struct AppendedSizes {
     bytes: u64,
     entries: u64,
 }
@@ -171,7 +172,7 @@ impl PeerStorage {
             cache: EntryCache::new(recovered.last.get(), cache_bytes),
             slot: RefCell::default(),
             failure: RefCell::default(),
-            appended: Mean::default(),
+            appended: AppendedSizes::default(),
         }
     }
 
@@ -191,7 +192,7 @@ impl PeerStorage {
         self.hard_state = state;
     }
 
-    /// Takes over entries that are being handed to the log under write number `write`.
+    /// Appends entries that go to the log under write number `write`.
     pub(crate) fn append(&mut self, entries: &[Entry], write: u64) {
         let Some(last) = entries.last() else { return };
         self.last = last.index;
@@ -200,12 +201,12 @@ impl PeerStorage {
         self.cache.append(entries, write);
     }
 
-    /// The log has acknowledged all writes up to and including `write`.
-    pub(crate) fn acknowledged(&mut self, write: u64) {
-        self.cache.acknowledged(write);
+    /// All writes up to and including `write` are durable.
+    pub(crate) fn on_durable(&mut self, write: u64) {
+        self.cache.on_durable(write);
     }
 
-    /// The log starts anew after a snapshot.
+    /// Restarts the log after a snapshot.
     pub(crate) fn restart(&mut self, start: LogPosition, conf_state: ConfState) {
         self.start = start;
         self.last = start.index.get();
@@ -227,26 +228,26 @@ impl PeerStorage {
         entries.saturating_mul(mean.max(16))
     }
 
-    /// Whether raft-rs waits for a snapshot that nobody builds; marks it as being built.
-    pub(crate) fn take_snapshot_wish(&self) -> bool {
+    /// Whether raft-rs has requested a snapshot that is not being built. Marks it as being built.
+    pub(crate) fn take_snapshot_request(&self) -> bool {
         let mut slot = self.slot.borrow_mut();
-        let wanted = matches!(*slot, SnapshotSlot::Wanted);
-        if wanted {
+        let requested = matches!(*slot, SnapshotSlot::Requested);
+        if requested {
             *slot = SnapshotSlot::Building;
         }
-        wanted
+        requested
     }
 
-    /// A snapshot is there, or building it failed.
-    pub(crate) fn snapshot_built(&self, built: Option<(SnapshotKey, Region)>) {
+    /// A snapshot was built, or building it failed.
+    pub(crate) fn on_snapshot_built(&self, built: Option<(SnapshotKey, Region)>) {
         *self.slot.borrow_mut() = match built {
             None => SnapshotSlot::None,
             Some((key, region)) => SnapshotSlot::Ready(Box::new(snapshot_message(key, &region))),
         };
     }
 
-    /// The snapshot kept for followers.
-    pub(crate) fn snapshot_kept(&self) -> Option<SnapshotKey> {
+    /// The key of the snapshot kept for followers.
+    pub(crate) fn kept_snapshot(&self) -> Option<SnapshotKey> {
         match &*self.slot.borrow() {
             SnapshotSlot::Ready(snapshot) => {
                 let meta = snapshot.get_metadata();
@@ -257,7 +258,7 @@ impl PeerStorage {
         }
     }
 
-    /// Nobody needs the snapshot any more.
+    /// Releases the snapshot.
     pub(crate) fn drop_snapshot(&self) {
         let mut slot = self.slot.borrow_mut();
         if matches!(*slot, SnapshotSlot::Ready(_)) {
@@ -265,12 +266,12 @@ impl PeerStorage {
         }
     }
 
-    /// The first failure met while reading the log.
+    /// The first read failure of the log.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failure.borrow().clone()
     }
 
-    fn fail<T>(&self, what: String, can_wait: bool) -> raft::Result<T> {
+    fn record_failure<T>(&self, what: String, can_wait: bool) -> raft::Result<T> {
         self.failure.borrow_mut().get_or_insert_with(|| what.clone());
         if can_wait {
             return Err(StorageError::LogTemporarilyUnavailable.into());
@@ -278,26 +279,28 @@ impl PeerStorage {
         Err(StorageError::Other(what.into()).into())
     }
 
-    /// Entries `low..high` from the log, at least one, about `max` bytes.
+    /// Entries `low..high` from the log: at least one, about `max` bytes.
     fn read_log(&self, low: u64, high: u64, max: u64, can_wait: bool) -> raft::Result<Vec<Entry>> {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let raw = match self.log.entries(group(self.region), low, high, max) {
             Ok(raw) => raw,
             Err(LogError::Compacted { .. }) => return Err(StorageError::Compacted.into()),
-            Err(error) => return self.fail(format!("cannot read entries {low} to {high}: {error}"), can_wait),
+            Err(error) => {
+                return self.record_failure(format!("cannot read entries {low} to {high}: {error}"), can_wait);
+            }
         };
         let mut entries = Vec::with_capacity(raw.len());
         for (index, bytes) in (low..).zip(&raw) {
             match decode_entry(index, bytes) {
                 Ok(entry) => entries.push(entry),
-                Err(error) => return self.fail(format!("entry {index}: {error}"), can_wait),
+                Err(error) => return self.record_failure(format!("entry {index}: {error}"), can_wait),
             }
         }
         Ok(entries)
     }
 }
 
-/// The message that carries a snapshot: its position and members, and the region's descriptor. The rows travel as a file.
+/// The Raft snapshot message: position, members and the region's descriptor. The rows travel as a file.
 pub(crate) fn snapshot_message(key: SnapshotKey, region: &Region) -> Snapshot {
     let metadata = SnapshotMetadata {
         conf_state: Some(records::conf_state(region)),
@@ -332,7 +335,7 @@ impl Storage for PeerStorage {
         let used: u64 = entries.iter().map(cache::size).sum();
         if next == cached_from && next < high && used < max {
             let more = self.cache.slice(next, high, max - used);
-            // A slice holds at least one entry, even one that is too large.
+            // `slice` returns at least one entry, even if it is too large.
             if more.iter().map(cache::size).sum::<u64>() <= max - used {
                 entries.extend(more);
             }
@@ -373,14 +376,14 @@ impl Storage for PeerStorage {
         match &*slot {
             SnapshotSlot::Ready(snapshot) => {
                 let index = snapshot.get_metadata().index;
-                // One from before the log's start would leave the follower with a gap again.
+                // A snapshot from before the log's start would leave the follower with a gap again.
                 if index >= request_index && index >= self.start.index.get() {
                     return Ok((**snapshot).clone());
                 }
-                *slot = SnapshotSlot::Wanted;
+                *slot = SnapshotSlot::Requested;
             }
-            SnapshotSlot::None => *slot = SnapshotSlot::Wanted,
-            SnapshotSlot::Wanted | SnapshotSlot::Building => {}
+            SnapshotSlot::None => *slot = SnapshotSlot::Requested,
+            SnapshotSlot::Requested | SnapshotSlot::Building => {}
         }
         Err(StorageError::SnapshotTemporarilyUnavailable.into())
     }

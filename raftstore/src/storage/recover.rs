@@ -1,4 +1,4 @@
-//! What a region's group in the log and its applied position say after a restart, checked against each other.
+//! Recovers a region's Raft state from its log group, and reconciles it with the applied position.
 
 use engine::log::LogEngine;
 use raft::eraftpb::HardState;
@@ -13,11 +13,11 @@ pub(crate) struct Recovered {
     pub(crate) hard_state: HardState,
     pub(crate) start: LogPosition,
     pub(crate) last: LogIndex,
-    /// A snapshot whose installation was not finished. The log is the one from before it.
+    /// An unfinished snapshot installation. The log is still the one from before it.
     pub(crate) intent: Option<SnapshotIntent>,
 }
 
-/// Reads a group; `None` if it does not exist or was not given a start yet (a bootstrap cut short).
+/// Reads a group. `None` if it does not exist or has no start yet (an interrupted bootstrap).
 pub(crate) fn recover(log: &LogEngine, region: RegionId) -> Result<Option<Recovered>, OpenError> {
     let group = super::group(region);
     let damaged = |what: String| OpenError::Damaged { region, what };
@@ -41,9 +41,10 @@ pub(crate) fn recover(log: &LogEngine, region: RegionId) -> Result<Option<Recove
 }
 
 impl Recovered {
-    /// Fits the state to what the key-value store has applied. The applied position may be ahead of the durable commit index, which is written
-    /// only along with something else: what was applied had been committed. It may never be ahead of the log, nor behind its start.
-    pub(crate) fn fit(&mut self, region: RegionId, applied: LogPosition) -> Result<(), OpenError> {
+    /// Reconciles the state with the applied position of the key-value store. That may be ahead of the durable commit
+    /// index, which is written only along with entries; everything applied had been committed. It must not be beyond
+    /// the end of the log or before its start.
+    pub(crate) fn reconcile(&mut self, region: RegionId, applied: LogPosition) -> Result<(), OpenError> {
         let damaged = |what: String| Err(OpenError::Damaged { region, what });
         let last = self.last.get();
         if applied.index < self.start.index {
@@ -60,7 +61,7 @@ impl Recovered {
         }
         if applied.term.get() > self.hard_state.term {
             return damaged(format!(
-                "applied term {} is after the term voted in, {}",
+                "applied term {} is after the current term, {}",
                 applied.term, self.hard_state.term
             ));
         }
@@ -83,22 +84,22 @@ mod tests {
         }
     }
 
-    fn fit(mut state: Recovered, applied: u64) -> Result<u64, OpenError> {
-        state.fit(RegionId::new(1), LogPosition { index: LogIndex::new(applied), term: Term::new(3) })?;
+    fn reconciled(mut state: Recovered, applied: u64) -> Result<u64, OpenError> {
+        state.reconcile(RegionId::new(1), LogPosition { index: LogIndex::new(applied), term: Term::new(3) })?;
         Ok(state.hard_state.commit)
     }
 
-    /// tikv#4560, #11885: the applied index survived a crash that the newest commit index did not.
+    /// tikv#4560, #11885: the applied index survived a crash, the latest commit index did not.
     #[test]
     fn applied_ahead_of_durable_commit_raises_the_commit_index() {
-        assert_eq!(fit(state(1, 5, 10), 8).unwrap(), 8);
-        assert_eq!(fit(state(1, 9, 10), 8).unwrap(), 9);
+        assert_eq!(reconciled(state(1, 5, 10), 8).unwrap(), 8);
+        assert_eq!(reconciled(state(1, 9, 10), 8).unwrap(), 9);
     }
 
     #[test]
-    fn state_that_contradicts_itself_is_refused() {
-        assert!(fit(state(5, 6, 10), 4).is_err());
-        assert!(fit(state(5, 6, 10), 11).is_err());
-        assert!(fit(state(5, 11, 10), 6).is_err());
+    fn contradictory_state_is_refused() {
+        assert!(reconciled(state(5, 6, 10), 4).is_err());
+        assert!(reconciled(state(5, 6, 10), 11).is_err());
+        assert!(reconciled(state(5, 11, 10), 6).is_err());
     }
 }

@@ -31,7 +31,7 @@ struct Fixture {
     writes: u64,
 }
 
-/// A region whose log starts after (5, term 2), with room for two entries in its cache.
+/// A region whose log starts after (5, term 2). Its cache holds two entries.
 fn fixture() -> Fixture {
     let disk = SimDisk::new();
     let (log, mut writer, _) = LogEngine::open_driven(disk.session(), LogOptions::default()).unwrap();
@@ -51,7 +51,7 @@ impl Fixture {
         self.submit(LogOp::Append(entries));
         if acknowledge {
             self.writer.turn();
-            self.storage.acknowledged(self.writes);
+            self.storage.on_durable(self.writes);
         }
     }
 
@@ -72,7 +72,7 @@ fn entries_are_read_across_log_and_cache() {
     let mut fixture = fixture();
     fixture.append(entries(6..=9, 2), true);
     fixture.append(entries(10..=11, 3), false);
-    assert_eq!(fixture.storage.cache.first(), 10, "two fit, and what is not acknowledged stays");
+    assert_eq!(fixture.storage.cache.first(), 10, "the unacknowledged entries stay");
     let all = [(6, 2), (7, 2), (8, 2), (9, 2), (10, 3), (11, 3)];
     assert_eq!(fixture.read(6, 12, u64::MAX).unwrap(), all);
     assert_eq!(fixture.read(8, 11, u64::MAX).unwrap(), all[2..5]);
@@ -86,7 +86,7 @@ fn entries_are_read_across_log_and_cache() {
 }
 
 #[test]
-fn unacknowledged_overwrites_hide_what_the_log_still_has() {
+fn unacknowledged_overwrites_hide_entries_in_the_log() {
     let mut fixture = fixture();
     fixture.append(entries(6..=9, 2), true);
     fixture.append(entries(7..=7, 4), false);
@@ -95,7 +95,7 @@ fn unacknowledged_overwrites_hide_what_the_log_still_has() {
 }
 
 #[test]
-fn a_restart_finds_what_was_acknowledged() {
+fn recovery_finds_acknowledged_state() {
     let mut fixture = fixture();
     fixture.append(entries(6..=9, 2), true);
     fixture.submit(LogOp::HardState(HardState { term: 3, vote: 1, commit: 8 }));
@@ -112,7 +112,7 @@ fn a_restart_finds_what_was_acknowledged() {
 }
 
 #[test]
-fn a_log_that_starts_anew_has_nothing_of_the_old_one() {
+fn restarted_log_keeps_nothing_of_the_old_one() {
     let mut fixture = fixture();
     fixture.append(entries(6..=20, 2), true);
     let hard_state = HardState { term: 9, vote: 0, commit: 12 };
@@ -132,10 +132,10 @@ fn a_log_that_starts_anew_has_nothing_of_the_old_one() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_is_remembered() {
+fn read_failure_is_remembered() {
     let mut fixture = fixture();
     fixture.append(entries(6..=9, 2), true);
-    fixture.storage.acknowledged(1);
+    fixture.storage.on_durable(1);
     let garbage = vec![Bytes::from_static(b"?")];
     let mut batch = LogBatch::new();
     batch.append(group(ID), 6, garbage);
@@ -147,17 +147,17 @@ fn a_log_that_cannot_be_read_is_remembered() {
 }
 
 #[test]
-fn a_snapshot_from_before_the_log_start_is_built_anew() {
+fn snapshot_before_the_log_start_is_rebuilt() {
     let mut fixture = fixture();
     fixture.append(entries(6..=20, 2), true);
     assert!(fixture.storage.snapshot(0, 2).is_err());
-    assert!(fixture.storage.take_snapshot_wish() && !fixture.storage.take_snapshot_wish());
+    assert!(fixture.storage.take_snapshot_request() && !fixture.storage.take_snapshot_request());
     let key = SnapshotKey { region: ID, term: Term::new(2), index: LogIndex::new(10) };
-    fixture.storage.snapshot_built(Some((key, region())));
+    fixture.storage.on_snapshot_built(Some((key, region())));
     assert_eq!(fixture.storage.snapshot(0, 2).unwrap().get_metadata().index, 10);
     fixture.storage.truncate(position(11, 2));
     assert!(fixture.storage.snapshot(0, 2).is_err());
-    assert!(fixture.storage.take_snapshot_wish());
+    assert!(fixture.storage.take_snapshot_request());
 }
 
 #[test]

@@ -1,38 +1,39 @@
-//! What a turn does with the messages it took from the mailbox, and what it refuses to take in.
+//! Handles the messages of a turn and refuses input under overload.
 //!
-//! Everything that waits is bounded in bytes. Entries wait for the log (in the peers until there is room, then on their way to the disk), and for
-//! apply. Above either bound proposals are refused as busy, and appends are dropped, as a network may: the leader sends them again. While the
-//! log's disk is full both are turned away at once.
+//! Queued data is bounded in bytes, both entries that wait for the log (in the peers or in flight to the disk) and
+//! entries that wait for apply. Above either bound proposals fail as busy and appends are dropped; the leader sends
+//! appends again. While the log's disk is full, both are refused at once.
 
 use std::sync::atomic::Ordering;
 
 use raft::eraftpb::MessageType;
 
-use super::{StoreLoop, StoreMsg, snapshot_key};
+use super::{StoreLoop, snapshot_key};
 use crate::error::RegionError;
+use crate::messages::StoreMsg;
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::RegionId;
 use crate::time::MonoTime;
 
-/// Why nothing more is taken in.
+/// Why the store refuses more input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overload {
-    /// Committed entries wait for apply.
+    /// Too many committed entries wait for apply.
     Apply,
-    /// Entries wait for the log.
+    /// Too many entries wait for the log.
     Log,
     /// The log's disk is full.
-    Full,
+    DiskFull,
 }
 
 impl Overload {
-    /// As a label and in an error.
-    fn words(self) -> (&'static str, &'static str) {
+    /// The metric label, and the reason in the error.
+    fn label_and_reason(self) -> (&'static str, &'static str) {
         match self {
             Overload::Apply => ("apply", "apply backlog"),
             Overload::Log => ("log", "log backlog"),
-            Overload::Full => ("disk", "disk full"),
+            Overload::DiskFull => ("disk", "disk full"),
         }
     }
 }
@@ -67,12 +68,12 @@ impl StoreLoop {
 
     fn step(&mut self, message: RaftMessage, now: MonoTime) {
         let dropped = |why: &str| self.parts.metrics.dropped_messages.with_label_values(&[why]).inc();
-        // Not by the getter, which panics on a kind that it does not know.
+        // `get_msg_type` panics on an unknown kind.
         let Some(kind) = MessageType::from_i32(message.message.msg_type) else { return dropped("unknown kind") };
         if kind == MessageType::MsgAppend
             && let Some(overload) = self.overload()
         {
-            return dropped(overload.words().1);
+            return dropped(overload.label_and_reason().1);
         }
         if kind == MessageType::MsgSnapshot && !self.has_file(&message) {
             return dropped("no snapshot file");
@@ -83,7 +84,7 @@ impl StoreLoop {
             return dropped(&format!("{refusal:?}"));
         }
         self.dirty.insert(region);
-        self.note_unwritten(region);
+        self.update_unwritten(region);
     }
 
     fn has_file(&self, message: &RaftMessage) -> bool {
@@ -92,7 +93,7 @@ impl StoreLoop {
 
     fn propose(&mut self, region: RegionId, proposal: Proposal) {
         if let Some(overload) = self.overload() {
-            let (label, what) = overload.words();
+            let (label, what) = overload.label_and_reason();
             self.parts.metrics.busy.with_label_values(&[label]).inc();
             let busy = RegionError::ServerBusy { store: self.parts.id, what: what.to_string() };
             return proposal.reply.send(Err(busy.into()));
@@ -104,28 +105,28 @@ impl StoreLoop {
                 slot.peer.propose(proposal);
                 self.parts.metrics.proposals.inc();
                 self.dirty.insert(region);
-                self.note_unwritten(region);
+                self.update_unwritten(region);
             }
         }
     }
 
-    /// Brings the count of what the peers hold up to date with one of them.
-    pub(super) fn note_unwritten(&mut self, region: RegionId) {
+    /// Updates `unwritten_bytes` for one peer.
+    pub(super) fn update_unwritten(&mut self, region: RegionId) {
         let Some(slot) = self.peers.get_mut(&region) else { return };
         let bytes = slot.peer.unwritten_bytes();
-        self.unwritten = self.unwritten - slot.unwritten + bytes;
-        slot.unwritten = bytes;
+        self.unwritten_bytes = self.unwritten_bytes - slot.unwritten_bytes + bytes;
+        slot.unwritten_bytes = bytes;
     }
 
     /// Bytes of log that are not durable yet.
     pub(super) fn log_backlog(&self) -> usize {
-        self.inflight + self.unwritten
+        self.inflight_bytes + self.unwritten_bytes
     }
 
     fn overload(&self) -> Option<Overload> {
         let config = &self.parts.config;
         if self.log.is_full() {
-            Some(Overload::Full)
+            Some(Overload::DiskFull)
         } else if self.is_apply_backlogged() {
             Some(Overload::Apply)
         } else {

@@ -1,26 +1,31 @@
-//! The way of a store's batches into the log: in order, whatever the disk says.
+//! Submits the store's batches to the log, in order, and retries them when the disk was full.
 //!
-//! Several batches are under way at once, so the log encodes one while it syncs another. Each stands on those before it: a hard state on disk
-//! whose entries are missing is a log that does not open again. So they form a [`Sequence`]: one that meets a full disk takes those behind
-//! it along. All of them come back here, with what came after them, and are tried again when [`LogQueue::retry`] is called. Nothing of
-//! them is acknowledged meanwhile, so the store is as one whose disk is very slow.
+//! Several batches are in flight at once, so the log encodes one while it syncs another. Each batch depends on those
+//! before it: a log with a hard state but without the entries it refers to does not open again. Hence the batches form
+//! a [`Sequence`]: when one meets a full disk, the log rejects those behind it too. The rejected batches return to the
+//! front of this queue, in order, and are submitted again after [`LogQueue::retry`]. None of them is acknowledged
+//! meanwhile, so the store behaves as if its disk were very slow.
 //!
-//! **Truncations go first.** A log that fills its disk by itself gets space only by letting entries go, and that must not wait behind what does not
-//! fit. So truncations are batches of their own, which the log writes into its reserve; those that met a full disk are tried again before
-//! all that waits, and alone, because a batch with entries is not let into the reserve. They may go ahead of what waits because they depend on none of it:
-//! - What a region lets go is applied, so it is committed and acknowledged by the log; and what waits, or flies, is not. So the entry that
-//!   becomes the log's start is in the log, no append that waits replaces it, and the first of them begins right behind it or later.
-//! - A log that starts anew behind a snapshot has let go nothing of what came before, and lets go of something only when that new start is
-//!   acknowledged: no start that waits is overtaken by a truncation that came after it.
+//! **Truncations bypass the stalled queue.** A log that has filled its disk gets space only from truncations, so they
+//! must not wait behind batches that do not fit. They are batches of their own, because the log admits only batches
+//! without entries to its reserve file. After a full disk they are retried first, and alone. Truncations may overtake
+//! queued batches because they depend on none of them:
 //!
-//! Among truncations of one region the order counts, because each says where the log starts: the last one stands for all of them.
+//! - A region truncates only entries that are applied, hence committed and acknowledged by the log. Queued and
+//!   in-flight entries are not acknowledged. So the entry at the new log start is in the log, and no queued append
+//!   replaces it: the first of them begins right after it or later.
+//! - After a snapshot restart a region truncates nothing of the old log, and truncates the new log only once its new
+//!   start is acknowledged. So a truncation never overtakes the restart before it.
 //!
-//! **Any other failure is final**, also a write that failed and left no trace, after which the log itself would go on. A full disk is a state that
-//! ends, with a cause that somebody knows; a disk that answers a write with an error is one that a store cannot judge. To try again would keep a
-//! replica in its place that votes, and whose disk may forget. A store that ends lets others lead, and when it is started again, the log reads what
-//! is there before it believes it. Likewise a batch that does not fit the log, except where one before it fell: then that is why.
+//! Truncations of one region are ordered, because each sets the start of the log. The newest replaces older ones.
 //!
-//! What is acknowledged is told to the store's inbox: the number of the last batch that is written.
+//! **Any other failure is final**, even a failed write after which the log itself could continue. A full disk is a
+//! temporary state with a known cause. A write error is not: the store cannot judge what such a disk will forget, and a
+//! retry would keep a voting replica on it. A store that stops lets other replicas lead, and on restart the log
+//! verifies what is on disk before trusting it. A batch that does not fit the log's index range is also final, unless a
+//! batch before it was rejected: then that is the cause.
+//!
+//! Acknowledgement: the number of the last durable batch goes to the store's [`CompletionInbox`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,64 +34,67 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::log::{Durability, LogBatch, LogEngine, LogError, Lsn, Sequence};
 use parking_lot::Mutex;
 
-use crate::mailbox::{Inbox, Mailbox};
+use crate::mailbox::Mailbox;
+use crate::messages::{CompletionInbox, StoreMsg};
 use crate::metrics::Metrics;
 use crate::records::LogPosition;
 use crate::region::RegionId;
 use crate::storage;
-use crate::store::StoreMsg;
 
-/// Where the logs of regions start from now on: entries up to there are let go.
+/// New log starts of regions: entries up to and including each position are dropped.
 pub(super) type Truncations = BTreeMap<RegionId, LogPosition>;
 
 /// See the module documentation.
 pub(super) struct LogQueue {
     log: Sequence,
-    inbox: Arc<Inbox>,
+    inbox: Arc<CompletionInbox>,
     mailbox: Arc<Mailbox<StoreMsg>>,
     metrics: Metrics,
     full: AtomicBool,
     state: Mutex<State>,
 }
 
-/// Invariants: (1) numbers ascend from `flying` through `waiting`, and from `fallen` through `waiting`. (2) The log answers in the order of `flying`.
-/// (3) Once one has fallen, all that fly fall. (4) While the disk is full, nothing is handed over behind truncations that fly.
+/// Invariants:
+/// 1. Batch numbers ascend from `in_flight` through `waiting`, and from `rejected` through `waiting`.
+/// 2. The log answers in the order of `in_flight`.
+/// 3. Once the log has rejected one submission, it rejects all others in flight.
+/// 4. While the disk is full, nothing is submitted behind truncations in flight.
 #[derive(Default)]
 struct State {
-    /// Handed over; a copy of each is kept.
-    flying: VecDeque<Flight>,
-    /// Not written, for want of space.
-    fallen: VecDeque<Numbered>,
-    waiting: VecDeque<Numbered>,
-    /// Goes before all that waits.
-    letting_go: Truncations,
-    /// How many were handed over so far.
-    flights: u64,
-    /// One has fallen, and others fly.
-    falling: bool,
-    /// Nothing is handed over before the next `retry`.
+    /// Submitted to the log; a copy of each is kept for a retry.
+    in_flight: VecDeque<InFlight>,
+    /// Rejected because the disk is full.
+    rejected: VecDeque<NumberedBatch>,
+    waiting: VecDeque<NumberedBatch>,
+    /// Submitted before `waiting`.
+    truncations: Truncations,
+    /// Number of submissions so far.
+    submitted: u64,
+    /// A submission was rejected and others are still in flight.
+    rejecting: bool,
+    /// Nothing is submitted before the next `retry`.
     stalled: bool,
-    /// The sequence takes nothing before it is resumed; nothing flies.
-    broken: bool,
-    /// Nothing is handed over any more.
-    ended: bool,
+    /// The sequence accepts nothing until it is resumed. Nothing is in flight.
+    needs_resume: bool,
+    /// The log has failed; nothing is submitted any more.
+    failed: bool,
 }
 
-/// What the log has been handed.
-struct Flight {
+/// A submission to the log that has not been answered.
+struct InFlight {
     number: u64,
-    freight: Freight,
+    submission: Submission,
 }
 
 #[derive(Clone)]
-enum Freight {
-    Batch(Numbered),
+enum Submission {
+    Batch(NumberedBatch),
     Truncations(Truncations),
 }
 
 /// A batch with its number.
 #[derive(Clone)]
-struct Numbered {
+struct NumberedBatch {
     number: u64,
     batch: LogBatch,
     durability: Durability,
@@ -95,7 +103,7 @@ struct Numbered {
 impl LogQueue {
     pub(super) fn new(
         log: LogEngine,
-        inbox: Arc<Inbox>,
+        inbox: Arc<CompletionInbox>,
         mailbox: Arc<Mailbox<StoreMsg>>,
         metrics: Metrics,
     ) -> Arc<LogQueue> {
@@ -109,16 +117,17 @@ impl LogQueue {
         })
     }
 
-    /// Takes the batch of that number, one more than that of the last.
+    /// Queues a batch. `number` is one more than that of the previous batch.
     pub(super) fn submit(self: &Arc<Self>, number: u64, batch: LogBatch, durability: Durability) {
-        self.state.lock().waiting.push_back(Numbered { number, batch, durability });
-        self.hand_over();
+        self.state.lock().waiting.push_back(NumberedBatch { number, batch, durability });
+        self.submit_next();
     }
 
-    /// Lets entries go that are applied and flushed. Nobody is told, for nothing depends on it: a crash leaves a longer log.
+    /// Queues truncations of applied and flushed entries. There is no acknowledgement, because nothing depends on it:
+    /// after a crash the log is longer.
     pub(super) fn truncate(self: &Arc<Self>, truncations: Truncations) {
-        self.state.lock().let_go(truncations);
-        self.hand_over();
+        self.state.lock().add_truncations(truncations);
+        self.submit_next();
     }
 
     /// Whether batches wait for space on the disk.
@@ -126,97 +135,97 @@ impl LogQueue {
         self.full.load(Ordering::SeqCst)
     }
 
-    /// Tries again what met a full disk.
+    /// Submits again what a full disk rejected.
     pub(super) fn retry(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        if state.falling || !state.stalled || state.ended {
-            // The log has not answered all of it yet, or there is nothing to try again.
+        if state.rejecting || !state.stalled || state.failed {
+            // The log has not answered everything yet, or nothing waits for a retry.
             return;
         }
         state.stalled = false;
-        if std::mem::take(&mut state.broken) {
+        if std::mem::take(&mut state.needs_resume) {
             self.log.resume();
         }
         drop(state);
-        self.hand_over();
+        self.submit_next();
     }
 
-    /// Hands what waits to the log. Under the lock, so that two who do it at once keep the order.
-    fn hand_over(self: &Arc<Self>) {
+    /// Submits queued truncations and batches. Holds the lock, so that concurrent callers keep the order.
+    fn submit_next(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        while !state.stalled && !state.falling {
-            let Some(freight) = state.next(self.is_full()) else { return };
-            state.flights += 1;
-            let (queue, number) = (Arc::clone(self), state.flights);
-            let done = Box::new(move |outcome| queue.done(number, outcome));
-            let (batch, durability) = freight.clone().into_batch();
-            // Known to fly before the log can answer, which then waits for the lock.
-            state.flying.push_back(Flight { number, freight });
+        while !state.stalled && !state.rejecting {
+            let Some(submission) = state.next_submission(self.is_full()) else { return };
+            state.submitted += 1;
+            let (queue, number) = (Arc::clone(self), state.submitted);
+            let done = Box::new(move |outcome| queue.on_outcome(number, outcome));
+            let (batch, durability) = submission.clone().into_batch();
+            // Recorded before the log can answer: the answer waits for the lock.
+            state.in_flight.push_back(InFlight { number, submission });
             let Err(error) = self.log.submit_with(batch, durability, done) else { continue };
-            if let Some(back) = state.flying.pop_back() {
-                state.take_back(back.freight);
+            if let Some(last) = state.in_flight.pop_back() {
+                state.requeue(last.submission);
             }
             state.stalled = true;
-            // Something else fills the log's queue; it will have room again.
+            // Busy: other users fill the log's queue; it will have room again.
             if !matches!(error, LogError::Busy) {
-                self.give_up(&mut state, &error);
+                self.fail(&mut state, &error);
             }
         }
     }
 
-    /// The log's word on what it was handed. On the log's thread.
-    fn done(self: &Arc<Self>, number: u64, outcome: engine::log::Result<Lsn>) {
+    /// Handles the log's answer to a submission. Runs on the log's thread.
+    fn on_outcome(self: &Arc<Self>, number: u64, outcome: engine::log::Result<Lsn>) {
         let mut state = self.state.lock();
         if let Err(error @ (LogError::Poisoned(_) | LogError::Closed)) = &outcome {
-            // The end of the log. Where one of its threads panicked, those that it had are told first.
-            self.give_up(&mut state, error);
+            // The log has ended. After a panic of a log thread, the submissions of that thread are answered first.
+            self.fail(&mut state, error);
             self.mailbox.wake();
             return;
         }
-        let Some(flown) = state.flying.pop_front() else { return };
-        assert_eq!(flown.number, number, "the log answers in order");
+        let Some(answered) = state.in_flight.pop_front() else { return };
+        assert_eq!(answered.number, number, "the log answers in order");
         match outcome {
             Ok(_) => {
-                assert!(!state.falling, "what stands on a batch that is not written is not written");
-                self.written(&state, flown.freight);
+                assert!(!state.rejecting, "a batch behind a rejected one is rejected");
+                self.on_written(&state, answered.submission);
                 drop(state);
-                self.hand_over();
+                self.submit_next();
             }
             Err(LogError::NoSpace(why)) => {
-                self.met_full_disk(&why);
-                state.fall(flown.freight);
+                self.on_disk_full(&why);
+                state.reject(answered.submission);
             }
-            // It stands on what fell: that is why it does not fit, and all of it is tried again.
-            Err(LogError::Gap { .. } | LogError::Compacted { .. }) if state.falling => state.fall(flown.freight),
-            Err(error) => self.give_up(&mut state, &error),
+            // The index gap is a consequence of the rejection; all of it is retried.
+            Err(LogError::Gap { .. } | LogError::Compacted { .. }) if state.rejecting => {
+                state.reject(answered.submission)
+            }
+            Err(error) => self.fail(&mut state, &error),
         }
         self.mailbox.wake();
     }
 
-    /// Entries that are let go are written on a disk that is full, too: only where nothing else waits they say that it is not.
-    fn written(&self, state: &State, freight: Freight) {
-        let batch = matches!(freight, Freight::Batch(_));
+    /// A durable batch proves that the disk has space. A truncation proves it only when nothing else is queued, because
+    /// it may have used the reserve.
+    fn on_written(&self, state: &State, submission: Submission) {
+        let batch = matches!(submission, Submission::Batch(_));
         if (batch || state.is_idle()) && self.full.swap(false, Ordering::SeqCst) {
             self.metrics.log_full.set(0);
-            tracing::info!("the log has space again, the store goes on");
+            tracing::info!("the log's disk has space again: writes continue");
         }
-        if let Freight::Batch(written) = freight {
+        if let Submission::Batch(written) = submission {
             self.inbox.update(|c| c.durable = c.durable.max(written.number));
         }
     }
 
-    fn met_full_disk(&self, why: &str) {
+    fn on_disk_full(&self, why: &str) {
         if !self.full.swap(true, Ordering::SeqCst) {
             self.metrics.log_full.set(1);
-            tracing::error!(
-                why,
-                "the log's disk is full: nothing is written or acknowledged until there is space again"
-            );
+            tracing::error!(why, "the log's disk is full: writes and acknowledgements wait until there is space again");
         }
     }
 
-    fn give_up(&self, state: &mut State, error: &LogError) {
-        if std::mem::replace(&mut state.ended, true) {
+    fn fail(&self, state: &mut State, error: &LogError) {
+        if std::mem::replace(&mut state.failed, true) {
             return;
         }
         state.stalled = true;
@@ -228,63 +237,63 @@ impl LogQueue {
 }
 
 impl State {
-    /// What is to be handed over next.
-    fn next(&mut self, full: bool) -> Option<Freight> {
-        if full && self.flying.back().is_some_and(|last| matches!(last.freight, Freight::Truncations(_))) {
+    /// The next submission, if any may be made.
+    fn next_submission(&mut self, full: bool) -> Option<Submission> {
+        if full && self.in_flight.back().is_some_and(|last| matches!(last.submission, Submission::Truncations(_))) {
             return None;
         }
-        if !self.letting_go.is_empty() {
-            return Some(Freight::Truncations(std::mem::take(&mut self.letting_go)));
+        if !self.truncations.is_empty() {
+            return Some(Submission::Truncations(std::mem::take(&mut self.truncations)));
         }
-        self.waiting.pop_front().map(Freight::Batch)
+        self.waiting.pop_front().map(Submission::Batch)
     }
 
-    /// Nothing is under way or waits.
+    /// Whether nothing is in flight or queued.
     fn is_idle(&self) -> bool {
-        self.flying.is_empty() && self.waiting.is_empty() && self.letting_go.is_empty()
+        self.in_flight.is_empty() && self.waiting.is_empty() && self.truncations.is_empty()
     }
 
-    /// Adds newer truncations to those that wait.
-    fn let_go(&mut self, newer: Truncations) {
+    /// Merges newer truncations into the queued ones.
+    fn add_truncations(&mut self, newer: Truncations) {
         for (region, start) in newer {
-            let before = self.letting_go.insert(region, start);
-            assert!(before.is_none_or(|before| before.index <= start.index), "the start of a log never goes back");
+            let before = self.truncations.insert(region, start);
+            assert!(before.is_none_or(|before| before.index <= start.index), "the log start never moves back");
         }
     }
 
-    /// What was not handed over after all is the next one again.
-    fn take_back(&mut self, freight: Freight) {
-        match freight {
-            Freight::Batch(batch) => self.waiting.push_front(batch),
-            Freight::Truncations(older) => {
-                let newer = std::mem::replace(&mut self.letting_go, older);
-                self.let_go(newer);
+    /// Puts a submission back in front of the queue.
+    fn requeue(&mut self, submission: Submission) {
+        match submission {
+            Submission::Batch(batch) => self.waiting.push_front(batch),
+            Submission::Truncations(older) => {
+                let newer = std::mem::replace(&mut self.truncations, older);
+                self.add_truncations(newer);
             }
         }
     }
 
-    /// Something was not written for want of space; when the last one that flew is down, all of them wait again.
-    fn fall(&mut self, freight: Freight) {
-        match freight {
-            Freight::Batch(batch) => self.fallen.push_back(batch),
-            older => self.take_back(older),
+    /// Records a rejection. After the last one in flight, all rejected batches are queued again.
+    fn reject(&mut self, submission: Submission) {
+        match submission {
+            Submission::Batch(batch) => self.rejected.push_back(batch),
+            older => self.requeue(older),
         }
-        self.falling = !self.flying.is_empty();
-        if !self.falling {
-            let later = std::mem::replace(&mut self.waiting, std::mem::take(&mut self.fallen));
+        self.rejecting = !self.in_flight.is_empty();
+        if !self.rejecting {
+            let later = std::mem::replace(&mut self.waiting, std::mem::take(&mut self.rejected));
             self.waiting.extend(later);
             self.stalled = true;
-            self.broken = true;
+            self.needs_resume = true;
         }
     }
 }
 
-impl Freight {
-    /// As the log takes it.
+impl Submission {
+    /// Encodes the submission for the log.
     fn into_batch(self) -> (LogBatch, Durability) {
         match self {
-            Freight::Batch(Numbered { batch, durability, .. }) => (batch, durability),
-            Freight::Truncations(truncations) => {
+            Submission::Batch(NumberedBatch { batch, durability, .. }) => (batch, durability),
+            Submission::Truncations(truncations) => {
                 let mut batch = LogBatch::new();
                 for (region, start) in truncations {
                     storage::truncate(region, start, &mut batch);

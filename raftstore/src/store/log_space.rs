@@ -1,51 +1,44 @@
-//! What the store knows of the log's space: which regions keep old files from being given up, and whether and how soon purge goes on.
+//! The state of the log's space: which regions pin old log files, and when the next purge step is due.
 //!
-//! Purge works in steps. Each is a commit group of the log at most, and the next is begun only when that one is written: so foreground
-//! batches wait for one step at most. A step a tick is enough as long as the log is about as large as it should be; once it is pressed
-//! (half as much again, or its disk is full) the next step follows at once, because it would grow faster than it is given back. But not after a
-//! step that failed or came to nothing: on a disk that is full for good, with the reserve spent, the same step would read, compress and fail again
-//! as fast as it can. It is tried again with the next tick.
+//! Purge runs in steps. A step is at most one commit group of the log, and the next step begins only when that group is
+//! written, so foreground batches wait for one step at most. One step a tick suffices while the log is near its target
+//! size. When the log takes half as much again, or its disk is full, the next step follows at once, because the log
+//! would otherwise grow faster than purge frees space. After a step that failed or did nothing, the next one waits for
+//! a tick: on a full disk without a reserve, the same step would read, compress and fail again as fast as it can.
 //!
-//! Whether regions are in the way is looked for once after each checkpoint of the store, by whichever step comes next: under pressure there is
-//! hardly a moment without one, and that is when it matters most who is in the way.
+//! Pinning regions are looked for once after each truncation, by whichever step comes next. Under pressure some step
+//! is nearly always running, and that is when pinning regions matter most.
 //!
-//! Pure: it is told what happened, and says what is to be done.
+//! Pure: events come in by calls, and the answers say what to do.
 
 use std::collections::BTreeMap;
 
 use engine::log::PurgeOutcome;
 
+use crate::messages::PurgeStep;
 use crate::region::{LogIndex, RegionId};
 
 /// See the module documentation.
 #[derive(Debug, Default)]
 pub(super) struct LogSpace {
-    /// The last entry of each region that is in the way.
+    /// The last entry of each region that pins old files.
     pinning: BTreeMap<RegionId, LogIndex>,
-    /// Whether it is to be looked for anew what is in the way, and whether the step being decided upon does.
-    laggards_due: bool,
-    looking: bool,
-    /// Whether a step is being decided upon.
-    busy: bool,
-    /// Whether the log has not said yet that the step is over. It may say so before the step is decided upon.
+    /// Whether the next step looks for pinning regions.
+    pinning_check_due: bool,
+    /// Whether the current step does.
+    checking_pinning: bool,
+    /// Whether a step has been started and its outcome has not arrived.
+    running: bool,
+    /// Whether the log has not reported the end of the step. That report may precede the step's outcome.
     unwritten: bool,
     /// Whether the last step failed.
     failed: bool,
-    /// What the last step that was decided upon came to.
+    /// The outcome of the last step.
     outcome: PurgeOutcome,
 }
 
-/// What a step of purge came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PurgeStep {
-    /// The last entry of each region that is in the way, where it was looked for.
-    pub(crate) pinning: Option<Vec<(RegionId, LogIndex)>>,
-    /// When the next step is due.
-    pub(crate) outcome: PurgeOutcome,
-}
-
 impl LogSpace {
-    /// The last entry of a region that pins old files; 0 where it pins none.
+    /// The last entry of a region that pins old files; 0 if it pins none.
     pub(super) fn pinning(&self, region: RegionId) -> LogIndex {
         self.pinning.get(&region).copied().unwrap_or_default()
     }
@@ -55,54 +48,54 @@ impl LogSpace {
         !self.pinning.is_empty()
     }
 
-    /// Whether a step may be begun.
+    /// Whether a step may begin.
     pub(super) fn may_purge(&self) -> bool {
-        !self.busy && !self.unwritten
+        !self.running && !self.unwritten
     }
 
-    /// The regions have let go of what they could: it is to be looked for what is in the way still.
-    pub(super) fn look_for_laggards(&mut self) {
-        self.laggards_due = true;
+    /// Requests a look for pinning regions, after the regions have truncated their logs.
+    pub(super) fn request_pinning_check(&mut self) {
+        self.pinning_check_due = true;
     }
 
-    /// Whether the next step is to look for what is in the way.
-    pub(super) fn wants_laggards(&self) -> bool {
-        self.laggards_due
+    /// Whether the next step looks for pinning regions.
+    pub(super) fn is_pinning_check_due(&self) -> bool {
+        self.pinning_check_due
     }
 
-    /// A step is begun, as wanted.
+    /// A step begins.
     pub(super) fn begin(&mut self) {
-        self.busy = true;
+        self.running = true;
         self.unwritten = true;
         self.failed = false;
-        self.looking = std::mem::take(&mut self.laggards_due);
+        self.checking_pinning = std::mem::take(&mut self.pinning_check_due);
     }
 
-    /// A step is decided upon.
-    pub(super) fn purged(&mut self, step: PurgeStep) {
-        self.busy = false;
+    /// The outcome of a step.
+    pub(super) fn on_purged(&mut self, step: PurgeStep) {
+        self.running = false;
         self.outcome = step.outcome;
         if let Some(pinning) = step.pinning {
             self.pinning = pinning.into_iter().collect();
         }
     }
 
-    /// A step failed before anything was decided upon. What was known before still holds.
-    pub(super) fn failed(&mut self) {
-        self.busy = false;
+    /// A step failed before it had an outcome. The earlier state still holds.
+    pub(super) fn on_failed(&mut self) {
+        self.running = false;
         self.failed = true;
-        self.laggards_due |= self.looking;
+        self.pinning_check_due |= self.checking_pinning;
     }
 
-    /// The step is over in the log: it is written, or nothing was to be written, or that failed.
-    pub(super) fn landed(&mut self, written: bool) {
+    /// The step is over in the log: it was written, there was nothing to write, or writing failed.
+    pub(super) fn on_settled(&mut self, written: bool) {
         self.unwritten = false;
         self.failed |= !written;
     }
 
     /// Whether the next step is due with the next tick.
     pub(super) fn is_due(&self) -> bool {
-        (self.outcome != PurgeOutcome::Idle || self.laggards_due) && self.may_purge()
+        (self.outcome != PurgeOutcome::Idle || self.pinning_check_due) && self.may_purge()
     }
 
     /// Whether the next step is due now.
@@ -120,133 +113,135 @@ mod tests {
     }
 
     /// A step for which the log had nothing to write.
-    fn not_queued(space: &mut LogSpace, step: PurgeStep) {
-        space.landed(true);
-        space.purged(step);
+    fn nothing_to_write(space: &mut LogSpace, step: PurgeStep) {
+        space.on_settled(true);
+        space.on_purged(step);
     }
 
-    /// The last entry of region 7 is in the way.
+    /// The last entry of region 7 pins old files.
     fn pinned() -> PurgeStep {
         let pinning = Some(vec![(RegionId::new(7), LogIndex::new(9))]);
         PurgeStep { pinning, ..PurgeStep::default() }
     }
 
     #[test]
-    fn a_step_waits_for_the_one_before_to_be_written() {
+    fn step_waits_until_the_one_before_is_written() {
         let mut space = LogSpace::default();
         assert!(space.may_purge() && !space.is_due());
         space.begin();
         assert!(!space.may_purge());
-        space.purged(step(PurgeOutcome::Now));
+        space.on_purged(step(PurgeOutcome::Now));
         assert!(!space.may_purge() && !space.is_due() && !space.is_urgent(), "not written yet");
-        space.landed(true);
+        space.on_settled(true);
         assert!(space.may_purge() && space.is_due() && space.is_urgent());
-        // The log may be quicker than whoever asked it.
+        // The log may report before the outcome arrives.
         space.begin();
-        space.landed(true);
+        space.on_settled(true);
         assert!(!space.may_purge());
-        space.purged(step(PurgeOutcome::Now));
+        space.on_purged(step(PurgeOutcome::Now));
         assert!(space.is_urgent());
         space.begin();
-        not_queued(&mut space, step(PurgeOutcome::Idle));
+        nothing_to_write(&mut space, step(PurgeOutcome::Idle));
         assert!(space.may_purge() && !space.is_due() && !space.is_urgent(), "nothing left to do");
     }
 
     #[test]
-    fn without_pressure_a_step_a_tick_is_enough() {
+    fn without_pressure_one_step_a_tick_is_due() {
         let mut space = LogSpace::default();
         space.begin();
-        not_queued(&mut space, step(PurgeOutcome::NextTick));
+        nothing_to_write(&mut space, step(PurgeOutcome::NextTick));
         assert!(space.is_due() && !space.is_urgent());
     }
 
-    /// The disk stays full, and the reserve is spent: a step that the log could not write is tried again with the next tick, and not at once.
+    /// The disk stays full and the reserve is used up: a step that the log could not write is retried with the next
+    /// tick, not at once.
     #[test]
-    fn a_step_that_failed_is_not_urgent_before_the_next_tick() {
+    fn failed_step_is_not_urgent() {
         let mut space = LogSpace::default();
-        for log_is_quicker in [false, true] {
+        for log_reports_first in [false, true] {
             space.begin();
-            if log_is_quicker {
-                space.landed(false);
-                space.purged(step(PurgeOutcome::Now));
+            if log_reports_first {
+                space.on_settled(false);
+                space.on_purged(step(PurgeOutcome::Now));
             } else {
-                space.purged(step(PurgeOutcome::Now));
-                space.landed(false);
+                space.on_purged(step(PurgeOutcome::Now));
+                space.on_settled(false);
             }
-            assert!(space.is_due() && !space.is_urgent(), "the log was quicker: {log_is_quicker}");
+            assert!(space.is_due() && !space.is_urgent(), "the log reports first: {log_reports_first}");
         }
-        // It failed before the log was asked.
+        // It failed before it had an outcome.
         space.begin();
-        space.landed(true);
-        space.failed();
+        space.on_settled(true);
+        space.on_failed();
         assert!(space.is_due() && !space.is_urgent());
-        // With the next tick the disk has space again.
+        // At the next tick the disk has space again.
         space.begin();
-        space.purged(step(PurgeOutcome::Now));
-        space.landed(true);
+        space.on_purged(step(PurgeOutcome::Now));
+        space.on_settled(true);
         assert!(space.is_urgent());
     }
 
-    /// The log's queue is full: there is more to do, and nothing was done.
+    /// The log's queue is full: there is work, and none was done.
     #[test]
-    fn a_step_that_came_to_nothing_is_not_urgent_before_the_next_tick() {
+    fn step_without_progress_is_not_urgent() {
         let mut space = LogSpace::default();
         space.begin();
-        not_queued(&mut space, step(PurgeOutcome::NextTick));
+        nothing_to_write(&mut space, step(PurgeOutcome::NextTick));
         assert!(space.is_due() && !space.is_urgent());
         space.begin();
-        not_queued(&mut space, step(PurgeOutcome::Now));
+        nothing_to_write(&mut space, step(PurgeOutcome::Now));
         assert!(space.is_urgent());
     }
 
-    /// Under pressure the next step is under way before a checkpoint can ask for one: then that, or the one after it, looks.
+    /// Under pressure the next step runs before a truncation can request a check: then that step or the one after it
+    /// checks.
     #[test]
-    fn laggards_are_looked_for_while_step_follows_step() {
+    fn pinning_is_checked_while_steps_follow_each_other() {
         let mut space = LogSpace::default();
         space.begin();
-        space.look_for_laggards();
+        space.request_pinning_check();
         assert!(!space.may_purge());
-        space.purged(step(PurgeOutcome::Now));
-        space.landed(true);
-        assert!(space.is_urgent() && space.wants_laggards());
+        space.on_purged(step(PurgeOutcome::Now));
+        space.on_settled(true);
+        assert!(space.is_urgent() && space.is_pinning_check_due());
         space.begin();
-        assert!(!space.wants_laggards(), "once");
-        not_queued(&mut space, pinned());
+        assert!(!space.is_pinning_check_due(), "once");
+        nothing_to_write(&mut space, pinned());
         assert!(!space.is_due() && space.is_pinned());
-        // It need not be anything else that makes a step due.
-        space.look_for_laggards();
+        // The check alone makes a step due.
+        space.request_pinning_check();
         assert!(space.is_due() && !space.is_urgent());
     }
 
     #[test]
-    fn what_is_in_the_way_is_known_until_it_was_looked_for_again() {
+    fn pinning_is_known_until_the_next_check() {
         let mut space = LogSpace::default();
         let (region, last) = (RegionId::new(7), LogIndex::new(9));
-        space.purged(pinned());
+        space.on_purged(pinned());
         assert_eq!((space.pinning(region), space.is_pinned()), (last, true));
-        space.purged(PurgeStep::default());
+        space.on_purged(PurgeStep::default());
         assert!(space.is_pinned());
-        space.purged(PurgeStep { pinning: Some(Vec::new()), ..PurgeStep::default() });
+        space.on_purged(PurgeStep { pinning: Some(Vec::new()), ..PurgeStep::default() });
         assert_eq!((space.pinning(region), space.is_pinned()), (LogIndex::default(), false));
     }
 
-    /// A purge that failed has found out nothing: who was in the way still is, what there was to do is, and it is looked for again.
+    /// A failed purge has no result: the pinning regions and the due work stay, and the check is repeated.
     #[test]
-    fn a_purge_that_failed_changes_nothing_of_what_is_known() {
+    fn failed_purge_keeps_the_earlier_state() {
         let mut space = LogSpace::default();
         space.begin();
-        not_queued(&mut space, PurgeStep { outcome: PurgeOutcome::Now, ..pinned() });
-        space.look_for_laggards();
+        nothing_to_write(&mut space, PurgeStep { outcome: PurgeOutcome::Now, ..pinned() });
+        space.request_pinning_check();
         space.begin();
-        space.failed();
+        space.on_failed();
         assert_eq!(space.pinning(RegionId::new(7)), LogIndex::new(9));
-        space.landed(true);
-        assert!(space.is_pinned() && space.is_due() && space.wants_laggards());
+        space.on_settled(true);
+        assert!(space.is_pinned() && space.is_due() && space.is_pinning_check_due());
         space.begin();
-        space.failed();
-        space.landed(true);
+        space.on_failed();
+        space.on_settled(true);
         space.begin();
-        not_queued(&mut space, step(PurgeOutcome::Idle));
-        assert!(space.is_pinned() && !space.is_due(), "asked for once, by the step that came to something");
+        nothing_to_write(&mut space, step(PurgeOutcome::Idle));
+        assert!(space.is_pinned() && !space.is_due(), "checked once, by the step that succeeded");
     }
 }

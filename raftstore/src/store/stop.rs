@@ -1,15 +1,15 @@
-//! How a store ends: gracefully, or because it failed.
+//! How a store ends: a graceful stop, or a halt after a failure.
 
-use super::{Slot, StoreLoop, StoreMsg};
-use crate::apply::ApplyTask;
+use super::{PeerSlot, StoreLoop};
 use crate::error::{ProposeError, RegionError};
+use crate::messages::{ApplyTask, StoreMsg};
 use crate::peer::Peer;
 use crate::peer::effects::RoleEvent;
 use crate::region::RegionId;
 use crate::time::MonoTime;
 
 impl StoreLoop {
-    /// The store is poisoned: nothing is acknowledged, everything that waits or still comes in is refused.
+    /// Handles a turn of a poisoned store: refuses everything that waits or arrives, and acknowledges nothing.
     pub(super) fn halt(&mut self, why: &str) -> bool {
         let first = !self.halted;
         self.halted = true;
@@ -38,26 +38,26 @@ impl StoreLoop {
         busy || first
     }
 
-    /// Closes the delegates, ends what waits at the peers, and tells the listener.
+    /// Closes the delegates, calls `end` on every peer, and reports the lost leaderships to the listener.
     fn close_peers(&mut self, end: impl Fn(&mut Peer)) {
-        let mut told = Vec::new();
+        let mut stepped_down = Vec::new();
         for (region, slot) in &mut self.peers {
             slot.delegate.close();
             end(&mut slot.peer);
-            told.extend(slot.peer.end_leadership().map(|term| (*region, term)));
+            stepped_down.extend(slot.peer.take_announced_term().map(|term| (*region, term)));
         }
-        for (region, term) in told {
-            self.tell(region, RoleEvent::SteppedDown(term));
+        for (region, term) in stepped_down {
+            self.announce(region, RoleEvent::SteppedDown(term));
         }
     }
 
-    /// Starts a graceful stop: lets others lead.
+    /// Starts a graceful stop: transfers leaderships away.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
-        self.give_leadership_away(now);
+        self.transfer_leaderships(now);
     }
 
-    /// Offers leadership of every region to its best follower.
-    pub(super) fn give_leadership_away(&mut self, now: MonoTime) {
+    /// Offers the leadership of every region to its best follower.
+    pub(super) fn transfer_leaderships(&mut self, now: MonoTime) {
         let regions: Vec<RegionId> = self.peers.keys().copied().collect();
         for region in regions {
             self.with_peer(region, |peer| {
@@ -68,15 +68,15 @@ impl StoreLoop {
         }
     }
 
-    /// Whether nothing is left that a graceful stop waits for.
+    /// Whether a graceful stop has nothing left to wait for.
     pub(crate) fn is_drained(&self, now: MonoTime) -> bool {
-        let waits = |slot: &Slot| {
+        let waits = |slot: &PeerSlot| {
             slot.peer.pending_proposals() > 0 || (slot.peer.is_leader() && slot.peer.best_successor(now).is_some())
         };
         self.pending_apply.is_empty() && self.batches.is_empty() && !self.peers.values().any(waits)
     }
 
-    /// Ends a graceful stop: what still waits is told that its fate is unknown.
+    /// Ends a graceful stop. Requests that still wait fail; the outcome of pending proposals is undetermined.
     pub(crate) fn finish_stop(&mut self) {
         self.halted = true;
         self.close_peers(Peer::stop);

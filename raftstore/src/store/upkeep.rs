@@ -1,48 +1,49 @@
-//! The upkeep of the log: what is let go of it and when, which of its files are given up, and what is done while its disk is full.
+//! Upkeep of the log: truncation, purge, scrub, and the retry after a full disk.
 //!
-//! Every so many ticks the background worker finds out what a crash would not lose, and the regions let go of what nobody needs beyond that; then it
-//! gives up files. So a log that has filled its disk makes room by itself: what is let go, and the records of purge, have a reserve in the log, and
-//! do not wait behind what found no space (`log_queue`).
+//! Every `log_gc_ticks` the background worker reads what a crash would not lose. Each region then truncates its log up
+//! to there, less what followers still need, and purge frees log files. So a log that has filled its disk frees space
+//! by itself: truncations and purge records may use the log's reserve file and bypass the stalled queue (`log_queue`).
 
 use super::StoreLoop;
-use crate::background::Job;
+use crate::messages::Job;
 use crate::region::{LogIndex, RegionId};
 use crate::time::MonoTime;
 
 impl StoreLoop {
-    /// Tries again what met a full disk. A store that can write nothing lets others lead, once: they may have space.
-    pub(super) fn look_after_log(&mut self, now: MonoTime) {
+    /// Retries batches that met a full disk. A store that cannot write offers its leaderships to other stores, once per
+    /// episode: they may have space.
+    pub(super) fn retry_full_log(&mut self, now: MonoTime) {
         let full = self.log.is_full();
         if full && !self.was_full {
-            self.give_leadership_away(now);
+            self.transfer_leaderships(now);
         }
         self.was_full = full;
         self.log.retry();
     }
 
-    pub(super) fn start_checkpoint(&mut self, now: MonoTime) {
-        if self.checkpoint.is_some() {
+    pub(super) fn start_log_gc(&mut self, now: MonoTime) {
+        if self.reading_flushed.is_some() {
             return;
         }
-        // What pins old log files cannot be let go before its effects are flushed.
-        let flush = self.unflushed >= self.parts.config.flush_log_bytes || self.log_space.is_pinned();
+        // Entries that pin old log files can be truncated only after their effects are flushed.
+        let flush = self.unflushed_bytes >= self.parts.config.flush_log_bytes || self.log_space.is_pinned();
         let regions = self.peers.keys().copied().collect();
-        if self.parts.background.push(Job::Checkpoint { regions, flush }).is_ok() {
-            self.checkpoint = Some(self.unflushed);
+        if self.parts.background.push(Job::ReadFlushed { regions, flush }).is_ok() {
+            self.reading_flushed = Some(self.unflushed_bytes);
         }
-        // A file that is being built is not among those kept yet, so it must not be swept.
-        if self.building.is_empty() {
+        // A file that is still being built is in no peer's `snapshots_in_use` and must not be swept.
+        if self.building_snapshots.is_empty() {
             let keep = self.peers.values_mut().flat_map(|slot| slot.peer.snapshots_in_use(now)).collect();
             let applied = self.peers.iter().map(|(id, slot)| (*id, slot.peer.applied().index)).collect();
             self.queue_job(Job::Sweep { keep, applied });
         }
     }
 
-    /// Shortens the logs. Where that was done before and the disk is full still, nothing is kept but what a restart needs: who needs what is gone gets a
-    /// snapshot.
-    pub(super) fn let_go(&mut self, flushed: &[(RegionId, LogIndex)], now: MonoTime) {
+    /// Truncates the logs of all regions. If the disk is still full after an earlier truncation, keeps only what a
+    /// restart needs; followers that lag further get a snapshot.
+    pub(super) fn truncate_logs(&mut self, flushed: &[(RegionId, LogIndex)], now: MonoTime) {
         let full = self.log.is_full();
-        let pressed = std::mem::replace(&mut self.was_full_at_checkpoint, full) && full;
+        let pressed = std::mem::replace(&mut self.was_full_at_truncation, full) && full;
         for (region, index) in flushed {
             let pinning = if pressed { *index } else { self.log_space.pinning(*region) };
             let Some(slot) = self.peers.get_mut(region) else { continue };
@@ -51,8 +52,8 @@ impl StoreLoop {
         }
     }
 
-    /// Apart from what the peers want: there may be no room for that until this is done.
-    pub(super) fn truncate(&mut self) {
+    /// Submits truncations apart from the peers' writes: those may have no room until space is freed.
+    pub(super) fn submit_truncations(&mut self) {
         let truncations = std::mem::take(&mut self.truncations);
         if truncations.is_empty() || self.parts.health.poisoned().is_some() {
             return;
@@ -61,7 +62,7 @@ impl StoreLoop {
         self.log.truncate(truncations);
     }
 
-    /// Reads on in the log for damage, where some of it is due.
+    /// Scrubs the next chunk of the log, if one is due.
     pub(super) fn scrub(&mut self, now: MonoTime) {
         let per_second = self.parts.config.log_scrub_bytes;
         if let Some(bytes) = self.scrub_pace.due(now, per_second)
@@ -71,17 +72,17 @@ impl StoreLoop {
         }
     }
 
-    /// Goes on giving up log files, where that must not wait for the next tick.
-    pub(super) fn purge_on(&mut self) {
+    /// Runs the next purge step if it must not wait for a tick.
+    pub(super) fn continue_purge(&mut self) {
         if self.log_space.is_urgent() {
             self.purge();
         }
     }
 
-    /// Gives up log files, one step at a time, and not two at once.
+    /// Runs one purge step. Steps never overlap.
     pub(super) fn purge(&mut self) {
-        let laggards = self.log_space.wants_laggards();
-        if self.log_space.may_purge() && self.queue_job(Job::Purge { laggards }) {
+        let find_pinning = self.log_space.is_pinning_check_due();
+        if self.log_space.may_purge() && self.queue_job(Job::Purge { find_pinning }) {
             self.log_space.begin();
         }
     }

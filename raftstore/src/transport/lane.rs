@@ -1,4 +1,4 @@
-//! The task that empties the queue to one store: connect, say Hello, send frames, and after a failure start again.
+//! The task that sends the queue of one store: connects, says Hello, streams frames, and starts again after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Context;
-use super::backoff::Backoff;
 use super::metrics::DropReason;
+use super::pacing::Backoff;
 use super::proto::{encode_message, wire};
 use super::queue::Queue;
 use crate::region::StoreId;
 
-/// Frames between the queue and the stream: one being sent, one ready.
+/// Frames between queue and stream: one being sent, one ready.
 const FRAMES_AHEAD: usize = 2;
-/// The present, for durations only.
+/// The current time, used for durations only.
 #[expect(
     clippy::disallowed_methods,
     reason = "the transport is an edge; this is the only place where it reads a clock"
@@ -24,7 +24,7 @@ pub(super) fn now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-/// Runs until the transport is dropped.
+/// Runs the lane until the transport is dropped.
 pub(super) async fn run(context: Arc<Context>, queue: Arc<Queue>, store: StoreId, mut stop: watch::Receiver<()>) {
     tokio::select! {
         _ = stop.changed() => {}
@@ -33,8 +33,8 @@ pub(super) async fn run(context: Arc<Context>, queue: Arc<Queue>, store: StoreId
     queue.close();
 }
 
-/// Connects whenever something is queued. While a failure is waited out the queue is closed: what comes is refused, and the
-/// sender learns that the store is unreachable.
+/// Connects whenever messages are queued. During the backoff the queue is closed, so sends are refused and the sender
+/// learns that the store is unreachable.
 async fn drive(context: &Context, queue: &Queue, store: StoreId) {
     let options = &context.options;
     let seed = options.jitter_seed ^ store.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -46,7 +46,7 @@ async fn drive(context: &Context, queue: &Queue, store: StoreId) {
         let dropped = queue.close();
         context.metrics.connection_failures.inc();
         context.metrics.drop_messages(DropReason::Disconnected, dropped);
-        // A connection that held for a while was a good one; one that is refused at once is not, even though it came up.
+        // A connection that lasted resets the backoff; one that was refused right after connecting does not.
         if now().duration_since(began) > options.backoff_cap {
             backoff.reset();
         }
@@ -57,7 +57,7 @@ async fn drive(context: &Context, queue: &Queue, store: StoreId) {
     }
 }
 
-/// One connection from start to end; says why it ended.
+/// Runs one connection. Returns why it ended.
 async fn connection(context: &Context, queue: &Queue, store: StoreId) -> String {
     let channel = match context.endpoint(store) {
         Ok(endpoint) => endpoint.connect().await,
@@ -74,7 +74,7 @@ async fn connection(context: &Context, queue: &Queue, store: StoreId) -> String 
     tokio::pin!(call);
     let pump = pump(context, queue, store, frames);
     tokio::pin!(pump);
-    // The pump ends when the call has dropped its half, so the call's result is there or at hand.
+    // The pump ends because the call dropped its half, so the call's result is available at once or soon.
     let ended = tokio::select! {
         ended = &mut call => Some(ended),
         () = &mut pump => tokio::time::timeout(Duration::from_secs(1), call).await.ok(),
@@ -86,7 +86,7 @@ async fn connection(context: &Context, queue: &Queue, store: StoreId) -> String 
     }
 }
 
-/// Moves what is queued into frames, as fast as the stream takes them.
+/// Moves queued messages into frames, as fast as the stream accepts them.
 async fn pump(context: &Context, queue: &Queue, store: StoreId, frames: mpsc::Sender<wire::MessageFrame>) {
     let hello = wire::MessageFrame { hello: Some(context.options.hello(store)), messages: Vec::new() };
     if frames.send(hello).await.is_err() {
@@ -95,18 +95,18 @@ async fn pump(context: &Context, queue: &Queue, store: StoreId, frames: mpsc::Se
     let limit = context.options.frame_bytes.min(context.options.max_message_bytes());
     loop {
         queue.wait().await;
-        // A place first, the messages after: while the stream is blocked they stay in the bounded queue.
-        let Ok(place) = frames.reserve().await else { return };
+        // Reserves a place first: while the stream is blocked, the messages stay in the bounded queue.
+        let Ok(permit) = frames.reserve().await else { return };
         let messages: Vec<wire::RaftMessage> = queue.take(limit).iter().map(encode_message).collect();
         if !messages.is_empty() {
             context.metrics.sent_frames.inc();
             context.metrics.sent_messages.inc_by(messages.len() as u64);
-            place.send(wire::MessageFrame { hello: None, messages });
+            permit.send(wire::MessageFrame { hello: None, messages });
         }
     }
 }
 
-/// An error with its causes, which tonic keeps out of the text.
+/// An error with its chain of causes, which tonic's text omits.
 pub(super) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -118,7 +118,7 @@ pub(super) fn describe(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A refusal as the other side worded it.
+/// A refusal in the words of the other side.
 pub(super) fn describe_status(status: &tonic::Status) -> String {
     format!("{:?}: {}", status.code(), status.message())
 }

@@ -1,17 +1,17 @@
-//! Counters of the transport, in a registry that is passed in.
+//! Metrics of the transport, built from a passed registry.
 
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 
-/// Why a message was dropped on its way.
+/// Why a message was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// The bounded queue to the store is full.
     QueueFull,
     /// The connection to the store is down.
     Disconnected,
-    /// It is larger than a frame may be.
+    /// The message exceeds the frame limit.
     TooLarge,
-    /// The receiving store's mailbox did not take it.
+    /// The receiving store's mailbox refused it.
     NotTaken,
 }
 
@@ -29,7 +29,7 @@ impl DropReason {
     }
 }
 
-/// Counters of one store's transport, both directions. Clones share them.
+/// Metrics of one store's transport, both directions. Clones share them.
 #[derive(Clone)]
 pub struct TransportMetrics {
     /// Frames sent.
@@ -38,17 +38,17 @@ pub struct TransportMetrics {
     pub sent_messages: IntCounter,
     /// Frames received.
     pub received_frames: IntCounter,
-    /// Messages received and handed over.
+    /// Messages received and delivered to the store.
     pub received_messages: IntCounter,
-    /// Attempts to connect that failed, and connections that broke.
+    /// Failed connection attempts and broken connections.
     pub connection_failures: IntCounter,
     /// Incoming streams that ended in an error: refused, malformed, oversized, cut off.
     pub refused_streams: IntCounter,
     /// Snapshot files delivered.
     pub snapshots_sent: IntCounter,
-    /// Snapshot files that could not be delivered.
+    /// Snapshot files not delivered.
     pub snapshots_failed: IntCounter,
-    /// Snapshot files received and handed over.
+    /// Snapshot files received and announced to the store.
     pub snapshots_received: IntCounter,
     /// Bytes of snapshot files sent.
     pub snapshot_bytes: IntCounter,
@@ -56,7 +56,7 @@ pub struct TransportMetrics {
 }
 
 impl TransportMetrics {
-    /// Registers them; fails if the registry has them already.
+    /// Registers the metrics; fails if the registry already has them.
     pub fn new(registry: &Registry) -> prometheus::Result<TransportMetrics> {
         let counter = |name: &str, help: &str| {
             let counter = IntCounter::new(format!("cortado_transport_{name}"), help)?;
@@ -84,12 +84,12 @@ impl TransportMetrics {
         })
     }
 
-    /// Counts `messages` dropped for one reason.
+    /// Counts `messages` messages as dropped.
     pub(super) fn drop_messages(&self, reason: DropReason, messages: usize) {
         self.dropped.with_label_values(&[reason.label()]).inc_by(messages as u64);
     }
 
-    /// How many messages were dropped for one reason.
+    /// The number of messages dropped for this reason.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped.with_label_values(&[reason.label()]).get()
     }

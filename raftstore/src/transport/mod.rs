@@ -1,28 +1,35 @@
-//! Raft messages and snapshot files between stores, over gRPC. The production [`Transport`].
+//! Raft messages and snapshot files between stores, over gRPC: the production [`Transport`].
 //!
 //! ```text
 //! store thread -> Queue (one per target store, bounded) -> lane task: frames -> one long-lived stream
 //!   -> server: decode, check -> Inbox of the target (bounded, never blocks)
 //! ```
 //!
-//! - `queue`: what waits for one store. Full, or closed while the connection is down: the message is refused at once.
-//! - `lane`: the task that connects, takes what is queued as one frame, and reconnects with jittered backoff.
-//! - `outgoing`: snapshot files, each on a connection of its own so that bulk data never delays a heartbeat; few at a
-//!   time, under a common rate.
-//! - `server`: the receiving side. A stream proves with a Hello that it belongs to this cluster and means this store; what
-//!   is malformed or oversized ends that stream and nothing else.
+//! - `queue`: the messages waiting for one store. If it is full, or closed because the connection is down, it refuses
+//!   messages at once.
+//! - `lane`: the task that connects, sends the queue in frames, and reconnects with jittered backoff.
+//! - `outgoing`: snapshot files, each on its own connection so that bulk data never delays a heartbeat. Few are sent at
+//!   a time, under a common rate limit.
+//! - `server`: the receiving side. A stream starts with a Hello that names this cluster and this store. A malformed or
+//!   oversized message ends its stream and nothing else.
 //! - `proto`: the generated types and their checked conversion.
 //!
-//! Nothing here is reliable and nothing needs to be: Raft repeats what matters. What is guaranteed: a message arrives whole
-//! or not at all, at the store it is addressed to; a `MsgSnapshot` arrives only after its file is durable there.
+//! Delivery is not reliable; Raft repeats what matters. Guarantees: a message arrives whole or not at all, at the store
+//! it is addressed to. A `MsgSnapshot` arrives only after its file is durable there.
+//!
+//! # Layers
+//!
+//! 1. `metrics`, `pacing`, `proto`: counters, delays, wire messages
+//! 2. `queue`: the messages waiting for one store
+//! 3. `lane`, `server`: the two ends of a message stream
+//! 4. `outgoing`: the sending end of a snapshot stream
 
-mod backoff;
 mod lane;
 mod metrics;
 mod outgoing;
+mod pacing;
 mod proto;
 mod queue;
-mod rate;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -39,36 +46,39 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 pub use self::metrics::{DropReason, TransportMetrics};
-use self::queue::{Queue, Refused};
-use self::rate::RateLimiter;
+use self::pacing::RateLimiter;
+use self::queue::{PushError, Queue};
 pub use self::server::{TransportServer, TransportService};
 use crate::handle::StoreHandle;
 use crate::ports::{RaftMessage, SendError, Transport};
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
-/// Bytes of a frame that are not messages, at most.
+/// Most bytes of a frame besides its messages.
 const FRAME_OVERHEAD: usize = 64;
 
-/// Bytes that a message takes in a frame at most. For transports that enforce the limit without encoding.
+/// Upper bound of a message's size in a frame, for transports that enforce the limit without encoding.
 pub fn frame_bytes(message: &RaftMessage) -> usize {
     queue::cost(message)
 }
 
-/// Where stores listen. May be asked from any thread and must not block.
+/// The addresses of stores. Called from any thread; must not block.
 pub trait AddressBook: Send + Sync + 'static {
-    /// The store's `host:port`, if it is known.
+    /// The `host:port` of a store, if known.
     fn address(&self, store: StoreId) -> Option<String>;
 }
 
-/// Takes the messages that arrive. Called on the network's threads.
+/// Receives incoming messages. Called on the network's threads.
 pub trait Inbox: Send + Sync + 'static {
-    /// Queues a message for its peer without waiting; `Err` means that it is dropped: the queue is full, or the store is
-    /// stopping.
+    /// Queues a message for its peer without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The message is dropped: the queue is full or the store is stopping.
     fn deliver(&self, message: RaftMessage) -> Result<(), NotTaken>;
 }
 
-/// The receiving store did not take a message.
+/// The receiving store refused a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store did not take the message")]
 pub struct NotTaken;
@@ -79,11 +89,11 @@ impl<S: Store> Inbox for StoreHandle<S> {
     }
 }
 
-/// The random identity of a cluster, chosen when it is founded, never 0; written as 16 hexadecimal digits.
+/// The random identity of a cluster, chosen at its founding; never 0. Written as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterId(u64);
 
-/// A text that is no cluster id.
+/// The text is not a cluster id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a cluster id")]
 pub struct BadClusterId(String);
@@ -105,12 +115,12 @@ impl FromStr for ClusterId {
 }
 
 impl ClusterId {
-    /// From its number.
+    /// Wraps a number.
     pub const fn new(raw: u64) -> ClusterId {
         ClusterId(raw)
     }
 
-    /// Its number.
+    /// The number.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -119,44 +129,44 @@ impl ClusterId {
 /// Settings of a store's transport, both directions.
 #[derive(Clone, Debug)]
 pub struct TransportOptions {
-    /// The cluster; streams of another are refused.
+    /// The cluster. Streams of other clusters are refused.
     pub cluster: ClusterId,
     /// This store.
     pub store: StoreId,
-    /// Bytes at which a frame is sent even though more is queued. Default 512 KiB.
+    /// Target size of a frame in bytes: a frame is closed at this size even if more is queued. Default 512 KiB.
     pub frame_bytes: usize,
-    /// Most bytes of one frame, hence of one message, on both sides. Default 16 MiB.
+    /// Most bytes of a frame, hence of a message, on both sides. Default 16 MiB.
     pub max_frame_bytes: usize,
     /// Most messages queued for one store. Default 8192.
     pub queue_messages: usize,
     /// Most bytes queued for one store. Default 32 MiB.
     pub queue_bytes: usize,
-    /// How long connecting, and the first frame of a stream, may take. Default 2 s.
+    /// Timeout for connecting, and for the first frame of a stream. Default 2 s.
     pub connect_timeout: Duration,
-    /// How often a silent connection is probed, and how long the answer may take. Default 3 s.
+    /// Interval of keep-alive probes on a silent connection, and the timeout of their answers. Default 3 s.
     pub keep_alive: Duration,
-    /// First pause after a failure. Default 50 ms.
+    /// First backoff after a failure. Default 50 ms.
     pub backoff_floor: Duration,
-    /// Longest pause after a failure. Default 2 s.
+    /// Longest backoff after a failure. Default 2 s.
     pub backoff_cap: Duration,
-    /// Snapshot files sent at a time. Default 2.
+    /// Snapshot files sent concurrently. Default 2.
     pub snapshots_sending: usize,
-    /// Snapshot files waiting to be sent, beyond those. Default 32.
+    /// Snapshot files that may wait to be sent, beyond those. Default 32.
     pub snapshots_waiting: usize,
-    /// Snapshot files received at a time. Default 4.
+    /// Snapshot files received concurrently. Default 4.
     pub snapshots_receiving: usize,
-    /// Most bytes of snapshot files sent per second. Default 100 MiB.
+    /// Rate limit for sending snapshot files, in bytes per second. Default 100 MiB.
     pub snapshot_bytes_per_second: u64,
     /// Largest snapshot file accepted, in bytes. Default 16 GiB.
     pub max_snapshot_bytes: u64,
-    /// How long a snapshot transfer may make no progress. Default 30 s.
+    /// Longest time without progress in a snapshot transfer. Default 30 s.
     pub snapshot_stall: Duration,
-    /// Seeds the jitter of the backoff; different on every store.
+    /// Seed of the backoff jitter; different on every store.
     pub jitter_seed: u64,
 }
 
 impl TransportOptions {
-    /// The defaults.
+    /// The default settings.
     pub fn new(cluster: ClusterId, store: StoreId, jitter_seed: u64) -> TransportOptions {
         TransportOptions {
             cluster,
@@ -179,12 +189,12 @@ impl TransportOptions {
         }
     }
 
-    /// Most bytes of one message: a frame less what is around it.
+    /// Most bytes of a message: the frame limit less the overhead.
     fn max_message_bytes(&self) -> usize {
         self.max_frame_bytes.saturating_sub(FRAME_OVERHEAD)
     }
 
-    /// The Hello of a stream to `to`.
+    /// The Hello of a stream to store `to`.
     fn hello(&self, to: StoreId) -> proto::wire::Hello {
         proto::wire::Hello {
             protocol: proto::PROTOCOL,
@@ -195,27 +205,27 @@ impl TransportOptions {
     }
 }
 
-/// What every outgoing task needs.
+/// Shared by all outgoing tasks.
 struct Context {
     options: TransportOptions,
     addresses: Arc<dyn AddressBook>,
     files: SnapshotFiles,
     metrics: TransportMetrics,
-    /// Permits of snapshots that are being sent, and of those that wait as well.
+    /// Permits for snapshots being sent, and for those sent or waiting.
     sending: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     rate: Mutex<RateLimiter>,
     /// Time zero of `rate`.
-    started: tokio::time::Instant,
+    rate_epoch: tokio::time::Instant,
 }
 
 impl Context {
-    /// How long to wait before `bytes` of a snapshot may be sent.
+    /// How long to wait before sending `bytes` of a snapshot.
     fn throttle(&self, bytes: usize) -> Duration {
-        self.rate.lock().take(bytes, lane::now().duration_since(self.started))
+        self.rate.lock().take(bytes, lane::now().duration_since(self.rate_epoch))
     }
 
-    /// An endpoint for the store's present address.
+    /// An endpoint for the store's current address.
     fn endpoint(&self, store: StoreId) -> Result<tonic::transport::Endpoint, String> {
         let address = self.addresses.address(store).ok_or_else(|| format!("no address is known for store {store}"))?;
         let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{address}"))
@@ -228,17 +238,17 @@ impl Context {
     }
 }
 
-/// The sending side. Dropping it ends its tasks; what they had not sent is dropped, and snapshots report failure.
+/// The sending side. Dropping it ends its tasks: queued messages are dropped, and snapshots report failure.
 pub struct GrpcTransport {
     context: Arc<Context>,
     lanes: RwLock<BTreeMap<StoreId, Arc<Queue>>>,
     runtime: Handle,
-    /// Tasks end when this is dropped.
+    /// The tasks end when this is dropped.
     stop: watch::Sender<()>,
 }
 
 impl GrpcTransport {
-    /// A transport whose tasks run on `runtime`. Connects to a store when there is something to send.
+    /// A transport whose tasks run on `runtime`. It connects to a store on the first message.
     pub fn new(
         options: TransportOptions,
         addresses: Arc<dyn AddressBook>,
@@ -253,7 +263,7 @@ impl GrpcTransport {
             sending: Arc::new(Semaphore::new(options.snapshots_sending.max(1))),
             waiting: Arc::new(Semaphore::new(options.snapshots_sending.max(1) + options.snapshots_waiting)),
             rate: Mutex::new(RateLimiter::new(options.snapshot_bytes_per_second, Duration::ZERO)),
-            started: lane::now(),
+            rate_epoch: lane::now(),
             options,
         };
         GrpcTransport {
@@ -264,7 +274,7 @@ impl GrpcTransport {
         }
     }
 
-    /// The queue to a store; on first use starts the task that empties it.
+    /// The queue of a store. The first use starts the task that sends it.
     fn lane(&self, store: StoreId) -> Result<Arc<Queue>, SendError> {
         if let Some(queue) = self.lanes.read().get(&store) {
             return Ok(Arc::clone(queue));
@@ -288,16 +298,17 @@ impl Transport for GrpcTransport {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
         let (bytes, limit) = (queue::cost(&message), self.context.options.max_message_bytes());
         if bytes > limit {
-            // Told to the sender: one that believed it to be on its way would wait for the answer, and never send what comes after it.
+            // The sender must know: believing the message in flight, it would wait for an answer and never send the
+            // entries after it.
             self.context.metrics.drop_messages(DropReason::TooLarge, 1);
-            tracing::error!(store = %message.to.store, bytes, limit, "a message is larger than a frame may be");
+            tracing::error!(store = %message.to.store, bytes, limit, "a message exceeds the frame limit");
             return Err(SendError::TooLarge { bytes, limit });
         }
         let refused = self.lane(message.to.store)?.push(message);
         refused.map_err(|refused| {
             let reason = match refused {
-                Refused::Full => DropReason::QueueFull,
-                Refused::Closed => DropReason::Disconnected,
+                PushError::Full => DropReason::QueueFull,
+                PushError::Closed => DropReason::Disconnected,
             };
             self.context.metrics.drop_messages(reason, 1);
             SendError::Unreachable
@@ -306,6 +317,12 @@ impl Transport for GrpcTransport {
 
     fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
         let context = Arc::clone(&self.context);
-        self.runtime.spawn(outgoing::run(context, message, snapshot, outgoing::Done::new(done), self.stop.subscribe()));
+        self.runtime.spawn(outgoing::run(
+            context,
+            message,
+            snapshot,
+            outgoing::DeliveryReport::new(done),
+            self.stop.subscribe(),
+        ));
     }
 }

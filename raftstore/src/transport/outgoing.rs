@@ -1,4 +1,4 @@
-//! Sending a snapshot file: chunks under flow control and the common rate, on a connection of its own.
+//! Sends a snapshot file in chunks, under flow control and the common rate limit, on its own connection.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use super::proto::{SnapshotStart, wire};
 use crate::ports::RaftMessage;
 use crate::snapshot::SnapshotKey;
 
-/// Bytes of a file in one chunk.
+/// Bytes of a chunk.
 const CHUNK: usize = 256 << 10;
 
-/// Reports once whether a snapshot was delivered: `false` unless told otherwise, also when its task is dropped.
-pub(super) struct Done(Option<Box<dyn FnOnce(bool) + Send>>);
+/// Reports once whether a snapshot was delivered; `false` if it is dropped unreported.
+pub(super) struct DeliveryReport(Option<Box<dyn FnOnce(bool) + Send>>);
 
-impl Done {
-    /// Around the caller's function.
-    pub(super) fn new(done: Box<dyn FnOnce(bool) + Send>) -> Done {
-        Done(Some(done))
+impl DeliveryReport {
+    /// Wraps the caller's callback.
+    pub(super) fn new(done: Box<dyn FnOnce(bool) + Send>) -> DeliveryReport {
+        DeliveryReport(Some(done))
     }
 
     fn report(mut self, delivered: bool) {
@@ -30,7 +30,7 @@ impl Done {
     }
 }
 
-impl Drop for Done {
+impl Drop for DeliveryReport {
     fn drop(&mut self) {
         if let Some(done) = self.0.take() {
             done(false);
@@ -38,12 +38,12 @@ impl Drop for Done {
     }
 }
 
-/// Sends one snapshot and reports.
+/// Sends one snapshot and reports the result.
 pub(super) async fn run(
     context: Arc<Context>,
     message: RaftMessage,
     key: SnapshotKey,
-    done: Done,
+    done: DeliveryReport,
     mut stop: watch::Receiver<()>,
 ) {
     let store = message.to.store;
@@ -81,14 +81,16 @@ async fn send(context: &Arc<Context>, message: RaftMessage, key: SnapshotKey) ->
         ended = &mut call => ended,
         fed = &mut feeder => {
             fed?;
-            // All is sent; verifying and syncing on the other side is the last stretch.
-            tokio::time::timeout(context.options.snapshot_stall, call).await.map_err(|_| "no answer in time".to_owned())?
+            // Everything is sent; the receiver still has to verify and sync the file.
+            let answer = tokio::time::timeout(context.options.snapshot_stall, call).await;
+            answer.map_err(|_| "no answer in time".to_owned())?
         }
     };
     ended.map(|_| ()).map_err(|status| describe_status(&status))
 }
 
-/// Sends the first chunk and then the file. Ends without an error when the call is over: its status says more.
+/// Sends the announcement and then the file. If the call ends early, returns without an error: the call's status says
+/// more.
 async fn feed(
     context: &Arc<Context>,
     start: wire::SnapshotStart,
@@ -114,7 +116,7 @@ async fn feed(
     }
 }
 
-/// Runs file work where it may block.
+/// Runs blocking file I/O on the blocking pool.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> engine::store::Result<T> + Send + 'static,
 ) -> Result<T, String> {

@@ -1,7 +1,7 @@
 //! The bounded queue of messages to one store.
 //!
-//! The store's thread pushes and never waits; the connection's task takes all that is there, up to a frame. Both bounds,
-//! messages and bytes, are checked on push, so a slow receiver costs a fixed amount of memory.
+//! The store thread pushes and never blocks; the lane task takes up to a frame of messages at a time. Messages and
+//! bytes are bounded on push, so a slow receiver costs bounded memory.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,14 @@ use tokio::sync::Notify;
 
 use crate::ports::RaftMessage;
 
-/// Bytes that the numbers of a message and its envelope take at most, and those of an entry: ten bytes and a tag for each.
+/// Upper bound of the encoded size of a message's numbers and envelope, and of an entry's numbers: ten bytes and a tag
+/// each.
 const MESSAGE_BYTES: usize = 320;
 const ENTRY_BYTES: usize = 56;
-/// The same for a member of a snapshot's metadata.
+/// The same for a member in a snapshot's metadata.
 const MEMBER_BYTES: usize = 12;
 
-/// Bytes that a message takes in a frame at most; found without encoding it.
+/// Upper bound of a message's size in a frame, without encoding it.
 pub(super) fn cost(message: &RaftMessage) -> usize {
     let inner = &message.message;
     let entries: usize =
@@ -29,7 +30,7 @@ pub(super) fn cost(message: &RaftMessage) -> usize {
 
 /// Why a message was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum PushError {
     /// A bound is reached.
     Full,
     /// The connection is down.
@@ -38,7 +39,9 @@ pub(super) enum Refused {
 
 /// See the module documentation.
 ///
-/// Invariants: (1) `bytes` is the sum of the costs of `messages`. (2) A closed queue is empty and takes nothing.
+/// Invariants:
+/// 1. `bytes` is the sum of the costs of `messages`.
+/// 2. A closed queue is empty and refuses messages.
 pub(super) struct Queue {
     inner: Mutex<Inner>,
     filled: Notify,
@@ -59,18 +62,18 @@ impl Queue {
         Queue { inner: Mutex::new(Inner::default()), filled: Notify::new(), max_messages, max_bytes }
     }
 
-    /// Takes a message in, unless that would break a bound or the queue is closed. A message above the bound in bytes
-    /// is let into an empty queue: the frame limit is what decides about it.
-    pub(super) fn push(&self, message: RaftMessage) -> Result<(), Refused> {
+    /// Queues a message, unless a bound is reached or the queue is closed. An empty queue accepts a message above the
+    /// byte bound: the frame limit decides about it.
+    pub(super) fn push(&self, message: RaftMessage) -> Result<(), PushError> {
         let cost = cost(&message);
         let mut inner = self.inner.lock();
         let full = inner.messages.len() >= self.max_messages
             || (!inner.messages.is_empty() && inner.bytes + cost > self.max_bytes);
         if inner.closed {
-            return Err(Refused::Closed);
+            return Err(PushError::Closed);
         }
         if full {
-            return Err(Refused::Full);
+            return Err(PushError::Full);
         }
         inner.messages.push_back(message);
         inner.bytes += cost;
@@ -79,14 +82,14 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits until there is something; takes nothing.
+    /// Waits until a message is queued; takes none.
     pub(super) async fn wait(&self) {
         while self.inner.lock().messages.is_empty() {
             self.filled.notified().await;
         }
     }
 
-    /// Takes messages from the front: at least one if there is any, then as many as stay within `max_bytes`.
+    /// Takes messages from the front: at least one if there is any, then as many as fit in `max_bytes`.
     pub(super) fn take(&self, max_bytes: usize) -> Vec<RaftMessage> {
         let mut inner = self.inner.lock();
         let mut taken = Vec::new();
@@ -103,7 +106,7 @@ impl Queue {
         taken
     }
 
-    /// Drops what is queued and refuses what comes; returns how many were dropped.
+    /// Drops all queued messages and refuses new ones. Returns how many were dropped.
     pub(super) fn close(&self) -> usize {
         let mut inner = self.inner.lock();
         let dropped = inner.messages.len();
@@ -111,7 +114,7 @@ impl Queue {
         dropped
     }
 
-    /// Takes messages again.
+    /// Accepts messages again.
     pub(super) fn reopen(&self) {
         self.inner.lock().closed = false;
     }
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!(queue.inner.lock().bytes, 0);
     }
 
-    /// The frame limit is checked on it, so it must not be too low.
+    /// The frame limit is checked against the cost, so it must not be too low.
     #[test]
     fn cost_is_never_below_what_is_encoded() {
         use prost::Message as _;

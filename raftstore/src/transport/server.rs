@@ -1,7 +1,7 @@
 //! The receiving side: the gRPC service of a store.
 //!
-//! Every stream stands alone. It starts with a Hello of this cluster, for this store; afterwards a message that cannot be
-//! decoded, is for another store, or exceeds a limit ends the stream with a status that says so, and the sender connects again.
+//! Streams are independent. Each starts with a Hello for this cluster and this store. A message that cannot be decoded,
+//! is for another store or exceeds a limit ends its stream with a status that says so; the sender then reconnects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::ports::RaftMessage;
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotWriter};
 
-/// The service as the node's gRPC router takes it.
+/// The gRPC service, as the node's router takes it.
 pub type TransportService = RaftTransportServer<TransportServer>;
 
-/// Bytes in flight per stream before the receiver has taken them: a few frames on a link with latency.
+/// Flow-control window of a stream in bytes: a few frames on a link with latency.
 const STREAM_WINDOW: u32 = 4 << 20;
 /// The same for a connection.
 const CONNECTION_WINDOW: u32 = 8 << 20;
@@ -38,7 +38,7 @@ pub struct TransportServer {
 }
 
 impl TransportServer {
-    /// Hands messages to `inbox` and puts snapshots into `files`.
+    /// Delivers messages to `inbox` and stores snapshots in `files`.
     pub fn new(
         options: TransportOptions,
         inbox: Arc<dyn Inbox>,
@@ -50,7 +50,8 @@ impl TransportServer {
         TransportServer { options: Arc::new(options), inbox, files, metrics, receiving, stop }
     }
 
-    /// A gRPC server with the windows and probes that long streams need; the node adds its services to it.
+    /// A gRPC server builder with the windows and keep-alive probes that long streams need. The node adds its services
+    /// to it.
     pub fn builder(options: &TransportOptions) -> tonic::transport::Server {
         tonic::transport::Server::builder()
             .initial_stream_window_size(STREAM_WINDOW)
@@ -60,17 +61,17 @@ impl TransportServer {
             .tcp_nodelay(true)
     }
 
-    /// The service, with its decode limit.
+    /// The service with its decoding limit.
     pub fn service(&self) -> TransportService {
         RaftTransportServer::new(self.clone()).max_decoding_message_size(self.options.max_frame_bytes)
     }
 
-    /// Ends every stream, now and later: a graceful stop of the gRPC server waits for them.
+    /// Ends all streams, present and future. A graceful stop of the gRPC server would otherwise wait for them.
     pub fn close(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Runs one stream until it ends or the server closes, and counts a bad end.
+    /// Serves one stream until it ends or the server closes. Counts streams that end in an error.
     async fn guard<T>(&self, serve: impl Future<Output = Result<T, Status>>) -> Result<Response<T>, Status> {
         let mut stop = self.stop.subscribe();
         let result = tokio::select! {
@@ -84,7 +85,7 @@ impl TransportServer {
         result.map(Response::new)
     }
 
-    /// Who sends: checks that the stream belongs to this cluster and means this store.
+    /// Checks that the stream is of this cluster and for this store. Returns the sending store.
     fn check_hello(&self, hello: Option<wire::Hello>) -> Result<StoreId, Status> {
         let Some(hello) = hello else { return Err(Status::invalid_argument("stream begins without a Hello")) };
         if hello.protocol != PROTOCOL {
@@ -108,7 +109,7 @@ impl TransportServer {
         Ok(StoreId::new(hello.from_store))
     }
 
-    /// A message of `from` for this store, or a reason to end the stream.
+    /// Checks that a message is from `from` and for this store.
     fn check_message(&self, message: &RaftMessage, from: StoreId) -> Result<(), Status> {
         if message.from.store != from || message.to.store != self.options.store {
             let text = format!("message of store {} to store {}", message.from.store, message.to.store);
@@ -118,7 +119,7 @@ impl TransportServer {
     }
 
     async fn serve_messages(&self, mut stream: Streaming<wire::MessageFrame>) -> Result<wire::MessagesDone, Status> {
-        let first = within(self.options.connect_timeout, stream.message()).await?;
+        let first = with_timeout(self.options.connect_timeout, stream.message()).await?;
         let Some(mut frame) = first else { return Ok(wire::MessagesDone {}) };
         let from = self.check_hello(frame.hello.take())?;
         loop {
@@ -142,7 +143,7 @@ impl TransportServer {
     }
 
     async fn serve_snapshot(&self, mut stream: Streaming<wire::SnapshotChunk>) -> Result<wire::SnapshotDone, Status> {
-        let first = within(self.options.connect_timeout, stream.message()).await?;
+        let first = with_timeout(self.options.connect_timeout, stream.message()).await?;
         let start = first.and_then(|chunk| chunk.start);
         let Some(mut start) = start else { return Err(Status::invalid_argument("no snapshot announced")) };
         let from = self.check_hello(start.hello.take())?;
@@ -157,7 +158,7 @@ impl TransportServer {
         let files = self.files.clone();
         let mut writer = blocking(move || files.receive(start.key)).await?;
         let mut received = 0;
-        while let Some(chunk) = within(self.options.snapshot_stall, stream.message()).await? {
+        while let Some(chunk) = with_timeout(self.options.snapshot_stall, stream.message()).await? {
             received += chunk.data.len() as u64;
             if chunk.start.is_some() || received > start.size {
                 return Err(Status::invalid_argument("the snapshot is not what was announced"));
@@ -200,8 +201,8 @@ impl From<Malformed> for Status {
     }
 }
 
-/// What a stream gives next, if it does so in time.
-async fn within<T>(limit: Duration, next: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+/// The next item of a stream, with a timeout.
+async fn with_timeout<T>(limit: Duration, next: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     match tokio::time::timeout(limit, next).await {
         Ok(result) => result,
         Err(_) => Err(Status::deadline_exceeded("the stream made no progress in time")),
@@ -213,7 +214,7 @@ fn append(mut writer: SnapshotWriter, bytes: &[u8]) -> Result<SnapshotWriter, St
     Ok(writer)
 }
 
-/// Runs file work where it may block.
+/// Runs blocking file I/O on the blocking pool.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Status> {

@@ -18,7 +18,7 @@ const CLUSTER: ClusterId = ClusterId::new(0xc0ffee);
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn cluster_ids_read_back() {
+fn cluster_ids_round_trip() {
     assert_eq!(CLUSTER.to_string(), "0000000000c0ffee");
     assert_eq!(CLUSTER.to_string().parse(), Ok(CLUSTER));
     for bad in ["", "0000000000000000", "xyz", "abc", "+000000000c0ffee", "00000000000c0ffee"] {
@@ -30,7 +30,7 @@ fn peer(store: u64) -> PeerMeta {
     PeerMeta { id: PeerId::new(store * 10), store: StoreId::new(store), role: PeerRole::Voter }
 }
 
-/// A message with one entry of `size` bytes; its commit index numbers it.
+/// A message with one entry of `size` bytes; its commit index is its number.
 pub(super) fn message(from: u64, to: u64, size: usize) -> RaftMessage {
     let entry = Entry { data: vec![7; size], ..Entry::default() };
     let message = Message { from: from * 10, to: to * 10, entries: vec![entry], ..Message::default() };
@@ -62,7 +62,7 @@ impl Inbox for ChannelInbox {
     }
 }
 
-/// A store's receiving side on a runtime of its own, so that dropping it cuts its connections as a crash does.
+/// The receiving side of a store on its own runtime. Dropping it cuts its connections, as a crash does.
 struct Endpoint {
     runtime: Option<Runtime>,
     inbox: mpsc::Receiver<RaftMessage>,
@@ -144,14 +144,14 @@ impl Sender {
         assert!(polled.is_ok(), "waited for: {what}");
     }
 
-    /// Sends a snapshot of store 1 to store 2 and waits for the report.
+    /// Sends a snapshot from store 1 to store 2 and waits for the report.
     fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey) -> bool {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.transport.send_snapshot(message, key, Box::new(move |delivered| sender.send(delivered).unwrap()));
         self.runtime.block_on(async { tokio::time::timeout(LIMIT, receiver).await }).unwrap().unwrap()
     }
 
-    /// A gRPC client to a store, to speak wrongly.
+    /// A raw gRPC client, for protocol violations.
     fn raw(&self, store: u64) -> wire::raft_transport_client::RaftTransportClient<tonic::transport::Channel> {
         let address = self.addresses.address(StoreId::new(store)).unwrap();
         let connect = wire::raft_transport_client::RaftTransportClient::connect(format!("http://{address}"));
@@ -160,7 +160,7 @@ impl Sender {
 }
 
 #[test]
-fn messages_survive_the_wire() {
+fn messages_round_trip() {
     let message = numbered(7, 1000);
     assert_eq!(decode_message(encode_message(&message)).unwrap(), message);
 }
@@ -221,7 +221,7 @@ fn messages_arrive_in_order_and_in_few_frames() {
 }
 
 #[test]
-fn an_unknown_store_is_said_to_be_unknown() {
+fn unknown_store_is_reported() {
     let sender = Sender::new(options(1));
     assert_eq!(sender.transport.send(message(1, 2, 1)), Err(SendError::UnknownStore));
 }
@@ -235,7 +235,7 @@ fn reconnects_after_the_server_restarts() {
     drop(endpoint);
     sender.until("the store is unreachable", || sender.transport.send(numbered(2, 1)) == Err(SendError::Unreachable));
     assert!(sender.metrics.dropped(DropReason::Disconnected) > 0);
-    // It comes back at another address.
+    // The server returns at another address.
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     sender.until("a message is through", || {
         let _ = sender.transport.send(numbered(3, 1));
@@ -246,7 +246,7 @@ fn reconnects_after_the_server_restarts() {
 }
 
 #[test]
-fn a_stopping_server_ends_its_streams() {
+fn stopping_server_ends_its_streams() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     sender.transport.send(numbered(1, 1)).unwrap();
@@ -260,7 +260,7 @@ fn back_pressure_refuses_instead_of_growing() {
     let mut small = options(1);
     small.queue_messages = 50;
     let sender = Sender::new(small);
-    // A server that accepts connections and says nothing: the queue is all there is.
+    // A server that accepts connections and never answers: only the queue takes messages.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
     let results: Vec<_> = (0..500).map(|number| sender.transport.send(numbered(number, 100_000))).collect();
@@ -271,7 +271,7 @@ fn back_pressure_refuses_instead_of_growing() {
 }
 
 #[test]
-fn a_full_inbox_drops_and_does_not_block() {
+fn full_inbox_drops_without_blocking() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 4, &sender.addresses);
     for number in 0..100 {
@@ -285,7 +285,7 @@ fn a_full_inbox_drops_and_does_not_block() {
 }
 
 #[test]
-fn another_cluster_is_refused_in_words() {
+fn another_cluster_is_refused_with_a_reason() {
     let mut foreign = options(1);
     foreign.cluster = ClusterId::new(0xdead);
     let sender = Sender::new(foreign.clone());
@@ -301,7 +301,7 @@ fn another_cluster_is_refused_in_words() {
 }
 
 #[test]
-fn bad_streams_end_and_harm_no_other() {
+fn malformed_stream_ends_without_affecting_others() {
     let sender = Sender::new(options(1));
     let mut small = options(2);
     small.max_frame_bytes = 100_000;
@@ -341,7 +341,7 @@ fn bad_streams_end_and_harm_no_other() {
 }
 
 #[test]
-fn a_message_above_the_frame_limit_is_refused_by_the_sender() {
+fn message_above_the_frame_limit_is_refused_by_the_sender() {
     let mut small = options(1);
     small.max_frame_bytes = 100_000;
     let sender = Sender::new(small);
@@ -366,7 +366,7 @@ fn announcement() -> RaftMessage {
 }
 
 #[test]
-fn a_snapshot_is_durable_before_its_message() {
+fn snapshot_is_durable_before_its_message() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot()).unwrap();
@@ -381,7 +381,7 @@ fn a_snapshot_is_durable_before_its_message() {
 }
 
 #[test]
-fn a_snapshot_that_cannot_arrive_is_reported() {
+fn undeliverable_snapshot_is_reported() {
     let sender = Sender::new(options(1));
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no file");
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();

@@ -1,4 +1,4 @@
-//! What a store does when it cannot keep up, when its disk is full, and when nonsense or too much comes in.
+//! Overload, full disks, and malformed input.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::harness::{Cluster, KEY, Task, put};
 
 const MEGABYTE: usize = 1 << 20;
 
-/// A megabyte that does not compress.
+/// A megabyte of incompressible data.
 fn large(value: u8) -> Vec<u8> {
     let mut state = u64::from(value) + 1;
     let mut next = || {
@@ -23,11 +23,11 @@ fn large(value: u8) -> Vec<u8> {
     (0..MEGABYTE).map(|_| next()).collect()
 }
 
-fn is_busy<T>(fate: Option<&Result<T, ProposeError>>, with: &str) -> bool {
-    matches!(fate, Some(Err(ProposeError::Region(RegionError::ServerBusy { what, .. }))) if what == with)
+fn is_busy<T>(outcome: Option<&Result<T, ProposeError>>, with: &str) -> bool {
+    matches!(outcome, Some(Err(ProposeError::Region(RegionError::ServerBusy { what, .. }))) if what == with)
 }
 
-/// A message of store 2 to store 1, of the leader of region 1 as far as anybody knows.
+/// A message from store 2 to store 1, as from the leader of region 1.
 fn message(kind: MessageType, term: u64) -> RaftMessage {
     let peer = |store: u64| PeerMeta { id: PeerId::new(10 + store), store: StoreId::new(store), role: PeerRole::Voter };
     let mut message = Message { from: 12, to: 11, term, ..Message::default() };
@@ -36,9 +36,10 @@ fn message(kind: MessageType, term: u64) -> RaftMessage {
     RaftMessage { region: RegionId::new(1), epoch, from: peer(2), to: peer(1), message }
 }
 
-/// All that a follower lagged behind was put into one message, which the transport dropped without a word: above 16 MiB a follower never caught up.
+/// Regression: everything that a follower lacked went into one message, which the transport dropped silently; a
+/// follower more than 16 MiB behind never caught up.
 #[test]
-fn a_follower_far_behind_catches_up_in_messages_that_fit_a_frame() {
+fn follower_far_behind_catches_up_within_the_frame_limit() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.isolated.insert(3);
@@ -51,7 +52,7 @@ fn a_follower_far_behind_catches_up_in_messages_that_fit_a_frame() {
     assert_eq!(cluster.snapshots_sent, 0);
 }
 
-/// One message of a kind that raft-rs does not know stopped the store's thread: its getters panic.
+/// Regression: one message of a kind unknown to raft-rs stopped the store thread, because raft-rs' getters panic.
 #[test]
 fn messages_of_unknown_kinds_are_dropped() {
     let mut cluster = Cluster::new(3);
@@ -72,9 +73,9 @@ fn messages_of_unknown_kinds_are_dropped() {
     cluster.wait_stored(KEY, b"v");
 }
 
-/// Proposals took all places of the mailbox, and the heartbeats that keep a follower quiet were dropped.
+/// Regression: proposals filled the mailbox, and the heartbeats that keep a follower quiet were dropped.
 #[test]
-fn a_flood_of_requests_leaves_room_for_messages() {
+fn flood_of_requests_leaves_room_for_messages() {
     let mut cluster = Cluster::with_config(3, StoreConfig { mailbox_capacity: 16, ..StoreConfig::default() });
     cluster.lead(1, 1);
     let mut tasks: Vec<_> = (0..13u8).map(|value| cluster.start_write(1, 1, put(&[value], b"v"))).collect();
@@ -107,9 +108,10 @@ fn writes_are_refused_while_the_log_lags() {
     cluster.write(1, KEY, b"after");
 }
 
-/// What a follower took in while its log stood still was bounded by nothing, and in the end a full queue of the log ended the store.
+/// Regression: a follower whose log was stalled took in appends without bound, until the log's queue was full and the
+/// store failed.
 #[test]
-fn a_follower_whose_log_lags_takes_in_so_much_and_no_more() {
+fn follower_with_a_stalled_log_takes_in_a_bounded_backlog() {
     let config = StoreConfig { log_backlog_bytes: MEGABYTE, ..StoreConfig::default() };
     let mut cluster = Cluster::with_config(3, config);
     cluster.lead(1, 1);
@@ -125,7 +127,7 @@ fn a_follower_whose_log_lags_takes_in_so_much_and_no_more() {
     assert_eq!(cluster.handle(3).poisoned(), None);
 }
 
-/// Writes large values until one is refused because the disk is full; those that wait for space.
+/// Writes large values until one is refused because the disk is full. Returns those that wait for space.
 fn fill(cluster: &mut Cluster, store: u64) -> Vec<Task<Result<raftstore::LogIndex, ProposeError>>> {
     let disk = &cluster.nodes[&store].disk;
     disk.set_capacity(Some(disk.used() + MEGABYTE as u64));
@@ -145,14 +147,14 @@ fn fill(cluster: &mut Cluster, store: u64) -> Vec<Task<Result<raftstore::LogInde
     panic!("the disk does not fill up");
 }
 
-/// A full disk ended the store until somebody started it again.
+/// Regression: a full disk stopped the store until it was restarted.
 #[test]
-fn a_store_goes_on_when_its_full_disk_has_space_again() {
+fn store_continues_when_its_full_disk_has_space_again() {
     let mut cluster = Cluster::new(1);
     cluster.write(1, KEY, b"before");
     let mut waiting = fill(&mut cluster, 1);
-    assert!(!waiting.is_empty(), "what met the full disk is not answered");
-    // For long: reads go on, nothing is acknowledged, nothing is given up.
+    assert!(!waiting.is_empty(), "writes that met the full disk are not answered");
+    // For a minute: reads continue, nothing is acknowledged, nothing fails.
     cluster.run_for(Duration::from_secs(60));
     assert!(matches!(cluster.handle(1).try_read(cluster.ctx(1)), Ok(Some(_))));
     assert!(waiting.iter_mut().all(|task| task.poll().is_none()));
@@ -170,9 +172,10 @@ fn a_store_goes_on_when_its_full_disk_has_space_again() {
     cluster.wait_stored(KEY, b"after");
 }
 
-/// A leader that cannot write lets another lead. Its own writes have a fate once there is space, and it catches up.
+/// A leader that cannot write transfers its leadership. Its own writes get an outcome once there is space, and it
+/// catches up.
 #[test]
-fn a_leader_with_a_full_disk_lets_others_lead() {
+fn leader_with_a_full_disk_transfers_leadership() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     let mut waiting = fill(&mut cluster, 1);
@@ -190,9 +193,9 @@ fn a_leader_with_a_full_disk_lets_others_lead() {
     assert_eq!(cluster.handle(1).poisoned(), None);
 }
 
-/// Power is lost while batches wait for space: the log opens, and holds what was acknowledged.
+/// After a power loss with batches waiting for space, the log opens and holds all acknowledged writes.
 #[test]
-fn a_crash_with_a_full_disk_loses_nothing_acknowledged() {
+fn crash_with_a_full_disk_loses_nothing_acknowledged() {
     for seed in 0..10 {
         let mut cluster = Cluster::new(1);
         cluster.write(1, KEY, &[seed as u8]);
@@ -205,7 +208,7 @@ fn a_crash_with_a_full_disk_loses_nothing_acknowledged() {
     }
 }
 
-/// A value of 8 KiB that does not compress.
+/// 8 KiB of incompressible data.
 fn medium(value: u64) -> Vec<u8> {
     let mixed = |at: u64| {
         (at + value * 8192).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -213,8 +216,9 @@ fn medium(value: u64) -> Vec<u8> {
     (0..1024).flat_map(|at| mixed(at).to_le_bytes()).collect()
 }
 
-/// One store whose log has filled its disk by itself with 8 KiB values under [`KEY`], from 40 on, as the store keeps all that others may need; what waits, and
-/// the disk's capacity. The log has a reserve, what is applied is flushed, and nothing of the first files is live but entries.
+/// One store whose log alone has filled its disk, with 8 KiB values under [`KEY`], from 40 on: the store keeps entries
+/// for others. Returns the waiting writes and the disk's capacity. The log has a reserve, all applied entries are
+/// flushed, and only entries are live in the first files.
 fn full_of_log(purge_threshold: u64) -> (Cluster, Vec<Task<Result<raftstore::LogIndex, ProposeError>>>, u64) {
     let config =
         StoreConfig { log_gc_ticks: 2, log_tail_entries: 1 << 30, flush_log_bytes: 64 << 10, ..StoreConfig::default() };
@@ -237,25 +241,25 @@ fn full_of_log(purge_threshold: u64) -> (Cluster, Vec<Task<Result<raftstore::Log
     let refused = (40..400).find(|value| {
         let mut task = cluster.start_write(1, 1, put(KEY, &medium(*value)));
         cluster.settle();
-        let fate = task.poll();
-        if fate.is_none() {
+        let outcome = task.poll();
+        if outcome.is_none() {
             waiting.push(task);
         }
-        is_busy(fate.as_ref(), "disk full")
+        is_busy(outcome.as_ref(), "disk full")
     });
     assert!(refused.is_some() && !waiting.is_empty(), "the disk fills up");
     (cluster, waiting, capacity)
 }
 
-/// Nobody gives it space: the store has to let entries go, and what lets them go waited behind what did not fit.
+/// Regression: truncations waited behind batches that did not fit, so the store could not free space by itself.
 #[test]
-fn a_store_whose_log_has_filled_the_disk_makes_room_by_itself() {
+fn log_that_filled_the_disk_frees_space_by_itself() {
     let (mut cluster, mut waiting, capacity) = full_of_log(256 << 10);
     for task in &mut waiting {
         cluster.finish(task).unwrap();
     }
     assert_eq!(cluster.metric(1, "raftstore_log_full", None), 0.0);
-    // And so on, for several times what the disk holds.
+    // And again, for several times the capacity of the disk.
     for value in 400..500 {
         cluster.run_until("room for another", |cluster| cluster.metric(1, "raftstore_log_full", None) == 0.0);
         cluster.write(1, KEY, &medium(value));
@@ -267,9 +271,9 @@ fn a_store_whose_log_has_filled_the_disk_makes_room_by_itself() {
     cluster.wait_stored(KEY, &medium(499));
 }
 
-/// The log is within its threshold, so it names nobody who is in the way; but the disk is full.
+/// The log is within its threshold, so purge reports no pinning region; but the disk is full.
 #[test]
-fn a_full_disk_is_reason_enough_to_keep_nothing_for_others() {
+fn full_disk_truncates_entries_kept_for_others() {
     let (mut cluster, mut waiting, _) = full_of_log(1 << 30);
     for task in &mut waiting {
         cluster.finish(task).unwrap();

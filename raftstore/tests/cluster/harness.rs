@@ -25,7 +25,7 @@ use raftstore::{
 
 pub(crate) type Handle = StoreHandle<MemoryStore>;
 
-/// Virtual time, shared by everything.
+/// Virtual time, shared by all stores.
 pub(crate) struct VirtualClock(AtomicU64);
 
 impl Clock for VirtualClock {
@@ -36,16 +36,16 @@ impl Clock for VirtualClock {
 
 type Done = Box<dyn FnOnce(bool) + Send>;
 
-/// What stores sent.
+/// Messages and snapshots in flight.
 #[derive(Default)]
 pub(crate) struct Wire {
     pub(crate) messages: Mutex<VecDeque<RaftMessage>>,
     snapshots: Mutex<VecDeque<(RaftMessage, SnapshotKey, Done)>>,
-    /// Messages that no frame holds; they were refused.
+    /// Messages refused because they exceed the frame limit.
     pub(crate) too_large: AtomicU64,
 }
 
-/// The production transport's limit.
+/// The frame limit of the production transport.
 const FRAME_LIMIT: usize = 16 << 20;
 
 struct WireTransport(Arc<Wire>);
@@ -66,7 +66,7 @@ impl Transport for WireTransport {
     }
 }
 
-/// One node: what survives a crash, and the store while it runs.
+/// A node: the state that survives a crash, and the store while it runs.
 pub(crate) struct Node {
     id: u64,
     pub(crate) disk: Arc<SimDisk>,
@@ -86,14 +86,14 @@ pub(crate) struct Cluster {
     pub(crate) regions: Vec<Region>,
     /// Stores that neither send nor receive.
     pub(crate) isolated: BTreeSet<u64>,
-    /// Messages held back while this says so.
+    /// Messages that match are held back.
     pub(crate) hold: fn(&RaftMessage) -> bool,
     pub(crate) held: Vec<RaftMessage>,
-    /// Stores whose apply does not run.
+    /// Stores whose apply is paused.
     pub(crate) apply_paused: BTreeSet<u64>,
-    /// Stores whose log does not write.
+    /// Stores whose log is paused.
     pub(crate) log_paused: BTreeSet<u64>,
-    /// Snapshots that were sent.
+    /// Number of snapshots sent.
     pub(crate) snapshots_sent: usize,
     lives: u64,
 }
@@ -127,7 +127,7 @@ impl Cluster {
         Cluster::with_log(stores, config, LogOptions::default())
     }
 
-    /// With these settings of each store's log.
+    /// A cluster with these log settings.
     pub(crate) fn with_log(stores: u64, config: StoreConfig, log: LogOptions) -> Cluster {
         let mut cluster = Cluster {
             clock: Arc::new(VirtualClock(AtomicU64::new(1_000_000_000))),
@@ -153,7 +153,7 @@ impl Cluster {
         cluster
     }
 
-    /// Opens a node on what its disks hold.
+    /// Opens a node on its disks.
     pub(crate) fn start(&mut self, id: u64) {
         self.try_start(id).unwrap();
     }
@@ -183,7 +183,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Power loss: everything not durable is gone.
+    /// Power loss: everything not durable is lost.
     pub(crate) fn crash(&mut self, id: u64, seed: u64) {
         let node = self.nodes.get_mut(&id).unwrap();
         (node.core, node.writer) = (None, None);
@@ -200,7 +200,7 @@ impl Cluster {
         self.nodes[&id].core.as_ref().unwrap().handle()
     }
 
-    /// Runs every part of every node, and the network, until nothing happens any more.
+    /// Runs all nodes and the network until nothing happens any more.
     pub(crate) fn settle(&mut self) {
         for round in 0..10_000 {
             let mut busy = self.deliver();
@@ -211,17 +211,17 @@ impl Cluster {
             if !busy {
                 return;
             }
-            assert!(round < 9_999, "the cluster does not come to rest");
+            assert!(round < 9_999, "the cluster does not settle");
         }
     }
 
-    /// One turn of a store's loop, and of nothing else.
+    /// Runs one turn of a store loop and nothing else.
     pub(crate) fn store_turn(&mut self, id: u64) {
         let clock = Arc::clone(&self.clock);
         self.nodes.get_mut(&id).unwrap().core.as_mut().unwrap().store_turn(&*clock);
     }
 
-    /// A counter or gauge of a store; of a counter with labels, that of the given one.
+    /// A counter or gauge of a store; `label` selects one of a labelled counter.
     pub(crate) fn metric(&self, store: u64, name: &str, label: Option<&str>) -> f64 {
         let families = self.nodes[&store].registry.gather();
         let family = families.iter().find(|family| family.name() == name);
@@ -230,7 +230,7 @@ impl Cluster {
         found.map_or(0.0, |m| m.get_counter().get_value() + m.get_gauge().get_value())
     }
 
-    /// Hands every message on the wire to its receiver.
+    /// Delivers every message in flight.
     pub(crate) fn deliver(&mut self) -> bool {
         let messages: Vec<_> = self.wire.messages.lock().drain(..).collect();
         let snapshots: Vec<_> = self.wire.snapshots.lock().drain(..).collect();
@@ -287,7 +287,7 @@ impl Cluster {
         true
     }
 
-    /// Lets time pass in steps of a fifth of a tick, with everything running.
+    /// Advances the clock in steps of a fifth of a tick and runs everything.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now().plus(time);
         let step = self.config.tick_interval / 5;
@@ -301,7 +301,7 @@ impl Cluster {
         self.clock.0.fetch_add(u64::try_from(by.as_nanos()).unwrap(), Ordering::SeqCst);
     }
 
-    /// Runs until `condition` holds, at most a minute of virtual time.
+    /// Runs until `condition` holds, for at most a minute of virtual time.
     pub(crate) fn run_until(&mut self, what: &str, mut condition: impl FnMut(&Cluster) -> bool) {
         for _ in 0..3000 {
             if condition(self) {
@@ -309,10 +309,10 @@ impl Cluster {
             }
             self.run_for(self.config.tick_interval / 5);
         }
-        panic!("did not come to pass: {what}");
+        panic!("did not happen: {what}");
     }
 
-    /// The store that leads a region and may evaluate, once there is one.
+    /// Waits for a store that leads a region and may evaluate.
     pub(crate) fn leader(&mut self, region: u64) -> u64 {
         let mut leader = 0;
         self.run_until("a leader", |cluster| {
@@ -325,7 +325,7 @@ impl Cluster {
         leader
     }
 
-    /// Moves leadership of a region to a store.
+    /// Moves the leadership of a region to a store.
     pub(crate) fn lead(&mut self, region: u64, store: u64) {
         let leader = self.leader(region);
         if leader != store {
@@ -358,14 +358,14 @@ impl Cluster {
         task
     }
 
-    /// Writes through whoever leads, until it is acknowledged.
+    /// Writes through the leader and waits for the acknowledgement.
     pub(crate) fn write(&mut self, region: u64, key: &[u8], value: &[u8]) {
         let leader = self.leader(region);
         let mut task = self.start_write(leader, region, put(key, value));
         self.finish(&mut task).unwrap();
     }
 
-    /// Runs until a task is done.
+    /// Runs until a task has finished.
     pub(crate) fn finish<T>(&mut self, task: &mut Task<T>) -> T {
         for _ in 0..3000 {
             if let Some(result) = task.poll() {
@@ -373,10 +373,10 @@ impl Cluster {
             }
             self.run_for(self.config.tick_interval / 5);
         }
-        panic!("task does not end");
+        panic!("the task does not finish");
     }
 
-    /// What a store's own data says, whoever leads.
+    /// The value in a store's own data, whether or not the store leads.
     pub(crate) fn stored(&self, store: u64, key: &[u8]) -> Option<Vec<u8>> {
         self.nodes[&store].store.snapshot().get(Cf::Default, key).unwrap()
     }
@@ -400,7 +400,7 @@ impl Node {
     }
 }
 
-/// A future polled by hand.
+/// A future that is polled by hand.
 pub(crate) struct Task<T> {
     future: Option<Pin<Box<dyn Future<Output = T>>>>,
     result: Option<T>,
@@ -411,7 +411,7 @@ impl<T> Task<T> {
         Task { future: Some(Box::pin(future)), result: None }
     }
 
-    /// Goes on as far as it can.
+    /// Polls the future.
     pub(crate) fn start(&mut self) {
         let Some(future) = self.future.as_mut() else { return };
         if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -419,14 +419,14 @@ impl<T> Task<T> {
         }
     }
 
-    /// The result, the first time it is asked for after the task ended.
+    /// The result, once.
     pub(crate) fn poll(&mut self) -> Option<T> {
         self.start();
         self.result.take()
     }
 }
 
-/// Whether a message is of a kind.
+/// Whether a message is of this kind.
 pub(crate) fn is(message: &RaftMessage, kind: MessageType) -> bool {
     message.message.get_msg_type() == kind
 }

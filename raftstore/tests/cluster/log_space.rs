@@ -1,4 +1,4 @@
-//! The log's space: a region that writes little must not keep the files alive that others have filled since.
+//! Log space: a region that writes little must not pin log files that hold mostly dead data of others.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use raftstore::StoreConfig;
 
 use crate::harness::{Cluster, KEY, put};
 
-/// In region 2.
+/// A key in region 2.
 const QUIET: &[u8] = b"quiet";
 
-/// Region 2 has written a few log files and then nothing more, and store 3 has not heard of the end of it. It keeps far less than the tail that
-/// each region may keep.
+/// Region 2 has filled a few log files and then become quiet; store 3 has not received the last entries. The region has
+/// far fewer entries than the tail it may keep.
 fn pinned() -> Cluster {
     pinned_and_scrubbed(StoreConfig::default().log_scrub_bytes)
 }
 
-/// The same, with so many bytes of each log read for damage each second.
+/// The same, with this scrub rate in bytes per second.
 fn pinned_and_scrubbed(log_scrub_bytes: u64) -> Cluster {
     let config = StoreConfig {
         log_gc_ticks: 2,
@@ -39,7 +39,7 @@ fn pinned_and_scrubbed(log_scrub_bytes: u64) -> Cluster {
     cluster
 }
 
-/// The value that is written then. Nothing that compresses.
+/// An incompressible value.
 fn quiet(number: u8) -> Vec<u8> {
     (0..4096u64).map(|at| ((at * at + u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
 }
@@ -49,7 +49,7 @@ fn oldest_file(cluster: &Cluster, store: u64) -> bool {
 }
 
 #[test]
-fn a_quiet_region_gives_up_the_old_files_it_pins() {
+fn quiet_region_releases_the_old_files_it_pins() {
     let mut cluster = pinned();
     assert!(oldest_file(&cluster, 1));
     for number in 0..700u32 {
@@ -59,13 +59,13 @@ fn a_quiet_region_gives_up_the_old_files_it_pins() {
     }
     cluster.run_for(Duration::from_secs(5));
     assert!(!oldest_file(&cluster, 1) && !oldest_file(&cluster, 2), "the leader and a follower");
-    // Who needs what is gone gets a snapshot.
+    // A follower that needs truncated entries gets a snapshot.
     let sent = cluster.snapshots_sent;
     cluster.isolated.clear();
     cluster.write(2, QUIET, b"last");
     cluster.wait_stored(QUIET, b"last");
     assert!(cluster.snapshots_sent > sent);
-    // And what is left is whole: it survives a restart.
+    // The rest is intact: it survives a restart.
     for id in 1..=3 {
         cluster.crash(id, id);
         cluster.start(id);
@@ -74,8 +74,8 @@ fn a_quiet_region_gives_up_the_old_files_it_pins() {
     cluster.wait_stored(QUIET, b"again");
 }
 
-/// Others fill the disk, and there is no reserve: purge finds something to do, which is read and compressed, and cannot write it. It tries again with each tick, and
-/// not as fast as it can. When there is space again the store goes on.
+/// The disk is filled by others, and there is no reserve. Purge finds work, reads and compresses it, and cannot write
+/// it. It must retry once per tick, not as fast as it can. When there is space again, the store continues.
 #[test]
 fn purge_does_not_spin_on_a_disk_that_stays_full() {
     let config =
@@ -93,7 +93,7 @@ fn purge_does_not_spin_on_a_disk_that_stays_full() {
     let value = |number: u32| -> Vec<u8> {
         (0..4096u32).map(|at| ((at * at + number).wrapping_mul(0x9e37_79b9) >> 20) as u8).collect()
     };
-    // Of the older files a third lives, which is no reason to write them again before the disk is full.
+    // A third of the older files is live, which is too much to rewrite them before the disk is full.
     for number in 0..300 {
         let (region, key) = if number % 3 == 0 { (2, QUIET) } else { (1, KEY) };
         cluster.write(region, key, &value(number));
@@ -104,7 +104,7 @@ fn purge_does_not_spin_on_a_disk_that_stays_full() {
     let mut waiting = cluster.start_write(1, 1, put(KEY, &value(200)));
     cluster.settle();
     let before = disk.calls(Operation::Write);
-    // As many ticks as there are in a minute; each of them tries a few batches and a step of purge.
+    // One minute of ticks. Each tick retries a few batches and one purge step.
     let ticks = Duration::from_secs(60).as_millis() / cluster.config.tick_interval.as_millis();
     cluster.run_for(Duration::from_secs(60));
     let calls = disk.calls(Operation::Write) - before;
@@ -115,9 +115,9 @@ fn purge_does_not_spin_on_a_disk_that_stays_full() {
     (201..220).for_each(|number| cluster.write(1, KEY, &value(number)));
 }
 
-/// Purge meets a damaged file: the store takes it as it does a read that fails, and others lead. They go on.
+/// Purge finds a damaged file. The store is poisoned, as after a failed read, and other replicas take over.
 #[test]
-fn a_store_whose_log_is_damaged_stops_serving_when_purge_finds_out() {
+fn damage_found_by_purge_poisons_the_store() {
     let mut cluster = pinned();
     cluster.isolated.clear();
     let poisoned = |cluster: &Cluster, id: u64| cluster.nodes[&id].core.as_ref().unwrap().poisoned();
@@ -129,7 +129,7 @@ fn a_store_whose_log_is_damaged_stops_serving_when_purge_finds_out() {
         }
         let leader = cluster.leader(1);
         let mut write = cluster.start_write(leader, 1, put(KEY, &value));
-        // The one that is under way when it is found out fails.
+        // The write in flight when the damage is found fails.
         let written = cluster.finish(&mut write);
         assert!(written.is_ok() || poisoned(&cluster, 1).is_some(), "{written:?}");
     }
@@ -140,16 +140,17 @@ fn a_store_whose_log_is_damaged_stops_serving_when_purge_finds_out() {
     cluster.write(1, KEY, b"goes on");
 }
 
-/// The same where nobody reads or purges what is damaged, a seal or a block: scrub comes by. Without it nothing does.
+/// The same for damage, in a seal or a block, that neither reads nor purge meet: scrub finds it. With scrub off nothing
+/// does.
 #[test]
-fn a_store_whose_log_is_damaged_stops_serving_when_scrub_finds_out() {
+fn damage_found_by_scrub_poisons_the_store() {
     let poisoned = |cluster: &Cluster, id: u64| cluster.nodes[&id].core.as_ref().unwrap().poisoned();
     for (harm, what) in
         [(damage_sealed_files as fn(&Cluster, u64), "no seal"), (damage_a_block, "block fails its checksum")]
     {
         for pace in [0, StoreConfig::default().log_scrub_bytes] {
             let mut cluster = pinned_and_scrubbed(pace);
-            // So that no follower has to be sent what is damaged.
+            // No follower needs to be sent the damaged entries.
             cluster.isolated.clear();
             cluster.wait_stored(QUIET, &quiet(39));
             harm(&cluster, 1);
@@ -171,7 +172,7 @@ fn a_store_whose_log_is_damaged_stops_serving_when_scrub_finds_out() {
     }
 }
 
-/// A bit in the middle of an entry is another.
+/// Flips a bit in the middle of an entry.
 fn damage_a_block(cluster: &Cluster, store: u64) {
     let disk = &cluster.nodes[&store].disk;
     let (name, sought) = ("0000000000000001.log", quiet(5));
@@ -180,7 +181,7 @@ fn damage_a_block(cluster: &Cluster, store: u64) {
     disk.open(name).unwrap().write_at(&[content[at] ^ 4], at as u64).unwrap();
 }
 
-/// The last bytes of each file that has a later one are others.
+/// Changes the last bytes of each sealed file.
 fn damage_sealed_files(cluster: &Cluster, store: u64) {
     let disk = cluster.nodes[&store].disk.as_ref();
     let mut files: Vec<String> = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".log")).collect();

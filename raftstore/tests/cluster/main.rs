@@ -1,6 +1,7 @@
-//! Stores on one thread, with virtual time and a network that tests can cut: replication, reads, transfer, restart, snapshots.
+//! Stores on one thread, with virtual time and a controllable network: replication, reads, transfer, restart,
+//! snapshots.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where a result is not what it must be")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod backlog;
 mod harness;

@@ -22,7 +22,7 @@ fn lease_read(cluster: &Cluster, store: u64) -> Option<Option<Vec<u8>>> {
 }
 
 #[test]
-fn lease_keeps_alive_while_idle() {
+fn idle_leader_keeps_its_lease() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.write(1, KEY, b"v");
@@ -33,7 +33,7 @@ fn lease_keeps_alive_while_idle() {
 }
 
 #[test]
-fn an_isolated_leaders_lease_ends_before_another_leads() {
+fn isolated_leaders_lease_ends_before_another_leads() {
     for round in 0..10u64 {
         let mut cluster = Cluster::new(3);
         cluster.lead(1, 1);
@@ -46,11 +46,11 @@ fn an_isolated_leaders_lease_ends_before_another_leads() {
 }
 
 #[test]
-fn without_a_lease_a_quorum_is_asked() {
+fn read_without_a_lease_uses_a_read_index() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.write(1, KEY, b"v");
-    // Past the lease, with no turn to renew it.
+    // The lease has ended, and no turn has renewed it.
     cluster.advance(Duration::from_millis(900));
     assert_eq!(lease_read(&cluster, 1), None);
     let mut task = read(&cluster, 1);
@@ -59,7 +59,7 @@ fn without_a_lease_a_quorum_is_asked() {
 }
 
 #[test]
-fn an_isolated_leader_fails_reads() {
+fn isolated_leader_fails_reads() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.isolated.insert(1);
@@ -70,7 +70,7 @@ fn an_isolated_leader_fails_reads() {
 }
 
 #[test]
-fn reads_at_a_follower_name_the_leader() {
+fn follower_names_the_leader() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 2);
     cluster.run_for(Duration::from_millis(500));
@@ -81,14 +81,14 @@ fn reads_at_a_follower_name_the_leader() {
     );
 }
 
-/// PR tikv#6340, tikv#9208: a new leader's commit index may be behind until an entry of its own term is committed.
+/// PR tikv#6340, tikv#9208: a new leader's commit index may be behind until it commits an entry of its own term.
 #[test]
-fn a_new_leader_answers_nothing_before_its_own_term_is_committed() {
+fn new_leader_serves_nothing_before_committing_in_its_term() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.write(1, KEY, b"v");
     cluster.isolated.insert(1);
-    // The new leader is elected, but the answers to its first entry do not arrive.
+    // The new leader is elected, but the answers to its first entry are held.
     cluster.hold = |m| is(m, MessageType::MsgAppendResponse);
     cluster
         .run_until("a new leader", |c| [2, 3].iter().any(|s| c.handle(*s).region(RegionId::new(1)).unwrap().is_leader));
@@ -105,7 +105,7 @@ fn a_new_leader_answers_nothing_before_its_own_term_is_committed() {
     assert_eq!(cluster.finish(&mut task), Ok(Some(b"v".to_vec())));
 }
 
-/// tikv#1593: the lease is suspect from the moment before the request to campaign leaves.
+/// tikv#1593: the lease is suspect from before `MsgTimeoutNow` leaves.
 #[test]
 fn transfer_ends_the_lease_before_the_target_campaigns() {
     let mut cluster = Cluster::new(3);
@@ -116,7 +116,7 @@ fn transfer_ends_the_lease_before_the_target_campaigns() {
     cluster.settle();
     assert_eq!(cluster.held.len(), 1);
     assert_eq!(lease_read(&cluster, 1), None);
-    // The target's log has not grown, so the message is obeyed.
+    // The target's log has not grown, so it obeys the message.
     cluster.hold = |_| false;
     let message = cluster.held.remove(0);
     cluster.deliver_one(message);
@@ -125,14 +125,14 @@ fn transfer_ends_the_lease_before_the_target_campaigns() {
     cluster.run_until("the target leads", |c| c.handle(2).evaluate(ctx).is_ok());
 }
 
-/// raft-rs#234: a request to campaign that arrives long after the old leader got its lease back.
+/// raft-rs#234: a `MsgTimeoutNow` that arrives long after the old leader regained its lease.
 #[test]
-fn a_late_request_to_campaign_is_ignored() {
+fn late_timeout_now_is_ignored() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.hold = |m| is(m, MessageType::MsgTimeoutNow);
     cluster.handle(1).transfer_leader(RegionId::new(1), StoreId::new(2)).unwrap();
-    // The transfer is given up, an empty entry ends the suspicion.
+    // The transfer times out, and an empty entry ends the suspicion.
     cluster.run_for(Duration::from_secs(3));
     cluster.hold = |_| false;
     assert_eq!(lease_read(&cluster, 1), Some(None));
@@ -147,9 +147,10 @@ fn a_late_request_to_campaign_is_ignored() {
     assert_eq!(cluster.handle(2).region(RegionId::new(1)).unwrap().term, term);
 }
 
-/// tikv#15035: store 2 restarts while store 1 leads under a lease that 2's answer confirmed; 3 must not get 2's vote meanwhile.
+/// tikv#15035: store 2 restarts while store 1 leads under a lease that store 2 confirmed. Store 3 must not get store
+/// 2's vote meanwhile.
 #[test]
-fn a_restarted_voter_keeps_the_promise_behind_the_lease() {
+fn restarted_voter_keeps_its_promise() {
     for round in 0..5u64 {
         let mut cluster = Cluster::new(3);
         cluster.lead(1, 1);
@@ -158,7 +159,7 @@ fn a_restarted_voter_keeps_the_promise_behind_the_lease() {
         cluster.run_for(Duration::from_millis(700 + 100 * round));
         cluster.crash(2, round);
         cluster.start(2);
-        // 3 has not heard from anybody for long and campaigns at once; 1 is cut off with its lease running.
+        // Store 3 has heard nobody for long and campaigns at once; store 1 is cut off with its lease running.
         cluster.isolated = [1].into();
         for _ in 0..40 {
             cluster.run_for(Duration::from_millis(20));
@@ -168,9 +169,9 @@ fn a_restarted_voter_keeps_the_promise_behind_the_lease() {
     }
 }
 
-/// tikv#14715: apply lags behind commit; a lease read must wait for nothing it does not need, yet see all that was acknowledged.
+/// tikv#14715: apply is behind the commit index. A read must wait until everything acknowledged is applied.
 #[test]
-fn a_read_index_waits_for_apply() {
+fn read_index_waits_for_apply() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.write(1, KEY, b"1");
@@ -187,7 +188,7 @@ fn a_read_index_waits_for_apply() {
     assert_eq!(task.poll(), Some(Ok(Some(b"2".to_vec()))));
 }
 
-/// The first read after a step-down and a new election must not be answered from an index of the earlier leadership (tikv#10347).
+/// tikv#10347: a read must not be answered by an index of an earlier leadership.
 #[test]
 fn step_down_fails_waiting_reads() {
     let mut cluster = Cluster::new(3);
@@ -203,7 +204,7 @@ fn step_down_fails_waiting_reads() {
     assert!(matches!(outcome, Err(RegionError::NotLeader { .. })), "{outcome:?}");
 }
 
-/// A read outside of the region is an error of the caller, not an empty answer.
+/// A read outside the region is an error, not an empty answer.
 #[test]
 fn reads_outside_the_region_are_refused() {
     let mut cluster = Cluster::new(1);

@@ -9,7 +9,7 @@ use raftstore::{ProposeError, RegionError, StoreConfig};
 use crate::harness::{Cluster, KEY, is, put};
 
 #[test]
-fn a_single_store_leads_at_once() {
+fn single_store_leads_at_once() {
     let mut cluster = Cluster::new(1);
     cluster.settle();
     assert_eq!(cluster.leader(1), 1);
@@ -35,7 +35,7 @@ fn writes_outside_the_region_are_refused() {
 }
 
 #[test]
-fn everything_acknowledged_survives_a_crash_of_all_stores() {
+fn acknowledged_writes_survive_a_crash_of_all_stores() {
     for seed in 0..10 {
         let mut cluster = Cluster::new(3);
         for value in 0..5u8 {
@@ -55,7 +55,7 @@ fn everything_acknowledged_survives_a_crash_of_all_stores() {
 }
 
 #[test]
-fn a_minority_that_lags_catches_up_from_the_log() {
+fn lagging_minority_catches_up_from_the_log() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.isolated.insert(3);
@@ -78,9 +78,10 @@ fn evaluation_of_another_term_is_refused() {
     assert!(matches!(cluster.finish(&mut task), Err(ProposeError::Region(RegionError::StaleCommand { .. }))));
 }
 
-/// An isolated leader's write may still be committed by its successor, so nothing is said until that is known or patience ends.
+/// An isolated leader's write may still be committed by its successor, so it is not answered until that is known or a
+/// timeout passes.
 #[test]
-fn fate_of_a_deposed_leaders_write_is_told_once_known() {
+fn write_of_a_deposed_leader_is_answered_once_decided() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.isolated.insert(1);
@@ -89,37 +90,39 @@ fn fate_of_a_deposed_leaders_write_is_told_once_known() {
     assert!(lost.poll().is_none());
     cluster.write(1, KEY, b"kept");
     cluster.isolated.clear();
-    let fate = cluster.finish(&mut lost);
-    assert!(matches!(fate, Err(ProposeError::Region(RegionError::StaleCommand { .. }))), "{fate:?}");
+    let outcome = cluster.finish(&mut lost);
+    assert!(matches!(outcome, Err(ProposeError::Region(RegionError::StaleCommand { .. }))), "{outcome:?}");
     cluster.wait_stored(KEY, b"kept");
 }
 
 #[test]
-fn fate_that_stays_unknown_is_undetermined() {
+fn outcome_that_stays_unknown_is_undetermined() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     cluster.isolated.insert(1);
     let mut lost = cluster.start_write(1, 1, put(KEY, b"lost"));
-    let fate = cluster.finish(&mut lost);
-    assert!(matches!(fate, Err(ProposeError::Undetermined { .. })), "{fate:?}");
+    let outcome = cluster.finish(&mut lost);
+    assert!(matches!(outcome, Err(ProposeError::Undetermined { .. })), "{outcome:?}");
 }
 
-/// A write beyond the limit is refused for good before it is proposed; the region goes on.
+/// A write above the limit is refused before it is proposed; the region is not affected.
 #[test]
-fn a_write_beyond_the_limit_is_refused_for_good() {
+fn write_above_the_limit_is_refused() {
     let mut cluster = Cluster::new(3);
     cluster.lead(1, 1);
     let limit = StoreConfig::default().max_proposal_bytes;
-    let fate = {
+    let outcome = {
         let mut task = cluster.start_write(1, 1, put(KEY, &vec![7; limit]));
         cluster.finish(&mut task)
     };
-    assert!(matches!(fate, Err(ProposeError::TooLarge { bytes, limit: told }) if bytes > limit && told == limit));
+    assert!(
+        matches!(outcome, Err(ProposeError::TooLarge { bytes, limit: reported }) if bytes > limit && reported == limit)
+    );
     cluster.write(1, KEY, b"fits");
     cluster.wait_stored(KEY, b"fits");
 }
 
-/// The leader's appends leave before its own fsync, and a quorum of the others commits without it.
+/// The leader's appends leave before its own fsync, so that a quorum of followers can commit without it.
 #[test]
 fn appends_leave_before_the_leaders_own_fsync() {
     let mut cluster = Cluster::new(3);
@@ -131,7 +134,7 @@ fn appends_leave_before_the_leaders_own_fsync() {
     drop(task);
 }
 
-/// A follower acknowledges an entry only once its own log is durable.
+/// A follower acknowledges an entry only after its own fsync.
 #[test]
 fn followers_acknowledge_after_their_fsync() {
     let mut cluster = Cluster::new(3);
@@ -153,13 +156,13 @@ fn followers_acknowledge_after_their_fsync() {
 }
 
 #[test]
-fn after_a_failed_fsync_nothing_is_acknowledged() {
+fn nothing_is_acknowledged_after_a_failed_fsync() {
     let mut cluster = Cluster::new(1);
     cluster.write(1, KEY, b"1");
     cluster.nodes[&1].disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
     let mut task = cluster.start_write(1, 1, put(KEY, b"2"));
-    let fate = cluster.finish(&mut task);
-    assert!(matches!(fate, Err(ProposeError::Poisoned(_))), "{fate:?}");
+    let outcome = cluster.finish(&mut task);
+    assert!(matches!(outcome, Err(ProposeError::Poisoned(_))), "{outcome:?}");
     let mut next = cluster.start_write(1, 1, put(KEY, b"3"));
     assert!(cluster.finish(&mut next).is_err());
     assert!(cluster.handle(1).try_read(cluster.ctx(1)).is_err());
@@ -170,7 +173,7 @@ fn after_a_failed_fsync_nothing_is_acknowledged() {
 }
 
 #[test]
-fn a_failed_write_of_apply_poisons_the_store() {
+fn failed_apply_write_poisons_the_store() {
     let mut cluster = Cluster::new(1);
     cluster.write(1, KEY, b"1");
     cluster.nodes[&1].store.fail_write(1);
@@ -195,7 +198,7 @@ fn applied_index_may_be_ahead_of_the_durable_commit_index() {
 }
 
 #[test]
-fn the_log_is_truncated_to_what_is_flushed() {
+fn log_is_truncated_up_to_the_flushed_index() {
     let config = StoreConfig { log_gc_ticks: 2, log_tail_entries: 3, flush_log_bytes: 2000, ..StoreConfig::default() };
     let mut cluster = Cluster::with_config(3, config);
     for value in 0..100u8 {

@@ -1,4 +1,4 @@
-//! Stores on threads, on real files, talking through a switch in memory.
+//! Stores on threads and real files, connected by an in-memory switch.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::harness::{put, regions};
 
 type Handle = StoreHandle<MemoryStore>;
 
-/// Delivers straight into the receiver's mailbox.
+/// Delivers messages directly into the receiver's mailbox.
 #[derive(Default)]
 struct Switch {
     handles: Mutex<BTreeMap<StoreId, Handle>>,
@@ -40,7 +40,7 @@ impl Transport for Port {
     }
 }
 
-/// Remembers who leads.
+/// Records the leaders.
 #[derive(Default)]
 struct Leaders {
     led: Mutex<BTreeMap<RegionId, Term>>,
@@ -59,7 +59,7 @@ impl RoleListener for Leaders {
     }
 }
 
-/// A transport with a defect.
+/// A transport that panics.
 struct Broken;
 
 impl Transport for Broken {
@@ -122,7 +122,7 @@ impl Cluster {
         Cluster { switch: Arc::default(), leaders: Arc::default(), stores }
     }
 
-    /// A handle of the store that serves region 1.
+    /// A handle to the store that leads region 1.
     fn leader(&self) -> Handle {
         for _ in 0..3000 {
             let handles: Vec<Handle> = self.switch.handles.lock().values().cloned().collect();
@@ -158,7 +158,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn one_store_on_threads_keeps_what_it_acknowledged() {
+fn single_store_keeps_acknowledged_writes() {
     let dir = tempfile::tempdir().unwrap();
     let cluster = Cluster::new(1);
     let store = MemoryStore::new();
@@ -171,7 +171,7 @@ fn one_store_on_threads_keeps_what_it_acknowledged() {
         assert_eq!(read.get(Cf::Default, &[49]).unwrap(), Some(vec![49]));
     });
     runtime.stop().unwrap();
-    // The key-value store is lost but for its flushes; a graceful stop has flushed everything.
+    // The key-value store loses everything unflushed, but a graceful stop has flushed everything.
     store.crash();
     assert_eq!(store.snapshot().get(Cf::Default, &[49]).unwrap(), Some(vec![49]));
     let runtime = cluster.start(1, dir.path(), &store);
@@ -180,7 +180,7 @@ fn one_store_on_threads_keeps_what_it_acknowledged() {
 }
 
 #[test]
-fn a_stopping_leader_gives_leadership_away() {
+fn stopping_leader_transfers_leadership() {
     let dir = tempfile::tempdir().unwrap();
     let cluster = Cluster::new(3);
     let stores: Vec<MemoryStore> = (0..3).map(|_| MemoryStore::new()).collect();
@@ -216,7 +216,7 @@ fn concurrent_writers_and_readers_agree() {
                 block_on(async {
                     for value in 0..50u8 {
                         cluster.write(put(&[writer], &[value])).await;
-                        // What was acknowledged is seen by every linearizable read that starts later.
+                        // Every linearizable read that starts later sees the acknowledged write.
                         let Ok(read) = cluster.leader().read(ctx()).await else { continue };
                         assert_eq!(read.get(Cf::Default, &[writer]).unwrap(), Some(vec![value]));
                     }
@@ -229,13 +229,13 @@ fn concurrent_writers_and_readers_agree() {
     }
 }
 
-/// A defect in one thread stops the store and nobody is left waiting.
+/// A panic in one thread stops the store, and every caller gets an answer.
 #[test]
-fn a_panic_poisons_the_store() {
+fn panic_poisons_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let cluster = Cluster::new(3);
     let store = MemoryStore::new();
-    // It sends for the first time when it campaigns.
+    // It sends its first message when it campaigns.
     let runtime = cluster.start_with(1, dir.path(), &store, Arc::new(Broken));
     let handle = runtime.handle();
     let mut led = cluster.leaders.led.lock();

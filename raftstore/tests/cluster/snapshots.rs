@@ -1,4 +1,4 @@
-//! Followers too far behind: snapshots, and a crash between any two steps of installing one.
+//! Followers beyond the log: snapshots, and a crash between any two steps of an installation.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ fn config() -> StoreConfig {
     }
 }
 
-/// A cluster whose store 3 has missed more than the log still holds. It had written something of its own that must go.
+/// A cluster whose store 3 has missed more than the log still holds. Store 3 has a key of its own that the snapshot
+/// must remove.
 fn lagging() -> Cluster {
     let mut cluster = Cluster::with_config(3, config());
     cluster.lead(1, 1);
@@ -43,7 +44,7 @@ fn caught_up(cluster: &mut Cluster) {
     cluster.write(1, KEY, b"last");
     cluster.wait_stored(KEY, b"last");
     assert_eq!(cluster.stored(3, b"gone"), None);
-    // And it takes part: with another store gone, its vote is needed.
+    // It also takes part: with another store isolated, its vote is needed.
     cluster.isolated.insert(2);
     cluster.write(1, KEY, b"needs 3");
     cluster.isolated.clear();
@@ -55,7 +56,7 @@ fn snapshot_files(cluster: &Cluster, store: u64) -> usize {
 }
 
 #[test]
-fn a_follower_beyond_the_log_gets_a_snapshot() {
+fn follower_beyond_the_log_gets_a_snapshot() {
     let mut cluster = lagging();
     cluster.isolated.clear();
     caught_up(&mut cluster);
@@ -63,7 +64,7 @@ fn a_follower_beyond_the_log_gets_a_snapshot() {
     assert_eq!((snapshot_files(&cluster, 1), snapshot_files(&cluster, 3)), (0, 0), "files are removed after use");
 }
 
-/// PR tikv#5919: a read in the middle of a snapshot sees an empty region.
+/// PR tikv#5919: a read during an installation sees an empty region.
 #[test]
 fn nothing_is_served_while_a_snapshot_is_installed() {
     let mut cluster = lagging();
@@ -77,10 +78,10 @@ fn nothing_is_served_while_a_snapshot_is_installed() {
     caught_up(&mut cluster);
 }
 
-/// tikv#12618: data and Raft state live in separate engines. The follower loses power after each of the first so many
-/// changes to its disk that follow the arrival of the snapshot, which covers every point between the steps of installing it.
+/// tikv#12618: data and Raft state live in separate engines. The follower loses power after each of the first disk
+/// changes that follow the snapshot's arrival, which covers every point between the steps of the installation.
 #[test]
-fn a_crash_between_any_two_steps_of_installing_is_redone() {
+fn interrupted_installation_is_redone() {
     for changes in 0..12 {
         for apply_runs in [false, true] {
             let mut cluster = lagging();
@@ -89,7 +90,7 @@ fn a_crash_between_any_two_steps_of_installing_is_redone() {
             if !apply_runs {
                 cluster.apply_paused.insert(3);
             }
-            // The file is on the follower, the message in its mailbox.
+            // The file is on the follower; the message is still held.
             cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
             cluster.hold = |_| false;
             let message = cluster.held.remove(0);
@@ -104,9 +105,9 @@ fn a_crash_between_any_two_steps_of_installing_is_redone() {
     }
 }
 
-/// The same with the key-value store failing in the middle of replacing the data, the worst its contract allows.
+/// The same with a key-value store that fails while the data is replaced, in the worst way its contract allows.
 #[test]
-fn a_store_that_fails_while_replacing_the_data_starts_over() {
+fn store_that_fails_while_replacing_the_data_starts_over() {
     for flush in [false, true] {
         let mut cluster = lagging();
         if flush {
@@ -122,7 +123,7 @@ fn a_store_that_fails_while_replacing_the_data_starts_over() {
     }
 }
 
-/// Term and vote are kept through an installation, whenever it is cut short.
+/// Term and vote are kept through an interrupted installation.
 #[test]
 fn term_is_kept_through_an_installation() {
     let mut cluster = lagging();
@@ -140,7 +141,7 @@ fn term_is_kept_through_an_installation() {
     caught_up(&mut cluster);
 }
 
-/// A cluster whose store 3 installs a snapshot, and does not get on with it.
+/// A cluster whose store 3 has started to install a snapshot and makes no progress.
 fn installing() -> Cluster {
     let mut cluster = lagging();
     cluster.apply_paused.insert(3);
@@ -152,40 +153,41 @@ fn installing() -> Cluster {
     cluster
 }
 
-/// The clock of a replica's promise to its leader stood still while it installed a snapshot: it voted for nobody until it was done.
+/// Regression: the clock of a replica's promise to its leader stopped during an installation, so it voted for nobody
+/// until it was done.
 #[test]
-fn a_replica_that_installs_a_snapshot_votes_for_others() {
+fn installing_replica_votes_for_others() {
     let mut cluster = installing();
     cluster.isolated.insert(1);
     let leads = |c: &Cluster, store: u64| c.handle(store).region(RegionId::new(1)).unwrap().is_leader;
     cluster.run_until("another leader", |c| leads(c, 2));
     assert!(!leads(&cluster, 3));
-    assert_eq!(snapshot_files(&cluster, 3), 1, "still at it");
+    assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
     cluster.apply_paused.clear();
     cluster.isolated.clear();
     cluster.run_until("the old leader to learn of it", |c| !leads(c, 1));
     caught_up(&mut cluster);
 }
 
-/// A delivered snapshot counted as the follower's position no more, and the log behind it was dropped before the follower had installed it: it needed
-/// another snapshot, and so on for as long as writes came.
+/// Regression: once delivered, a snapshot no longer counted as the follower's position. The log behind it was truncated
+/// before the follower had installed it, so the follower needed another snapshot, as long as writes continued.
 #[test]
-fn the_log_behind_a_delivered_snapshot_is_kept_while_it_is_installed() {
+fn log_behind_a_delivered_snapshot_is_kept_during_installation() {
     let mut cluster = installing();
     let sent = cluster.snapshots_sent;
     for value in 0..4u8 {
         cluster.write(1, KEY, &[value]);
     }
-    // Many looks at what of the log may go.
+    // Many log truncations.
     cluster.run_for(Duration::from_secs(5));
     cluster.apply_paused.clear();
     caught_up(&mut cluster);
     assert_eq!(cluster.snapshots_sent, sent);
 }
 
-/// A crash in the middle of installing leaves the file to go on with. What is wrong with it is said by its name.
+/// A crash during an installation leaves its file, which the next start needs. The error names what is wrong with it.
 #[test]
-fn a_start_says_what_is_wrong_with_the_file_of_an_unfinished_snapshot() {
+fn start_reports_a_bad_file_of_an_unfinished_installation() {
     let mut cluster = installing();
     cluster.crash(3, 1);
     cluster.apply_paused.clear();

@@ -1,10 +1,10 @@
-//! The clients: who writes and reads what, and what they were told.
+//! The clients: what they write and read, and which answers they got.
 //!
-//! A client has one operation at a time. Registers are shared: any client writes a new value to one, or reads one through
-//! the lease path or the read-index path, at the store it believes to lead or at any other. A list belongs to one client,
-//! which appends to what it read when it evaluated the write, and waits for its fate however long that takes, as the holder
-//! of a latch would. Every write also changes some rows that nobody reads, so that deletions, ranges and all column families
-//! take part.
+//! A client runs one operation at a time. Registers are shared: any client writes a new value to one, or reads one
+//! through the lease path or the read-index path, at the store it believes to lead or at any other. A list belongs to
+//! one client. The client appends to the list it read when it evaluated the write, and waits for the outcome however
+//! long it takes, as the holder of a latch would. Every write also changes some ballast rows that nobody reads, so that
+//! deletes, range deletes and all column families take part.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -21,7 +21,7 @@ use raftstore::{
     LogIndex, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId,
 };
 
-use crate::checkers::history::{Fate, List, Moment, Register, Value};
+use crate::checkers::history::{List, Moment, Register, Value, WriteOutcome};
 use crate::checkers::{Checked, Violation, violated};
 use crate::options::Options;
 
@@ -29,26 +29,26 @@ type Snapshot = RegionSnapshot<MemoryStore>;
 type WriteFuture = Pin<Box<dyn Future<Output = Result<LogIndex, ProposeError>>>>;
 type ReadFuture = Pin<Box<dyn Future<Output = Result<Snapshot, RegionError>>>>;
 
-/// Rows that nobody reads, per region.
+/// Ballast rows per region.
 const BALLAST_ROWS: u64 = 60;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Writes a new value to a register.
     Write(u64),
     /// Appends to the client's list.
     Append,
-    /// Reads a register under the leader's lease, or by read index where the lease does not cover.
+    /// Reads a register under the leader's lease, or by read index if the lease does not cover.
     LeaseRead(u64),
-    /// Reads a register by read index where the store does so.
+    /// Reads a register through `StoreHandle::read`.
     IndexRead(u64),
 }
 
-/// One operation, and where it goes.
+/// An operation and its target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
-    /// Unique; also the value that a write writes.
+    /// Unique id; also the value of a write.
     pub(crate) value: Value,
     pub(crate) kind: Kind,
     pub(crate) region: RegionId,
@@ -56,10 +56,10 @@ pub(crate) struct Operation {
     pub(crate) begin: Moment,
 }
 
-/// Where a client stands.
+/// The state of a client.
 enum State {
     Idle,
-    /// Sent to a store that stands still.
+    /// Sent to a paused store.
     Stalled(Operation),
     /// Evaluated, not yet proposed.
     Holding(Operation, Box<Snapshot>, WriteBatch),
@@ -67,29 +67,29 @@ enum State {
     Reading(Operation, ReadFuture),
 }
 
-/// What a step came to.
+/// The result of a client step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It waits for the store.
+    /// Waiting for the store.
     Waiting,
-    /// It will propose later.
+    /// Holds an evaluated write and will propose it later.
     Holds,
-    /// The operation is over.
+    /// The operation has ended.
     Done(String),
-    /// The operation is over, without effect, and may be tried again elsewhere.
+    /// The operation has ended without effect; the client may retry elsewhere.
     Refused(String),
 }
 
-/// One client.
+/// A client.
 struct Client {
     state: State,
-    /// Store it believes to lead, per region.
+    /// The believed leader of each region.
     hints: BTreeMap<RegionId, StoreId>,
-    /// Number of its next event; an event with another number is void.
+    /// Number of the client's next event. Events with another number are void.
     ticket: u64,
 }
 
-/// Counts of what clients saw.
+/// Client statistics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClientStats {
     pub(crate) writes: u64,
@@ -105,17 +105,17 @@ pub(crate) struct Clients {
     options: Options,
     rng: StdRng,
     clients: Vec<Client>,
-    /// Numbers moments and values.
+    /// The next moment or value.
     next: u64,
     registers: BTreeMap<(RegionId, u64), Register>,
     lists: BTreeMap<(RegionId, usize), List>,
     pub(crate) stats: ClientStats,
-    /// Begin of the last confirmed write, per region.
+    /// Begin of the last confirmed write in each region.
     pub(crate) confirmed: BTreeMap<RegionId, Moment>,
 }
 
 impl Clients {
-    /// Idle clients.
+    /// Creates idle clients.
     pub(crate) fn new(options: &Options, rng: StdRng) -> Clients {
         let clients =
             (0..options.clients).map(|_| Client { state: State::Idle, hints: BTreeMap::new(), ticket: 0 }).collect();
@@ -137,7 +137,7 @@ impl Clients {
         self.next
     }
 
-    /// Whether nobody waits for anything.
+    /// Whether all clients are idle.
     pub(crate) fn all_idle(&self) -> bool {
         self.clients.iter().all(|client| matches!(client.state, State::Idle))
     }
@@ -152,26 +152,26 @@ impl Clients {
         matches!(self.clients[client].state, State::Idle)
     }
 
-    /// The number of the client's next event, from now on the only valid one.
+    /// Issues the number of the client's next event; earlier numbers become void.
     pub(crate) fn new_ticket(&mut self, client: usize) -> u64 {
         self.clients[client].ticket += 1;
         self.clients[client].ticket
     }
 
-    /// Whether that event is still wanted.
+    /// Whether a ticket is still valid.
     pub(crate) fn is_current(&self, client: usize, ticket: u64) -> bool {
         self.clients[client].ticket == ticket
     }
 
-    /// How long the client thinks, in nanoseconds.
+    /// A random think time, in nanoseconds.
     pub(crate) fn think(&mut self) -> u64 {
         let mean = self.options.think.as_nanos() as u64;
         self.rng.random_range(mean / 4..=mean * 2)
     }
 
-    /// How long a client waits that was sent away. An impatient one meets new leaders in their first moments.
+    /// A random backoff after a refusal. A client that retries fast meets new leaders in their first moments.
     pub(crate) fn back_off(&mut self) -> u64 {
-        let mean = if self.options.impatient { self.options.think / 8 } else { self.options.think };
+        let mean = if self.options.retries_fast { self.options.think / 8 } else { self.options.think };
         self.rng.random_range(mean.as_nanos() as u64 / 4..=mean.as_nanos() as u64 * 2)
     }
 
@@ -192,7 +192,7 @@ impl Clients {
         self.begin_at(client, kind, region, store)
     }
 
-    /// Draws a write for an idle client, at the store that leads the region or at any.
+    /// Draws a write for an idle client, at the leader of the region or at any store.
     pub(crate) fn begin_write(&mut self, client: usize, leaders: &BTreeMap<RegionId, StoreId>) -> Operation {
         let region = self.options.regions[self.rng.random_range(0..self.options.regions.len())].id;
         let register = self.rng.random_range(0..self.options.registers);
@@ -219,18 +219,18 @@ impl Clients {
         Operation { value, kind, region, store, begin }
     }
 
-    /// The store cannot be reached: the operation has no effect. Tries elsewhere next.
+    /// The store is down: the operation has no effect. The client tries elsewhere next.
     pub(crate) fn not_sent(&mut self, client: usize, operation: Operation) -> Result<Step, Violation> {
         self.clients[client].hints.remove(&operation.region);
         self.refuse(client, operation, "not sent".to_owned())
     }
 
-    /// The store stands still: the operation waits there.
+    /// The store is paused: the operation waits there.
     pub(crate) fn stall(&mut self, client: usize, operation: Operation) {
         self.clients[client].state = State::Stalled(operation);
     }
 
-    /// The store goes on: its operation, if it still waits there.
+    /// The store resumes: returns its operation if it still waits there.
     pub(crate) fn unstall(&mut self, client: usize, store: StoreId) -> Option<Operation> {
         match self.clients[client].state {
             State::Stalled(operation) if operation.store == store => Some(operation),
@@ -238,7 +238,7 @@ impl Clients {
         }
     }
 
-    /// Hands the operation to its store.
+    /// Starts the operation at its store.
     pub(crate) fn send(
         &mut self,
         client: usize,
@@ -301,7 +301,7 @@ impl Clients {
         if self.rng.random_bool(0.2) { Ok(Step::Holds) } else { self.propose(client, handle) }
     }
 
-    /// The store a client holds an evaluated write for.
+    /// The store for which a client holds an evaluated write.
     pub(crate) fn holds_for(&self, client: usize) -> Option<StoreId> {
         match &self.clients[client].state {
             State::Holding(operation, ..) => Some(operation.store),
@@ -309,7 +309,7 @@ impl Clients {
         }
     }
 
-    /// Proposes what the client holds.
+    /// Proposes the write that the client holds.
     pub(crate) fn propose(&mut self, client: usize, handle: &StoreHandle<MemoryStore>) -> Result<Step, Violation> {
         match std::mem::replace(&mut self.clients[client].state, State::Idle) {
             State::Holding(operation, snapshot, batch) => {
@@ -334,7 +334,7 @@ impl Clients {
         (0..self.clients.len()).filter(|&at| waits(&self.clients[at])).collect()
     }
 
-    /// Looks whether the client's store has answered.
+    /// Polls the client's operation.
     pub(crate) fn poll(&mut self, client: usize) -> Result<Step, Violation> {
         let mut context = Context::from_waker(Waker::noop());
         match &mut self.clients[client].state {
@@ -344,7 +344,7 @@ impl Clients {
                 match result {
                     Ok(index) => self.confirm(client, operation, index),
                     Err(ProposeError::Region(error)) => self.region_error(client, operation, &error),
-                    Err(error) => Ok(self.forget(client, operation, error.to_string())),
+                    Err(error) => Ok(self.finish_unknown(client, operation, error.to_string())),
                 }
             }
             State::Reading(operation, future) => {
@@ -363,8 +363,8 @@ impl Clients {
         }
     }
 
-    /// The client has waited long enough for the operation with that value; `None` if it does not wait for it, or must.
-    pub(crate) fn give_up(&mut self, client: usize, value: Value) -> Option<Step> {
+    /// Times out the operation with this value. `None` if the client no longer waits for it, or must wait.
+    pub(crate) fn time_out(&mut self, client: usize, value: Value) -> Option<Step> {
         let operation = match &self.clients[client].state {
             State::Writing(operation, _) | State::Reading(operation, _) => *operation,
             _ => return None,
@@ -373,10 +373,10 @@ impl Clients {
             return None;
         }
         self.clients[client].hints.remove(&operation.region);
-        Some(self.forget(client, operation, "gives up".to_owned()))
+        Some(self.finish_unknown(client, operation, "times out".to_owned()))
     }
 
-    /// The store crashed: whoever waits for it never hears.
+    /// The store crashed: its pending operations are never answered.
     pub(crate) fn store_crashed(&mut self, store: StoreId) -> Result<Vec<usize>, Violation> {
         let mut freed = Vec::new();
         for client in 0..self.clients.len() {
@@ -390,7 +390,7 @@ impl Clients {
             }
             self.clients[client].hints.remove(&operation.region);
             if proposed {
-                self.forget(client, operation, "store crashed".to_owned());
+                self.finish_unknown(client, operation, "store crashed".to_owned());
             } else {
                 self.refuse(client, operation, "store crashed".to_owned())?;
             }
@@ -401,7 +401,7 @@ impl Clients {
 
     fn confirm(&mut self, client: usize, operation: Operation, index: LogIndex) -> Result<Step, Violation> {
         let end = self.moment();
-        self.end_write(client, operation, Fate::Confirmed(end));
+        self.end_write(client, operation, WriteOutcome::Confirmed(end));
         self.stats.writes += 1;
         self.clients[client].hints.insert(operation.region, operation.store);
         self.clients[client].state = State::Idle;
@@ -430,7 +430,7 @@ impl Clients {
         match operation.kind {
             Kind::Write(_) | Kind::Append => {
                 self.stats.refused += 1;
-                self.end_write(client, operation, Fate::Refused);
+                self.end_write(client, operation, WriteOutcome::Refused);
             }
             Kind::LeaseRead(_) | Kind::IndexRead(_) => self.stats.failed_reads += 1,
         }
@@ -438,8 +438,8 @@ impl Clients {
         Ok(Step::Refused(why))
     }
 
-    /// The fate of the operation stays unknown.
-    fn forget(&mut self, client: usize, operation: Operation, why: String) -> Step {
+    /// Ends an operation with an unknown outcome.
+    fn finish_unknown(&mut self, client: usize, operation: Operation, why: String) -> Step {
         match operation.kind {
             Kind::Write(_) | Kind::Append => self.stats.unknown += 1,
             Kind::LeaseRead(_) | Kind::IndexRead(_) => self.stats.failed_reads += 1,
@@ -448,12 +448,12 @@ impl Clients {
         Step::Done(why)
     }
 
-    fn end_write(&mut self, client: usize, operation: Operation, fate: Fate) {
+    fn end_write(&mut self, client: usize, operation: Operation, outcome: WriteOutcome) {
         match operation.kind {
             Kind::Write(register) => {
-                self.registers.entry((operation.region, register)).or_default().end_write(operation.value, fate);
+                self.registers.entry((operation.region, register)).or_default().end_write(operation.value, outcome);
             }
-            Kind::Append => self.lists.entry((operation.region, client)).or_default().end(operation.value, fate),
+            Kind::Append => self.lists.entry((operation.region, client)).or_default().end(operation.value, outcome),
             Kind::LeaseRead(_) | Kind::IndexRead(_) => {}
         }
     }
@@ -512,7 +512,7 @@ impl Clients {
         }
     }
 
-    /// At the end: reads every register and list of a region from its settled data.
+    /// Reads every register and list of a region from its final data.
     pub(crate) fn final_reads(&mut self, region: &Region, reader: &dyn Reader) -> Checked {
         for register in 0..self.options.registers {
             let (begin, end) = (self.moment(), self.moment());
@@ -531,7 +531,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Whether all registers were linearizable so far.
+    /// Checks that all registers are linearizable so far.
     pub(crate) fn check_registers(&self) -> Checked {
         for ((region, register), history) in &self.registers {
             history.check().map_err(|Violation(what)| {
@@ -552,7 +552,7 @@ fn parse_value(bytes: &[u8]) -> Value {
     bytes.first_chunk::<8>().map_or(Value::MAX, |bytes| Value::from_le_bytes(*bytes))
 }
 
-/// A byte inside the region, before all of its keys here.
+/// A key prefix inside the region.
 fn prefix(region: &Region) -> &'static str {
     if region.start.is_empty() { "a" } else { "z" }
 }

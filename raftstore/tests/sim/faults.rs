@@ -1,7 +1,7 @@
-//! The faults of a run: when one begins, what it does, how it ends, and how everything is healed.
+//! The faults of a run: how each begins and ends, and how all are healed.
 //!
-//! Every fault leaves the cluster recoverable: disks lose only what was not synced, partitions and pauses end, full disks are
-//! cleared, poisoned stores are restarted.
+//! Every fault leaves the cluster recoverable. Disks lose only unsynced data, partitions and pauses end, full disks get
+//! space, and poisoned stores are restarted.
 
 use std::io;
 
@@ -13,45 +13,45 @@ use raftstore::StoreId;
 use crate::checkers::Checked;
 use crate::node::{Node, Scheduled};
 use crate::options::FaultKind;
-use crate::world::{Event, Hunt, Part, World};
+use crate::world::{CandidateCrash, Event, Part, World};
 
-/// A fault in force, as its end needs to know it.
+/// An active fault, with the data needed to end it.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// The store is poisoned.
     Poisoned(StoreId),
-    /// The store was to lose power within its writes, but made none.
+    /// The store was to lose power during its disk writes, but made none.
     Torn(StoreId),
-    /// The store stands still.
+    /// The store is paused.
     Paused(StoreId),
     /// These directions are cut.
     Cut(Vec<(StoreId, StoreId)>),
-    /// The first store is cut off the second from now on.
+    /// Cuts the first store off from the second.
     CutOff(StoreId, StoreId),
-    /// These followers of the store restart at once, and do not hear it again.
-    RestartAway(StoreId, Vec<StoreId>),
-    /// The store hears nobody from now on, and whether it still believes to lead is to be seen.
-    Strand(StoreId),
-    /// Clients begin nothing for a while.
-    Quiet,
-    /// The held requests to take over arrive, and the store that sent them is stranded.
-    Release(StoreId),
-    /// Whether that store still believes to lead is to be seen.
-    Doubt(StoreId),
-    /// The store's log has no space.
+    /// Isolates the leader (the first store) and restarts these followers at once.
+    RestartIsolated(StoreId, Vec<StoreId>),
+    /// Isolates the store and probes whether it still serves lease reads.
+    Isolate(StoreId),
+    /// Clients start no operations for a while.
+    PauseClients,
+    /// The held `MsgTimeoutNow` messages arrive, and the store that sent them is isolated.
+    DeliverHeldOffers(StoreId),
+    /// Probes whether the store still serves lease reads.
+    ProbeLease(StoreId),
+    /// The log's disk of the store is full.
     Full(StoreId),
     /// The store's log is slow.
     Slow(StoreId),
     /// The store's apply is slow.
     SlowApply(StoreId),
-    /// The store's turns are held up.
+    /// The store's turns are stalled between stages.
     SlowTurns(StoreId),
-    /// The store campaigned, and loses power.
-    Hunted(StoreId),
+    /// The store has campaigned and loses power.
+    CandidateCrash(StoreId),
 }
 
 impl World {
-    /// How long until the next fault, in nanoseconds.
+    /// Nanoseconds until the next fault.
     pub(crate) fn next_fault_delay(&mut self) -> u64 {
         let mean = self.options.faults.interval.as_nanos() as u64;
         self.fault_rng.random_range(mean / 4..=mean * 2)
@@ -91,11 +91,11 @@ impl World {
             FaultKind::IsolateLeader => self.isolate_leader(duration),
             FaultKind::RestartVoters => self.restart_voters(),
             FaultKind::TransferAway => self.transfer_away()?,
-            FaultKind::LateOffer => self.late_offer()?,
+            FaultKind::LateTimeoutNow => self.late_timeout_now()?,
             FaultKind::SlowApply => self.slow_down(store, |node, longest| node.slow_apply = longest),
             FaultKind::SlowTurns => self.slow_down(store, |node, longest| node.slow_turns = longest),
-            FaultKind::HoldUpLeader => self.hold_up_leader(),
-            FaultKind::CrashCandidate => self.hunt_candidate(),
+            FaultKind::StallLeaderTurn => self.stall_leader_turn(),
+            FaultKind::CrashCandidate => self.crash_candidate(),
         }
         let end = match kind {
             FaultKind::TornCrash => Fault::Torn(store),
@@ -164,13 +164,13 @@ impl World {
         self.schedule(duration, Event::EndFault(Fault::Cut(cut)));
     }
 
-    /// Both directions between a store and some others.
+    /// Cuts both directions between a store and some others.
     fn cut_off(&mut self, store: StoreId, others: &[StoreId], duration: u64) {
         let cut = others.iter().flat_map(|other| [(store, *other), (*other, store)]).collect();
         self.cut(cut, duration);
     }
 
-    /// A store that leads a region, and the other stores.
+    /// A random store that leads a region, and the other stores.
     fn some_leader(&mut self) -> Option<(StoreId, Vec<StoreId>)> {
         let stores: Vec<StoreId> = (1..=self.options.stores).map(StoreId::new).collect();
         let leads = |store: &StoreId| {
@@ -189,42 +189,42 @@ impl World {
         self.stats.partitions += 1;
         if let Some((leader, others)) = self.some_leader() {
             self.cut_off(leader, &others, duration);
-            self.put_in_doubt(leader, duration);
+            self.probe_leases(leader, duration);
         }
     }
 
-    /// Lets clients look now and then whether the store still believes to lead.
-    fn put_in_doubt(&mut self, store: StoreId, duration: u64) {
+    /// Schedules probes of the store's lease.
+    fn probe_leases(&mut self, store: StoreId, duration: u64) {
         for twelfth in 1..12 {
-            self.schedule(duration * twelfth / 12, Event::EndFault(Fault::Doubt(store)));
+            self.schedule(duration * twelfth / 12, Event::EndFault(Fault::ProbeLease(store)));
         }
     }
 
-    /// What a lease must survive: a candidate that the leader cannot reach, whose log is as long as anybody's because nothing is
-    /// written, and voters that forgot when they last heard the leader.
+    /// Tests the lease against a candidate that the leader cannot reach, whose log is as long as any because nothing is
+    /// written, and voters whose restart made them forget when they last heard the leader.
     fn restart_voters(&mut self) {
         let Some((leader, mut others)) = self.some_leader() else { return };
         let candidate = others.swap_remove(self.fault_rng.random_range(0..others.len()));
         let election = self.options.config.election_timeout().as_nanos() as u64;
         others.truncate(self.options.stores as usize / 2);
         let delay = self.fault_rng.random_range(election..election * 2);
-        self.quiet_until = self.now + delay + election / 4;
+        self.clients_paused_until = self.now + delay + election / 4;
         self.schedule(election / 4, Event::EndFault(Fault::CutOff(candidate, leader)));
-        self.schedule(delay, Event::EndFault(Fault::RestartAway(leader, others)));
+        self.schedule(delay, Event::EndFault(Fault::RestartIsolated(leader, others)));
     }
 
-    fn part(&mut self, candidate: StoreId, leader: StoreId) {
+    fn cut_off_candidate(&mut self, candidate: StoreId, leader: StoreId) {
         if self.faults_on {
             let election = self.options.config.election_timeout().as_nanos() as u64;
             self.cut_off(leader, &[candidate], 3 * election);
         }
     }
 
-    fn restart_away(&mut self, leader: StoreId, voters: &[StoreId]) -> Checked {
+    fn restart_isolated(&mut self, leader: StoreId, voters: &[StoreId]) -> Checked {
         if !self.faults_on {
             return Ok(());
         }
-        self.strand(leader);
+        self.isolate(leader);
         let election = self.options.config.election_timeout().as_nanos() as u64;
         for store in voters {
             let away = self.fault_rng.random_range(election / 50..election / 8);
@@ -233,47 +233,48 @@ impl World {
         Ok(())
     }
 
-    /// What a lease must survive: a leader that offered its place, and does not learn that the offer was taken.
+    /// Tests the lease against a transfer whose acceptance the old leader does not learn of.
     fn transfer_away(&mut self) -> Checked {
         let Some((leader, others)) = self.some_leader() else { return Ok(()) };
         let to = others[self.fault_rng.random_range(0..others.len())];
         self.transfer(to)?;
-        // About as long as a message takes: before, it stays; after, the vote of the new leader may reach the old one.
+        // About one message delay. Earlier, the offer does not leave. Later, the new leader's vote request may
+        // reach the old leader.
         let (low, high) = self.options.network.latency_us;
         let delay = self.fault_rng.random_range(low * 1000..=high * 3000);
-        self.schedule(delay, Event::EndFault(Fault::Strand(leader)));
+        self.schedule(delay, Event::EndFault(Fault::Isolate(leader)));
         Ok(())
     }
 
-    /// What a lease must survive: an offer that was given up, was outlived by the lease, and is taken in the end.
-    fn late_offer(&mut self) -> Checked {
+    /// Tests the lease against an offer that was abandoned, the lease regained, and the offer then accepted.
+    fn late_timeout_now(&mut self) -> Checked {
         let Some((leader, others)) = self.some_leader() else { return Ok(()) };
-        if self.held.is_some() {
+        if self.held_offers.is_some() {
             return Ok(());
         }
-        self.held = Some(Vec::new());
+        self.held_offers = Some(Vec::new());
         let to = others[self.fault_rng.random_range(0..others.len())];
         self.transfer(to)?;
         let election = self.options.config.election_timeout().as_nanos() as u64;
         let quiet = self.fault_rng.random_range(election * 3 / 2..election * 2);
-        self.schedule(quiet, Event::EndFault(Fault::Quiet));
-        self.schedule(quiet + election / 3, Event::EndFault(Fault::Release(leader)));
+        self.schedule(quiet, Event::EndFault(Fault::PauseClients));
+        self.schedule(quiet + election / 3, Event::EndFault(Fault::DeliverHeldOffers(leader)));
         Ok(())
     }
 
-    fn release(&mut self, leader: StoreId) {
-        let held = self.held.take().unwrap_or_default();
+    fn deliver_held_offers(&mut self, leader: StoreId) {
+        let held = self.held_offers.take().unwrap_or_default();
         if held.is_empty() {
             return;
         }
-        self.strand(leader);
+        self.isolate(leader);
         for message in held {
             self.trace.line(self.now, format_args!("late: region {} to {}", message.region, message.to.store));
             self.schedule_past_cut(message);
         }
     }
 
-    fn strand(&mut self, leader: StoreId) {
+    fn isolate(&mut self, leader: StoreId) {
         if !self.faults_on {
             return;
         }
@@ -281,11 +282,11 @@ impl World {
         let others: Vec<StoreId> =
             (1..=self.options.stores).map(StoreId::new).filter(|store| *store != leader).collect();
         self.cut_off(leader, &others, 2 * election);
-        self.put_in_doubt(leader, election * 6 / 5);
+        self.probe_leases(leader, election * 6 / 5);
     }
 
-    /// Clients write at whoever leads besides the store in doubt, and read at that store.
-    fn doubt(&mut self, store: StoreId) -> Checked {
+    /// Idle clients write at the leaders other than the probed store, and read at that store.
+    fn probe_lease(&mut self, store: StoreId) -> Checked {
         if !self.faults_on {
             return Ok(());
         }
@@ -329,7 +330,7 @@ impl World {
         }
     }
 
-    /// Lets a part of a store take longer, by up to the time that an election takes.
+    /// Slows a part of a store down, by up to three election timeouts.
     fn slow_down(&mut self, store: StoreId, part: impl Fn(&mut Node, u64)) {
         let election = self.options.config.election_timeout().as_nanos() as u64;
         let longest = self.fault_rng.random_range(election / 20..=election * 3);
@@ -338,8 +339,9 @@ impl World {
         }
     }
 
-    /// What a reading of the clock must survive: requests that came after it, to a leader that was replaced in between.
-    fn hold_up_leader(&mut self) {
+    /// Tests the order of clock and intake: requests that arrive after the clock was read, at a leader that is replaced
+    /// meanwhile.
+    fn stall_leader_turn(&mut self) {
         let Some((leader, others)) = self.some_leader() else { return };
         let election = self.options.config.election_timeout().as_nanos() as u64;
         let hold = self.fault_rng.random_range(election..election * 3);
@@ -347,18 +349,19 @@ impl World {
             node.hold = Some(hold);
         }
         self.cut_off(leader, &others, 3 * election);
-        self.put_in_doubt(leader, 3 * election);
+        self.probe_leases(leader, 3 * election);
     }
 
-    /// What a vote must survive: a candidate that has voted for itself, and told nobody; the others campaign in the same term.
-    fn hunt_candidate(&mut self) {
+    /// Tests the durability of votes: a candidate has voted for itself and told nobody, and the others campaign in the
+    /// same term.
+    fn crash_candidate(&mut self) {
         let Some((leader, others)) = self.some_leader() else { return };
         let election = self.options.config.election_timeout().as_nanos() as u64;
         self.cut_off(leader, &others, 3 * election);
-        self.hunt = Hunt::On;
+        self.candidate_crash = CandidateCrash::Armed;
     }
 
-    /// Asks whoever leads a region to hand it to `to`.
+    /// Asks the leader of a region to transfer it to `to`.
     fn transfer(&mut self, to: StoreId) -> Checked {
         for from in (1..=self.options.stores).map(StoreId::new) {
             let Some(node) = self.up(from) else { continue };
@@ -389,26 +392,26 @@ impl World {
                 }
             }
             Fault::Paused(store) => self.resume(store)?,
-            Fault::RestartAway(leader, voters) => self.restart_away(leader, &voters)?,
+            Fault::RestartIsolated(leader, voters) => self.restart_isolated(leader, &voters)?,
             Fault::Cut(cut) => {
                 self.trace.line(self.now, format_args!("mended: {cut:?}"));
                 for (from, to) in cut {
-                    self.network.mend(from, to);
+                    self.network.restore(from, to);
                 }
             }
-            Fault::CutOff(candidate, leader) => self.part(candidate, leader),
-            Fault::Strand(leader) => self.strand(leader),
-            Fault::Quiet => {
+            Fault::CutOff(candidate, leader) => self.cut_off_candidate(candidate, leader),
+            Fault::Isolate(leader) => self.isolate(leader),
+            Fault::PauseClients => {
                 let election = self.options.config.election_timeout().as_nanos() as u64;
-                self.quiet_until = self.now + election;
+                self.clients_paused_until = self.now + election;
             }
-            Fault::Release(leader) => self.release(leader),
-            Fault::Doubt(store) => self.doubt(store)?,
+            Fault::DeliverHeldOffers(leader) => self.deliver_held_offers(leader),
+            Fault::ProbeLease(store) => self.probe_lease(store)?,
             Fault::Full(store) => self.clear_disk(store),
             Fault::Slow(store) => self.speed_up(store, |node| node.slowness = 1),
             Fault::SlowApply(store) => self.speed_up(store, |node| node.slow_apply = 0),
             Fault::SlowTurns(store) => self.speed_up(store, |node| node.slow_turns = 0),
-            Fault::Hunted(store) => {
+            Fault::CandidateCrash(store) => {
                 let election = self.options.config.election_timeout().as_nanos() as u64;
                 let away = self.fault_rng.random_range(election / 50..election / 8);
                 self.crash_for(store, away)?;
@@ -433,8 +436,8 @@ impl World {
         }
     }
 
-    /// A store goes on. What waited for it runs first, before it has looked at its mailbox: that is when a lease it
-    /// held before must not be believed.
+    /// Resumes a store. Stalled operations run first, before the store has processed its mailbox: at that moment it
+    /// must not trust a lease it held before.
     fn resume(&mut self, store: StoreId) -> Checked {
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.paused) else { return Ok(()) };
         node.paused = false;
@@ -456,11 +459,11 @@ impl World {
         Ok(())
     }
 
-    /// Ends all faults for good: what is left must recover by itself.
+    /// Ends all faults for good. The cluster must then recover by itself.
     pub(crate) fn heal(&mut self) -> Checked {
         self.trace.line(self.now, format_args!("healing"));
         self.faults_on = false;
-        self.hunt = Hunt::Off;
+        self.candidate_crash = CandidateCrash::Off;
         self.network.heal();
         for store in (1..=self.options.stores).map(StoreId::new) {
             self.clear_disk(store);

@@ -1,7 +1,7 @@
-//! The seeded simulation of a cluster: production store loop, apply, log engine and snapshot code of several stores on one
-//! thread, over simulated disks, network and time. `README.md` explains it to a newcomer.
+//! Seeded simulation of a cluster: the production store loop, apply, log engine and snapshot code of several stores on
+//! one thread, over simulated disks, network and time. See `README.md`.
 //!
-//! `CORTADO_SIM_SEEDS=N` runs N seeds (200 by default); `CORTADO_SIM_SEED=S` replays one and prints every step.
+//! `CORTADO_SIM_SEEDS=N` runs N seeds (200 by default). `CORTADO_SIM_SEED=S` replays one and prints every step.
 
 mod checkers;
 mod client;
@@ -26,7 +26,7 @@ use crate::run::{Failure, Outcome, run};
 
 /// Seeds of a default run.
 const SEEDS: u64 = 200;
-/// Every so many seeds one is run again, to see that it does the same.
+/// Every this many seeds, one is run twice to check that it replays exactly.
 const REPEAT_EVERY: u64 = 20;
 
 fn number_from(name: &str) -> Option<u64> {
@@ -35,7 +35,7 @@ fn number_from(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name} is not a number: {text:?}")))
 }
 
-/// Runs seeds on as many threads as there are cores; each run is alone on its thread. Stops early at a failure.
+/// Runs seeds on all cores, each run on one thread. Stops early at a failure.
 fn run_seeds(seeds: std::ops::Range<u64>) -> Result<BTreeMap<u64, Outcome>, Box<Failure>> {
     let next = AtomicU64::new(seeds.start);
     let outcomes = Mutex::new(BTreeMap::new());
@@ -86,7 +86,7 @@ fn seeds() {
     }
 }
 
-/// A sync that lies loses what was acknowledged; a simulator that does not notice would notice nothing.
+/// A lying sync loses acknowledged writes. A simulator that misses that would miss everything.
 #[test]
 fn lying_disks_are_found() {
     let found = (1..40).find_map(|seed| {

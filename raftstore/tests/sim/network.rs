@@ -1,4 +1,4 @@
-//! The simulated network: which messages arrive, when, how often; and the transport that hands it what a store sends.
+//! The simulated network: which messages arrive, when and how often; and the transport of a simulated store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use raftstore::transport::frame_bytes;
 
 use crate::options::NetworkOptions;
 
-/// Directed links that carry nothing, with the number of faults that want it so. Shared with the transports, which report a cut link where the options say so.
+/// Directed links that carry nothing, with the number of faults that cut each. Shared with the transports, which report
+/// a cut link if the options say so.
 pub(crate) type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
 
-/// Decides the fate of each message.
+/// Decides the delivery_delays of each message.
 pub(crate) struct Network {
     options: NetworkOptions,
     cuts: Cuts,
@@ -30,12 +31,12 @@ impl Network {
         Network { options, cuts: Cuts::default(), rng }
     }
 
-    /// The cuts, to be shared.
+    /// The shared cuts.
     pub(crate) fn cuts(&self) -> Cuts {
         Arc::clone(&self.cuts)
     }
 
-    /// Whether the link carries nothing.
+    /// Whether the link is cut.
     pub(crate) fn is_cut(&self, from: StoreId, to: StoreId) -> bool {
         self.cuts.lock().contains_key(&(from, to))
     }
@@ -45,8 +46,8 @@ impl Network {
         *self.cuts.lock().entry((from, to)).or_default() += 1;
     }
 
-    /// Restores a direction, once for each time it was cut.
-    pub(crate) fn mend(&mut self, from: StoreId, to: StoreId) {
+    /// Restores a direction; each cut needs one call.
+    pub(crate) fn restore(&mut self, from: StoreId, to: StoreId) {
         let mut cuts = self.cuts.lock();
         if let Some(count) = cuts.get_mut(&(from, to)) {
             *count -= 1;
@@ -56,7 +57,7 @@ impl Network {
         }
     }
 
-    /// No cuts, no losses, no stragglers from now on.
+    /// Ends all cuts, losses and delays of stragglers for good.
     pub(crate) fn heal(&mut self) {
         self.cuts.lock().clear();
         self.options.drop = 0.0;
@@ -64,8 +65,8 @@ impl Network {
         self.options.straggle = 0.0;
     }
 
-    /// After how many nanoseconds the copies of a message arrive; none if it is lost.
-    pub(crate) fn fate(&mut self, from: StoreId, to: StoreId) -> Vec<u64> {
+    /// The delays in nanoseconds after which copies of a message arrive; empty if it is lost.
+    pub(crate) fn delivery_delays(&mut self, from: StoreId, to: StoreId) -> Vec<u64> {
         if self.is_cut(from, to) || self.rng.random_bool(self.options.drop) {
             return Vec::new();
         }
@@ -73,7 +74,7 @@ impl Network {
         (0..copies).map(|_| self.delay()).collect()
     }
 
-    /// How long a snapshot of so many bytes is under way, in nanoseconds: 20 MB/s and the delay of a message.
+    /// The transfer time of a snapshot in nanoseconds: 20 MB/s plus a message delay.
     pub(crate) fn snapshot_delay(&mut self, bytes: u64) -> u64 {
         self.delay() + bytes * 50
     }
@@ -88,17 +89,17 @@ impl Network {
     }
 }
 
-/// Something a store sent during a turn.
+/// Output of a store's turn.
 pub(crate) enum Outgoing {
     /// A message.
     Message(RaftMessage),
-    /// A message that no frame holds, of so many bytes; it was refused.
+    /// A refused message above the frame limit, and its size.
     TooLarge(RaftMessage, usize),
     /// A message with a snapshot file.
     Snapshot(RaftMessage, SnapshotKey, Box<dyn FnOnce(bool) + Send>),
 }
 
-/// A store's transport: gathers what a turn sends, for the world to take.
+/// A store's transport: collects what a turn sends.
 pub(crate) struct Outbox {
     store: StoreId,
     sent: Mutex<Vec<Outgoing>>,
@@ -108,13 +109,13 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// The outbox of one life of a store.
+    /// The outbox of a store for one life.
     pub(crate) fn new(store: StoreId, cuts: Cuts, options: &NetworkOptions) -> Arc<Outbox> {
         let (reports, limit) = (options.reports_unreachable, options.frame_bytes);
         Arc::new(Outbox { store, sent: Mutex::default(), cuts, reports, limit })
     }
 
-    /// Takes what was sent since the last call.
+    /// Takes everything sent since the last call.
     pub(crate) fn take(&self) -> Vec<Outgoing> {
         std::mem::take(&mut self.sent.lock())
     }

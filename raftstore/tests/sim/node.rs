@@ -1,4 +1,4 @@
-//! One simulated store: disks that survive it, and the production code that runs on them, one life after another.
+//! A simulated store: disks that survive crashes, and the production code that runs on them, one life after another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use raftstore::{Clock, LogIndex, MonoTime, OpenError, Region, RegionId, StoreHan
 use crate::network::{Cuts, Outbox};
 use crate::options::Options;
 
-/// A store's clock: the virtual time, a little faster or slower, from a start of its own.
+/// A store's clock: virtual time with a drift and an origin of its own.
 pub(crate) struct SimClock {
     now: AtomicU64,
     origin: u64,
@@ -41,14 +41,14 @@ impl Clock for SimClock {
     }
 }
 
-/// Notes who was told to lead; the world looks at it after each turn.
+/// Records leadership events; the world reads them after each turn.
 #[derive(Default)]
 pub(crate) struct Roles {
     announced: Mutex<Vec<(RegionId, Term, bool)>>,
 }
 
 impl Roles {
-    /// What was announced since the last call: region, term, whether it leads.
+    /// The events since the last call: region, term, whether it leads.
     pub(crate) fn take(&self) -> Vec<(RegionId, Term, bool)> {
         std::mem::take(&mut self.announced.lock())
     }
@@ -63,7 +63,7 @@ impl RoleListener for Roles {
     }
 }
 
-/// What dies in a crash.
+/// The state that a crash destroys.
 pub(crate) struct Live {
     pub(crate) core: StoreCore<MemoryStore>,
     pub(crate) writer: LogWriter,
@@ -72,13 +72,13 @@ pub(crate) struct Live {
     pub(crate) handle: StoreHandle<MemoryStore>,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) roles: Arc<Roles>,
-    /// Applied entries that were compared with the other replicas', per region.
+    /// The last applied entry compared with the other replicas, per region.
     pub(crate) compared: BTreeMap<RegionId, u64>,
-    /// Index of the last snapshot that came in this life, per region.
+    /// Index of the last snapshot received in this life, per region.
     pub(crate) delivered: BTreeMap<RegionId, u64>,
 }
 
-/// Which turns are under way, so that each is scheduled once.
+/// The turns that are scheduled, so that each is scheduled once.
 #[derive(Default)]
 pub(crate) struct Scheduled {
     pub(crate) store: bool,
@@ -94,36 +94,36 @@ pub(crate) struct Node {
     pub(crate) snapshot_disk: Arc<SimDisk>,
     pub(crate) store: MemoryStore,
     pub(crate) clock: Arc<SimClock>,
-    /// Grows with every start; events of an earlier life are void.
+    /// Number of the current life; events of earlier lives are void.
     pub(crate) life: u64,
     pub(crate) live: Option<Live>,
     pub(crate) scheduled: Scheduled,
-    /// Stands still.
+    /// The store is paused.
     pub(crate) paused: bool,
-    /// Clients whose request came while it stood still.
+    /// Clients whose requests arrived while the store was paused.
     pub(crate) stalled: Vec<usize>,
-    /// Power goes when the disks have made more changes than this: log, snapshots.
+    /// Power is lost once the disks have made more changes than this: (log, snapshots).
     pub(crate) power: Option<(u64, u64)>,
-    /// A failure of the disk or store is planned and has not happened.
+    /// A disk or store failure is armed and has not happened yet.
     pub(crate) armed: bool,
-    /// Found poisoned; a restart is on its way.
+    /// Observed as poisoned; a restart is scheduled.
     pub(crate) poisoned: bool,
-    /// The log's disk has no space.
+    /// The log's disk is full.
     pub(crate) full: bool,
-    /// By how much the log's disk is slowed.
+    /// Slowdown factor of the log's disk.
     pub(crate) slowness: u64,
-    /// How long a turn of apply may be put off, in nanoseconds; 0 if it is not.
+    /// Longest delay of an apply turn in nanoseconds; 0 for none.
     pub(crate) slow_apply: u64,
-    /// How long a turn of the store may be held up between two stages, in nanoseconds; 0 if it is not.
+    /// Longest delay between two stages of a store turn in nanoseconds; 0 for none.
     pub(crate) slow_turns: u64,
-    /// Stages of the turn under way that are done.
+    /// Completed stages of the current turn.
     pub(crate) stages: u32,
-    /// How long the next turn is held up before it carries out what it decided.
+    /// Delay of the next turn between deciding and carrying out.
     pub(crate) hold: Option<u64>,
 }
 
 impl Node {
-    /// A store that was never started.
+    /// A store that has never been started.
     pub(crate) fn new(id: StoreId, drift_ppm: i64) -> Node {
         let origin = 1_000_000_000 * (1 + id.get());
         Node {
@@ -149,20 +149,20 @@ impl Node {
         }
     }
 
-    /// Whether it runs.
+    /// Whether the store runs and is not paused.
     pub(crate) fn is_up(&self) -> bool {
         self.live.is_some() && !self.paused
     }
 
-    /// Sets its clock.
+    /// Sets the store's clock.
     pub(crate) fn set_time(&self, virtual_now: u64) {
         self.clock.set(virtual_now);
     }
 
-    /// Starts the production code on what the disks hold. `seed` is for election timeouts.
+    /// Starts the production code on the disks. `seed` determines election timeouts.
     pub(crate) fn open(&mut self, options: &Options, cuts: Cuts, seed: u64) -> Result<(), OpenError> {
         self.log_disk.set_lying_sync(options.disk.lies);
-        // Padded groups fill a small disk soon: a full one is among the faults.
+        // Padded groups soon fill a small disk, which makes the full-disk fault effective.
         let log_options = LogOptions {
             file_bytes: options.log_file_bytes,
             align_bytes: 4096,
@@ -205,7 +205,7 @@ impl Node {
         Ok(())
     }
 
-    /// Power loss: memory is gone, the disks keep what was synced and some of the rest.
+    /// Power loss: memory is lost; disks keep synced data and some of the rest.
     pub(crate) fn crash(&mut self, seed: u64) {
         self.live = None;
         self.paused = false;
@@ -217,18 +217,18 @@ impl Node {
         self.store.crash();
     }
 
-    /// Whether the planned loss of power is due.
+    /// Whether the armed power loss is due.
     pub(crate) fn power_is_gone(&self) -> bool {
         let Some((log, snapshots)) = self.power else { return false };
         self.log_disk.changes() > log || self.snapshot_disk.changes() > snapshots
     }
 
-    /// Applied entries that are in the log and were not compared yet: index and hash.
+    /// Applied entries in the log that were not compared yet, as (index, hash).
     pub(crate) fn new_entries(&mut self, region: RegionId, applied: LogIndex) -> Vec<(LogIndex, u64)> {
         let Some(live) = &mut self.live else { return Vec::new() };
         let group = GroupId(region.get());
         let Some(bounds) = live.log.bounds(group) else { return Vec::new() };
-        // Between installing a snapshot and starting the log anew after it, the log holds entries that were never committed.
+        // Until the log restarts after a snapshot, it may hold entries that were never committed.
         let snapshot = live.delivered.get(&region).copied().unwrap_or_default();
         if applied.get() >= snapshot && bounds.first <= snapshot {
             return Vec::new();
@@ -236,7 +236,7 @@ impl Node {
         let compared = live.compared.entry(region).or_default();
         let mut next = (*compared + 1).max(bounds.first);
         let mut found = Vec::new();
-        // Applied entries may wait for their own disk; they are looked at again later.
+        // Applied entries may not be in the local log yet; they are compared later.
         while next <= applied.get().min(bounds.last) {
             match live.log.entry(group, next) {
                 Ok(bytes) => found.push((LogIndex::new(next), hash_bytes(FNV, &bytes))),
@@ -252,7 +252,7 @@ impl Node {
         found
     }
 
-    /// Hash of the region's data.
+    /// Hash of a region's data.
     pub(crate) fn hash_region(&self, region: &Region) -> Result<u64, engine::store::StoreError> {
         let snapshot = self.store.snapshot();
         let mut hash = FNV;

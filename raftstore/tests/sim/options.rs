@@ -1,7 +1,7 @@
-//! What a seed decides before the run begins: the cluster, its settings, its faults.
+//! Everything a seed decides before the run: the cluster, its settings and its faults.
 //!
-//! Swarm style: every kind of fault is switched on or off by itself and its strength is drawn, so that some runs see one
-//! kind alone and much of it. Everything derived is in [`Options`], and a failure prints it.
+//! Swarm testing: each kind of fault is switched on or off independently and its weight is drawn, so some runs see much
+//! of one kind alone. [`Options`] holds everything derived from the seed, and a failure prints it.
 
 use std::time::Duration;
 
@@ -10,68 +10,68 @@ use rand::{Rng, SeedableRng};
 
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreConfig, StoreId};
 
-/// Everything that a run does is a function of this.
+/// A run is a function of this alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// The seed all other choices of the run come from.
+    /// The seed of all other choices.
     pub(crate) seed: u64,
-    /// How many stores, numbered from 1.
+    /// Number of stores; ids start at 1.
     pub(crate) stores: u64,
-    /// The regions, with a replica on each store or on all but some.
+    /// The regions, with a peer on each store.
     pub(crate) regions: Vec<Region>,
-    /// Clients, each with one operation at a time.
+    /// Number of clients, each with one operation at a time.
     pub(crate) clients: usize,
     /// Registers per region that all clients share.
     pub(crate) registers: u64,
-    /// How long a client waits for an answer, unless it holds a latch.
-    pub(crate) patience: Duration,
-    /// Mean pause of a client between two operations.
+    /// How long a client waits for an answer, unless it appends to its list.
+    pub(crate) client_timeout: Duration,
+    /// Mean think time between two operations.
     pub(crate) think: Duration,
-    /// Whether a client that was sent away asks again at once.
-    pub(crate) impatient: bool,
+    /// Whether a refused client retries at once.
+    pub(crate) retries_fast: bool,
     /// Longest padding of a value in bytes.
     pub(crate) padding: usize,
     /// Virtual time with faults.
     pub(crate) safety: Duration,
-    /// Virtual time after healing within which the cluster must have recovered.
+    /// Virtual time after healing within which the cluster must recover.
     pub(crate) liveness: Duration,
     pub(crate) network: NetworkOptions,
     pub(crate) disk: DiskOptions,
     pub(crate) faults: FaultOptions,
     /// Settings of every store.
     pub(crate) config: StoreConfig,
-    /// Size of a log file in bytes.
+    /// Bytes of a log file.
     pub(crate) log_file_bytes: u64,
-    /// How much faster or slower than the virtual clock a store's clock may run, in parts per million.
+    /// Largest clock drift, in parts per million.
     pub(crate) clock_drift_ppm: u64,
 }
 
-/// The network when no partition is in force.
+/// The network outside of partitions.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkOptions {
-    /// Delay of most messages.
+    /// Range of the message delay in microseconds.
     pub(crate) latency_us: (u64, u64),
-    /// Share of messages that are delayed much longer, and up to how long.
+    /// Probability of a much longer delay, and its upper bound.
     pub(crate) straggle: f64,
     pub(crate) straggle_us: u64,
-    /// Share of messages lost, and of messages that arrive twice.
+    /// Probabilities of loss and of duplication.
     pub(crate) drop: f64,
     pub(crate) duplicate: f64,
-    /// Whether a sender is told that a link is cut, as it is when a connection breaks.
+    /// Whether sends on a cut link fail, as on a broken connection.
     pub(crate) reports_unreachable: bool,
-    /// Most bytes of a message: those of an append, and room for one entry that is larger. No store may send more.
+    /// Most bytes of a message: an append, and room for one larger entry. Sending more is a violation.
     pub(crate) frame_bytes: usize,
 }
 
-/// How long a write to the log takes.
+/// Disk behaviour.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskOptions {
     pub(crate) sync_us: (u64, u64),
-    /// Whether syncs do nothing and say they did. Never drawn: no database survives it.
+    /// Whether syncs do nothing and report success. Never drawn: no database survives it.
     pub(crate) lies: bool,
 }
 
-/// Kinds of faults, their weights (0 is off) and their pace.
+/// Kinds of faults with their weights (0 is off), and their frequency.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultOptions {
     /// Mean virtual time between two faults.
@@ -84,15 +84,15 @@ pub(crate) struct FaultOptions {
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FaultKind {
-    /// A store loses power at once, and comes back.
+    /// A store loses power and restarts later.
     Crash,
-    /// A store loses power in the middle of its next disk writes, and comes back.
+    /// A store loses power during its next disk writes and restarts later.
     TornCrash,
     /// All stores lose power at once.
     CrashAll,
-    /// A store stands still and goes on.
+    /// A store pauses and resumes.
     Pause,
-    /// The stores fall into two groups that do not hear each other.
+    /// The stores split into two groups that cannot reach each other.
     Partition,
     /// One direction between two stores is cut.
     OneWay,
@@ -104,23 +104,23 @@ pub(crate) enum FaultKind {
     SlowDisk,
     /// A write or flush of the key-value store fails; the store is poisoned and restarted.
     FailedStore,
-    /// A leader is asked to hand over.
+    /// A leader is asked to transfer its leadership.
     Transfer,
-    /// A leader hears nobody and nobody hears it.
+    /// A leader is cut off in both directions.
     IsolateLeader,
-    /// A follower is cut off its leader; when it wants to be elected, other voters restart and meet it without the leader.
+    /// A follower is cut off from its leader; when it campaigns, other voters restart and meet it without the leader.
     RestartVoters,
-    /// A leader is asked to hand over and then hears nobody, not even that it was replaced.
+    /// A leader transfers its leadership and is isolated before it learns that it was replaced.
     TransferAway,
-    /// A leader's request to take over arrives long after the leader gave it up, and when nobody hears the leader.
-    LateOffer,
-    /// Apply of a store takes long: entries wait for it, and snapshots.
+    /// A `MsgTimeoutNow` arrives long after the leader abandoned the transfer, while the leader is isolated.
+    LateTimeoutNow,
+    /// A store's apply is slow, for entries and snapshots.
     SlowApply,
-    /// Time passes in the middle of a store's turns: between taking in, deciding and carrying out.
+    /// Time passes within a store's turns: between intake, decide and carry out.
     SlowTurns,
-    /// A leader's turn is held up between deciding and carrying out, and nobody hears the leader meanwhile.
-    HoldUpLeader,
-    /// A leader is cut off; the first who campaigns loses power as it does, and nobody hears of it.
+    /// A leader's turn stalls between decide and carry out, while the leader is isolated.
+    StallLeaderTurn,
+    /// A leader is cut off, and the first candidate loses power as it campaigns, before any message arrives.
     CrashCandidate,
 }
 
@@ -139,15 +139,15 @@ const KINDS: [FaultKind; 19] = [
     FaultKind::IsolateLeader,
     FaultKind::RestartVoters,
     FaultKind::TransferAway,
-    FaultKind::LateOffer,
+    FaultKind::LateTimeoutNow,
     FaultKind::SlowApply,
     FaultKind::SlowTurns,
-    FaultKind::HoldUpLeader,
+    FaultKind::StallLeaderTurn,
     FaultKind::CrashCandidate,
 ];
 
 impl Options {
-    /// Draws everything.
+    /// Draws all options from a seed.
     pub(crate) fn from_seed(seed: u64) -> Options {
         let mut rng = StdRng::seed_from_u64(seed);
         let stores = if rng.random_bool(0.75) { 3 } else { 5 };
@@ -160,8 +160,8 @@ impl Options {
             clients: rng.random_range(4..=8),
             registers: rng.random_range(1..=3),
             think: election.mul_f64(rng.random_range(0.02..0.2)),
-            patience: election.mul_f64(rng.random_range(0.3..1.5)),
-            impatient: rng.random_bool(0.4),
+            client_timeout: election.mul_f64(rng.random_range(0.3..1.5)),
+            retries_fast: rng.random_bool(0.4),
             padding: if rng.random_bool(0.3) { 4000 } else { 60 },
             safety: election * rng.random_range(30..60),
             liveness: election * 60 + Duration::from_secs(5),
@@ -174,13 +174,13 @@ impl Options {
         }
     }
 
-    /// The region, by its number.
+    /// The region with this id.
     pub(crate) fn region(&self, id: RegionId) -> Option<&Region> {
         self.regions.iter().find(|region| region.id == id)
     }
 }
 
-/// Small limits, so that batching, compaction, snapshots and back-pressure all happen within seconds.
+/// Small limits, so that batching, truncation, snapshots and back-pressure all happen within seconds.
 fn config(rng: &mut StdRng) -> StoreConfig {
     let tick = Duration::from_millis(rng.random_range(10..=40));
     let election_ticks = rng.random_range(8..=12);
@@ -210,7 +210,7 @@ fn config(rng: &mut StdRng) -> StoreConfig {
     }
 }
 
-/// One region or two; each has a voter on every store, or on all but one, or a learner among them.
+/// One or two regions, each with a peer on every store; with five stores, one peer may be a learner.
 fn regions(rng: &mut StdRng, stores: u64) -> Vec<Region> {
     let bounds: &[(&[u8], &[u8])] = if rng.random_bool(0.5) { &[(b"", b"")] } else { &[(b"", b"m"), (b"m", b"")] };
     let mut regions = Vec::new();
@@ -228,7 +228,7 @@ fn regions(rng: &mut StdRng, stores: u64) -> Vec<Region> {
     regions
 }
 
-/// No entry that clients propose is larger.
+/// Upper bound of an entry's size.
 const ENTRY_MOST: usize = 64 << 10;
 
 fn network(rng: &mut StdRng, election: Duration, frame_bytes: usize) -> NetworkOptions {

@@ -1,7 +1,7 @@
-//! The simulator must find what it is there to find: each planted bug, within a bounded number of seeds, by what that bug breaks. Without the
-//! bug the same seeds must find nothing.
+//! The simulator must find each planted bug within a bounded number of seeds, by its symptom. Without the bug the same
+//! seed must find nothing.
 
-use raftstore::planted::PlantedBug;
+use raftstore::config::PlantedBug;
 
 use crate::options::{FaultKind, Options};
 use crate::run::run;
@@ -9,7 +9,8 @@ use crate::run::run;
 /// Seeds within which a bug must be found.
 const SEEDS: u64 = 60;
 
-/// Runs seeds as they are, or with some kinds of faults alone, until one finds something: that which the bug breaks, in one of these words.
+/// Runs seeds, either unchanged or with only some kinds of faults, until one fails. The failure must contain one of
+/// these words.
 fn must_find(bug: PlantedBug, alone: &[FaultKind], words: &[&str]) {
     for seed in 1..=SEEDS {
         let mut options = Options::from_seed(seed);
@@ -39,14 +40,14 @@ fn apply_above_commit() {
     must_find(PlantedBug::ApplyAboveCommit, &[], &["is not that of store"]);
 }
 
-/// The vote that a candidate gives itself is the one that is easiest to forget unseen.
+/// A candidate's vote for itself is the one whose loss is hardest to observe.
 #[test]
 fn vote_forgotten_on_restart() {
     let words = ["votes for", "both lead"];
     must_find(PlantedBug::VoteForgottenOnRestart, &[FaultKind::CrashCandidate], &words);
 }
 
-/// A lease is broken by such votes only in a corner that other faults hide: the one kind of fault that leads there, alone.
+/// Such votes break a lease only in a rare case that other faults mask, so only this kind of fault is enabled.
 #[test]
 fn promise_forgotten_on_restart() {
     must_find(PlantedBug::PromiseForgottenOnRestart, &[FaultKind::RestartVoters], &["is not linearizable"]);
@@ -59,5 +60,5 @@ fn lease_read_after_newer_leader() {
 
 #[test]
 fn read_index_under_old_clock() {
-    must_find(PlantedBug::ReadIndexUnderOldClock, &[FaultKind::HoldUpLeader], &["is not linearizable"]);
+    must_find(PlantedBug::ReadIndexUnderOldClock, &[FaultKind::StallLeaderTurn], &["is not linearizable"]);
 }

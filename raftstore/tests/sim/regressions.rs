@@ -1,15 +1,15 @@
-//! Bugs that the simulator found, each as the few seeds of the narrow world in which it shows.
+//! Bugs that the simulator found, each as a few seeds of a narrowed configuration that shows it.
 //!
-//! A seed of the wide world means something else after every change of `options.rs`; so a regression fixes the settings that
-//! matter and lets a few seeds draw the rest.
+//! The meaning of a seed changes with every change of `options.rs`. So a regression fixes the settings that matter and
+//! lets a few seeds draw the rest.
 
 use std::time::Duration;
 
 use crate::options::{FaultKind, Options};
 use crate::run::run;
 
-/// Runs some seeds of a narrowed world.
-fn all_hold(seeds: u64, narrow: impl Fn(&mut Options)) {
+/// Runs some seeds of a narrowed configuration.
+fn assert_no_violation(seeds: u64, narrow: impl Fn(&mut Options)) {
     for seed in 1..=seeds {
         let mut options = Options::from_seed(seed);
         narrow(&mut options);
@@ -17,18 +17,18 @@ fn all_hold(seeds: u64, narrow: impl Fn(&mut Options)) {
     }
 }
 
-/// With these kinds of faults alone, each as often as the others.
+/// Enables only these kinds of faults, with equal weights.
 fn only(options: &mut Options, kinds: &[FaultKind]) {
     for (kind, weight) in &mut options.faults.weights {
         *weight = u32::from(kinds.contains(kind));
     }
 }
 
-/// The clean-up of snapshot files removed the file of a snapshot whose data was in place, but whose new log start was not
-/// durable yet; after a crash at that moment the store could not finish the installation and did not start. It took a slow disk.
+/// The sweep removed the file of a snapshot whose data was in place but whose new log start was not durable. After a
+/// crash at that moment the store could not complete the installation and did not start. It took a slow disk.
 #[test]
 fn snapshot_file_outlives_its_installation() {
-    all_hold(10, |options| {
+    assert_no_violation(10, |options| {
         only(options, &[FaultKind::Crash, FaultKind::OneWay, FaultKind::Pause]);
         options.disk.sync_us = (40_000, 80_000);
         options.config.tick_interval = Duration::from_millis(30);
@@ -44,8 +44,8 @@ fn snapshot_file_outlives_its_installation() {
     });
 }
 
-/// A leader that believed its lease after it was replaced answered clients that came right when it went on after a pause, or
-/// while nobody heard it; never found in the core, kept because only these faults lead there.
+/// A replaced leader that still trusted its lease would answer clients right after a pause or while isolated. Never
+/// found in the core; kept because only these faults lead there.
 #[test]
 fn leases_end_before_others_lead() {
     let kinds = [
@@ -53,10 +53,10 @@ fn leases_end_before_others_lead() {
         FaultKind::IsolateLeader,
         FaultKind::RestartVoters,
         FaultKind::TransferAway,
-        FaultKind::LateOffer,
+        FaultKind::LateTimeoutNow,
     ];
     for kind in kinds {
-        all_hold(3, |options| {
+        assert_no_violation(3, |options| {
             only(options, &[kind]);
             options.faults.interval = options.config.election_timeout() * 4;
             options.think = Duration::from_millis(10);

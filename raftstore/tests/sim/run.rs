@@ -1,4 +1,4 @@
-//! One run: safety under faults, then healing and liveness, then the last checks.
+//! One run: the safety phase under faults, then healing, the liveness phase, and the final checks.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,10 +9,10 @@ use crate::options::Options;
 use crate::world::{Stats, World};
 use engine::store::Store;
 
-/// What a run that found nothing did.
+/// The statistics of a run without a violation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
-    /// Hash and number of the lines of its trace.
+    /// Hash and number of the trace lines.
     pub(crate) hash: u64,
     pub(crate) lines: u64,
     pub(crate) elections: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Outcome {
     pub(crate) clients: ClientStats,
 }
 
-/// What a run found.
+/// A violation.
 #[derive(Debug)]
 pub(crate) struct Failure {
     options: Options,
@@ -29,13 +29,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What was found.
+    /// The text of the violation.
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn violation(&self) -> &str {
         &self.violation
     }
 
-    /// For a reader who has the whole trace.
+    /// Drops the last steps, for a reader who has the whole trace.
     pub(crate) fn without_tail(mut self: Box<Failure>) -> Box<Failure> {
         self.tail.clear();
         self
@@ -57,7 +57,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs a cluster through everything. A panic of the code under test is a finding like any other.
+/// Runs a cluster through all phases. A panic of the code under test is a violation.
 pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>> {
     let failed = |violation: String, tail| Box::new(Failure { options: options.clone(), violation, tail });
     let started = catch_unwind(AssertUnwindSafe(|| World::start(options.clone(), print)));
@@ -93,11 +93,13 @@ fn drive(world: &mut World) -> Checked {
     world.heal()?;
     let deadline = safety + world.options.liveness.as_nanos() as u64;
     let since = world.clients.moment();
-    until(world, deadline, "a write to every region is confirmed", |world| Ok(world.regions_written_since(since)))?;
+    run_until_done(world, deadline, "a write to every region is confirmed", |world| {
+        Ok(world.regions_written_since(since))
+    })?;
     world.clients_on = false;
-    until(world, deadline, "every client has its answer", |world| Ok(world.clients.all_idle()))?;
+    run_until_done(world, deadline, "every client has its answer", |world| Ok(world.clients.all_idle()))?;
     let mut difference = None;
-    let converged = until(world, deadline, "all replicas are the same", |world| {
+    let converged = run_until_done(world, deadline, "all replicas are the same", |world| {
         difference = world.difference()?;
         Ok(difference.is_none())
     });
@@ -113,8 +115,8 @@ fn drive(world: &mut World) -> Checked {
     world.clients.check_registers()
 }
 
-/// Runs on until `done`, a tick at a time.
-fn until(
+/// Runs until `done`, one tick at a time.
+fn run_until_done(
     world: &mut World,
     deadline: u64,
     what: &str,
@@ -131,7 +133,7 @@ fn until(
 }
 
 impl Outcome {
-    /// The counts of many runs.
+    /// The sum over many runs.
     pub(crate) fn sum<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Outcome {
         outcomes.fold(Outcome::default(), |mut sum, one| {
             sum.lines += one.lines;
@@ -145,7 +147,7 @@ impl Outcome {
             to.poisoned += from.poisoned;
             to.partitions += from.partitions;
             to.pauses += from.pauses;
-            to.holdups += from.holdups;
+            to.stalled_turns += from.stalled_turns;
             to.candidates += from.candidates;
             to.disk_full += from.disk_full;
             let (to, from) = (&mut sum.clients, &one.clients);
@@ -159,7 +161,7 @@ impl Outcome {
         })
     }
 
-    /// That the seeds together saw enough of everything to mean something.
+    /// Asserts that the seeds together covered enough of everything.
     pub(crate) fn assert_covers(&self) {
         let (stats, clients) = (&self.stats, &self.clients);
         let counts = [
@@ -169,7 +171,7 @@ impl Outcome {
             ("poisoned stores", stats.poisoned, 100),
             ("partitions", stats.partitions, 200),
             ("pauses", stats.pauses, 100),
-            ("turns held up", stats.holdups, 1000),
+            ("turns held up", stats.stalled_turns, 1000),
             ("candidates that lost power", stats.candidates, 50),
             ("writes refused for a full disk", stats.disk_full, 30),
             ("confirmed writes", clients.writes, 10_000),

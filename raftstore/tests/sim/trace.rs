@@ -1,6 +1,6 @@
-//! The record of a run: every step as one line, its hash, and the last lines for a report.
+//! The trace of a run: a line per step, a hash over all lines, and the last lines for a report.
 //!
-//! The hash runs over exactly what the lines say, so two runs of a seed that differ anywhere visible differ in it.
+//! Two runs of a seed that differ in any visible step have different hashes.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -18,13 +18,13 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// An empty record; `print` writes each line to standard output as it comes.
+    /// An empty trace. `print` writes each line to standard output.
     pub(crate) fn new(print: bool) -> Trace {
         // The offset basis of FNV-1a.
         Trace { hash: 0xcbf2_9ce4_8422_2325, lines: 0, print, kept: VecDeque::new(), buffer: String::new() }
     }
 
-    /// Adds a line: the virtual time in nanoseconds, and what happened.
+    /// Adds a line: the virtual time in nanoseconds, and the step.
     pub(crate) fn line(&mut self, now: u64, what: fmt::Arguments<'_>) {
         let mut line = std::mem::take(&mut self.buffer);
         line.clear();
@@ -48,7 +48,7 @@ impl Trace {
         self.hash
     }
 
-    /// How many lines there were.
+    /// Number of lines.
     pub(crate) fn lines(&self) -> u64 {
         self.lines
     }

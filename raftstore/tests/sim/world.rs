@@ -1,8 +1,8 @@
-//! The world of a run: virtual time, one heap of events, the stores, the network, the clients, the checkers.
+//! The world of a run: virtual time, one heap of events, the stores, the network, the clients and the checkers.
 //!
-//! Each event is one plain call into production code or one fault. After each call the world takes what the store sent,
-//! shows its state to the checkers, and gives waiting clients their answers. Nothing happens outside an event, time moves only from
-//! one event to the next, and every choice comes from a generator derived from the seed: so a seed replays exactly.
+//! Each event is one call into production code, or one fault. After each call the world takes the store's messages,
+//! shows its state to the checkers, and polls the waiting clients. Nothing happens outside an event, time moves only
+//! between events, and every choice comes from a generator derived from the seed. So a seed replays exactly.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -26,31 +26,31 @@ use crate::node::{Node, Scheduled};
 use crate::options::Options;
 use crate::trace::Trace;
 
-/// What happens next somewhere.
+/// A scheduled event.
 pub(crate) enum Event {
     /// A message arrives.
     Deliver(Box<RaftMessage>),
-    /// A message arrives that was on the other side of a cut before it was made.
+    /// A message arrives in spite of a cut, because it had passed the link before.
     DeliverPast(Box<RaftMessage>),
-    /// A snapshot file and its message arrive; the sender's life, to find the file.
+    /// A snapshot file and its message arrive. `life` identifies the sender's life, to find the file.
     Snapshot { message: Box<RaftMessage>, key: SnapshotKey, life: u64, done: Box<dyn FnOnce(bool) + Send> },
-    /// The store's tick.
+    /// A tick of a store.
     Tick { store: StoreId, life: u64 },
     /// A turn of a store's loop.
     Turn { store: StoreId, life: u64, part: Part },
-    /// A client begins an operation or proposes what it holds.
+    /// A client starts an operation or proposes the write it holds.
     Client { client: usize, ticket: u64 },
-    /// A client has waited long enough for the answer to the operation with that value.
-    GiveUp { client: usize, value: u64 },
+    /// A client's timeout for the operation with this value.
+    ClientTimeout { client: usize, value: u64 },
     /// A fault begins.
     Fault,
     /// A fault ends.
     EndFault(Fault),
-    /// A store starts again.
+    /// A store restarts.
     Restart(StoreId),
 }
 
-/// A loop of a store.
+/// A part of a store that runs turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Store,
@@ -59,13 +59,13 @@ pub(crate) enum Part {
     Background,
 }
 
-/// Whether the first who campaigns loses power, unheard.
+/// State of the fault that crashes the first candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hunt {
+pub(crate) enum CandidateCrash {
     Off,
-    On,
-    /// It is that one, with what it asks for in that region and term.
-    Found(StoreId, raftstore::RegionId, u64),
+    Armed,
+    /// This store is the candidate, campaigning in this region and term; its vote requests are lost.
+    Crashing(StoreId, raftstore::RegionId, u64),
 }
 
 struct Entry {
@@ -91,7 +91,7 @@ impl Ord for Entry {
     }
 }
 
-/// Counts of what happened, for a look at whether the seeds cover what they should.
+/// Statistics, to check that the seeds cover enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stats {
     pub(crate) events: u64,
@@ -102,11 +102,11 @@ pub(crate) struct Stats {
     pub(crate) poisoned: u64,
     pub(crate) partitions: u64,
     pub(crate) pauses: u64,
-    /// Turns of a store that were held up in the middle.
-    pub(crate) holdups: u64,
-    /// Candidates that lost power as they campaigned.
+    /// Store turns stalled between stages.
+    pub(crate) stalled_turns: u64,
+    /// Candidates that lost power while campaigning.
     pub(crate) candidates: u64,
-    /// Writes refused because a store's disk was full.
+    /// Writes refused because of a full disk.
     pub(crate) disk_full: u64,
 }
 
@@ -123,25 +123,25 @@ pub(crate) struct World {
     pub(crate) raft: RaftChecker,
     replicas: ReplicaChecker,
     pub(crate) trace: Trace,
-    /// Timing of turns, seeds of crashes.
+    /// Generator for the timing of turns and the seeds of crashes.
     rng: StdRng,
-    /// Faults alone draw from this.
+    /// Generator for faults alone.
     pub(crate) fault_rng: StdRng,
     pub(crate) stats: Stats,
-    /// Whether faults still begin.
+    /// Whether new faults begin.
     pub(crate) faults_on: bool,
-    /// Requests to take over that the network holds back, while it does.
-    pub(crate) held: Option<Vec<RaftMessage>>,
+    /// Held `MsgTimeoutNow` messages, while the network holds them.
+    pub(crate) held_offers: Option<Vec<RaftMessage>>,
     /// Whether the next candidate loses power.
-    pub(crate) hunt: Hunt,
-    /// Until when clients begin nothing.
-    pub(crate) quiet_until: u64,
-    /// Whether idle clients still begin operations.
+    pub(crate) candidate_crash: CandidateCrash,
+    /// Clients start no operations before this time.
+    pub(crate) clients_paused_until: u64,
+    /// Whether idle clients start operations.
     pub(crate) clients_on: bool,
 }
 
 impl World {
-    /// A cluster that was just bootstrapped, with its first events.
+    /// Starts a bootstrapped cluster with its first events.
     pub(crate) fn start(options: Options, print: bool) -> Result<World, Violation> {
         let stream = |number: u64| StdRng::seed_from_u64(options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
         let mut rng = stream(1);
@@ -164,9 +164,9 @@ impl World {
             fault_rng: stream(4),
             stats: Stats::default(),
             faults_on: true,
-            held: None,
-            hunt: Hunt::Off,
-            quiet_until: 0,
+            held_offers: None,
+            candidate_crash: CandidateCrash::Off,
+            clients_paused_until: 0,
             clients_on: true,
             options,
         };
@@ -187,7 +187,7 @@ impl World {
         self.heap.push(Reverse(Entry { at: self.now + delay, number: self.number, event }));
     }
 
-    /// Runs all events up to a moment of virtual time.
+    /// Runs all events up to a virtual time.
     pub(crate) fn run_until(&mut self, end: u64) -> Checked {
         while self.heap.peek().is_some_and(|Reverse(entry)| entry.at <= end) {
             let Some(Reverse(entry)) = self.heap.pop() else { break };
@@ -208,8 +208,8 @@ impl World {
             Event::Turn { store, life, part } => self.turn(store, life, part),
             Event::Client { client, ticket } if self.clients.is_current(client, ticket) => self.client(client),
             Event::Client { .. } => Ok(()),
-            Event::GiveUp { client, value } => {
-                if let Some(step) = self.clients.give_up(client, value) {
+            Event::ClientTimeout { client, value } => {
+                if let Some(step) = self.clients.time_out(client, value) {
                     self.client_stepped(client, step);
                 }
                 Ok(())
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// A running store whose clock shows the present.
+    /// A running store, with its clock set to the current time.
     pub(crate) fn up(&mut self, store: StoreId) -> Option<&mut Node> {
         let now = self.now;
         let node = self.nodes.get_mut(&store).filter(|node| node.is_up())?;
@@ -238,7 +238,7 @@ impl World {
         Ok(())
     }
 
-    /// Schedules a turn unless one is under way.
+    /// Schedules a turn unless one is scheduled.
     pub(crate) fn wake(&mut self, store: StoreId, part: Part) {
         let (low, high) = self.options.disk.sync_us;
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.is_up()) else { return };
@@ -278,7 +278,7 @@ impl World {
         self.after_call(store, busy && part == Part::Apply)
     }
 
-    /// A turn of a store's loop, or what is left of one; `None` if it is held up again.
+    /// Runs a store turn or the rest of one. `None` if it is stalled again.
     fn store_turn(&mut self, store: StoreId) -> Option<bool> {
         loop {
             let node = self.nodes.get_mut(&store)?;
@@ -292,7 +292,7 @@ impl World {
             let held = if node.stages == 2 { node.hold.take() } else { None };
             if longest > 0 || held.is_some() {
                 node.scheduled.store = true;
-                self.stats.holdups += 1;
+                self.stats.stalled_turns += 1;
                 let delay = held.unwrap_or_else(|| self.rng.random_range(0..=longest));
                 self.schedule(delay, Event::Turn { store, life, part: Part::Store });
                 return None;
@@ -300,7 +300,7 @@ impl World {
         }
     }
 
-    /// After any call into a store: its power, its messages, its clients, its state.
+    /// Runs after every call into a store: checks its power, sends its messages, polls its clients, observes its state.
     pub(crate) fn after_call(&mut self, store: StoreId, applied: bool) -> Checked {
         let Some(node) = self.nodes.get_mut(&store) else { return Ok(()) };
         if node.power_is_gone() {
@@ -324,14 +324,14 @@ impl World {
         self.observe(store, applied)
     }
 
-    /// Shows the store's state to the checkers. Its data at intervals only, for the time that takes.
+    /// Shows the store's state to the checkers. Data is hashed only at intervals, to save time.
     fn observe(&mut self, store: StoreId, applied: bool) -> Checked {
         let Some(node) = self.nodes.get_mut(&store) else { return Ok(()) };
         let Some(live) = &node.live else { return Ok(()) };
         for status in live.handle.regions() {
             let (region, index) = (status.region.id, status.applied);
             self.raft.on_status(store, &status)?;
-            // A poisoned store may have stopped in the middle of replacing data by a snapshot's; its next life starts over.
+            // A poisoned store may have stopped while replacing data by a snapshot; its next life starts over.
             if !applied || node.poisoned {
                 continue;
             }
@@ -349,23 +349,23 @@ impl World {
     fn send(&mut self, store: StoreId, life: u64, outgoing: Outgoing) -> Checked {
         match outgoing {
             Outgoing::TooLarge(message, bytes) => {
-                return violated(format!("{} has {bytes} bytes: no frame holds it", Shown(&message)));
+                return violated(format!("{} has {bytes} bytes: no frame holds it", MessageLine(&message)));
             }
             Outgoing::Message(message) => {
                 self.raft.on_send(&message)?;
                 self.stats.messages += 1;
-                if self.is_hunted(store, &message) {
-                    self.trace.line(self.now, format_args!("{} is lost", Shown(&message)));
+                if self.is_vote_of_crashing_candidate(store, &message) {
+                    self.trace.line(self.now, format_args!("{} is lost", MessageLine(&message)));
                     return Ok(());
                 }
-                if message.message.msg_type() == MessageType::MsgTimeoutNow && self.held.is_some() {
-                    self.trace.line(self.now, format_args!("{} is held", Shown(&message)));
-                    self.held.iter_mut().for_each(|held| held.push(message.clone()));
+                if message.message.msg_type() == MessageType::MsgTimeoutNow && self.held_offers.is_some() {
+                    self.trace.line(self.now, format_args!("{} is held", MessageLine(&message)));
+                    self.held_offers.iter_mut().for_each(|held| held.push(message.clone()));
                     return Ok(());
                 }
-                let copies = self.network.fate(store, message.to.store);
+                let copies = self.network.delivery_delays(store, message.to.store);
                 self.stats.lost += u64::from(copies.is_empty());
-                self.trace.line(self.now, format_args!("{} x{}", Shown(&message), copies.len()));
+                self.trace.line(self.now, format_args!("{} x{}", MessageLine(&message), copies.len()));
                 for delay in copies {
                     self.schedule(delay, Event::Deliver(Box::new(message.clone())));
                 }
@@ -375,29 +375,29 @@ impl World {
                 let size = self.nodes.get(&store).and_then(|node| node.live.as_ref());
                 let size = size.and_then(|live| live.snapshots.size(key).ok()).unwrap_or_default();
                 let delay = self.network.snapshot_delay(size);
-                self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", Shown(&message)));
+                self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", MessageLine(&message)));
                 self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done });
             }
         }
         Ok(())
     }
 
-    /// Whether this is a vote that a candidate asks for which loses power as it does.
-    fn is_hunted(&mut self, store: StoreId, message: &RaftMessage) -> bool {
+    /// Whether this is a vote request of the candidate that loses power while campaigning.
+    fn is_vote_of_crashing_candidate(&mut self, store: StoreId, message: &RaftMessage) -> bool {
         let inner = &message.message;
         if inner.msg_type() != MessageType::MsgRequestVote || !inner.context.is_empty() {
             return false;
         }
-        let this = Hunt::Found(store, message.region, inner.term);
-        if self.hunt == Hunt::On {
-            self.hunt = this;
+        let this = CandidateCrash::Crashing(store, message.region, inner.term);
+        if self.candidate_crash == CandidateCrash::Armed {
+            self.candidate_crash = this;
             self.stats.candidates += 1;
-            self.schedule(0, Event::EndFault(Fault::Hunted(store)));
+            self.schedule(0, Event::EndFault(Fault::CandidateCrash(store)));
         }
-        self.hunt == this
+        self.candidate_crash == this
     }
 
-    /// Adds the arrival of a message that no cut stops any more.
+    /// Schedules a message that ignores cuts.
     pub(crate) fn schedule_past_cut(&mut self, message: RaftMessage) {
         self.schedule(1000, Event::DeliverPast(Box::new(message)));
     }
@@ -408,7 +408,7 @@ impl World {
             return Ok(());
         }
         let Some(node) = self.nodes.get_mut(&to) else { return Ok(()) };
-        // A store that stands still has a network stack that does not.
+        // The network stack of a paused store keeps running.
         let Some(live) = &node.live else { return Ok(()) };
         if let Err(error) = live.handle.deliver(message) {
             self.trace.line(self.now, format_args!("{to} drops a message: {error}"));
@@ -453,7 +453,7 @@ impl World {
 
     fn client(&mut self, client: usize) -> Checked {
         if let Some(store) = self.clients.holds_for(client) {
-            // A store that stands still is asked again when it goes on.
+            // A paused store is asked again after it resumes.
             let Some(node) = self.up(store) else {
                 self.schedule_client(client);
                 return Ok(());
@@ -468,7 +468,7 @@ impl World {
         if !self.clients_on || !self.clients.is_idle(client) {
             return Ok(());
         }
-        if self.now < self.quiet_until {
+        if self.now < self.clients_paused_until {
             self.schedule_client(client);
             return Ok(());
         }
@@ -476,13 +476,13 @@ impl World {
         self.send_operation(client, operation)
     }
 
-    /// Hands an operation to its store, to run now or when it goes on.
+    /// Sends an operation to its store, to run now or when the store resumes.
     pub(crate) fn send_operation(&mut self, client: usize, operation: Operation) -> Checked {
         let Operation { value, kind, region, store, begin } = operation;
         let what = format_args!("client {client} asks {store}: {kind:?} region {region} value {value} at {begin}");
         self.trace.line(self.now, what);
-        let patience = self.options.patience.as_nanos() as u64;
-        self.schedule(patience, Event::GiveUp { client, value });
+        let client_timeout = self.options.client_timeout.as_nanos() as u64;
+        self.schedule(client_timeout, Event::ClientTimeout { client, value });
         let Some(node) = self.nodes.get_mut(&store) else { return violated("no such store") };
         node.set_time(self.now);
         match &node.live {
@@ -530,14 +530,14 @@ impl World {
         self.schedule(later, Event::Client { client, ticket });
     }
 
-    /// Takes a store's power, and gives it back after a while.
+    /// Crashes a store and schedules its restart.
     pub(crate) fn crash(&mut self, store: StoreId) -> Checked {
         let longest = self.options.faults.longest.as_nanos() as u64;
         let away = self.rng.random_range(longest / 20..=longest);
         self.crash_for(store, away)
     }
 
-    /// Takes a store's power for so many nanoseconds.
+    /// Crashes a store and schedules its restart after `away` nanoseconds.
     pub(crate) fn crash_for(&mut self, store: StoreId, away: u64) -> Checked {
         let seed = self.rng.random();
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.live.is_some()) else { return Ok(()) };
@@ -570,7 +570,7 @@ impl World {
                 }
                 self.after_call(store, true)
             }
-            // A full disk may keep a store from starting; anything else must not.
+            // A full disk may prevent a start; nothing else may.
             Err(error) if self.is_full(store) => {
                 self.trace.line(now, format_args!("{store} does not start: {error}"));
                 let longest = self.options.faults.longest.as_nanos() as u64;
@@ -581,7 +581,7 @@ impl World {
         }
     }
 
-    /// A poisoned store is restarted after a while, as an operator would.
+    /// Schedules the restart of a poisoned store, as an operator would.
     fn check_poison(&mut self, store: StoreId) {
         let Some(node) = self.nodes.get_mut(&store) else { return };
         let Some(why) = node.live.as_ref().and_then(|live| live.core.poisoned()) else { return };
@@ -595,13 +595,13 @@ impl World {
         self.schedule(delay, Event::EndFault(Fault::Poisoned(store)));
     }
 
-    /// Runs until every region was written since `since`, or the time is up.
+    /// Whether a write to every region was confirmed that began after `since`.
     pub(crate) fn regions_written_since(&self, since: u64) -> bool {
         let written = |region: &raftstore::Region| self.clients.confirmed.get(&region.id).is_some_and(|at| *at > since);
         self.options.regions.iter().all(written)
     }
 
-    /// Why the replicas are not all the same yet; `None` if they are.
+    /// Why the replicas differ; `None` if they agree.
     pub(crate) fn difference(&self) -> Result<Option<String>, Violation> {
         for region in &self.options.regions {
             let mut first = None;
@@ -639,7 +639,7 @@ fn flag(scheduled: &mut Scheduled, part: Part) -> &mut bool {
     }
 }
 
-/// Copies a snapshot file as the transport does: in pieces, verified before it counts.
+/// Copies a snapshot file in chunks and verifies it, as the transport does.
 fn copy_file(from: &SnapshotFiles, to: &SnapshotFiles, key: SnapshotKey) -> engine::store::Result<()> {
     let mut writer = to.receive(key)?;
     let mut offset = 0;
@@ -653,10 +653,10 @@ fn copy_file(from: &SnapshotFiles, to: &SnapshotFiles, key: SnapshotKey) -> engi
     }
 }
 
-/// A message in one line.
-struct Shown<'a>(&'a RaftMessage);
+/// A message in one line of the trace.
+struct MessageLine<'a>(&'a RaftMessage);
 
-impl std::fmt::Display for Shown<'_> {
+impl std::fmt::Display for MessageLine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let RaftMessage { region, from, to, message, .. } = self.0;
         let (kind, entries) = (message.msg_type(), message.entries.len());

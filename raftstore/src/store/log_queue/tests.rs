@@ -1,4 +1,4 @@
-//! The queue over a log on a disk that fills up: order, and what is acknowledged.
+//! The queue over a log on a disk that fills up: order and acknowledgements.
 
 use engine::disk::{Operation, SimDisk};
 use engine::log::{Budget, GroupId, LogOptions, LogWriter};
@@ -13,7 +13,7 @@ struct Fixture {
     disk: Arc<SimDisk>,
     log: LogEngine,
     writer: LogWriter,
-    inbox: Arc<Inbox>,
+    inbox: Arc<CompletionInbox>,
     queue: Arc<LogQueue>,
 }
 
@@ -26,26 +26,26 @@ impl Fixture {
         let disk = SimDisk::new();
         let options = LogOptions { identity: Some(1), compress_from: usize::MAX, ..options };
         let (log, writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
-        let (inbox, mailbox) = (Arc::<Inbox>::default(), Arc::new(Mailbox::new(16)));
+        let (inbox, mailbox) = (Arc::<CompletionInbox>::default(), Arc::new(Mailbox::new(16)));
         let metrics = Metrics::new(&prometheus::Registry::new()).unwrap();
         let queue = LogQueue::new(log.clone(), Arc::clone(&inbox), mailbox, metrics);
         Fixture { disk, log, writer, inbox, queue }
     }
 
-    /// Appends an entry of that many bytes at `number`, as batch `number`.
+    /// Appends an entry of `bytes` bytes at index `number`, as batch `number`.
     fn append(&self, number: u64, bytes: usize) {
         let mut batch = LogBatch::new();
         batch.append(GROUP, number, vec![vec![number as u8; bytes].into()]);
         self.queue.submit(number, batch, Durability::Synced);
     }
 
-    /// Lets entries up to `index` go.
-    fn let_go(&self, index: u64) {
+    /// Drops entries up to `index`.
+    fn truncate(&self, index: u64) {
         let start = LogPosition { index: LogIndex::new(index), term: Term::new(1) };
         self.queue.truncate(Truncations::from([(RegionId::new(GROUP.0), start)]));
     }
 
-    /// Where the log says that it starts, and its first and last entry.
+    /// The recorded log start, and the first and last index in the log.
     fn start(&self) -> (u64, u64, u64) {
         let start = self.log.get(GROUP, records::LOG_START_KEY).unwrap();
         let start = start.map_or(0, |start| records::decode_position(&start).unwrap().index.get());
@@ -53,7 +53,7 @@ impl Fixture {
         (start, bounds.first, bounds.last)
     }
 
-    /// Lets the log write until it has nothing to do; the last number acknowledged, and a failure.
+    /// Runs the log until it is idle. Returns the last acknowledged number and the failure, if any.
     fn run(&mut self) -> (u64, Option<String>) {
         while self.writer.turn() > 0 {}
         let done = self.inbox.take();
@@ -62,17 +62,18 @@ impl Fixture {
 }
 
 #[test]
-fn batches_are_under_way_together_and_acknowledged_in_order() {
+fn batches_are_pipelined_and_acknowledged_in_order() {
     let mut f = Fixture::new();
     (1..=5).for_each(|number| f.append(number, 100));
-    assert_eq!(f.writer.turn(), 5, "nothing waits for the first to be durable");
+    assert_eq!(f.writer.turn(), 5, "no batch waits for the first to be durable");
     assert_eq!(f.inbox.take().durable, 5);
     assert_eq!(f.log.bounds(GROUP).map(|b| (b.first, b.last)), Some((1, 5)));
 }
 
-/// A batch that met a full disk was given up, and with it the store. Now it waits, and so does a smaller one behind it that would fit.
+/// Regression: a batch that met a full disk was dropped and the store stopped. Now it waits, and a smaller batch behind
+/// it that would fit waits too.
 #[test]
-fn a_full_disk_keeps_everything_in_order_until_there_is_space() {
+fn full_disk_keeps_batches_in_order_until_space_returns() {
     let mut f = Fixture::new();
     f.append(1, 100);
     assert_eq!(f.run(), (1, None));
@@ -83,7 +84,7 @@ fn a_full_disk_keeps_everything_in_order_until_there_is_space() {
     assert!(f.queue.is_full());
     f.queue.retry();
     assert_eq!(f.run(), (1, None));
-    assert_eq!(f.log.bounds(GROUP).map(|b| b.last), Some(1), "nothing overtakes what waits");
+    assert_eq!(f.log.bounds(GROUP).map(|b| b.last), Some(1), "nothing overtakes a queued batch");
     f.append(4, 10);
     f.disk.set_capacity(None);
     f.queue.retry();
@@ -93,7 +94,8 @@ fn a_full_disk_keeps_everything_in_order_until_there_is_space() {
     assert_eq!(f.log.bounds(GROUP).map(|b| b.last), Some(4));
 }
 
-/// A log of small files that has filled its disk: its batches 1 to 12 are written, and 13 to 15 wait for space. It has a reserve.
+/// A log of small files that has filled its disk: batches 1 to 12 are written, 13 to 15 wait for space. It has a
+/// reserve.
 fn full() -> Fixture {
     let options = LogOptions {
         file_bytes: 64 << 10,
@@ -113,15 +115,16 @@ fn full() -> Fixture {
     f
 }
 
-/// What lets entries go waited behind what did not fit: a log that had filled its disk was never given space by its own store.
+/// Regression: truncations waited behind batches that did not fit, so a store whose log had filled the disk could never
+/// free space.
 #[test]
-fn what_a_full_log_lets_go_is_written_before_what_waits_and_makes_room_for_it() {
+fn truncations_bypass_the_stalled_queue_and_free_space() {
     let mut f = full();
-    f.let_go(11);
-    f.let_go(12);
+    f.truncate(11);
+    f.truncate(12);
     f.queue.retry();
     assert_eq!(f.run(), (12, None));
-    assert_eq!(f.start(), (12, 13, 12), "written, the last of them");
+    assert_eq!(f.start(), (12, 13, 12), "the newest truncation is written");
     assert!(f.queue.is_full(), "the reserve is not for entries");
     let mut durable = 12;
     for _ in 0..10 {
@@ -130,26 +133,26 @@ fn what_a_full_log_lets_go_is_written_before_what_waits_and_makes_room_for_it() 
         f.queue.retry();
         durable = f.run().0;
     }
-    assert_eq!(durable, 15, "purge has given up the old files, and nobody gave space");
+    assert_eq!(durable, 15, "purge has freed the old files without outside help");
     assert!(!f.queue.is_full());
     assert_eq!(f.start(), (12, 13, 15));
 }
 
-/// Truncations that were on their way when the disk was found full must not be written after newer ones: the log would say that it starts
-/// before its first entry.
+/// Truncations in flight when the disk filled up must not be written after newer ones: the recorded log start would
+/// precede the first entry.
 #[test]
-fn the_start_of_a_log_never_goes_back() {
+fn log_start_never_moves_back() {
     let mut f = full();
     f.disk.set_capacity(Some(f.disk.used() + 1_000_000));
     f.queue.retry();
     assert_eq!(f.run(), (15, None));
     f.disk.set_capacity(Some(f.disk.used()));
     f.append(16, 60_000);
-    f.let_go(3);
+    f.truncate(3);
     f.append(17, 60_000);
     assert_eq!(f.run(), (15, None));
-    assert_eq!(f.start(), (0, 1, 15), "it stands behind one that is not written");
-    f.let_go(5);
+    assert_eq!(f.start(), (0, 1, 15), "the truncation is behind a rejected batch");
+    f.truncate(5);
     f.queue.retry();
     assert_eq!(f.run(), (15, None));
     assert_eq!(f.start(), (5, 6, 15));
@@ -159,14 +162,14 @@ fn the_start_of_a_log_never_goes_back() {
     assert_eq!(f.start(), (5, 6, 17));
 }
 
-/// A disk without space for a truncation alone is not full for ever: nothing that waits could find out that it has space.
+/// A truncation that fits must clear the disk-full state when nothing else is queued to probe for space.
 #[test]
-fn a_truncation_that_waited_alone_says_that_there_is_space_again() {
+fn lone_truncation_clears_disk_full() {
     let mut f = Fixture::with(LogOptions { prefill_bytes: 0, spare_files: 0, ..LogOptions::default() });
     (1..=3).for_each(|number| f.append(number, 100));
     assert_eq!(f.run(), (3, None));
     f.disk.set_capacity(Some(f.disk.used()));
-    f.let_go(2);
+    f.truncate(2);
     assert_eq!(f.run(), (3, None));
     assert!(f.queue.is_full());
     f.disk.set_capacity(None);
@@ -176,29 +179,29 @@ fn a_truncation_that_waited_alone_says_that_there_is_space_again() {
     assert_eq!(f.start(), (2, 3, 3));
 }
 
-/// What stands on a batch that met a full disk may not fit the log for just that reason.
+/// A batch behind a rejected one may be refused with a gap for that reason alone.
 #[test]
-fn a_batch_refused_behind_one_that_fell_is_tried_again() {
+fn gap_behind_a_rejected_batch_is_retried() {
     let mut f = Fixture::new();
     f.append(1, 100);
     assert_eq!(f.run(), (1, None));
     (2..=3).for_each(|number| f.append(number, 100));
-    let third = f.queue.state.lock().flights;
-    // The log's answers, as they would come where the third got ahead of the second one's failure.
-    f.queue.done(third - 1, Err(LogError::NoSpace("the test says so".into())));
-    f.queue.done(third, Err(LogError::Gap { expected: 2 }));
+    let third = f.queue.state.lock().submitted;
+    // The log's answers as they would come if the third overtook the failure of the second.
+    f.queue.on_outcome(third - 1, Err(LogError::NoSpace("the test says so".into())));
+    f.queue.on_outcome(third, Err(LogError::Gap { expected: 2 }));
     assert!(f.queue.is_full());
     assert_eq!(f.inbox.take().log_failure, None);
     assert_eq!(f.queue.state.lock().waiting.iter().map(|batch| batch.number).collect::<Vec<_>>(), [2, 3]);
-    // In its own right it is a defect.
+    // Without a rejection before it, a gap is a defect.
     let mut f = Fixture::new();
     f.append(5, 100);
-    f.queue.done(1, Err(LogError::Gap { expected: 1 }));
+    f.queue.on_outcome(1, Err(LogError::Gap { expected: 1 }));
     assert!(f.run().1.is_some());
 }
 
 #[test]
-fn any_other_failure_is_final() {
+fn other_failures_are_final() {
     for operation in [Operation::Sync, Operation::Write] {
         let mut f = Fixture::new();
         f.disk.fail_nth(operation, 1, std::io::ErrorKind::Other);
@@ -208,6 +211,6 @@ fn any_other_failure_is_final() {
         assert_eq!(durable, 0);
         assert!(failure.is_some());
         f.queue.retry();
-        assert_eq!(f.run(), (0, None), "told once, and nothing is handed over any more");
+        assert_eq!(f.run(), (0, None), "reported once, and nothing is submitted any more");
     }
 }

@@ -1,22 +1,23 @@
-//! What clients were told: registers are linearizable, lists lose nothing.
+//! Checks the answers that clients got: registers are linearizable, and lists lose nothing.
 //!
-//! **Registers.** Every write writes a value never written before, so a read says which write it read. A history of one such
-//! register is linearizable exactly if (Gibbons and Korach, "Testing Shared Memories", 1997): no read ends before its write
-//! begins; and of the *zones* of the values, one per write with its reads, no two forward zones overlap and no forward
-//! zone contains a backward zone. The zone of a value runs between the earliest end `e` and the latest beginning `b` of its
-//! operations: forward, `[e, b]`, if `e < b`: the register must hold the value all that time; otherwise backward, `[b, e]`: the
-//! value was held at some moment in it. A write of unknown outcome ends never; if nobody read it, it says nothing.
+//! **Registers.** Every write writes a value never written before, so a read identifies its write. The *zone* of a
+//! value runs between the earliest end `e` and the latest begin `b` of the operations on it, that is the write and its
+//! reads. If `e < b` the zone is forward, `[e, b]`: the register held the value all that time. Otherwise it is
+//! backward, `[b, e]`: the register held the value at some moment in it. A history of one register is linearizable
+//! exactly if no read ends before its write begins, no two forward zones overlap, and no forward zone contains a
+//! backward zone (Gibbons and Korach, "Testing Shared Memories", 1997). A write of unknown outcome never ends; if
+//! nobody read it, it is ignored.
 //!
-//! **Lists.** A client alone appends to its list, each time to what it read when it evaluated the write. So at the end
-//! the list holds every confirmed append, in order, and no append that was refused.
+//! **Lists.** Only one client appends to its list, each time to the list it read when it evaluated the write. So in the
+//! end the list holds every confirmed append, in order, and no refused append.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checked, violated};
 
-/// A moment: the number of an event of the run. No two beginnings or ends share one.
+/// The number of an event of the run. No two begins or ends share one.
 pub(crate) type Moment = u64;
-/// A value of a register, unique to its write. [`INITIAL`] is what a register holds before any write.
+/// A value of a register, unique to its write. [`INITIAL`] is the value before any write.
 pub(crate) type Value = u64;
 
 /// The value before any write.
@@ -24,21 +25,21 @@ pub(crate) const INITIAL: Value = 0;
 /// The end of an operation that never ended.
 const NEVER: Moment = Moment::MAX;
 
-/// How a write ended.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Not ended yet, or ended without a word: it may take effect at any later moment, or never.
+pub(crate) enum WriteOutcome {
+    /// Not ended, or ended without an answer: it may take effect at any later moment, or never.
     Unknown,
     /// Confirmed at this moment.
     Confirmed(Moment),
-    /// Certainly without effect.
+    /// Had no effect.
     Refused,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Write {
     begin: Moment,
-    fate: Fate,
+    outcome: WriteOutcome,
 }
 
 /// The operations on one register.
@@ -49,7 +50,7 @@ pub(crate) struct Register {
     reads: Vec<(Value, Moment, Moment)>,
 }
 
-/// The moments of one value: earliest end and latest beginning.
+/// The zone of a value: earliest end and latest begin.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
     value: Value,
@@ -64,16 +65,16 @@ impl Zone {
 }
 
 impl Register {
-    /// A write of `value` begins; its fate is unknown until told.
+    /// A write of `value` begins.
     pub(crate) fn begin_write(&mut self, value: Value, begin: Moment) {
-        let previous = self.writes.insert(value, Write { begin, fate: Fate::Unknown });
+        let previous = self.writes.insert(value, Write { begin, outcome: WriteOutcome::Unknown });
         assert!(previous.is_none() && value != INITIAL, "value {value} is written twice");
     }
 
     /// The write of `value` ended.
-    pub(crate) fn end_write(&mut self, value: Value, fate: Fate) {
+    pub(crate) fn end_write(&mut self, value: Value, outcome: WriteOutcome) {
         if let Some(write) = self.writes.get_mut(&value) {
-            write.fate = fate;
+            write.outcome = outcome;
         }
     }
 
@@ -95,7 +96,7 @@ impl Register {
                 ));
             }
         }
-        // Forward zones are disjoint here, so only the last one that begins before a backward zone can contain it.
+        // Forward zones are disjoint, so only the last one that begins before a backward zone can contain it.
         for zone in backward {
             let before = forward.partition_point(|other| other.first_end < zone.last_begin);
             let Some(other) = before.checked_sub(1).map(|at| forward[at]) else { continue };
@@ -113,7 +114,7 @@ impl Register {
         let mut zones: BTreeMap<Value, Zone> = BTreeMap::new();
         zones.insert(INITIAL, Zone { value: INITIAL, first_end: 0, last_begin: 0 });
         for (&value, write) in &self.writes {
-            let end = if let Fate::Confirmed(end) = write.fate { end } else { NEVER };
+            let end = if let WriteOutcome::Confirmed(end) = write.outcome { end } else { NEVER };
             zones.insert(value, Zone { value, first_end: end, last_begin: write.begin });
         }
         let mut read = BTreeSet::new();
@@ -122,7 +123,7 @@ impl Register {
                 return violated(format!("value {value} was read but never written"));
             };
             if let Some(write) = self.writes.get(&value) {
-                if write.fate == Fate::Refused {
+                if write.outcome == WriteOutcome::Refused {
                     return violated(format!("value {value} was read though its write was refused"));
                 }
                 if end < write.begin {
@@ -133,41 +134,42 @@ impl Register {
             zone.last_begin = zone.last_begin.max(begin);
             read.insert(value);
         }
-        let says_something = |zone: &Zone| {
-            let confirmed = matches!(self.writes.get(&zone.value), Some(Write { fate: Fate::Confirmed(_), .. }));
+        let constrains = |zone: &Zone| {
+            let confirmed =
+                matches!(self.writes.get(&zone.value), Some(Write { outcome: WriteOutcome::Confirmed(_), .. }));
             zone.value == INITIAL || confirmed || read.contains(&zone.value)
         };
-        Ok(zones.into_values().filter(says_something).collect())
+        Ok(zones.into_values().filter(constrains).collect())
     }
 }
 
-/// The appends of one client to its own list, in the order of their beginning.
+/// The appends of one client to its own list, in the order of their begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct List {
-    appends: Vec<(Value, Fate)>,
+    appends: Vec<(Value, WriteOutcome)>,
 }
 
 impl List {
     /// An append begins.
     pub(crate) fn begin(&mut self, value: Value) {
-        self.appends.push((value, Fate::Unknown));
+        self.appends.push((value, WriteOutcome::Unknown));
     }
 
     /// The append of `value` ended.
-    pub(crate) fn end(&mut self, value: Value, fate: Fate) {
+    pub(crate) fn end(&mut self, value: Value, outcome: WriteOutcome) {
         if let Some(append) = self.appends.iter_mut().rev().find(|append| append.0 == value) {
-            append.1 = fate;
+            append.1 = outcome;
         }
     }
 
-    /// Whether the list as found at the end may be.
+    /// Checks the final content of the list.
     pub(crate) fn check(&self, found: &[Value]) -> Checked {
         let mut rest = found.iter().peekable();
-        for (value, fate) in &self.appends {
+        for (value, outcome) in &self.appends {
             let present = rest.next_if_eq(&value).is_some();
-            match fate {
-                Fate::Confirmed(_) if !present => return violated(format!("confirmed append {value} is lost")),
-                Fate::Refused if present => return violated(format!("refused append {value} took effect")),
+            match outcome {
+                WriteOutcome::Confirmed(_) if !present => return violated(format!("confirmed append {value} is lost")),
+                WriteOutcome::Refused if present => return violated(format!("refused append {value} took effect")),
                 _ => {}
             }
         }
@@ -185,11 +187,11 @@ mod tests {
 
     use super::*;
 
-    fn register(writes: &[(Value, Moment, Fate)], reads: &[(Value, Moment, Moment)]) -> Register {
+    fn register(writes: &[(Value, Moment, WriteOutcome)], reads: &[(Value, Moment, Moment)]) -> Register {
         let mut register = Register::default();
-        for &(value, begin, fate) in writes {
+        for &(value, begin, outcome) in writes {
             register.begin_write(value, begin);
-            register.end_write(value, fate);
+            register.end_write(value, outcome);
         }
         for &(value, begin, end) in reads {
             register.read(value, begin, end);
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn planted_anomalies_are_found() {
-        use Fate::{Confirmed, Refused, Unknown};
+        use WriteOutcome::{Confirmed, Refused, Unknown};
         let two = [(1, 1, Confirmed(2)), (2, 3, Confirmed(4))];
         assert!(register(&two, &[(1, 2, 3), (2, 5, 6)]).check().is_ok());
         assert!(register(&two, &[(1, 5, 6)]).check().is_err(), "stale read");
@@ -215,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_must_hold_what_was_confirmed() {
+    fn lists_must_hold_confirmed_appends() {
         let mut list = List::default();
         for value in 1..=4 {
             list.begin(value);
         }
-        list.end(1, Fate::Confirmed(1));
-        list.end(3, Fate::Refused);
-        list.end(4, Fate::Confirmed(2));
+        list.end(1, WriteOutcome::Confirmed(1));
+        list.end(3, WriteOutcome::Refused);
+        list.end(4, WriteOutcome::Confirmed(2));
         assert!(list.check(&[1, 4]).is_ok() && list.check(&[1, 2, 4]).is_ok());
         for bad in [&[1][..], &[4], &[1, 3, 4], &[4, 1], &[1, 4, 4], &[1, 4, 9]] {
             assert!(list.check(bad).is_err(), "{bad:?}");
@@ -232,7 +234,7 @@ mod tests {
     /// Wing and Gong's search: tries every order that respects real time.
     fn search(ops: &[(bool, Value, Moment, Moment)], done: u32, current: Value) -> bool {
         let open: Vec<usize> = (0..ops.len()).filter(|at| done & (1 << at) == 0).collect();
-        // Those that never ended may never have happened.
+        // Operations that never ended may never have happened.
         if open.iter().all(|&at| ops[at].3 == NEVER) {
             return true;
         }
@@ -271,7 +273,10 @@ mod tests {
             for &(is_write, value, begin, end) in &ops {
                 if is_write {
                     register.begin_write(value, begin);
-                    register.end_write(value, if end == NEVER { Fate::Unknown } else { Fate::Confirmed(end) });
+                    register.end_write(
+                        value,
+                        if end == NEVER { WriteOutcome::Unknown } else { WriteOutcome::Confirmed(end) },
+                    );
                 } else {
                     register.read(value, begin, end);
                 }

@@ -1,21 +1,22 @@
-//! What must hold. The checkers know nothing of the simulator: they are told what was seen and answer whether it may be.
+//! The checkers. They know nothing of the simulator: they take observations and answer whether these are allowed.
 //!
-//! - `history`: reads and writes of shared registers are linearizable, reads-modify-writes of private lists lose nothing.
-//! - `raft`: one leader per term, one vote per term, terms and applied indexes never go back.
-//! - `replicas`: the same index means the same entry and the same data on every replica.
+//! - `history`: reads and writes of shared registers are linearizable; read-modify-writes of private lists lose
+//!   nothing.
+//! - `raft`: one leader per term, one vote per peer and term; terms and applied indexes never move back.
+//! - `replicas`: an index stands for the same entry and the same data on every replica.
 
 pub(crate) mod history;
 pub(crate) mod raft;
 pub(crate) mod replicas;
 
-/// A broken promise, in words.
+/// The description of a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation(pub(crate) String);
 
 /// Result of a check.
 pub(crate) type Checked = Result<(), Violation>;
 
-/// A violation, for `return`.
+/// Returns a violation.
 pub(crate) fn violated<T>(what: impl Into<String>) -> Result<T, Violation> {
     Err(Violation(what.into()))
 }

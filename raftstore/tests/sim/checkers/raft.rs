@@ -1,4 +1,4 @@
-//! What the protocol promises, seen from the messages that stores send and the states that they show.
+//! Checks the promises of the Raft protocol, from the messages that stores send and the states that they report.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use raftstore::{LogIndex, PeerId, RegionId, RegionStatus, StoreId, Term};
 
 use super::{Checked, violated};
 
-/// Invariants over the whole run, all replicas, all lives:
+/// Invariants over the whole run, all replicas and all lives:
 /// 1. At most one peer leads a region in a term.
 /// 2. A peer votes for at most one peer in a term, itself included.
-/// 3. What a peer sends after a crash is of no earlier term than what it sent before. (Within a life it may send late what it said
-///    early, as a network may.)
-/// 4. Within one life, term and applied index of a replica never go back.
+/// 3. After a crash a peer sends no message of an earlier term than it sent before. (Within a life, messages of earlier
+///    terms may leave late, as a network may delay them.)
+/// 4. Within a life, the term and applied index of a replica never move back.
 #[derive(Default)]
 pub(crate) struct RaftChecker {
     leaders: BTreeMap<(RegionId, Term), PeerId>,
     votes: BTreeMap<(RegionId, PeerId, Term), u64>,
-    /// Highest term sent, and what it was before the last crash.
+    /// Highest term sent, and its value before the last crash.
     terms: BTreeMap<(StoreId, RegionId), (u64, u64)>,
     seen: BTreeMap<(StoreId, RegionId), (Term, LogIndex)>,
 }
 
 impl RaftChecker {
-    /// A message left a store.
+    /// A store sends a message.
     pub(crate) fn on_send(&mut self, message: &RaftMessage) -> Checked {
         let (region, peer, inner) = (message.region, message.from.id, &message.message);
         match inner.msg_type() {
-            // Carry a term that the sender does not hold.
+            // Pre-votes carry a term that the sender does not hold.
             MessageType::MsgRequestPreVote | MessageType::MsgRequestPreVoteResponse => return Ok(()),
             MessageType::MsgAppend | MessageType::MsgHeartbeat | MessageType::MsgSnapshot => {
                 self.leads(region, Term::new(inner.term), peer)?;
@@ -36,7 +36,7 @@ impl RaftChecker {
             MessageType::MsgRequestVoteResponse if !inner.reject => {
                 self.votes_for(region, peer, inner.term, inner.to)?
             }
-            // Who asks for votes has given itself its own.
+            // A candidate has voted for itself.
             MessageType::MsgRequestVote => self.votes_for(region, peer, inner.term, peer.get())?,
             _ => {}
         }
@@ -55,7 +55,7 @@ impl RaftChecker {
         Ok(())
     }
 
-    /// A store shows the state of a replica.
+    /// A store reports the state of a replica.
     pub(crate) fn on_status(&mut self, store: StoreId, status: &RegionStatus) -> Checked {
         let region = status.region.id;
         if status.is_leader {
@@ -75,7 +75,7 @@ impl RaftChecker {
         Ok(())
     }
 
-    /// A store lost what was in memory.
+    /// A store lost its memory.
     pub(crate) fn on_crash(&mut self, store: StoreId) {
         self.seen.retain(|(other, _), _| *other != store);
         for (_, (highest, floor)) in self.terms.iter_mut().filter(|((other, _), _)| *other == store) {
@@ -83,7 +83,7 @@ impl RaftChecker {
         }
     }
 
-    /// How many (region, term) pairs had a leader.
+    /// Number of (region, term) pairs with a leader.
     pub(crate) fn elections(&self) -> usize {
         self.leaders.len()
     }
@@ -140,11 +140,11 @@ mod tests {
         assert!(checker.on_send(&rejection).is_ok());
         assert!(checker.on_send(&message(vote, 1, 2, 6)).is_err());
         assert!(checker.on_send(&message(MessageType::MsgRequestVote, 2, 1, 6)).is_ok());
-        assert!(checker.on_send(&message(vote, 2, 3, 6)).is_err(), "it had voted for itself");
+        assert!(checker.on_send(&message(vote, 2, 3, 6)).is_err(), "it has voted for itself");
     }
 
     #[test]
-    fn a_term_forgotten_by_a_crash_is_found() {
+    fn term_forgotten_by_a_crash_is_found() {
         let mut checker = RaftChecker::default();
         let response = MessageType::MsgAppendResponse;
         assert!(checker.on_send(&message(response, 1, 2, 6)).is_ok());

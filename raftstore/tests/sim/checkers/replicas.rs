@@ -1,4 +1,4 @@
-//! Replicas are the same machine: an index stands for one entry and one state, wherever it is applied.
+//! Checks that an index stands for one entry and one state on every replica that applied it.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use raftstore::{LogIndex, RegionId, StoreId};
 
 use super::{Checked, violated};
 
-/// What an index stood for when it was seen first, and where.
+/// The first hash observed for an index, and the store that reported it.
 type Seen = BTreeMap<(RegionId, LogIndex), (u64, StoreId)>;
 
-/// Invariants over the whole run, all replicas, all lives:
+/// Invariants over the whole run, all replicas and all lives:
 /// 1. Replicas that applied an index hold the same entry there.
 /// 2. Replicas that applied exactly up to an index hold the same data.
 #[derive(Default)]
@@ -19,12 +19,12 @@ pub(crate) struct ReplicaChecker {
 }
 
 impl ReplicaChecker {
-    /// `store` has applied `index`, whose entry hashes to `hash`.
+    /// `store` has applied `index`; its entry has this hash.
     pub(crate) fn on_entry(&mut self, store: StoreId, region: RegionId, index: LogIndex, hash: u64) -> Checked {
         agree(&mut self.entries, "entry", store, region, index, hash)
     }
 
-    /// `store` has applied everything up to `index` and nothing more, and its data hashes to `hash`.
+    /// `store` has applied everything up to `index` and nothing beyond; its data has this hash.
     pub(crate) fn on_state(&mut self, store: StoreId, region: RegionId, index: LogIndex, hash: u64) -> Checked {
         agree(&mut self.states, "data", store, region, index, hash)
     }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replicas_that_differ_are_found() {
+    fn differing_replicas_are_found() {
         let (one, two, region) = (StoreId::new(1), StoreId::new(2), RegionId::new(1));
         let mut checker = ReplicaChecker::default();
         assert!(checker.on_entry(one, region, LogIndex::new(5), 77).is_ok());

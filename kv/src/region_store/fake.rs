@@ -1,4 +1,4 @@
-//! A store of one region whose leadership and whose proposals go as a test says.
+//! A store of one region in memory. A test decides its leadership, its lease and the fate of its proposals.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tokio::sync::oneshot;
 use super::{RegionStore, RegionView};
 use crate::key::Key;
 
-/// What becomes of a proposal.
-pub(crate) enum Fate {
-    /// It is applied when the sender says so, or is dropped.
+/// The fate of a proposal.
+pub(crate) enum ProposalFate {
+    /// It is applied once the sender sends or is dropped.
     Held(oneshot::Receiver<()>),
     /// It is refused.
     Refused(RegionError),
-    /// Nobody knows; in truth it is applied, or not.
+    /// The caller sees an unknown outcome; `applied` says whether it takes effect.
     Unknown { applied: bool },
     /// The store's log failed.
     Poisoned,
@@ -37,31 +37,32 @@ pub(crate) struct FakeStore {
 struct State {
     region: Region,
     term: Term,
-    /// The term in which reads find the store, if it changes after writes are evaluated.
+    /// The term that reads see, if it differs from the one that evaluations see.
     read_term: Option<Term>,
-    leads: bool,
+    is_leader: bool,
     has_lease: bool,
-    fates: VecDeque<Fate>,
-    /// Why it serves nothing any more.
-    failed: Option<String>,
-    /// A row that cannot be read, and what the attempt ends in.
-    broken: Option<Broken>,
+    fates: VecDeque<ProposalFate>,
+    /// Why the store was poisoned.
+    poisoned: Option<String>,
+    /// A row whose reads fail.
+    unreadable: Option<UnreadableRow>,
     read_indexes: usize,
     proposals: usize,
 }
 
-type Broken = (Vec<u8>, fn() -> StoreError);
+/// A storage key, and the error of every read of it.
+type UnreadableRow = (Vec<u8>, fn() -> StoreError);
 
 #[derive(Clone)]
 pub(crate) struct FakeView {
     snapshot: MemorySnapshot,
     region: Region,
     term: Term,
-    broken: Option<Broken>,
+    unreadable: Option<UnreadableRow>,
 }
 
 impl FakeStore {
-    /// Leads region 2, from "b" to "y", in term 5, with a lease.
+    /// A store that leads region 2, from "b" to "y", in term 5 and with a lease.
     pub(crate) fn new() -> FakeStore {
         let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
         let region = Region {
@@ -75,11 +76,11 @@ impl FakeStore {
             region,
             term: Term::new(5),
             read_term: None,
-            leads: true,
+            is_leader: true,
             has_lease: true,
             fates: VecDeque::new(),
-            failed: None,
-            broken: None,
+            poisoned: None,
+            unreadable: None,
             read_indexes: 0,
             proposals: 0,
         };
@@ -91,8 +92,8 @@ impl FakeStore {
         RegionContext { region: state.region.id, epoch: state.region.epoch }
     }
 
-    /// The next proposals go so; later ones are applied at once.
-    pub(crate) fn order(&self, fate: Fate) {
+    /// Sets the fate of the next proposal that has none yet. Proposals without a fate are applied at once.
+    pub(crate) fn push_fate(&self, fate: ProposalFate) {
         self.state.lock().fates.push_back(fate);
     }
 
@@ -104,8 +105,8 @@ impl FakeStore {
         self.state.lock().read_term = Some(Term::new(term));
     }
 
-    pub(crate) fn set_leads(&self, leads: bool) {
-        self.state.lock().leads = leads;
+    pub(crate) fn set_leader(&self, is_leader: bool) {
+        self.state.lock().is_leader = is_leader;
     }
 
     pub(crate) fn set_lease(&self, has_lease: bool) {
@@ -120,34 +121,34 @@ impl FakeStore {
         self.state.lock().proposals
     }
 
-    pub(crate) fn failed(&self) -> Option<String> {
-        self.state.lock().failed.clone()
+    pub(crate) fn poisoned(&self) -> Option<String> {
+        self.state.lock().poisoned.clone()
     }
 
-    /// Puts a row into the store as it is, whatever the layers above make of it.
-    pub(crate) fn plant(&self, cf: Cf, key: &[u8], value: &[u8]) {
+    /// Writes a row as it is, well-formed or not.
+    pub(crate) fn write_raw(&self, cf: Cf, key: &[u8], value: &[u8]) {
         let mut batch = WriteBatch::new();
         batch.put(cf, key, value);
         self.apply(&batch);
     }
 
-    /// Views taken from now on cannot read this row, and say so.
-    pub(crate) fn break_row(&self, key: &[u8], error: fn() -> StoreError) {
-        self.state.lock().broken = Some((key.to_vec(), error));
+    /// Makes reads of this row fail in all views taken from now on.
+    pub(crate) fn fail_reads_of(&self, key: &[u8], error: fn() -> StoreError) {
+        self.state.lock().unreadable = Some((key.to_vec(), error));
     }
 
     fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
-        if let Some(why) = &state.failed {
+        if let Some(why) = &state.poisoned {
             return Err(RegionError::NotReady { region: state.region.id, why: why.clone() });
         }
-        if !state.leads {
+        if !state.is_leader {
             return Err(RegionError::NotLeader { region: state.region.id, leader: None });
         }
         if state.region.epoch != context.epoch {
             return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
         }
-        let (region, broken) = (state.region.clone(), state.broken.clone());
-        Ok(FakeView { snapshot: self.data.snapshot(), region, term, broken })
+        let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
+        Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable })
     }
 
     fn apply(&self, batch: &WriteBatch) -> LogIndex {
@@ -159,7 +160,7 @@ impl FakeStore {
 impl Reader for FakeView {
     fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
         assert!(self.region.contains(key), "read outside the region");
-        if let Some((_, error)) = self.broken.as_ref().filter(|(broken, _)| broken == key) {
+        if let Some((_, error)) = self.unreadable.as_ref().filter(|(row, _)| row == key) {
             return Err(error());
         }
         self.snapshot.get(cf, key)
@@ -192,7 +193,7 @@ impl RegionStore for FakeStore {
         let state = self.state.lock();
         let region = state.region.clone();
         let leader = region.peers.first().copied();
-        let (term, applied, is_leader) = (state.term, LogIndex::new(1), state.leads);
+        let (term, applied, is_leader) = (state.term, LogIndex::new(1), state.is_leader);
         region.contains(key).then_some(RegionStatus { region, leader, term, applied, is_leader })
     }
 
@@ -223,22 +224,22 @@ impl RegionStore for FakeStore {
         };
         match fate {
             None => Ok(self.apply(&batch)),
-            Some(Fate::Held(release)) => {
+            Some(ProposalFate::Held(release)) => {
                 let _ = release.await;
                 Ok(self.apply(&batch))
             }
-            Some(Fate::Refused(error)) => Err(error.into()),
-            Some(Fate::Unknown { applied }) => {
+            Some(ProposalFate::Refused(error)) => Err(error.into()),
+            Some(ProposalFate::Unknown { applied }) => {
                 if applied {
                     self.apply(&batch);
                 }
                 Err(ProposeError::Undetermined { region })
             }
-            Some(Fate::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
+            Some(ProposalFate::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
         }
     }
 
-    fn fail(&self, why: &str) {
-        self.state.lock().failed.get_or_insert_with(|| why.to_owned());
+    fn poison(&self, why: &str) {
+        self.state.lock().poisoned.get_or_insert_with(|| why.to_owned());
     }
 }

@@ -1,38 +1,73 @@
-//! What the actions share: the record that a transaction left on a key, and the changes that end a lock.
+//! Common parts of the actions: checks of arguments, a transaction's record on a key, and the end of a lock.
 
 use engine::store::Reader;
 use engine::{Cf, WriteBatch};
 use tso::Timestamp;
 
+use crate::error::{ActionError, MvccError, Result};
+use crate::key::Key;
 use crate::mvcc::versions::{Versions, value_key};
-use crate::mvcc::{LockKind, LockRecord, MvccError, Result, WriteKind, WriteRecord};
+use crate::mvcc::{LockKind, LockRecord, WriteKind, WriteRecord};
 
-/// The mark of a transaction that no longer holds the lock of a key.
+/// The longest key that a transaction may write, in bytes.
+pub const KEY_LEN_MAX: usize = 64 * 1024;
+
+/// The result of an action: the batch to replicate (empty if nothing changes), and the response to send once it is
+/// applied.
+pub type Effects<T> = (WriteBatch, T);
+
+/// Refuses a start_ts that the oracle never issues.
+pub(super) fn check_start_ts(start_ts: Timestamp) -> Result<(), ActionError> {
+    if start_ts == Timestamp::ZERO || start_ts == Timestamp::MAX {
+        return Err(ActionError::Invalid("start_ts was not issued by the oracle"));
+    }
+    Ok(())
+}
+
+/// Refuses a commit_ts that is not above `start_ts`, or that the oracle never issues.
+pub(super) fn check_commit_ts(start_ts: Timestamp, commit_ts: Timestamp) -> Result<(), ActionError> {
+    if commit_ts <= start_ts || commit_ts == Timestamp::MAX {
+        return Err(ActionError::Invalid("commit_ts is not above start_ts"));
+    }
+    Ok(())
+}
+
+/// Refuses a key longer than [`KEY_LEN_MAX`].
+pub(super) fn check_key(key: &Key) -> Result<(), ActionError> {
+    if key.as_bytes().len() > KEY_LEN_MAX {
+        return Err(ActionError::Invalid("key is too long"));
+    }
+    Ok(())
+}
+
+/// The record of a transaction on a key whose lock it no longer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TxnRecord {
-    /// It committed.
+    /// A commit record.
     Committed { commit_ts: Timestamp },
-    /// It was rolled back.
+    /// A rollback mark.
     RolledBack,
 }
 
-/// Another transaction's commit above a start_ts.
+/// A commit of another transaction above a start_ts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewerCommit {
     pub(super) start_ts: Timestamp,
     pub(super) commit_ts: Timestamp,
 }
 
-/// What the records at or above a transaction's start_ts say. If it has a record of its own, the rest is not looked for.
+/// The records of a key at or above a transaction's start_ts. If the transaction has a record of its own, `newer` is
+/// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct History {
+    /// The transaction's own record.
     pub(super) own: Option<TxnRecord>,
     /// The newest commit of another transaction above start_ts.
     pub(super) newer: Option<NewerCommit>,
 }
 
-/// Reads what the key's records say of the transaction `start_ts`. They are read down to its start_ts even when a newer commit is found
-/// first: its own commit may lie below that, and a prewrite repeated after it must learn of it rather than of a conflict.
+/// Reads the key's records from the newest down to `start_ts`. The search does not end at a newer commit: the
+/// transaction's own commit may be below it, and a repeated prewrite must find that rather than a conflict.
 pub(super) fn history(versions: &mut Versions<'_>, storage: &[u8], start_ts: Timestamp) -> Result<History> {
     let mut history = History::default();
     let mut found = versions.seek(storage, Timestamp::MAX)?;
@@ -50,12 +85,12 @@ pub(super) fn history(versions: &mut Versions<'_>, storage: &[u8], start_ts: Tim
         if ts > start_ts && write.kind != WriteKind::Rollback && history.newer.is_none() {
             history.newer = Some(NewerCommit { start_ts: write.start_ts, commit_ts: ts });
         }
-        found = versions.older(storage)?;
+        found = versions.next_older(storage)?;
     }
     Ok(history)
 }
 
-/// The record of the transaction on one key.
+/// The transaction's own record on one key.
 pub(super) fn own_record<R: Reader + ?Sized>(
     reader: &R,
     storage: &[u8],
@@ -64,7 +99,7 @@ pub(super) fn own_record<R: Reader + ?Sized>(
     Ok(history(&mut Versions::of_key(reader, storage)?, storage, start_ts)?.own)
 }
 
-/// Replaces a lock by its commit record.
+/// Replaces a lock by a commit record.
 pub(super) fn commit_lock<R: Reader + ?Sized>(
     reader: &R,
     batch: &mut WriteBatch,
@@ -79,7 +114,7 @@ pub(super) fn commit_lock<R: Reader + ?Sized>(
         LockKind::Lock => WriteKind::Lock,
     };
     let versioned = value_key(storage, commit_ts);
-    // A rollback mark of the transaction that started at just this timestamp must outlive our record.
+    // Keep the rollback mark of a transaction whose start_ts is our commit_ts.
     let overlapped_rollback = match reader.get(Cf::Write, &versioned)? {
         None => false,
         Some(bytes) => match WriteRecord::decode(&bytes)?.kind {
@@ -94,7 +129,7 @@ pub(super) fn commit_lock<R: Reader + ?Sized>(
     Ok(())
 }
 
-/// Removes a lock and the value it staged, and leaves a rollback mark.
+/// Removes a lock and its staged value, and writes a rollback mark.
 pub(super) fn rollback_lock<R: Reader + ?Sized>(
     reader: &R,
     batch: &mut WriteBatch,
@@ -108,7 +143,7 @@ pub(super) fn rollback_lock<R: Reader + ?Sized>(
     mark_rolled_back(reader, batch, storage, lock.start_ts)
 }
 
-/// Leaves a rollback mark: a prewrite of the transaction that arrives later fails.
+/// Writes a rollback mark, so that a later prewrite of the transaction fails.
 pub(super) fn mark_rolled_back<R: Reader + ?Sized>(
     reader: &R,
     batch: &mut WriteBatch,

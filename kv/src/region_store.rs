@@ -1,7 +1,7 @@
-//! What the server side needs of the store below it: snapshots of regions, and replication.
+//! What the server needs of the store below it: snapshots of regions, and replication.
 //!
-//! `raftstore::StoreHandle` is the real one; the tests of the scheduler and of the server put in one whose leadership and whose
-//! proposals fail on order.
+//! `raftstore::StoreHandle` implements it for real. Tests of the server side use [`fake::FakeStore`], whose leadership
+//! and proposals fail on demand.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -22,40 +22,42 @@ use crate::error::ActionError;
 pub trait RegionView: Reader + Clone + Send + Sync + 'static {
     /// The region's descriptor when the view was taken.
     fn region(&self) -> &Region;
-    /// The term of the leader it was taken on.
+    /// The term of the leader on which the view was taken.
     fn term(&self) -> Term;
 }
 
-/// A store of replicated regions; see `raftstore::StoreHandle`, whose methods these are.
+/// A store of replicated regions. The methods are those of `raftstore::StoreHandle`.
 pub trait RegionStore: Clone + Send + Sync + 'static {
-    /// Its views.
+    /// The type of views.
     type View: RegionView;
 
-    /// This store.
+    /// The id of this store.
     fn store_id(&self) -> StoreId;
-    /// The region with a replica here whose range holds a storage key.
+    /// The region that has a replica on this store and holds the storage key; `None` if there is none.
     fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
-    /// A view for a linearizable read, at once; `None` if only `read` can give it.
+    /// A view for a linearizable read under the leader's lease. `None` if the lease does not cover it: use
+    /// [`RegionStore::read`].
     fn try_read(&self, context: RegionContext) -> Result<Option<Self::View>, RegionError>;
-    /// A view for a linearizable read.
+    /// A view for a linearizable read. Waits for a read index if the lease does not cover it.
     fn read(&self, context: RegionContext) -> impl Future<Output = Result<Self::View, RegionError>> + Send;
-    /// A view to evaluate a write on: all entries of earlier terms are applied in it.
+    /// A view to evaluate a write on. All entries of earlier terms are applied in it.
     fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError>;
-    /// Replicates `batch`, evaluated on `basis`, and waits until it is applied here; refused if the term or the epoch changed.
+    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. Refused if the
+    /// term or the epoch has changed since.
     fn propose(
         &self,
         basis: &Self::View,
         batch: WriteBatch,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
-    /// The store's data is damaged: it serves nothing from now on, and its leaderships pass to others.
-    fn fail(&self, why: &str);
+    /// Stops the store's service because its data is corrupt. Its leaderships pass to other stores.
+    fn poison(&self, why: &str);
 }
 
-/// What a request is answered whose read or evaluation failed. Damaged data ends the store's service: a leader that went on would refuse, for
-/// ever, what another replica may have intact.
-pub(crate) fn refusal<H: RegionStore>(store: &H, error: ActionError) -> ServerError {
-    if error.is_damage() {
-        store.fail(&error.to_string());
+/// Converts the error of a read or an evaluation for the caller, and poisons the store if its data is corrupt. A leader
+/// that kept serving would refuse for ever what another replica may hold intact.
+pub(crate) fn into_server_error<H: RegionStore>(store: &H, error: ActionError) -> ServerError {
+    if error.is_corruption() {
+        store.poison(&error.to_string());
     }
     error.into()
 }
@@ -101,7 +103,7 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         StoreHandle::propose(self, basis, batch)
     }
 
-    fn fail(&self, why: &str) {
+    fn poison(&self, why: &str) {
         StoreHandle::poison(self, why);
     }
 }

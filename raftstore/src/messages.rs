@@ -1,0 +1,148 @@
+//! The messages between the parts of a store: store loop, apply loop and background worker.
+//!
+//! Each part imports these types and none of the other parts. Requests travel in bounded [`Mailbox`]es and may be
+//! refused. Completions must never be refused: [`CompletionInbox`] merges them, one slot per operation that can be in
+//! flight, so its size is bounded by the number of operations in flight.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use engine::log::PurgeOutcome;
+use parking_lot::Mutex;
+
+use crate::mailbox::Mailbox;
+use crate::peer::effects::Committed;
+use crate::peer::proposal::Proposal;
+use crate::peer::read::ReadReply;
+use crate::ports::RaftMessage;
+use crate::records::{LogPosition, SnapshotIntent};
+use crate::region::{Epoch, LogIndex, PeerId, Region, RegionId, StoreId};
+use crate::snapshot::SnapshotKey;
+
+/// A request or message to the store loop.
+#[derive(Debug)]
+pub(crate) enum StoreMsg {
+    Raft(Box<RaftMessage>),
+    Propose(RegionId, Box<Proposal>),
+    Read(RegionId, Epoch, ReadReply),
+    Transfer(RegionId, StoreId),
+}
+
+/// A task of the apply loop, in the order of submission.
+#[derive(Debug)]
+pub(crate) enum ApplyTask {
+    /// Applies committed entries of a region.
+    Entries(RegionId, Committed),
+    /// Replaces a region's data by a snapshot whose intent is durable.
+    Install(SnapshotIntent),
+}
+
+impl ApplyTask {
+    /// Bytes this task adds to the backlog.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            ApplyTask::Entries(_, committed) => committed.entries.iter().map(|e| e.data.len() + 64).sum(),
+            ApplyTask::Install(_) => 64,
+        }
+    }
+}
+
+/// The queue of the apply loop.
+pub(crate) struct ApplyQueue {
+    pub(crate) mailbox: Mailbox<ApplyTask>,
+    /// Bytes of queued entries that are not applied yet.
+    pub(crate) backlog: AtomicUsize,
+}
+
+/// Capacity of the job queue. At most one job per region and kind is in flight; the rest is room for clean-up jobs.
+pub(crate) const MAX_JOBS: usize = 1024;
+
+/// A background job.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Builds a snapshot file of a region from its current state.
+    BuildSnapshot(RegionId),
+    /// Reads the flushed applied index of each region, after a flush if `flush` is set.
+    ReadFlushed { regions: Vec<RegionId>, flush: bool },
+    /// Runs one purge step: frees log files with little live data. With `find_pinning`, also reports the regions that
+    /// pin files.
+    Purge { find_pinning: bool },
+    /// Verifies about `bytes` bytes of the log.
+    Scrub { bytes: u64 },
+    /// Removes snapshot files that are not in `keep` and lie at or below the applied index of their region.
+    Sweep { keep: Vec<SnapshotKey>, applied: Vec<(RegionId, LogIndex)> },
+    /// Removes the file of an installed snapshot.
+    RemoveSnapshot(SnapshotKey),
+}
+
+/// The outcome of a job.
+#[derive(Debug)]
+pub(crate) enum JobOutcome {
+    /// Outcome of `BuildSnapshot`; `None` if it failed.
+    SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
+    /// Outcome of `ReadFlushed`: the flushed applied index of each region, and whether a flush was done first.
+    Flushed { flushed: Vec<(RegionId, LogIndex)>, after_flush: bool },
+    /// Outcome of `Purge`.
+    Purged(PurgeStep),
+    /// A purge step is over in the log; `written` is false if the log could not write it. Follows every `Purge`, and
+    /// may precede its `Purged`.
+    PurgeSettled { written: bool },
+    /// `Purge` failed.
+    PurgeFailed,
+    /// Outcome of `Scrub`: bytes read.
+    Scrubbed { bytes: u64 },
+}
+
+/// Outcome of a purge step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PurgeStep {
+    /// The last entry of each region that pins old files, if requested.
+    pub(crate) pinning: Option<Vec<(RegionId, LogIndex)>>,
+    /// When the next step is due.
+    pub(crate) outcome: PurgeOutcome,
+}
+
+/// Completions since the last intake of the store loop.
+#[derive(Debug, Default)]
+pub(crate) struct Completions {
+    /// Highest number of a durable log batch.
+    pub(crate) durable: u64,
+    pub(crate) log_failure: Option<String>,
+    pub(crate) applied: BTreeMap<RegionId, LogPosition>,
+    pub(crate) installed: Vec<SnapshotKey>,
+    pub(crate) jobs: Vec<JobOutcome>,
+    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId), bool>,
+}
+
+/// Collects completions for the store loop.
+#[derive(Default)]
+pub(crate) struct CompletionInbox {
+    state: Mutex<Completions>,
+    /// Whether apply wakes the store loop after a write. Otherwise the loop sees it at its next turn.
+    wants_applied: AtomicBool,
+}
+
+impl CompletionInbox {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Completions)) {
+        change(&mut self.state.lock());
+    }
+
+    pub(crate) fn take(&self) -> Completions {
+        let mut state = self.state.lock();
+        let durable = state.durable;
+        std::mem::replace(&mut *state, Completions { durable, ..Completions::default() })
+    }
+
+    /// Whether entries were applied since the last `take`.
+    pub(crate) fn has_applied(&self) -> bool {
+        !self.state.lock().applied.is_empty()
+    }
+
+    pub(crate) fn want_applied(&self, wanted: bool) {
+        self.wants_applied.store(wanted, Ordering::SeqCst);
+    }
+
+    pub(crate) fn wants_applied(&self) -> bool {
+        self.wants_applied.load(Ordering::SeqCst)
+    }
+}
