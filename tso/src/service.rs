@@ -46,10 +46,10 @@ pub fn system_clock() -> Clocks {
 /// The oracle of one node; clones share it. In-process callers and the gRPC adapter both call [`TsoService::allocate`].
 #[derive(Clone)]
 pub struct TsoService {
-    inner: Arc<Inner>,
+    host: Arc<OracleHost>,
 }
 
-struct Inner {
+struct OracleHost {
     state: Mutex<State>,
     window: Arc<dyn Window>,
     clock: Clocks,
@@ -72,7 +72,7 @@ struct State {
 impl TsoService {
     /// A service without leadership. Must be called within a tokio runtime; the window task runs on that runtime.
     pub fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> TsoService {
-        let inner = Inner {
+        let host = OracleHost {
             state: Mutex::default(),
             window,
             clock,
@@ -81,32 +81,31 @@ impl TsoService {
             raise_requested: Notify::new(),
             metrics,
         };
-        TsoService { inner: Arc::new(inner) }
+        TsoService { host: Arc::new(host) }
     }
 
     /// The node leads the system region in `term` and has applied an entry of that term. The service issues timestamps
     /// once a new window is durable. Callable from any thread. Ignored unless `term` is above the current one.
     pub fn on_leader(&self, term: LeaderTerm) {
-        let mut state = self.inner.state.lock();
+        let mut state = self.host.state.lock();
         if state.leader_term.is_some_and(|current| current >= term) {
             return;
         }
         state.step_down();
         state.leader_term = Some(term);
-        state.window_task =
-            Some(self.inner.runtime.spawn(maintain_window(Arc::clone(&self.inner), term)).abort_handle());
+        state.window_task = Some(self.host.runtime.spawn(maintain_window(Arc::clone(&self.host), term)).abort_handle());
     }
 
     /// The node no longer leads. After this call returns no timestamp is computed; one computed before is handed out
     /// only if the lease still held after it was computed. Callable from any thread.
     pub fn on_step_down(&self) {
-        self.inner.state.lock().step_down();
-        self.inner.notify_waiters();
+        self.host.state.lock().step_down();
+        self.host.notify_waiters();
     }
 
     /// Whether this node leads and has a window. Does not check the lease.
     pub fn is_serving(&self) -> bool {
-        self.inner.state.lock().oracle.is_serving()
+        self.host.state.lock().oracle.is_serving()
     }
 
     /// Issues `count` (1 to 2^17) timestamps after this call was made. Waits up to one second for a window that is
@@ -120,17 +119,17 @@ impl TsoService {
     /// # Cancel safety
     /// The future may be dropped at any time; timestamps that were issued to it are never used.
     pub async fn allocate(&self, count: u32) -> Result<TsRange, AllocateError> {
-        let inner = &self.inner;
+        let host = &self.host;
         // The common path does not wait, so it creates no timer.
-        let result = match inner.try_allocate(count) {
-            Err(Rejection::NoWindow) => match tokio::time::timeout(WINDOW_WAIT, inner.wait_and_allocate(count)).await {
+        let result = match host.try_allocate(count) {
+            Err(Rejection::NoWindow) => match tokio::time::timeout(WINDOW_WAIT, host.wait_and_allocate(count)).await {
                 Ok(result) => result,
                 Err(_) => Err(AllocateError::Unavailable("its window was not raised in time".to_owned())),
             },
             Err(Rejection::Failed(error)) => Err(error),
             Ok(range) => Ok(range),
         };
-        inner.record(&result);
+        host.record(&result);
         result
     }
 }
@@ -154,7 +153,7 @@ enum Rejection {
     Failed(AllocateError),
 }
 
-impl Inner {
+impl OracleHost {
     fn try_allocate(&self, count: u32) -> Result<TsRange, Rejection> {
         let issued = {
             let mut state = self.state.lock();
@@ -220,10 +219,10 @@ impl State {
 }
 
 /// The window task of one leadership: reads the mark, then keeps the window ahead until the leadership ends.
-async fn maintain_window(inner: Arc<Inner>, term: LeaderTerm) {
-    let mark = load_mark(&inner, term).await;
+async fn maintain_window(host: Arc<OracleHost>, term: LeaderTerm) {
+    let mark = load_mark(&host, term).await;
     {
-        let mut state = inner.state.lock();
+        let mut state = host.state.lock();
         if state.leader_term != Some(term) {
             return;
         }
@@ -232,15 +231,15 @@ async fn maintain_window(inner: Arc<Inner>, term: LeaderTerm) {
     let mut pause = RETRY_MIN;
     loop {
         let next = {
-            let mut state = inner.state.lock();
+            let mut state = host.state.lock();
             if state.leader_term != Some(term) {
                 return;
             }
-            state.oracle.extend((inner.clock)())
+            state.oracle.extend((host.clock)())
         };
         let wait = match next {
             None => WINDOW_CHECK_INTERVAL,
-            Some(mark) => match raise_mark(&inner, term, mark).await {
+            Some(mark) => match raise_mark(&host, term, mark).await {
                 Ok(()) => {
                     pause = RETRY_MIN;
                     // Check again at once: requests may have used the window up during the raise.
@@ -252,15 +251,15 @@ async fn maintain_window(inner: Arc<Inner>, term: LeaderTerm) {
             },
         };
         // A wake-up and a timeout have the same effect.
-        let _ = tokio::time::timeout(wait, inner.raise_requested.notified()).await;
+        let _ = tokio::time::timeout(wait, host.raise_requested.notified()).await;
     }
 }
 
 /// Reads the mark that the leadership starts from. Retries until the task is aborted.
-async fn load_mark(inner: &Inner, term: LeaderTerm) -> Timestamp {
+async fn load_mark(host: &OracleHost, term: LeaderTerm) -> Timestamp {
     let mut pause = RETRY_MIN;
     loop {
-        match inner.window.load(term).await {
+        match host.window.load(term).await {
             Ok(mark) => return mark,
             Err(error) => {
                 tracing::warn!(%term, %error, "timestamp mark could not be read");
@@ -270,19 +269,19 @@ async fn load_mark(inner: &Inner, term: LeaderTerm) -> Timestamp {
     }
 }
 
-async fn raise_mark(inner: &Inner, term: LeaderTerm, mark: Timestamp) -> Result<(), WindowError> {
-    let result = inner.window.raise(term, mark).await;
+async fn raise_mark(host: &OracleHost, term: LeaderTerm, mark: Timestamp) -> Result<(), WindowError> {
+    let result = host.window.raise(term, mark).await;
     match &result {
-        Ok(()) => inner.state.lock().oracle.raised(term, mark),
+        Ok(()) => host.state.lock().oracle.raised(term, mark),
         Err(error) => {
             tracing::warn!(%term, %mark, %error, "timestamp window not raised");
-            inner.state.lock().oracle.raise_failed(term);
+            host.state.lock().oracle.raise_failed(term);
         }
     }
-    if let Some(metrics) = &inner.metrics {
+    if let Some(metrics) = &host.metrics {
         if result.is_ok() { metrics.raises.inc() } else { metrics.raise_failures.inc() }
     }
-    inner.notify_waiters();
+    host.notify_waiters();
     result
 }
 

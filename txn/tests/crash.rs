@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::endpoints::{CommitFate, Course, Courses, NoCommits, Stalling};
+use common::endpoints::{CommitFault, FaultyEndpoint, NoCommits, RequestFault, Stalling};
 use common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
 use kv::Key;
 use kv::api::RequestBody;
@@ -166,31 +166,31 @@ fn a_commit_survives_one_fault_at_any_step() {
 #[test]
 fn the_outcome_of_a_commit_is_never_misstated() {
     let cases = [
-        (CommitFate::LostReply, Err(TxnError::Undetermined), "new"),
-        (CommitFate::LostRequest, Err(TxnError::Undetermined), "old"),
-        (CommitFate::Unreachable, Ok(()), "old"),
+        (CommitFault::LostReply, Err(TxnError::Undetermined), "new"),
+        (CommitFault::LostRequest, Err(TxnError::Undetermined), "old"),
+        (CommitFault::Unreachable, Ok(()), "old"),
     ];
-    for (fate, expected, then) in cases {
+    for (fault, expected, then) in cases {
         run(async {
             let cluster = cluster(Faults::none());
             let tso = VirtualTso::new();
             let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
             write_all(&others, "old").await.expect("nothing is in the way");
-            let db = database(Arc::new(NoCommits { cluster, fate }), tso, seeded(2));
+            let db = database(Arc::new(NoCommits { cluster, fault }), tso, seeded(2));
             let outcome = write_all(&db, "new").await;
             match expected {
-                Err(expected) => assert_eq!(outcome, Err(expected), "{fate:?}"),
-                Ok(()) => assert!(matches!(outcome, Err(TxnError::Unavailable(_))), "{fate:?}: {outcome:?}"),
+                Err(expected) => assert_eq!(outcome, Err(expected), "{fault:?}"),
+                Ok(()) => assert!(matches!(outcome, Err(TxnError::Unavailable(_))), "{fault:?}: {outcome:?}"),
             }
-            assert_eq!(read_all(&others).await, then, "{fate:?}");
+            assert_eq!(read_all(&others).await, then, "{fault:?}");
         });
     }
 }
 
-/// Commits new values over old ones while `course` decides what happens to each request. Another transaction reads once
+/// Commits new values over old ones while `fault` decides what happens to each request. Another transaction reads once
 /// `until_read` ends, and again after the commit. Returns the first read, the outcome and the second read.
 async fn read_during_commit(
-    course: impl Fn(&RequestBody, Duration) -> Course + Send + Sync + 'static,
+    fault: impl Fn(&RequestBody, Duration) -> RequestFault + Send + Sync + 'static,
     until_read: impl AsyncFn(&MemoryCluster),
 ) -> (String, Outcome, String) {
     let cluster = cluster(Faults::none());
@@ -198,7 +198,7 @@ async fn read_during_commit(
     let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
     write_all(&others, "old").await.expect("nothing is in the way");
     assert!(others.drain(Duration::from_secs(60)).await);
-    let coordinator = database(Courses::new(&cluster, course), tso, seeded(2));
+    let coordinator = database(FaultyEndpoint::new(&cluster, fault), tso, seeded(2));
     let commit = tokio::spawn(async move { write_all(&coordinator, "new").await });
     until_read(&cluster).await;
     let first = read_all(&others).await;
@@ -228,8 +228,8 @@ fn heartbeats_outlast_a_slow_commit() {
     run(async {
         // Seven seconds for every step, three for a lock.
         let slow = |body: &RequestBody, _| match body {
-            RequestBody::Prewrite(_) | RequestBody::Commit { .. } => Course::Late(Duration::from_secs(7)),
-            _ => Course::Pass,
+            RequestBody::Prewrite(_) | RequestBody::Commit { .. } => RequestFault::Late(Duration::from_secs(7)),
+            _ => RequestFault::Pass,
         };
         let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(7_500)).await;
         let (first, outcome, _) = read_during_commit(slow, later).await;
@@ -243,12 +243,12 @@ fn heartbeats_outlast_a_slow_commit() {
 fn a_late_prewrite_does_not_write_an_expired_lock() {
     run(async {
         let down = Duration::from_millis(8_300);
-        let course = move |body: &RequestBody, elapsed| match body {
-            _ if is_prewrite(body) && elapsed < down => Course::Unreachable,
-            _ if is_commit(body) => Course::Late(Duration::from_millis(500)),
-            _ => Course::Pass,
+        let fault = move |body: &RequestBody, elapsed| match body {
+            _ if is_prewrite(body) && elapsed < down => RequestFault::Unreachable,
+            _ if is_commit(body) => RequestFault::Late(Duration::from_millis(500)),
+            _ => RequestFault::Pass,
         };
-        let (first, outcome, last) = read_during_commit(course, until_locked).await;
+        let (first, outcome, last) = read_during_commit(fault, until_locked).await;
         assert!(matches!(outcome, Ok(Some(_))), "a reader rolled it back: {outcome:?}");
         assert_eq!((first.as_str(), last.as_str()), ("old", "new"), "its commit_ts is above the reader's snapshot");
     });
@@ -258,12 +258,12 @@ fn a_late_prewrite_does_not_write_an_expired_lock() {
 #[test]
 fn a_slow_prewrite_is_followed_by_an_extra_heartbeat() {
     run(async {
-        let course = |body: &RequestBody, _| match body {
-            _ if is_prewrite(body) => Course::Late(Duration::from_millis(3_400)),
-            _ if is_commit(body) => Course::Late(Duration::from_millis(500)),
-            _ => Course::Pass,
+        let fault = |body: &RequestBody, _| match body {
+            _ if is_prewrite(body) => RequestFault::Late(Duration::from_millis(3_400)),
+            _ if is_commit(body) => RequestFault::Late(Duration::from_millis(500)),
+            _ => RequestFault::Pass,
         };
-        let (_, outcome, last) = read_during_commit(course, until_locked).await;
+        let (_, outcome, last) = read_during_commit(fault, until_locked).await;
         assert!(matches!(outcome, Ok(Some(_))), "a reader rolled it back: {outcome:?}");
         assert_eq!(last, "new");
     });
@@ -274,13 +274,13 @@ fn a_slow_prewrite_is_followed_by_an_extra_heartbeat() {
 fn an_unanswered_heartbeat_does_not_let_the_lock_expire() {
     run(async {
         let beats = AtomicU64::new(0);
-        let course = move |body: &RequestBody, _| match body {
-            RequestBody::Heartbeat { .. } if beats.fetch_add(1, Ordering::Relaxed) == 0 => Course::Silence,
-            _ if is_commit(body) => Course::Late(Duration::from_secs(6)),
-            _ => Course::Pass,
+        let fault = move |body: &RequestBody, _| match body {
+            RequestBody::Heartbeat { .. } if beats.fetch_add(1, Ordering::Relaxed) == 0 => RequestFault::Silence,
+            _ if is_commit(body) => RequestFault::Late(Duration::from_secs(6)),
+            _ => RequestFault::Pass,
         };
         let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(4_500)).await;
-        let (first, outcome, _) = read_during_commit(course, later).await;
+        let (first, outcome, _) = read_during_commit(fault, later).await;
         assert!(matches!(outcome, Ok(Some(_))), "a reader rolled it back: {outcome:?}");
         assert_eq!(first, "new", "the reader waited for it");
     });
@@ -293,9 +293,9 @@ fn a_reader_waits_for_a_missing_primary() {
     run(async {
         let late = |body: &RequestBody, _| match body {
             RequestBody::Prewrite(prewrite) if prewrite.mutations.iter().any(|m| m.key == prewrite.primary) => {
-                Course::Late(Duration::from_secs(2))
+                RequestFault::Late(Duration::from_secs(2))
             }
-            _ => Course::Pass,
+            _ => RequestFault::Pass,
         };
         let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(100)).await;
         let (first, outcome, last) = read_during_commit(late, later).await;

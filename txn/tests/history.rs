@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::checker::{Fate, Op, Txn, check};
+use common::checker::{Op, Outcome, Txn, check};
 use common::endpoints::NoSnapshots;
 use common::{Prefetching, VirtualTso, cluster, database, key, run, seeded};
 use kv::Key;
@@ -82,13 +82,13 @@ async fn client(db: Database, seed: u64, recorder: Rc<Recorder>) {
             Ok(()) => txn.commit().await.map(drop),
             Err(error) => Err(error),
         };
-        let fate = match result {
-            Ok(()) => Fate::Committed,
-            Err(TxnError::Undetermined) => Fate::Unknown,
-            Err(_) => Fate::Aborted,
+        let outcome = match result {
+            Ok(()) => Outcome::Committed,
+            Err(TxnError::Undetermined) => Outcome::Unknown,
+            Err(_) => Outcome::Aborted,
         };
         let ended = recorder.tick();
-        recorder.history.borrow_mut().push(Txn { ops, fate, began, ended });
+        recorder.history.borrow_mut().push(Txn { ops, outcome, began, ended });
         tokio::task::yield_now().await;
     }
 }
@@ -113,7 +113,7 @@ async fn record(
         ops.push(Op::Read(n, decode(txn.get(&list_key(n)).await.expect("healed"))));
     }
     let ended = recorder.tick();
-    recorder.history.borrow_mut().push(Txn { ops, fate: Fate::Committed, began, ended });
+    recorder.history.borrow_mut().push(Txn { ops, outcome: Outcome::Committed, began, ended });
     for gateway in gateways {
         assert!(gateway.drain(Duration::from_secs(60)).await, "seed {seed}: background work does not end");
     }
@@ -135,7 +135,7 @@ fn histories_under_faults_are_snapshot_isolated() {
             let cluster = cluster(faults);
             record(seed, cluster.clone(), Arc::new(cluster), oracles()).await
         });
-        let committed = history.iter().filter(|txn| txn.fate == Fate::Committed).count();
+        let committed = history.iter().filter(|txn| txn.outcome == Outcome::Committed).count();
         assert!(committed > 30, "seed {seed}: only {committed} of {} committed", history.len());
         if let Err(error) = check(&history) {
             panic!("seed {seed}: {error}\n{history:#?}");
@@ -175,7 +175,7 @@ mod anomalies {
     use super::*;
 
     fn txn(began: u64, ended: u64, ops: &[Op]) -> Txn {
-        Txn { ops: ops.to_vec(), fate: Fate::Committed, began, ended }
+        Txn { ops: ops.to_vec(), outcome: Outcome::Committed, began, ended }
     }
 
     fn read(key: u64, list: &[u64]) -> Op {
@@ -259,7 +259,7 @@ mod anomalies {
 
     #[test]
     fn aborted_garbage_and_forked_reads_are_caught() {
-        let aborted = Txn { fate: Fate::Aborted, ..txn(1, 2, &[Op::Append(0, 1)]) };
+        let aborted = Txn { outcome: Outcome::Aborted, ..txn(1, 2, &[Op::Append(0, 1)]) };
         verdict(&[aborted, txn(3, 4, &[read(0, &[1])])], "aborted");
         verdict(&[txn(3, 4, &[read(0, &[7])])], "never appended");
         let [one, two] = [1, 2].map(|element| txn(1, 9, &[Op::Append(0, element)]));
@@ -267,8 +267,8 @@ mod anomalies {
     }
 
     #[test]
-    fn unknown_fates_count_only_if_seen() {
-        let unknown = Txn { fate: Fate::Unknown, ..txn(1, 2, &[Op::Append(0, 1)]) };
+    fn unknown_outcomes_count_only_if_seen() {
+        let unknown = Txn { outcome: Outcome::Unknown, ..txn(1, 2, &[Op::Append(0, 1)]) };
         verdict(&[unknown.clone(), txn(3, 4, &[read(0, &[])])], "");
         verdict(&[unknown, txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "");
     }

@@ -91,7 +91,7 @@ impl Bank {
     }
 
     /// Transfers until the test ends. A transfer with an unknown outcome does not matter.
-    async fn transfer_for_ever(self: Arc<Bank>, seed: u64) {
+    async fn transfer_until_stopped(self: Arc<Bank>, seed: u64) {
         let db = self.gateway(seed);
         let mut rng = StdRng::seed_from_u64(seed);
         while !self.has_stopped() {
@@ -105,7 +105,7 @@ impl Bank {
 
     /// Kills one coordinator after the other between its first read and its last commit, with a committed transfer of
     /// another task in between.
-    async fn die_for_ever(self: Arc<Bank>, seed: u64) {
+    async fn kill_coordinators(self: Arc<Bank>, seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
         while !self.has_stopped() {
             let endpoint = Arc::new(InProcess(Arc::clone(&self.stores)));
@@ -207,8 +207,9 @@ fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
     });
     let auditor = bank.gateway(100);
     runtime.block_on(open_accounts(&auditor));
-    let mut workers: Vec<_> = (0..3).map(|seed| runtime.spawn(Arc::clone(&bank).transfer_for_ever(seed))).collect();
-    workers.push(runtime.spawn(Arc::clone(&bank).die_for_ever(50)));
+    let mut workers: Vec<_> =
+        (0..3).map(|seed| runtime.spawn(Arc::clone(&bank).transfer_until_stopped(seed))).collect();
+    workers.push(runtime.spawn(Arc::clone(&bank).kill_coordinators(50)));
 
     runtime.block_on(bank.audit_until(&auditor, 40));
     for to in [2, 3, 1, 2] {

@@ -23,7 +23,7 @@ pub(crate) enum Op {
 
 /// The outcome of a transaction, as its client knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// Acknowledged.
     Committed,
     /// Certainly not committed.
@@ -36,7 +36,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug)]
 pub(crate) struct Txn {
     pub(crate) ops: Vec<Op>,
-    pub(crate) fate: Fate,
+    pub(crate) outcome: Outcome,
     pub(crate) began: u64,
     pub(crate) ended: u64,
 }
@@ -47,15 +47,15 @@ pub(crate) fn check(history: &[Txn]) -> Result<(), String> {
     let versions = versions(history)?;
     let seen: HashSet<u64> = versions.values().flatten().copied().collect();
     // A transaction with an unknown outcome counts only if one of its appends was read.
-    let counts = |txn: &Txn| match txn.fate {
-        Fate::Committed => true,
-        Fate::Aborted => false,
-        Fate::Unknown => txn.ops.iter().any(|op| matches!(op, Op::Append(_, element) if seen.contains(element))),
+    let counts = |txn: &Txn| match txn.outcome {
+        Outcome::Committed => true,
+        Outcome::Aborted => false,
+        Outcome::Unknown => txn.ops.iter().any(|op| matches!(op, Op::Append(_, element) if seen.contains(element))),
     };
     for element in &seen {
         match appenders.get(element) {
             None => return Err(format!("element {element} was never appended")),
-            Some(txn) if history[*txn].fate == Fate::Aborted => {
+            Some(txn) if history[*txn].outcome == Outcome::Aborted => {
                 return Err(format!("element {element} of the aborted transaction {txn} was seen"));
             }
             Some(_) => {}
@@ -122,7 +122,7 @@ fn check_inside(n: usize, ops: &[Op], appenders: &HashMap<u64, usize>) -> Result
 /// The versions of every key: the longest list that was read. All other reads must be prefixes of it.
 fn versions(history: &[Txn]) -> Result<BTreeMap<u64, Vec<u64>>, String> {
     let mut versions: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for txn in history.iter().filter(|txn| txn.fate != Fate::Aborted) {
+    for txn in history.iter().filter(|txn| txn.outcome != Outcome::Aborted) {
         for (key, list) in external_reads(txn) {
             let longest = versions.entry(key).or_default();
             let (short, long) = if list.len() < longest.len() { (&list, &*longest) } else { (&*longest, &list) };
@@ -203,7 +203,7 @@ impl Graph {
                 }
             }
         }
-        for a in txns.iter().filter(|n| history[**n].fate == Fate::Committed) {
+        for a in txns.iter().filter(|n| history[**n].outcome == Outcome::Committed) {
             for b in txns {
                 if history[*a].ended < history[*b].began {
                     graph.force(*a, *b);

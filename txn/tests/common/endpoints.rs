@@ -82,7 +82,7 @@ impl Endpoint for Stalling {
 
 /// The fault injected into a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum RequestFault {
     /// None: it arrives at once.
     Pass,
     /// It arrives after this delay.
@@ -94,34 +94,34 @@ pub(crate) enum Course {
 }
 
 /// Chooses the fault of a request, given its body and the time since the test began.
-type ChooseCourse = dyn Fn(&RequestBody, Duration) -> Course + Send + Sync;
+type ChooseFault = dyn Fn(&RequestBody, Duration) -> RequestFault + Send + Sync;
 
-/// Injects into each request the fault that `course` chooses.
-pub(crate) struct Courses {
+/// Injects into each request the fault that `fault` chooses.
+pub(crate) struct FaultyEndpoint {
     cluster: MemoryCluster,
     began: Instant,
-    course: Box<ChooseCourse>,
+    fault: Box<ChooseFault>,
 }
 
-impl Courses {
+impl FaultyEndpoint {
     #[allow(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
     pub(crate) fn new(
         cluster: &MemoryCluster,
-        course: impl Fn(&RequestBody, Duration) -> Course + Send + Sync + 'static,
-    ) -> Arc<Courses> {
-        Arc::new(Courses { cluster: cluster.clone(), began: Instant::now(), course: Box::new(course) })
+        fault: impl Fn(&RequestBody, Duration) -> RequestFault + Send + Sync + 'static,
+    ) -> Arc<FaultyEndpoint> {
+        Arc::new(FaultyEndpoint { cluster: cluster.clone(), began: Instant::now(), fault: Box::new(fault) })
     }
 }
 
-impl Endpoint for Courses {
+impl Endpoint for FaultyEndpoint {
     #[allow(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            match (self.course)(&request.body, self.began.elapsed()) {
-                Course::Pass => {}
-                Course::Late(delay) => tokio::time::sleep(delay).await,
-                Course::Unreachable => return Err(CallError::Unreachable { store, why: "injected".to_owned() }),
-                Course::Silence => std::future::pending().await,
+            match (self.fault)(&request.body, self.began.elapsed()) {
+                RequestFault::Pass => {}
+                RequestFault::Late(delay) => tokio::time::sleep(delay).await,
+                RequestFault::Unreachable => return Err(CallError::Unreachable { store, why: "injected".to_owned() }),
+                RequestFault::Silence => std::future::pending().await,
             }
             self.cluster.call(store, request).await
         })
@@ -138,7 +138,7 @@ impl Endpoint for Courses {
 
 /// The fault injected into commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CommitFate {
+pub(crate) enum CommitFault {
     /// Not delivered, and the sender knows it.
     Unreachable,
     /// Not delivered, and the sender does not know it.
@@ -150,7 +150,7 @@ pub(crate) enum CommitFate {
 /// Injects one fault into all commits; other requests pass.
 pub(crate) struct NoCommits {
     pub(crate) cluster: MemoryCluster,
-    pub(crate) fate: CommitFate,
+    pub(crate) fault: CommitFault,
 }
 
 impl Endpoint for NoCommits {
@@ -160,10 +160,10 @@ impl Endpoint for NoCommits {
                 return self.cluster.call(store, request).await;
             }
             let why = "injected".to_owned();
-            match self.fate {
-                CommitFate::Unreachable => return Err(CallError::Unreachable { store, why }),
-                CommitFate::LostRequest => {}
-                CommitFate::LostReply => drop(self.cluster.call(store, request).await),
+            match self.fault {
+                CommitFault::Unreachable => return Err(CallError::Unreachable { store, why }),
+                CommitFault::LostRequest => {}
+                CommitFault::LostReply => drop(self.cluster.call(store, request).await),
             }
             Err(CallError::Lost { store, why })
         })
