@@ -1,7 +1,6 @@
-//! The command line: what can be typed, and its defaults.
+//! The command line: commands, flags and their defaults. Parsing only; `main.rs` runs the [`Command`].
 //!
-//! Parsing only; `main.rs` turns a [`Command`] into work and an exit code. A mistake in the flags is one line on stderr
-//! ([`one_line`]) and exit code 2.
+//! A parse error is one line on stderr ([`one_line`]) and exit code 2.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,72 +9,72 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use engine::log::Compression;
 use raftstore::transport::ClusterId;
 
-use crate::config::{HostPort, Locality};
+use crate::config::{HostPort, Locality, RaftLogConfig};
 
 /// A distributed SQL database that speaks the PostgreSQL protocol.
 #[derive(Debug, Parser)]
 #[command(name = "cortado", version, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// What every command has.
+    /// The logging flags.
     #[command(flatten)]
     pub(crate) logs: LogArgs,
 }
 
-/// Flags about logs.
+/// The logging flags, common to all commands.
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// How to print logs.
+    /// Format of log lines
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// Which logs to print, such as `info` or `info,raftstore=debug`; the environment variable RUST_LOG serves too.
+    /// Log filter, such as `info` or `info,raftstore=debug`; overrides the environment variable RUST_LOG
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
 }
 
-/// Forms of log lines.
+/// Formats of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Human-readable text
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line
     Json,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start a cluster on this machine to try things out; Ctrl-C stops it
     Demo(DemoArgs),
-    /// Start one node that is a whole cluster by itself
+    /// Start a single-node cluster
     StartSingleNode(SingleNodeArgs),
     /// Start a node of a cluster
     Start(StartArgs),
-    /// Initialise a new cluster, once, through any of its started nodes
+    /// Initialise a new cluster once, through any of its started nodes
     Init(InitArgs),
-    /// Show nodes, regions and leaders
+    /// Show the nodes, regions and leaders of a cluster
     Status(StatusArgs),
-    /// Look at the Raft log of a node that does not run, or repair it
+    /// Inspect or repair the Raft log of a stopped node
     #[command(subcommand)]
     Log(LogCommand),
 }
 
-/// What to do with a Raft log.
+/// The commands on a Raft log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
-    /// Read and verify every byte; exit code 1 if anything is wrong
+    /// Verify every byte of the log; exits with 1 if it is damaged
     Check(LogDirArgs),
-    /// Show what it says, record by record
+    /// Print the records of the log
     Dump(DumpArgs),
-    /// Count what it holds, by file and by group
+    /// Print statistics of the log by file and by Raft group
     Stats(StatsArgs),
-    /// Write what can be read of a damaged log to a new directory; exit code 1 if anything is lost
+    /// Write the readable part of a damaged log to a new directory; exits with 1 if anything is lost
     Repair(RepairArgs),
 }
 
-/// Which log, and how to print.
+/// The flags of every log command.
 #[derive(Debug, Args)]
 pub(crate) struct LogDirArgs {
     /// Data directory of a node, or the log folder in it
@@ -89,16 +88,16 @@ pub(crate) struct LogDirArgs {
 /// Flags of `log dump`.
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
-    /// What every log command has.
+    /// The flags of every log command.
     #[command(flatten)]
     pub(crate) log: LogDirArgs,
-    /// Show only what concerns this Raft group
+    /// Print only records of this Raft group
     #[arg(long, value_name = "ID")]
     pub(crate) group: Option<u64>,
-    /// Show each entry too
+    /// Print the entries as well
     #[arg(long)]
     pub(crate) entries: bool,
-    /// How many of an entry's first bytes to show
+    /// Number of leading bytes to print of each entry
     #[arg(long, value_name = "BYTES", default_value_t = 16, requires = "entries")]
     pub(crate) prefix: usize,
 }
@@ -106,10 +105,10 @@ pub(crate) struct DumpArgs {
 /// Flags of `log stats`.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
-    /// What every log command has.
+    /// The flags of every log command.
     #[command(flatten)]
     pub(crate) log: LogDirArgs,
-    /// Show so many groups, those that take most space first; 0 shows all. JSON has all
+    /// Number of groups to print, largest first; 0 prints all. JSON always contains all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,
 }
@@ -117,13 +116,13 @@ pub(crate) struct StatsArgs {
 /// Flags of `log repair`.
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
-    /// What every log command has.
+    /// The flags of every log command.
     #[command(flatten)]
     pub(crate) log: LogDirArgs,
-    /// Directory to write the new log to; created if missing, and must hold no log
+    /// Directory for the new log; created if missing, must be empty
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
-    /// Also keep what a lost part of the log may have changed
+    /// Also keep entries and keys that a lost part of the log may have changed
     #[arg(long)]
     pub(crate) keep_doubtful: bool,
 }
@@ -131,13 +130,13 @@ pub(crate) struct RepairArgs {
 /// Flags of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// How many nodes, 1 to 9
+    /// Number of nodes, 1 to 9
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
     pub(crate) nodes: u16,
-    /// PostgreSQL port of the first node; the others take the following ones
+    /// PostgreSQL port of the first node; the other nodes use the following ports
     #[arg(long, default_value_t = 5433, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) pg_port: u16,
-    /// Where to keep the data; without it a temporary directory that is removed at the end
+    /// Data directory; by default a temporary one that is removed at exit
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -145,59 +144,76 @@ pub(crate) struct DemoArgs {
 /// Flags shared by every command that starts a node.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
-    /// Directory of this node's data; created if missing
+    /// Data directory of the node; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// Address for psql and drivers
+    /// Listen address for PostgreSQL clients
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5433")]
     pub(crate) pg: SocketAddr,
-    /// Address for Prometheus metrics (/metrics) and health (/healthz); none by default
+    /// Listen address for Prometheus metrics (/metrics) and health checks (/healthz); off by default
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
-    /// Bytes of the block cache, such as 512MiB
+    /// Size of the block cache, such as 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = crate::config::parse_size)]
     pub(crate) cache: u64,
-    /// Settings of the Raft log.
+    /// The flags of the Raft log.
     #[command(flatten)]
     pub(crate) raft_log: RaftLogArgs,
-    /// Allow addresses that other machines reach, although nothing is encrypted or authenticated
+    /// Allow listen addresses beyond loopback, although nothing is encrypted or authenticated
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Stop when standard input closes: for whoever starts nodes as child processes
+    /// Stop when standard input is closed; for a parent process
     #[arg(long, hide = true)]
     pub(crate) until_stdin_closes: bool,
 }
 
-/// Flags about the Raft log. A log that is there may be opened with other settings than it was written with.
+/// The flags of the Raft log. An existing log may be opened with other settings than it was written with.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct RaftLogArgs {
-    /// Bytes at which a file of the Raft log is finished, 64KiB to 1GiB
+    /// Size at which a Raft log file is sealed, 64KiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = crate::config::parse_bytes)]
     pub(crate) raft_log_file_size: u64,
-    /// Bytes up to which the Raft log may grow before live data in it is moved to free files
+    /// Size above which the Raft log rewrites live data to free whole files
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = crate::config::parse_bytes)]
     pub(crate) raft_log_purge: u64,
-    /// Bytes of the Raft log kept in memory, decompressed, for followers that read it; 0 keeps none
+    /// Size of the cache of decompressed Raft log blocks, for followers that catch up; 0 disables it
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = crate::config::parse_bytes)]
     pub(crate) raft_log_cache: u64,
-    /// How the Raft log is compressed: none, lz4, zstd or zstd:LEVEL, 1 to 19
+    /// Compression of the Raft log: none, lz4, zstd or zstd:LEVEL, with level 1 to 19
     #[arg(long, value_name = "CODEC", default_value = "lz4", value_parser = crate::config::parse_compression)]
     pub(crate) raft_log_compression: Compression,
-    /// Synced writes to the Raft log end at multiples of this, a power of two from 8 to 64KiB; for a disk that may tear a sector, its sector size
+    /// Alignment of synced Raft log writes, a power of two from 8 to 64KiB; the sector size for a disk that may tear
+    /// sectors
     #[arg(long, value_name = "SIZE", default_value = "8", value_parser = crate::config::parse_bytes)]
     pub(crate) raft_log_align: u64,
-    /// Bytes of the Raft log that are read for damage each second, so that it is found while other nodes are whole; 0 for none
+    /// Bytes of the Raft log to scrub for damage per second, so that it is found while other replicas are intact; 0
+    /// disables scrubbing
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = crate::config::parse_bytes)]
     pub(crate) raft_log_scrub: u64,
+}
+
+impl RaftLogArgs {
+    /// The settings that the flags give.
+    pub(crate) fn config(self) -> RaftLogConfig {
+        RaftLogConfig {
+            file_bytes: self.raft_log_file_size,
+            purge_bytes: self.raft_log_purge,
+            cache_bytes: self.raft_log_cache,
+            compression: self.raft_log_compression,
+            align_bytes: self.raft_log_align,
+            scrub_bytes: self.raft_log_scrub,
+        }
+    }
 }
 
 /// Flags of `start-single-node`.
 #[derive(Debug, Args)]
 pub(crate) struct SingleNodeArgs {
-    /// What every node has.
+    /// The flags of every node.
     #[command(flatten)]
     pub(crate) node: NodeArgs,
-    /// Address for `cortado status`; by default 127.0.0.1:26257 or, if that is taken, any other port, which the log tells
+    /// Listen address for `cortado status`; by default 127.0.0.1:26257 or, if that is in use, any free port, which is
+    /// logged
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
 }
@@ -205,19 +221,19 @@ pub(crate) struct SingleNodeArgs {
 /// Flags of `start`.
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
-    /// What every node has.
+    /// The flags of every node.
     #[command(flatten)]
     pub(crate) node: NodeArgs,
-    /// Address for the other nodes
+    /// Listen address for other nodes
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: SocketAddr,
-    /// Address under which the other nodes reach this one, if it is not the one listened on
+    /// Address at which other nodes reach this one; by default the listen address
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) advertise: Option<HostPort>,
-    /// Addresses of the first nodes of the cluster, this one included
+    /// Addresses of the initial nodes of the cluster, this node included
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', required = true)]
     pub(crate) join: Vec<HostPort>,
-    /// Where this node stands, from wide to narrow, such as region=eu,zone=a
+    /// Location of the node as key=value tiers from wide to narrow, such as region=eu,zone=a
     #[arg(long, value_name = "K=V,..", default_value = "")]
     pub(crate) locality: Locality,
     /// Refuse to start unless the cluster has this id
@@ -228,7 +244,7 @@ pub(crate) struct StartArgs {
 /// Flags of `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Address (`--listen`) of one of the started nodes
+    /// Address (`--listen`) of any started node
     #[arg(long, value_name = "ADDR")]
     pub(crate) host: HostPort,
 }
@@ -244,7 +260,7 @@ pub(crate) struct StatusArgs {
     pub(crate) json: bool,
 }
 
-/// What clap has to say about a mistake, on one line: its first paragraph and its tips, without the usage.
+/// Renders a clap error on one line: its first paragraph and its tips, without the usage.
 pub(crate) fn one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let mut paragraphs = text.split("\n\n");
@@ -258,50 +274,53 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
 mod tests {
     use super::*;
 
-    fn refusal(args: &[&str]) -> String {
+    fn parse_error(args: &[&str]) -> String {
         one_line(&Cli::try_parse_from(std::iter::once("cortado").chain(args.iter().copied())).unwrap_err())
     }
 
     #[test]
-    fn flags_hang_together() {
+    fn flags_are_consistent() {
         <Cli as clap::CommandFactory>::command().debug_assert();
     }
 
     #[test]
-    fn mistakes_are_one_line() {
+    fn parse_errors_are_one_line() {
         assert_eq!(
-            refusal(&["start", "--pg", "127.0.0.1:1"]),
+            parse_error(&["start", "--pg", "127.0.0.1:1"]),
             "error: the following required arguments were not provided: --data <DIR> --listen <ADDR> --join <A,B,C>"
         );
-        let said = refusal(&["status", "--hots", "127.0.0.1:1"]);
+        let said = parse_error(&["status", "--hots", "127.0.0.1:1"]);
         assert!(said.starts_with("error: unexpected argument '--hots' found; tip: "), "{said}");
-        let said = refusal(&["status", "--log-format", "xml"]);
+        let said = parse_error(&["status", "--log-format", "xml"]);
         assert!(said.contains("'xml'") && said.contains("[possible values: text, json]"), "{said}");
-        let said = refusal(&["log", "repair", "d"]);
+        let said = parse_error(&["log", "repair", "d"]);
         assert!(said.contains("--to <DIR>"), "{said}");
-        let said = refusal(&["demo", "--nodes", "0\n\nx"]);
+        let said = parse_error(&["demo", "--nodes", "0\n\nx"]);
         assert!(!said.contains('\n'), "{said}");
     }
 
-    /// What the flags say by default is what the log would have without them.
+    /// The flags' defaults are the engine's defaults, and those of the tests' configuration.
     #[test]
-    fn the_log_has_its_defaults() {
-        let config = crate::config::tests::raft_log();
+    fn raft_log_flags_have_the_engines_defaults() {
+        let cli = Cli::try_parse_from(["cortado", "start-single-node", "--data", "d"]).unwrap();
+        let Command::StartSingleNode(args) = cli.command else { panic!("another command") };
+        let config = args.node.raft_log.config();
         assert_eq!(format!("{:?}", config.options()), format!("{:?}", engine::log::LogOptions::default()));
+        assert_eq!(format!("{config:?}"), format!("{:?}", crate::config::tests::raft_log()));
     }
 
     #[test]
-    fn settings_of_the_log_are_checked_where_they_are_typed() {
+    fn raft_log_flags_are_validated_at_parse_time() {
         let start = ["start-single-node", "--data", "d"];
-        let said = refusal(&[&start[..], &["--raft-log-compression", "zstd:20"]].concat());
+        let said = parse_error(&[&start[..], &["--raft-log-compression", "zstd:20"]].concat());
         assert!(said.contains("'zstd:20'") && said.contains("1 to 19"), "{said}");
-        let said = refusal(&[&start[..], &["--raft-log-file-size", "12XB"]].concat());
+        let said = parse_error(&[&start[..], &["--raft-log-file-size", "12XB"]].concat());
         assert!(said.contains("--raft-log-file-size") && said.contains("unknown unit"), "{said}");
     }
 
     #[test]
-    fn cluster_ids_are_checked_where_they_are_typed() {
+    fn cluster_ids_are_validated_at_parse_time() {
         let start = ["start", "--data", "d", "--listen", "127.0.0.1:1", "--join", "127.0.0.1:1", "--cluster-id"];
-        assert!(refusal(&[&start[..], &["beef"]].concat()).contains("\"beef\" is not a cluster id"));
+        assert!(parse_error(&[&start[..], &["beef"]].concat()).contains("\"beef\" is not a cluster id"));
     }
 }

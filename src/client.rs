@@ -1,4 +1,4 @@
-//! Dialling a node's service, for the commands `init`, `status` and `demo`, and between nodes.
+//! The client of a node's service: for the commands `init`, `status` and `demo`, and between nodes.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use raftstore::transport::ClusterId;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::config::HostPort;
-use crate::node::proto::InitRequest;
-use crate::node::proto::node_client::NodeClient;
+use crate::plan::{Candidate, Plan};
+use crate::proto::node_client::NodeClient;
+use crate::proto::{InfoRequest, InitRequest};
 
-/// A connection must be there within this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// An answer must be there within this time; `init` may dial every node.
+/// The timeout of a call. Long, because `init` may dial every node.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why a command got no answer; printed as one line.
+/// Why a call to a node failed; printed as one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// Nobody listens there.
+    /// No connection.
     #[error("cannot reach a node at {host}: {why}")]
     Unreachable { host: String, why: String },
-    /// The node said no.
+    /// The node answered with an error.
     #[error("{host}: {why}")]
     Refused { host: String, why: String },
-    /// The answer makes no sense.
+    /// The answer cannot be rendered.
     #[error("malformed answer: {0}")]
     Malformed(String),
 }
 
 impl ClientError {
-    /// From the status that a node answered with.
+    /// The error for the status that the node at `host` answered with.
     pub(crate) fn refused(host: &HostPort, status: &tonic::Status) -> ClientError {
         ClientError::Refused { host: host.to_string(), why: status.message().to_string() }
     }
@@ -38,7 +38,7 @@ impl ClientError {
 /// Connects to the node at `host`.
 pub(crate) async fn connect(host: &HostPort) -> Result<NodeClient<Channel>, ClientError> {
     let unreachable = |e: &dyn std::error::Error| {
-        // tonic's own message is only "transport error"; the cause says what happened.
+        // tonic's own message is only "transport error"; the root cause is informative.
         let why = e.source().map_or_else(|| e.to_string(), |cause| root_cause(cause).to_string());
         ClientError::Unreachable { host: host.to_string(), why }
     };
@@ -55,7 +55,29 @@ fn root_cause<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn 
     error
 }
 
-/// Initialises the cluster through the node at `host`; tells its id and how many nodes it has.
+/// Asks the node at `host` for its identity and its plan.
+pub(crate) async fn info(host: &HostPort) -> Result<Candidate, ClientError> {
+    let mut node = connect(host).await?;
+    let info = node.info(InfoRequest {}).await.map_err(|s| ClientError::refused(host, &s))?.into_inner();
+    let plan = info.plan.map(Plan::try_from).transpose().map_err(|s| ClientError::refused(host, &s))?;
+    Ok(Candidate {
+        dialled: host.to_string(),
+        address: info.address,
+        cluster_id: decode_cluster_id(info.cluster_id),
+        wanted: decode_cluster_id(info.wanted_cluster_id),
+        store_id: info.store_id,
+        plan,
+        complete: info.complete,
+        stores: info.stores.into_iter().map(|s| (s.store_id, s.address)).collect(),
+    })
+}
+
+/// Decodes a cluster id; 0 is none.
+fn decode_cluster_id(raw: u64) -> Option<ClusterId> {
+    (raw != 0).then(|| ClusterId::new(raw))
+}
+
+/// Initialises the cluster through the node at `host`. Returns the cluster's id and its number of nodes.
 pub(crate) async fn init(host: &HostPort) -> Result<(ClusterId, u32), ClientError> {
     let mut node = connect(host).await?;
     let answer = node.init(InitRequest {}).await.map_err(|s| ClientError::refused(host, &s))?.into_inner();

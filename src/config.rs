@@ -1,4 +1,4 @@
-//! Settings of a node as the flags give them, checked before anything is opened.
+//! The configuration of a node, validated before anything is opened.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,50 +8,52 @@ use std::str::FromStr;
 
 use engine::log::{Compression, LogOptions};
 use raftstore::transport::ClusterId;
-
-use crate::cli::RaftLogArgs;
-
-/// Everything a node needs to know. Once its ports are bound, the addresses are those that it got.
+/// The configuration of a node. Once its ports are bound, the addresses hold the actual ports.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeConfig {
     /// The data directory.
     pub(crate) data: PathBuf,
-    /// Where to accept nodes.
+    /// The listen address for other nodes.
     pub(crate) listen: SocketAddr,
-    /// Whether any other port will do if that one is taken.
-    pub(crate) or_any_port: bool,
-    /// What to tell other nodes to dial.
+    /// Whether to listen on any free port if the port of `listen` is in use.
+    pub(crate) fall_back_to_any_port: bool,
+    /// The address at which other nodes reach this one.
     pub(crate) advertise: HostPort,
-    /// Where to accept PostgreSQL clients.
+    /// The listen address for PostgreSQL clients.
     pub(crate) pg: SocketAddr,
-    /// Where to serve metrics and health.
+    /// The listen address for metrics and health checks.
     pub(crate) http: Option<SocketAddr>,
-    /// Bytes of the block cache.
+    /// The size of the block cache.
     pub(crate) cache_bytes: u64,
-    /// Settings of the Raft log.
+    /// The settings of the Raft log.
     pub(crate) raft_log: RaftLogConfig,
-    /// How the node comes into its cluster.
+    /// How the node becomes a member of its cluster.
     pub(crate) membership: Membership,
-    /// Where it stands.
+    /// The location of the node.
     pub(crate) locality: Locality,
-    /// The cluster it must belong to, if the user said so.
+    /// The cluster it must belong to, if `--cluster-id` was given.
     pub(crate) cluster_id: Option<ClusterId>,
 }
 
-/// What an operator may want to set of the Raft log. The rest is as the engine has it.
+/// The settings of the Raft log that have flags. The others have the engine's defaults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RaftLogConfig {
-    file_bytes: u64,
-    purge_bytes: u64,
-    cache_bytes: u64,
-    compression: Compression,
-    align_bytes: u64,
-    /// Read for damage each second: the store sees to that.
+    /// The size at which a file is sealed.
+    pub(crate) file_bytes: u64,
+    /// The size above which live data is rewritten to free files.
+    pub(crate) purge_bytes: u64,
+    /// The size of the block cache; 0 disables it.
+    pub(crate) cache_bytes: u64,
+    /// The compression of blocks.
+    pub(crate) compression: Compression,
+    /// The alignment of synced writes.
+    pub(crate) align_bytes: u64,
+    /// Bytes scrubbed for damage per second, by the store; 0 disables scrubbing.
     pub(crate) scrub_bytes: u64,
 }
 
 impl RaftLogConfig {
-    /// As the engine takes them.
+    /// The engine's options.
     pub(crate) fn options(&self) -> LogOptions {
         LogOptions {
             file_bytes: self.file_bytes,
@@ -73,56 +75,44 @@ impl RaftLogConfig {
     }
 }
 
-impl From<RaftLogArgs> for RaftLogConfig {
-    fn from(args: RaftLogArgs) -> RaftLogConfig {
-        RaftLogConfig {
-            file_bytes: args.raft_log_file_size,
-            purge_bytes: args.raft_log_purge,
-            cache_bytes: args.raft_log_cache,
-            compression: args.raft_log_compression,
-            align_bytes: args.raft_log_align,
-            scrub_bytes: args.raft_log_scrub,
-        }
-    }
-}
-
-/// How a node comes into its cluster.
+/// How a node becomes a member of its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Membership {
-    /// It is the whole cluster and initialises itself.
-    Alone,
-    /// It is one of many; these are addresses to ask.
+    /// The node is the whole cluster and initialises itself.
+    SingleNode,
+    /// The node joins a cluster through these addresses, or is initialised with them.
     Join(Vec<HostPort>),
 }
 
-/// A flag whose value makes no sense; printed as one line.
+/// An invalid combination of flags; printed as one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// Nothing is encrypted yet, so other machines must be let in knowingly.
+    /// Nothing is encrypted yet, so an address beyond loopback requires `--insecure`.
     #[error(
-        "{flag} {addr} can be reached by other machines and nothing is encrypted or authenticated yet; use a loopback address, or pass --insecure"
+        "{flag} {addr} can be reached by other machines and nothing is encrypted or authenticated yet; \
+         use a loopback address, or pass --insecure"
     )]
     NotLoopback { flag: &'static str, addr: SocketAddr },
-    /// Others cannot dial it.
+    /// The advertised address is a wildcard.
     #[error("{flag} {addr} is no address that other nodes can dial; give --advertise HOST:PORT")]
     NotDialable { flag: &'static str, addr: HostPort },
-    /// Two servers on one port.
+    /// Two servers share an address.
     #[error("{a} and {b} are both {addr}")]
     SameAddress { a: &'static str, b: &'static str, addr: SocketAddr },
-    /// A number that the engine would refuse, said before anything is opened.
+    /// A number that the engine would reject.
     #[error("{flag} must be {bounds}")]
     OutOfBounds { flag: &'static str, bounds: &'static str },
-    /// The same node twice.
+    /// A node is listed twice.
     #[error("--join names {0} twice")]
     JoinTwice(HostPort),
 }
 
 impl NodeConfig {
-    /// Checks what no single flag can know. `insecure` allows addresses beyond loopback.
+    /// Checks the combination of all flags. `insecure` allows addresses beyond loopback.
     pub(crate) fn validate(&self, insecure: bool) -> Result<(), ConfigError> {
         self.raft_log.validate()?;
-        // A port that nobody asked for gives way to those that were asked for.
-        let listen = (!self.or_any_port).then_some(self.listen);
+        // A default port yields to the ports that were given.
+        let listen = (!self.fall_back_to_any_port).then_some(self.listen);
         let named = [("--listen", listen), ("--pg", Some(self.pg)), ("--http", self.http)];
         let addrs: Vec<(&'static str, SocketAddr)> =
             named.iter().filter_map(|(flag, addr)| addr.map(|addr| (*flag, addr))).collect();
@@ -136,9 +126,9 @@ impl NodeConfig {
                 }
             }
         }
-        // The port of a node that is alone may be any: it is known once it is bound, and nobody was told another.
-        let is_alone = self.membership == Membership::Alone;
-        if self.advertise.is_wildcard() || (self.advertise.is_any_port() && !is_alone) {
+        // A single node may listen on any port: no other node needs to know it before it is bound.
+        let is_single_node = self.membership == Membership::SingleNode;
+        if self.advertise.is_wildcard() || (self.advertise.is_any_port() && !is_single_node) {
             let flag = if self.advertises_listen() { "--listen" } else { "--advertise" };
             return Err(ConfigError::NotDialable { flag, addr: self.advertise.clone() });
         }
@@ -152,30 +142,31 @@ impl NodeConfig {
         Ok(())
     }
 
-    /// Whether other nodes are told to dial what it listens on.
+    /// Whether the advertised address is the listen address.
     pub(crate) fn advertises_listen(&self) -> bool {
         self.advertise == HostPort::from(self.listen)
     }
 }
 
-/// A host and a port, as typed, of the right form. A name is resolved when it is dialled: it may move, or be unknown for a while.
+/// A syntactically valid host and port, as given. A host name is resolved when it is dialled, because its address may
+/// change or be unknown for a while.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HostPort {
     text: String,
 }
 
 impl HostPort {
-    /// As typed, `host:port`.
+    /// The text `host:port`, as given.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it stands for all addresses of a machine, which nobody can dial.
+    /// Whether the host is a wildcard address, which cannot be dialled.
     fn is_wildcard(&self) -> bool {
         self.text.parse::<SocketAddr>().is_ok_and(|addr| addr.ip().is_unspecified())
     }
 
-    /// Whether it leaves the port to the system, so that nobody knows it in advance.
+    /// Whether the port is 0: the system chooses it when it is bound.
     fn is_any_port(&self) -> bool {
         self.text.ends_with(":0")
     }
@@ -217,7 +208,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Where a node stands: ordered key=value tiers from wide to narrow.
+/// The location of a node: ordered key=value tiers from wide to narrow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Locality {
     tiers: Vec<(String, String)>,
@@ -258,14 +249,14 @@ impl fmt::Display for Locality {
     }
 }
 
-/// A way to compress: `none`, `lz4`, `zstd`, or `zstd:5` with a level.
+/// Parses a compression: `none`, `lz4`, `zstd`, or with a level `zstd:5`.
 pub(crate) fn parse_compression(text: &str) -> Result<Compression, String> {
-    /// zstd's own.
-    const USUAL_LEVEL: i32 = 3;
+    /// zstd's own default.
+    const DEFAULT_LEVEL: i32 = 3;
     match text.split_once(':').unwrap_or((text, "")) {
         ("none", "") => Ok(Compression::Off),
         ("lz4", "") => Ok(Compression::Lz4),
-        ("zstd", "") if text == "zstd" => Ok(Compression::Zstd(USUAL_LEVEL)),
+        ("zstd", "") if text == "zstd" => Ok(Compression::Zstd(DEFAULT_LEVEL)),
         ("zstd", level) => match level.parse() {
             Ok(level @ 1..=19) => Ok(Compression::Zstd(level)),
             _ => Err(format!("the level of zstd is 1 to 19, not {level:?}")),
@@ -274,13 +265,13 @@ pub(crate) fn parse_compression(text: &str) -> Result<Compression, String> {
     }
 }
 
-/// A size of at least a mebibyte.
+/// Parses a size of at least one mebibyte.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     parse_bytes(text)
         .and_then(|bytes| if bytes >= 1 << 20 { Ok(bytes) } else { Err("must be at least 1MiB".to_string()) })
 }
 
-/// A size in bytes with an optional unit: `4096`, `64KiB`, `512MiB`, `2GiB`.
+/// Parses a size in bytes with an optional unit: `4096`, `64KiB`, `512MiB`, `2GiB`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -297,15 +288,18 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use clap::Parser;
-
     use super::*;
 
-    /// As the flags have it by default.
+    /// The defaults of the flags, which a test in `cli.rs` compares with these.
     pub(crate) fn raft_log() -> RaftLogConfig {
-        let parsed = crate::cli::Cli::try_parse_from(["cortado", "start-single-node", "--data", "d"]).unwrap();
-        let crate::cli::Command::StartSingleNode(args) = parsed.command else { panic!("another command") };
-        args.node.raft_log.into()
+        RaftLogConfig {
+            file_bytes: 64 << 20,
+            purge_bytes: 1 << 30,
+            cache_bytes: 16 << 20,
+            compression: Compression::Lz4,
+            align_bytes: 8,
+            scrub_bytes: 1 << 20,
+        }
     }
 
     fn config(listen: &str, pg: &str) -> NodeConfig {
@@ -313,53 +307,53 @@ pub(crate) mod tests {
         NodeConfig {
             data: PathBuf::from("unused"),
             listen,
-            or_any_port: false,
+            fall_back_to_any_port: false,
             advertise: listen.into(),
             pg: pg.parse().unwrap(),
             http: None,
             cache_bytes: 1 << 30,
             raft_log: raft_log(),
-            membership: Membership::Alone,
+            membership: Membership::SingleNode,
             locality: Locality::default(),
             cluster_id: None,
         }
     }
 
     #[test]
-    fn beyond_loopback_only_knowingly() {
+    fn addresses_beyond_loopback_need_insecure() {
         let open = config("10.0.0.1:1000", "127.0.0.1:1001");
         assert!(matches!(open.validate(false), Err(ConfigError::NotLoopback { flag: "--listen", .. })));
         assert_eq!(open.validate(true), Ok(()));
     }
 
     #[test]
-    fn one_port_for_two_servers_is_refused() {
+    fn two_servers_cannot_share_a_port() {
         let same = config("127.0.0.1:1000", "127.0.0.1:1000");
         assert!(matches!(same.validate(false), Err(ConfigError::SameAddress { a: "--listen", b: "--pg", .. })));
-        assert_eq!(NodeConfig { or_any_port: true, ..same }.validate(false), Ok(()));
+        assert_eq!(NodeConfig { fall_back_to_any_port: true, ..same }.validate(false), Ok(()));
     }
 
     #[test]
-    fn wildcard_needs_an_advertised_address() {
+    fn a_wildcard_needs_an_advertised_address() {
         let wild = config("0.0.0.0:1000", "127.0.0.1:1001");
         assert!(matches!(wild.validate(true), Err(ConfigError::NotDialable { flag: "--listen", .. })));
-        let told = NodeConfig { advertise: "db1:1000".parse().unwrap(), ..wild.clone() };
-        assert_eq!(told.validate(true), Ok(()));
+        let advertised = NodeConfig { advertise: "db1:1000".parse().unwrap(), ..wild.clone() };
+        assert_eq!(advertised.validate(true), Ok(()));
         let still_wild = NodeConfig { advertise: "0.0.0.0:2000".parse().unwrap(), ..wild };
         assert!(matches!(still_wild.validate(true), Err(ConfigError::NotDialable { flag: "--advertise", .. })));
     }
 
     #[test]
-    fn only_a_node_alone_may_listen_on_any_port() {
-        let alone = config("127.0.0.1:0", "127.0.0.1:1001");
-        assert_eq!(alone.validate(false), Ok(()));
+    fn only_a_single_node_may_listen_on_any_port() {
+        let single = config("127.0.0.1:0", "127.0.0.1:1001");
+        assert_eq!(single.validate(false), Ok(()));
         let join = Membership::Join(vec!["127.0.0.1:1000".parse().unwrap()]);
-        let error = NodeConfig { membership: join, ..alone }.validate(false).unwrap_err();
+        let error = NodeConfig { membership: join, ..single }.validate(false).unwrap_err();
         assert!(error.to_string().contains("--advertise"), "{error}");
     }
 
     #[test]
-    fn a_node_joins_once() {
+    fn join_lists_each_node_once() {
         let mut config = config("127.0.0.1:1000", "127.0.0.1:1001");
         let a: HostPort = "127.0.0.1:1000".parse().unwrap();
         config.membership = Membership::Join(vec![a.clone(), a.clone()]);
@@ -367,10 +361,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn host_ports() {
+    fn host_and_port_are_parsed() {
         assert!("127.0.0.1:80".parse::<HostPort>().is_ok());
         assert!("[::1]:80".parse::<HostPort>().is_ok());
-        assert!("db1.example.invalid:80".parse::<HostPort>().is_ok(), "names are not looked up here");
+        assert!("db1.example.invalid:80".parse::<HostPort>().is_ok(), "names are not resolved here");
         for bad in
             ["", "127.0.0.1", ":80", "a:99999", "a:x", "a:0", "a:+1", "a:", "::1:80", "[::1:80", "a b:1", "a/b:1"]
         {
@@ -379,7 +373,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn localities() {
+    fn localities_are_parsed() {
         let text = "region=eu-west,zone=a";
         assert_eq!(text.parse::<Locality>().unwrap().to_string(), text);
         for bad in ["region", "=x", "region=", "a=1,a=2", "a=b c"] {
@@ -387,15 +381,15 @@ pub(crate) mod tests {
         }
     }
 
-    /// What passes here passes the engine, and what does not would not have.
+    /// The configuration accepts exactly what the engine accepts.
     #[test]
-    fn settings_of_the_log_have_the_engines_bounds() {
+    fn raft_log_settings_have_the_engines_bounds() {
         let with = |set: fn(&mut RaftLogConfig)| {
             let mut raft_log = raft_log();
             set(&mut raft_log);
-            let said = NodeConfig { raft_log, ..config("127.0.0.1:1", "127.0.0.1:2") }.validate(false);
-            assert_eq!(said.is_ok(), raft_log.options().validate().is_ok(), "{raft_log:?}");
-            said.err().map(|error| error.to_string())
+            let result = NodeConfig { raft_log, ..config("127.0.0.1:1", "127.0.0.1:2") }.validate(false);
+            assert_eq!(result.is_ok(), raft_log.options().validate().is_ok(), "{raft_log:?}");
+            result.err().map(|error| error.to_string())
         };
         assert_eq!(with(|_| ()), None);
         assert_eq!(with(|log| log.file_bytes = 64 << 10), None);
@@ -418,7 +412,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ways_to_compress() {
+    fn compressions_are_parsed() {
         for (text, parsed) in [
             ("none", Compression::Off),
             ("lz4", Compression::Lz4),
@@ -434,7 +428,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_parsed() {
         assert_eq!(parse_size("512MiB"), Ok(512 << 20));
         assert_eq!(parse_size("2G"), Ok(2 << 30));
         assert_eq!((parse_bytes("0"), parse_bytes("8"), parse_bytes("64K")), (Ok(0), Ok(8), Ok(64 << 10)));

@@ -1,16 +1,19 @@
 //! The data directory: its lock, and the identity of the store in it.
 //!
 //! ```text
-//! DIR/LOCK     held by the running process
-//! DIR/IDENT    which store of which cluster this is (JSON, versioned, replaced atomically)
+//! DIR/LOCK     locked by the running process
+//! DIR/IDENT    the cluster and store that this is (JSON, versioned, replaced atomically)
 //! DIR/log/     the Raft log
-//! DIR/kv/      the replicated state
-//! DIR/snap/    snapshot files on their way in or out
+//! DIR/kv/      the key-value store
+//! DIR/snap/    snapshot files being sent or received
 //! ```
 //!
-//! Guarantees: nothing is written before the directory is known to be ours (empty or missing, or holding a readable IDENT), locked,
-//! and of a format this version reads. What opening creates is durable, and is removed again if the node is refused
-//! ([`DataDir::undo`]). Whoever holds the lock holds the file that the next process finds under its name.
+//! Guarantees:
+//! - Nothing is written before the directory is known to be ours (missing, empty, or with a readable IDENT), locked,
+//!   and of a format that this version reads.
+//! - Created files and directories are durable, and are removed again if the node is rejected
+//!   ([`DataDir::remove_created`]).
+//! - The locked file is the one that the next process finds at the path of LOCK.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -27,22 +30,22 @@ use crate::plan::{Plan, cluster_text};
 /// The newest format of a data directory that this version reads, and the one it writes.
 const FORMAT: u32 = 1;
 
-/// Which store this is. Once written, cluster and store never change.
+/// The identity of a store. Once written, its cluster and store id never change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ident {
-    /// Version of the whole data directory.
+    /// The format version of the data directory.
     pub(crate) format: u32,
     /// The cluster.
     #[serde(with = "cluster_text")]
     pub(crate) cluster_id: ClusterId,
-    /// This store's number in it.
+    /// The id of this store in the cluster.
     #[serde(with = "store_number")]
     pub(crate) store_id: StoreId,
-    /// Whether the first regions have been created; until then the creation is repeated at start.
+    /// Whether the initial regions have been created. Until then every start creates them again.
     pub(crate) bootstrapped: bool,
-    /// How the cluster began, on the stores that were part of it.
+    /// The plan by which the cluster was initialised; only on its initial stores.
     pub(crate) plan: Option<Plan>,
-    /// Whether every node of the plan is known to have carried it out.
+    /// Whether every node of the plan is known to have taken it.
     pub(crate) complete: bool,
 }
 
@@ -62,12 +65,12 @@ mod store_number {
 }
 
 impl Ident {
-    /// The identity of a store whose regions are still to be created.
+    /// The identity of a store whose initial regions are not created yet.
     pub(crate) fn new(cluster_id: ClusterId, store_id: StoreId, plan: Option<Plan>) -> Ident {
         Ident { format: FORMAT, cluster_id, store_id, bootstrapped: false, plan, complete: false }
     }
 
-    /// The identity of a store that joined a running cluster: there are no first regions to create.
+    /// The identity of a store that joined a running cluster, which has no initial regions to create.
     pub(crate) fn joined(cluster_id: ClusterId, store_id: StoreId) -> Ident {
         Ident { bootstrapped: true, complete: true, ..Ident::new(cluster_id, store_id, None) }
     }
@@ -79,28 +82,28 @@ pub(crate) enum DataDirError {
     /// Another process holds it.
     #[error("data directory {0} is in use by another process")]
     Locked(PathBuf),
-    /// It holds other things.
+    /// It holds other files.
     #[error("{0} is not empty and is not a Cortado data directory")]
     Foreign(PathBuf),
-    /// It was written by a newer version.
+    /// A newer version wrote it.
     #[error("data directory {dir} has format {found}, this version reads up to {FORMAT}; use a newer cortado")]
     Newer { dir: PathBuf, found: u32 },
     /// IDENT does not parse.
     #[error("{path} is damaged: {why}")]
     Damaged { path: PathBuf, why: String },
-    /// The operating system refused.
+    /// An operation of the file system failed.
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// A locked data directory. The lock ends with it.
+/// A locked data directory. Dropping it releases the lock.
 pub(crate) struct DataDir {
     dir: PathBuf,
     _lock: File,
     created: Created,
 }
 
-/// What opening a data directory put on the disk.
+/// The files and directories that opening a data directory created.
 #[derive(Debug, Default)]
 struct Created {
     /// Directories, outer ones first.
@@ -109,10 +112,10 @@ struct Created {
 }
 
 impl Created {
-    /// Removes it all, as far as it is still empty.
-    fn undo(&self) {
+    /// Removes the lock file, and the directories that are empty then.
+    fn remove(&self) {
         if let Some(lock) = &self.lock {
-            // What cannot be removed is harmless: the next start takes it as it is.
+            // A failure is harmless: the next start accepts a directory with a lock file.
             let _ = fs::remove_file(lock);
         }
         for dir in self.dirs.iter().rev() {
@@ -122,31 +125,31 @@ impl Created {
 }
 
 impl DataDir {
-    /// Locks `dir`, creating it if it is missing, and reads who it belongs to.
+    /// Locks `dir`, after creating it if it is missing, and reads its identity.
     pub(crate) fn open(dir: &Path) -> Result<(DataDir, Option<Ident>), DataDirError> {
         if dir.exists() {
             inspect(dir)?;
         }
         let mut created = Created::default();
-        // Looked at again under the lock: whoever held it before us may have written meanwhile.
+        // Inspected again under the lock: the previous holder may have written meanwhile.
         let opened = lock(dir, &mut created).and_then(|lock| Ok((lock, inspect(dir)?)));
         match opened {
             Ok((lock, ident)) => Ok((DataDir { dir: dir.to_path_buf(), _lock: lock, created }, ident)),
             Err(error) => {
-                created.undo();
+                created.remove();
                 Err(error)
             }
         }
     }
 
-    /// Takes back what `open` created, for a node that turns out not to be let in. Does nothing once there is an identity.
-    pub(crate) fn undo(&self) {
+    /// Removes what `open` created, for a node that its cluster rejects. Does nothing once there is an identity.
+    pub(crate) fn remove_created(&self) {
         if !self.dir.join("IDENT").exists() {
-            self.created.undo();
+            self.created.remove();
         }
     }
 
-    /// A folder inside, created if missing; durable on return.
+    /// Returns a subfolder, created if missing; durable on return.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, DataDirError> {
         let path = self.dir.join(name);
         match create_dir(&path) {
@@ -155,12 +158,12 @@ impl DataDir {
         }
     }
 
-    /// Whether there is such a folder.
+    /// Whether the subfolder exists.
     pub(crate) fn has_folder(&self, name: &str) -> bool {
         self.dir.join(name).is_dir()
     }
 
-    /// Replaces IDENT; durable on return, and never half-written.
+    /// Replaces IDENT atomically; durable on return.
     pub(crate) fn write_ident(&self, ident: &Ident) -> Result<(), DataDirError> {
         let path = self.dir.join("IDENT");
         let write = || -> io::Result<()> {
@@ -176,7 +179,7 @@ impl DataDir {
     }
 }
 
-/// Creates `dir` where it is missing, and takes its lock.
+/// Creates `dir` and its missing parents, and locks it.
 fn lock(dir: &Path, created: &mut Created) -> Result<File, DataDirError> {
     let missing = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
     for dir in missing.collect::<Vec<_>>().into_iter().rev() {
@@ -200,16 +203,16 @@ fn lock(dir: &Path, created: &mut Created) -> Result<File, DataDirError> {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(DataDirError::Locked(dir.to_path_buf())),
             Err(errno) => return Err(io_error(errno.into())),
         }
-        // A refused node removes the file that it had locked: ours may be that one, and lock nobody out.
-        if is_at(&file, &path).map_err(io_error)? {
+        // A rejected node removes the file that it had locked. If that is our file, its lock excludes no other process.
+        if is_file_at(&file, &path).map_err(io_error)? {
             created.lock = is_new.then(|| path.clone());
             return Ok(file);
         }
     }
 }
 
-/// Whether `file` is what others find at `path`.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+/// Whether `file` is the file at `path`.
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match fs::metadata(path) {
         Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
@@ -218,7 +221,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Creates a directory, durably, unless it is there; tells whether it did.
+/// Creates a directory durably. Returns false if it exists.
 fn create_dir(path: &Path) -> io::Result<bool> {
     match fs::create_dir(path) {
         Ok(()) => {}
@@ -230,19 +233,19 @@ fn create_dir(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Makes the names in a directory durable.
+/// Makes the entries of a directory durable.
 fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Looks at an existing directory without changing it.
+/// Reads the identity of an existing directory, without changing it. Fails if it holds foreign files.
 fn inspect(dir: &Path) -> Result<Option<Ident>, DataDirError> {
     let ident = read_ident(dir)?;
     if ident.is_none() {
         let io_error = |source| DataDirError::Io { path: dir.to_path_buf(), source };
         for entry in fs::read_dir(dir).map_err(io_error)? {
             let name = entry.map_err(io_error)?.file_name();
-            // A node that was started but never initialised leaves these.
+            // A node that was started but never initialised leaves LOCK and IDENT.new.
             let ours = ["LOCK", "IDENT.new", "lost+found"].iter().any(|known| name == *known);
             if !ours {
                 return Err(DataDirError::Foreign(dir.to_path_buf()));
@@ -253,7 +256,7 @@ fn inspect(dir: &Path) -> Result<Option<Ident>, DataDirError> {
 }
 
 fn read_ident(dir: &Path) -> Result<Option<Ident>, DataDirError> {
-    /// The part that every version can read.
+    /// The field that every version of the format has.
     #[derive(Deserialize)]
     struct Versioned {
         format: u32,
@@ -289,10 +292,10 @@ mod tests {
         found
     }
 
-    fn refused(dir: &Path) -> String {
+    fn open_error(dir: &Path) -> String {
         let before = files(dir);
         let error = DataDir::open(dir).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(files(dir), before, "a refusal changes nothing");
+        assert_eq!(files(dir), before, "a failed open changes nothing");
         error
     }
 
@@ -305,66 +308,66 @@ mod tests {
             let (data, found) = DataDir::open(&dir).unwrap();
             assert_eq!(found, None);
             data.write_ident(&ident).unwrap();
-            assert!(refused(&dir).contains("in use by another process"));
+            assert!(open_error(&dir).contains("in use by another process"));
         }
         let (_data, found) = DataDir::open(&dir).unwrap();
         assert_eq!(found, Some(ident));
     }
 
     #[test]
-    fn what_is_not_ours_is_refused() {
+    fn a_foreign_directory_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("thesis.tex"), "years of work").unwrap();
-        assert!(refused(dir.path()).contains("is not a Cortado data directory"));
+        assert!(open_error(dir.path()).contains("is not a Cortado data directory"));
     }
 
     #[test]
-    fn newer_and_damaged_are_refused() {
+    fn newer_formats_and_damaged_identities_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("IDENT"), r#"{"format": 99, "whatever": []}"#).unwrap();
-        assert!(refused(dir.path()).contains("format 99"));
+        assert!(open_error(dir.path()).contains("format 99"));
         fs::write(dir.path().join("IDENT"), r#"{"format": 1, "cluster_id"#).unwrap();
-        assert!(refused(dir.path()).contains("is damaged"));
+        assert!(open_error(dir.path()).contains("is damaged"));
         fs::write(dir.path().join("IDENT"), r#"{"format": 0, "whatever": []}"#).unwrap();
-        assert!(refused(dir.path()).contains("no format 0"));
+        assert!(open_error(dir.path()).contains("no format 0"));
     }
 
     #[test]
-    fn a_refused_node_leaves_no_trace() {
+    fn a_rejected_node_removes_what_it_created() {
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path().join("new/data");
-        DataDir::open(&dir).unwrap().0.undo();
+        DataDir::open(&dir).unwrap().0.remove_created();
         assert_eq!(files(temporary.path()), [], "directories and lock are gone");
 
-        // What was there before stays: here the directory, then the lock too.
+        // Existing entries stay: first the directory, then also the lock.
         fs::create_dir_all(&dir).unwrap();
-        DataDir::open(&dir).unwrap().0.undo();
+        DataDir::open(&dir).unwrap().0.remove_created();
         assert!(dir.is_dir() && files(&dir).is_empty());
         drop(DataDir::open(&dir).unwrap());
-        DataDir::open(&dir).unwrap().0.undo();
+        DataDir::open(&dir).unwrap().0.remove_created();
         assert_eq!(files(&dir), [(dir.join("LOCK").display().to_string(), Vec::new())]);
     }
 
     #[test]
-    fn an_identity_is_not_undone() {
+    fn an_identity_is_never_removed() {
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path().join("data");
         let (data, _) = DataDir::open(&dir).unwrap();
         data.write_ident(&Ident::new(ClusterId::new(7), StoreId::new(3), None)).unwrap();
-        data.undo();
+        data.remove_created();
         assert!(dir.join("IDENT").exists() && dir.join("LOCK").exists());
     }
 
     #[test]
-    fn the_lock_that_is_held_is_the_one_that_others_find() {
+    fn a_removed_lock_file_is_detected() {
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path().join("data");
-        let (refused, _) = DataDir::open(&dir).unwrap();
+        let (rejected, _) = DataDir::open(&dir).unwrap();
         let stale = File::open(dir.join("LOCK")).unwrap();
-        assert!(is_at(&stale, &dir.join("LOCK")).unwrap());
-        refused.undo();
-        assert!(!is_at(&stale, &dir.join("LOCK")).unwrap(), "removed");
+        assert!(is_file_at(&stale, &dir.join("LOCK")).unwrap());
+        rejected.remove_created();
+        assert!(!is_file_at(&stale, &dir.join("LOCK")).unwrap(), "removed");
         let _next = DataDir::open(&dir).unwrap();
-        assert!(!is_at(&stale, &dir.join("LOCK")).unwrap(), "another file");
+        assert!(!is_file_at(&stale, &dir.join("LOCK")).unwrap(), "another file");
     }
 }

@@ -1,8 +1,8 @@
-//! `cortado demo`: a whole cluster on this machine, for trying things out.
+//! `cortado demo`: a cluster on this machine, to try things out.
 //!
-//! Each node is a child process of its own, so that it can be killed to see what happens. A node stops when its standard input
-//! closes, so none outlives the demo, however that ends. A temporary directory is removed only after all nodes have ended well: while one
-//! runs it holds its files, and after a failure their logs.
+//! Each node is a child process, so that the user can kill it. A node stops when its standard input is closed, so no
+//! node outlives the demo, however the demo ends. A temporary directory is removed only after a clean end of all nodes:
+//! a running node still uses its files, and after a failure the logs are needed.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -19,20 +19,18 @@ use tokio::process::{Child, Command};
 use crate::cli::{DemoArgs, LogArgs};
 use crate::client::{self, ClientError};
 use crate::config::HostPort;
-use crate::node::proto::InfoRequest;
-use crate::output;
-use crate::signals::Signals;
+use crate::console::{self, StopSignals};
 
-/// Nodes listen for each other this far above their PostgreSQL port.
+/// Distance from a node's PostgreSQL port to its port for other nodes.
 const LISTEN_OFFSET: u16 = 1000;
-/// And for HTTP this far above it.
+/// Distance from a node's PostgreSQL port to its HTTP port.
 const HTTP_OFFSET: u16 = 2000;
-/// Nodes must be up, and later serve, within this time.
+/// All nodes must serve within this time.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Nodes must stop within this time before they are killed.
+/// A node that has not stopped after this time is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Between two looks at whether the nodes still run.
+/// The interval at which the demo checks whether its nodes still run.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Why the demo cannot run; printed as one line.
@@ -50,13 +48,13 @@ pub(crate) enum DemoError {
     /// A node ended by itself.
     #[error("node {node} did not start: {last_line} (more in {log})")]
     NodeDied { node: u16, last_line: String, log: String },
-    /// There is nothing left to try out.
+    /// All nodes ended by themselves.
     #[error("all nodes ended by themselves; see the logs in {dir}")]
     AllEnded { dir: String },
-    /// Nodes did not come up in time.
+    /// The nodes did not serve in time.
     #[error("the nodes did not come up within {START_TIMEOUT:?}; see the logs in {dir}")]
     Timeout { dir: String },
-    /// A node refused something.
+    /// A call to a node failed.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
@@ -70,9 +68,9 @@ struct NodeProcess {
     log: PathBuf,
 }
 
-/// What the user is told. The demo goes on if nobody reads it any more.
-fn say(line: impl Display) {
-    let _ = output::line(line);
+/// Prints a line for the user. The demo continues if standard output is closed.
+fn print(line: impl Display) {
+    let _ = console::print_line(line);
 }
 
 fn io_error(what: impl Display) -> impl FnOnce(io::Error) -> DemoError {
@@ -81,71 +79,71 @@ fn io_error(what: impl Display) -> impl FnOnce(io::Error) -> DemoError {
 
 /// Runs the demo until Ctrl-C or SIGTERM.
 pub(crate) async fn run(args: &DemoArgs, logs: &LogArgs) -> Result<(), DemoError> {
-    let mut signals = Signals::catch().map_err(io_error("signals"))?;
+    let mut signals = StopSignals::install().map_err(io_error("signals"))?;
     check_ports(args)?;
-    let home = Home::open(args.data.as_deref())?;
-    say(format_args!("Starting {} node(s) in {} ...", args.nodes, home.path.display()));
+    let dir = DemoDir::open(args.data.as_deref())?;
+    print(format_args!("Starting {} node(s) in {} ...", args.nodes, dir.path.display()));
     let mut nodes = Vec::new();
-    let outcome = live(args, logs, &home, &mut nodes, &mut signals).await;
-    say("\nStopping ...");
+    let outcome = run_until_stopped(args, logs, &dir, &mut nodes, &mut signals).await;
+    print("\nStopping ...");
     let all_ended = stop(nodes).await;
-    home.close(outcome.is_ok() && all_ended);
+    dir.close(outcome.is_ok() && all_ended);
     outcome
 }
 
-/// From the start of the nodes until a stop is asked for, or until something fails.
-async fn live(
+/// Starts the nodes and runs until a stop signal or a failure.
+async fn run_until_stopped(
     args: &DemoArgs,
     logs: &LogArgs,
-    home: &Home,
+    dir: &DemoDir,
     nodes: &mut Vec<NodeProcess>,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<(), DemoError> {
     for number in 1..=args.nodes {
-        nodes.push(spawn(args, logs, number, &home.path).map_err(io_error("cannot start a node"))?);
+        nodes.push(spawn(args, logs, number, &dir.path).map_err(io_error("cannot start a node"))?);
     }
-    // Ctrl-C reaches the nodes as well: that they end then is what was asked for.
+    // `biased`: Ctrl-C also reaches the nodes, so they end at the same time. That is a stop, not a failure.
     tokio::select! {
         biased;
-        () = signals.stop_requested() => return Ok(()),
-        up = bring_up(nodes, &home.path) => up?,
+        () = signals.recv() => return Ok(()),
+        started = start_cluster(nodes, &dir.path) => started?,
     }
-    greet(nodes, home.temporary.is_some());
+    print_instructions(nodes, dir.temporary.is_some());
     tokio::select! {
         biased;
-        () = signals.stop_requested() => Ok(()),
-        () = all_ended(nodes) => Err(DemoError::AllEnded { dir: home.path.display().to_string() }),
+        () = signals.recv() => Ok(()),
+        () = watch_until_all_ended(nodes) => Err(DemoError::AllEnded { dir: dir.path.display().to_string() }),
     }
 }
 
-/// Where the nodes keep their data and logs.
-struct Home {
+/// The directory for the data and logs of all nodes.
+struct DemoDir {
     path: PathBuf,
-    /// Removes it; `None` if it is the user's own.
+    /// Removes the directory; `None` for a directory given with `--data`.
     temporary: Option<TempDir>,
 }
 
-impl Home {
-    fn open(dir: Option<&Path>) -> Result<Home, DemoError> {
+impl DemoDir {
+    fn open(dir: Option<&Path>) -> Result<DemoDir, DemoError> {
         let Some(dir) = dir else {
             let temporary = tempfile::Builder::new().prefix("cortado-demo-").tempdir();
             let temporary = temporary.map_err(io_error("temporary directory"))?;
-            return Ok(Home { path: temporary.path().to_path_buf(), temporary: Some(temporary) });
+            return Ok(DemoDir { path: temporary.path().to_path_buf(), temporary: Some(temporary) });
         };
         fs::create_dir_all(dir).map_err(io_error(dir.display()))?;
-        Ok(Home { path: dir.to_path_buf(), temporary: None })
+        Ok(DemoDir { path: dir.to_path_buf(), temporary: None })
     }
 
-    /// Removes the directory if it is temporary and nobody needs it any more.
+    /// Removes a temporary directory if it is `removable`, else keeps it and says where it is.
     fn close(self, removable: bool) {
         let Some(temporary) = self.temporary else {
             return;
         };
         if !removable {
             let kept = temporary.keep();
-            say(format_args!("Data and logs are kept in {}.", kept.display()));
+            print(format_args!("Data and logs are kept in {}.", kept.display()));
         } else if let Err(error) = temporary.close() {
-            say(format_args!("{} cannot be removed: {error}", self.path.display()));
+            print(format_args!("{} cannot be removed: {error}", self.path.display()));
         }
     }
 }
@@ -155,7 +153,7 @@ fn ports_of(args: &DemoArgs, number: u16) -> [u16; 3] {
     [pg, pg + LISTEN_OFFSET, pg + HTTP_OFFSET]
 }
 
-/// All ports are looked at before anything is started, so that a taken one is told at once and in one line.
+/// Checks all ports before any node is started, so that a port in use is one error line.
 fn check_ports(args: &DemoArgs) -> Result<(), DemoError> {
     if args.pg_port > u16::MAX - HTTP_OFFSET - args.nodes {
         return Err(DemoError::PortTooHigh(args.pg_port));
@@ -190,7 +188,7 @@ fn spawn(args: &DemoArgs, logs: &LogArgs, number: u16, dir: &Path) -> io::Result
     Ok(NodeProcess { number, child, pg, listen: listen.into(), http, log })
 }
 
-/// The flags that have a node log as the demo was told. (RUST_LOG it inherits.)
+/// The demo's own logging flags, for its nodes. They inherit RUST_LOG.
 fn log_flags(logs: &LogArgs) -> Vec<String> {
     let format = logs.log_format.to_possible_value().map(|value| value.get_name().to_string());
     let flag = |name: &str, value: String| [name.to_string(), value];
@@ -199,8 +197,9 @@ fn log_flags(logs: &LogArgs) -> Vec<String> {
     format.into_iter().chain(filter).flatten().collect()
 }
 
-/// Waits for all nodes, initialises the cluster unless that was done to the end, and waits until every node serves.
-async fn bring_up(nodes: &mut [NodeProcess], dir: &Path) -> Result<(), DemoError> {
+/// Waits for all nodes, initialises the cluster unless its initialisation is complete, and waits until every node
+/// serves.
+async fn start_cluster(nodes: &mut [NodeProcess], dir: &Path) -> Result<(), DemoError> {
     let work = async {
         let mut initialised = false;
         for node in nodes.iter_mut() {
@@ -223,14 +222,12 @@ async fn bring_up(nodes: &mut [NodeProcess], dir: &Path) -> Result<(), DemoError
     }
 }
 
-/// Waits until the node answers; tells whether it belongs to a cluster whose initialisation was not cut short.
+/// Waits until the node answers. Returns whether the initialisation of its cluster is complete.
 async fn wait_for_node(node: &mut NodeProcess) -> Result<bool, DemoError> {
     loop {
         check_alive(node)?;
-        if let Ok(mut client) = client::connect(&node.listen).await
-            && let Ok(info) = client.info(InfoRequest {}).await
-        {
-            return Ok(info.into_inner().complete);
+        if let Ok(info) = client::info(&node.listen).await {
+            return Ok(info.complete);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
@@ -247,7 +244,7 @@ fn check_alive(node: &mut NodeProcess) -> Result<(), DemoError> {
     }
 }
 
-/// Whether `/healthz` says 200.
+/// Whether `/healthz` answers 200.
 async fn serves(http: SocketAddr) -> bool {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = async {
@@ -260,56 +257,56 @@ async fn serves(http: SocketAddr) -> bool {
     matches!(tokio::time::timeout(Duration::from_secs(2), ask).await, Ok(Ok(true)))
 }
 
-fn greet(nodes: &[NodeProcess], temporary: bool) {
-    say("\nThe cluster is up. Every node takes every statement:\n");
+fn print_instructions(nodes: &[NodeProcess], temporary: bool) {
+    print("\nThe cluster is up. Every node takes every statement:\n");
     for node in nodes {
-        say(format_args!("  node {}   psql -h 127.0.0.1 -p {} -U postgres", node.number, node.pg.port()));
+        print(format_args!("  node {}   psql -h 127.0.0.1 -p {} -U postgres", node.number, node.pg.port()));
     }
-    say("\nTry:");
-    say("  CREATE TABLE t (id bigint PRIMARY KEY, v text);");
-    say("  INSERT INTO t VALUES (1, 'one'), (2, 'two');      -- on one node");
-    say("  SELECT * FROM t ORDER BY id;                      -- on another");
-    say("  EXPLAIN SELECT * FROM t WHERE id = 1;");
+    print("\nTry:");
+    print("  CREATE TABLE t (id bigint PRIMARY KEY, v text);");
+    print("  INSERT INTO t VALUES (1, 'one'), (2, 'two');      -- on one node");
+    print("  SELECT * FROM t ORDER BY id;                      -- on another");
+    print("  EXPLAIN SELECT * FROM t WHERE id = 1;");
     if let Some(node) = nodes.first() {
-        say(format_args!("\n  cortado status --host {}         nodes, regions, leaders", node.listen));
-        say(format_args!("  curl http://{}/metrics         what they count", node.http));
+        print(format_args!("\n  cortado status --host {}         nodes, regions, leaders", node.listen));
+        print(format_args!("  curl http://{}/metrics         what they count", node.http));
     }
     if nodes.len() >= 3 {
         let pids: Vec<String> = nodes.iter().filter_map(|n| n.child.id()).map(|id| id.to_string()).collect();
-        say(format_args!("  kill -9 ONE OF {}                 the others go on", pids.join(" ")));
+        print(format_args!("  kill -9 ONE OF {}                 the others go on", pids.join(" ")));
     }
     if temporary {
-        say("\nThe data is temporary and goes away at the end; keep it with --data DIR.");
+        print("\nThe data is temporary and goes away at the end; keep it with --data DIR.");
     }
-    say("Ctrl-C stops all nodes.");
+    print("Ctrl-C stops all nodes.");
 }
 
-/// Tells of nodes that end; ends with the last.
-async fn all_ended(nodes: &mut [NodeProcess]) {
-    let mut told = vec![false; nodes.len()];
-    while told.contains(&false) {
+/// Reports each node that ends by itself. Completes when the last one has ended.
+async fn watch_until_all_ended(nodes: &mut [NodeProcess]) {
+    let mut has_ended = vec![false; nodes.len()];
+    while has_ended.contains(&false) {
         tokio::time::sleep(WATCH_INTERVAL).await;
-        for (node, told) in nodes.iter_mut().zip(&mut told) {
-            if let (false, Ok(Some(status))) = (*told, node.child.try_wait()) {
-                say(format_args!("node {} ended ({status}); its log is {}", node.number, node.log.display()));
-                *told = true;
+        for (node, has_ended) in nodes.iter_mut().zip(&mut has_ended) {
+            if let (false, Ok(Some(status))) = (*has_ended, node.child.try_wait()) {
+                print(format_args!("node {} ended ({status}); its log is {}", node.number, node.log.display()));
+                *has_ended = true;
             }
         }
     }
 }
 
-/// Stops all nodes; whether all have ended.
+/// Stops all nodes. Returns whether all have ended.
 async fn stop(mut nodes: Vec<NodeProcess>) -> bool {
     for node in &mut nodes {
-        // Closing its input asks a node to stop; it stays where it is if it has ended already.
+        // A node stops when its standard input is closed.
         drop(node.child.stdin.take());
     }
     let mut all_ended = true;
     for node in &mut nodes {
         if tokio::time::timeout(STOP_TIMEOUT, node.child.wait()).await.is_err() {
-            say(format_args!("node {} does not stop and is killed", node.number));
+            print(format_args!("node {} does not stop and is killed", node.number));
             if let Err(error) = node.child.kill().await {
-                say(format_args!("node {} cannot be killed: {error}", node.number));
+                print(format_args!("node {} cannot be killed: {error}", node.number));
                 all_ended = false;
             }
         }
@@ -323,7 +320,7 @@ mod tests {
     use crate::cli::LogFormat;
 
     #[test]
-    fn nodes_log_as_the_demo_is_told() {
+    fn nodes_inherit_the_logging_flags() {
         let logs = LogArgs { log_format: LogFormat::Json, log: Some("debug".to_string()) };
         assert_eq!(log_flags(&logs), ["--log-format", "json", "--log", "debug"]);
         let logs = LogArgs { log_format: LogFormat::Text, log: None };
@@ -331,14 +328,14 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_home_is_kept_while_somebody_needs_it() {
-        let home = Home::open(None).unwrap();
-        let path = home.path.clone();
-        home.close(true);
+    fn a_temporary_directory_is_kept_unless_removable() {
+        let dir = DemoDir::open(None).unwrap();
+        let path = dir.path.clone();
+        dir.close(true);
         assert!(!path.exists());
-        let home = Home::open(None).unwrap();
-        let path = home.path.clone();
-        home.close(false);
+        let dir = DemoDir::open(None).unwrap();
+        let path = dir.path.clone();
+        dir.close(false);
         assert!(path.is_dir());
         fs::remove_dir(path).unwrap();
     }

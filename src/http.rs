@@ -1,6 +1,7 @@
 //! Metrics and health over HTTP, for Prometheus and load balancers.
 //!
-//! `/metrics` is Prometheus' text format; `/healthz` is 200 while the node serves SQL and 503 with the reason otherwise.
+//! `/metrics` is in Prometheus' text format. `/healthz` answers 200 while the node serves SQL, and 503 with the reason
+//! otherwise.
 
 use std::sync::Arc;
 
@@ -14,29 +15,29 @@ use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Whether the node serves, and if not, why. Shared between the node, which sets it, and this page, which shows it.
+/// Whether the node serves, or the reason why not. The node sets it and the health page shows it; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     reason: Arc<RwLock<Option<String>>>,
 }
 
 impl Health {
-    /// Not serving yet.
+    /// The state of a starting node.
     pub(crate) fn starting() -> Health {
         Health { reason: Arc::new(RwLock::new(Some("starting".to_string()))) }
     }
 
-    /// From now on it serves.
+    /// Marks the node as serving.
     pub(crate) fn serving(&self) {
         *self.reason.write() = None;
     }
 
-    /// From now on it does not.
+    /// Marks the node as not serving.
     pub(crate) fn not_serving(&self, reason: impl Into<String>) {
         *self.reason.write() = Some(reason.into());
     }
 
-    /// `None` while it serves.
+    /// The reason why the node does not serve; `None` while it serves.
     pub(crate) fn reason(&self) -> Option<String> {
         self.reason.read().clone()
     }
@@ -48,7 +49,7 @@ struct Pages {
     health: Health,
 }
 
-/// Serves both pages until `stop`.
+/// Serves both pages until `stop` is cancelled.
 pub(crate) async fn serve(listener: TcpListener, registry: Registry, health: Health, stop: CancellationToken) {
     let pages = Router::new()
         .route("/metrics", get(metrics))

@@ -1,4 +1,4 @@
-//! Logs: where they go, in which form, and which ones.
+//! Sets up logging: the filter, the format and the output.
 
 use std::env::{self, VarError};
 use std::io::{self, IsTerminal};
@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::{LogArgs, LogFormat};
 
-/// A filter that does not parse; printed as one line.
+/// An invalid log filter; printed as one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{origin} {filter:?}: {why}")]
 pub(crate) struct BadFilter {
@@ -16,14 +16,15 @@ pub(crate) struct BadFilter {
     why: String,
 }
 
-/// Starts logging to standard error. `--log` wins over RUST_LOG, which wins over `info`.
+/// Starts logging to standard error. `--log` overrides RUST_LOG, which overrides `info`.
 pub(crate) fn start(logs: &LogArgs) -> Result<(), BadFilter> {
-    let filter = chosen(logs.log.as_deref(), env::var("RUST_LOG"))?;
+    let filter = choose_filter(logs.log.as_deref(), env::var("RUST_LOG"))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        // Nobody may be reading any more. It would say so on the same stream, by way of a panic, and the node serves on without logs.
+        // If the reader has closed the pipe, the node continues without logs. Reporting the error on the same stream
+        // would panic.
         .log_internal_errors(false);
     match logs.log_format {
         LogFormat::Text => lines.init(),
@@ -32,7 +33,7 @@ pub(crate) fn start(logs: &LogArgs) -> Result<(), BadFilter> {
     Ok(())
 }
 
-fn chosen(flag: Option<&str>, environment: Result<String, VarError>) -> Result<EnvFilter, BadFilter> {
+fn choose_filter(flag: Option<&str>, environment: Result<String, VarError>) -> Result<EnvFilter, BadFilter> {
     let (origin, filter) = match (flag, environment) {
         (Some(flag), _) => ("--log", flag.to_string()),
         (None, Ok(filter)) => ("RUST_LOG", filter),
@@ -50,15 +51,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_filter_is_told_by_where_it_stands() {
-        let told = |flag, environment: Result<&str, VarError>| {
-            chosen(flag, environment.map(str::to_string)).map(|f| f.to_string()).map_err(|e| e.to_string())
+    fn an_invalid_filter_is_reported_with_its_origin() {
+        let filter = |flag, environment: Result<&str, VarError>| {
+            choose_filter(flag, environment.map(str::to_string)).map(|f| f.to_string()).map_err(|e| e.to_string())
         };
         let unset = || Err(VarError::NotPresent);
-        assert_eq!(told(None, unset()), Ok("info".to_string()));
-        assert_eq!(told(None, Ok("warn")), Ok("warn".to_string()));
-        assert_eq!(told(Some("debug"), Ok("==")), Ok("debug".to_string()));
-        assert!(told(Some("=="), unset()).unwrap_err().starts_with("--log \"==\": "));
-        assert!(told(None, Ok("==")).unwrap_err().starts_with("RUST_LOG \"==\": "));
+        assert_eq!(filter(None, unset()), Ok("info".to_string()));
+        assert_eq!(filter(None, Ok("warn")), Ok("warn".to_string()));
+        assert_eq!(filter(Some("debug"), Ok("==")), Ok("debug".to_string()));
+        assert!(filter(Some("=="), unset()).unwrap_err().starts_with("--log \"==\": "));
+        assert!(filter(None, Ok("==")).unwrap_err().starts_with("RUST_LOG \"==\": "));
     }
 }

@@ -1,19 +1,20 @@
-//! The `cortado` program: flags, then work, then an exit code.
+//! The `cortado` program: parses the flags, runs the command, maps its result to an exit code.
 //!
-//! Exit codes: 0 done, 1 refused, failed or found something wrong, 2 flags that make no sense. One line on stderr says why.
+//! Exit codes: 0 for success, 1 if the command failed or found damage, 2 for invalid flags. An error is one line on
+//! stderr.
 
 mod cli;
 mod client;
 mod config;
+mod console;
 mod data_dir;
 mod demo;
 mod http;
 mod log_tool;
 mod logging;
 mod node;
-mod output;
 mod plan;
-mod signals;
+mod proto;
 mod status;
 
 use std::error::Error;
@@ -26,51 +27,51 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command, NodeArgs, SingleNodeArgs, StartArgs};
 use crate::config::{Locality, Membership, NodeConfig};
-use crate::signals::Signals;
+use crate::console::StopSignals;
 
-/// What still runs on other threads when a command is done gets this long.
-const RUNTIME_STOP: Duration = Duration::from_secs(1);
+/// How long the runtime's threads may run on after the command has ended.
+const RUNTIME_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where a single node listens for `cortado status`, if the port is free.
+/// The default listen address of a single node, for `cortado status`. Another port serves if it is taken.
 const SINGLE_NODE_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 26257);
-/// Exit code for flags that make no sense.
+/// The exit code for invalid flags.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return explain(&error),
+        Err(error) => return exit_unparsed(&error),
     };
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&format!("cortado: {}", one_line(&*error)));
+            print_error(&format!("cortado: {}", one_line(&*error)));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Help and version as they are, a mistake in one line.
-fn explain(error: &clap::Error) -> ExitCode {
+/// Prints help and version as they are, an error as one line. Returns the exit code.
+fn exit_unparsed(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        // A reader that leaves early has seen enough.
+        // Fails only if the reader has closed the pipe.
         let _ = error.print();
     } else {
-        complain(&cli::one_line(error));
+        print_error(&cli::one_line(error));
     }
     if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
 }
 
-/// The last words on stderr; if nobody hears them, the exit code still tells.
-fn complain(line: &str) {
+/// Writes a line to stderr. If that fails, the exit code still reports the error.
+fn print_error(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// An error and its causes on one line; a cause that its error already tells is left out.
+/// Renders an error and its causes on one line, without causes that the error's own text already contains.
 fn one_line(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
@@ -88,8 +89,8 @@ fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
     logging::start(&cli.logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("cortado-net").build()?;
     let outcome = runtime.block_on(dispatch(cli));
-    // A thread that reads standard input never ends by itself.
-    runtime.shutdown_timeout(RUNTIME_STOP);
+    // The thread that reads standard input never ends by itself.
+    runtime.shutdown_timeout(RUNTIME_STOP_TIMEOUT);
     outcome
 }
 
@@ -97,13 +98,13 @@ async fn dispatch(cli: Cli) -> Result<(), Box<dyn Error>> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, &cli.logs).await?,
         Command::StartSingleNode(args) => serve(single_node(&args), &args.node).await?,
-        Command::Start(args) => serve(node_of_many(&args), &args.node).await?,
+        Command::Start(args) => serve(cluster_node(&args), &args.node).await?,
         Command::Init(args) => {
             let (cluster, nodes) = client::init(&args.host).await?;
-            output::line(format_args!("initialised cluster {cluster} of {nodes} node(s)"))?;
+            console::print_line(format_args!("initialised cluster {cluster} of {nodes} node(s)"))?;
         }
-        Command::Status(args) => output::line(status::run(&args.host, args.json).await?.trim_end())?,
-        // Blocks, and nothing else is under way.
+        Command::Status(args) => console::print_line(status::run(&args.host, args.json).await?.trim_end())?,
+        // Blocks the runtime's thread, on which no other task runs.
         Command::Log(command) => log_tool::run(&command)?,
     }
     Ok(())
@@ -111,12 +112,12 @@ async fn dispatch(cli: Cli) -> Result<(), Box<dyn Error>> {
 
 async fn serve(config: NodeConfig, args: &NodeArgs) -> Result<(), Box<dyn Error>> {
     config.validate(args.insecure)?;
-    let mut signals = Signals::catch()?;
+    let mut signals = StopSignals::install()?;
     let until_stdin_closes = args.until_stdin_closes;
     let stop = async move {
         tokio::select! {
-            () = signals.stop_requested() => {}
-            () = signals::stdin_closed(), if until_stdin_closes => {}
+            () = signals.recv() => {}
+            () = console::stdin_closed(), if until_stdin_closes => {}
         }
     };
     Ok(node::run(config, stop).await?)
@@ -126,33 +127,33 @@ fn single_node(args: &SingleNodeArgs) -> NodeConfig {
     let listen = args.listen.unwrap_or(SINGLE_NODE_LISTEN);
     NodeConfig {
         listen,
-        // Nobody dials it but whoever asks for its status, so another port will do.
-        or_any_port: args.listen.is_none(),
+        // Only `cortado status` dials it, so any other port will do.
+        fall_back_to_any_port: args.listen.is_none(),
         advertise: listen.into(),
-        ..base(&args.node, Membership::Alone, Locality::default())
+        ..common_config(&args.node, Membership::SingleNode, Locality::default())
     }
 }
 
-fn node_of_many(args: &StartArgs) -> NodeConfig {
+fn cluster_node(args: &StartArgs) -> NodeConfig {
     NodeConfig {
         listen: args.listen,
         advertise: args.advertise.clone().unwrap_or_else(|| args.listen.into()),
         cluster_id: args.cluster_id,
-        ..base(&args.node, Membership::Join(args.join.clone()), args.locality.clone())
+        ..common_config(&args.node, Membership::Join(args.join.clone()), args.locality.clone())
     }
 }
 
-/// What all nodes have in common; the caller fills in where it listens.
-fn base(args: &NodeArgs, membership: Membership, locality: Locality) -> NodeConfig {
+/// The settings that both start commands share. The caller overrides the listen addresses.
+fn common_config(args: &NodeArgs, membership: Membership, locality: Locality) -> NodeConfig {
     NodeConfig {
         data: args.data.clone(),
         listen: args.pg,
-        or_any_port: false,
+        fall_back_to_any_port: false,
         advertise: args.pg.into(),
         pg: args.pg,
         http: args.http,
         cache_bytes: args.cache,
-        raft_log: args.raft_log.into(),
+        raft_log: args.raft_log.config(),
         membership,
         locality,
         cluster_id: None,

@@ -1,7 +1,7 @@
-//! How a cluster begins: its id, its first stores and its first regions, decided once. Pure.
+//! The initialisation plan of a cluster: its id, its initial stores and its initial regions, decided once. Pure.
 //!
-//! `cortado init` makes one node draw up a [`Plan`] from the nodes it finds; every node stores the plan, so that an interrupted
-//! initialisation goes on with the same plan from whichever node it is repeated.
+//! On `cortado init` one node makes a [`Plan`] from the nodes of `--join`, and every node stores it. An interrupted
+//! initialisation therefore continues with the same plan, from any node on which it is repeated.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use raftstore::transport::ClusterId;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use serde::{Deserialize, Serialize};
 
-/// For serde: a cluster's id as it is printed.
+/// Serde encoding of a cluster id: its printed form.
 pub(crate) mod cluster_text {
     use raftstore::transport::ClusterId;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -24,30 +24,30 @@ pub(crate) mod cluster_text {
     }
 }
 
-/// A store that is there from the beginning.
+/// An initial store of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlannedStore {
-    /// Its number, from 1.
+    /// Its id, from 1.
     pub(crate) id: u64,
-    /// Where the other nodes reach it.
+    /// The address at which other nodes reach it.
     pub(crate) address: String,
 }
 
-/// How the cluster begins.
+/// The initialisation plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// The cluster.
     #[serde(with = "cluster_text")]
     pub(crate) cluster_id: ClusterId,
-    /// Its first stores, by number.
+    /// Its initial stores, by id.
     pub(crate) stores: Vec<PlannedStore>,
 }
 
-/// First key of the data region: keys of tables begin with `t`, all the system's are below.
+/// The first key of the data region. Keys of tables begin with `t`; all system keys are below.
 pub(crate) const DATA_START: &[u8] = b"t";
 
 impl Plan {
-    /// Most replicas that the first regions get.
+    /// The most replicas of an initial region.
     const MAX_REPLICAS: usize = 3;
 
     /// A plan over the nodes at `addresses`.
@@ -56,13 +56,13 @@ impl Plan {
         Plan { cluster_id, stores }
     }
 
-    /// The number of the store at `address`.
+    /// The id of the store at `address`.
     pub(crate) fn store_at(&self, address: &str) -> Option<StoreId> {
         self.stores.iter().find(|s| s.address == address).map(|s| StoreId::new(s.id))
     }
 
-    /// Regions 1 (system) and 2 (everything else), replicated on the first stores: three, or one where there are fewer than
-    /// three (two replicas would stop with either).
+    /// Regions 1 (system) and 2 (everything else), with replicas on the first three stores. With fewer than three
+    /// stores each region has one replica, because two replicas lose their quorum when either one fails.
     pub(crate) fn regions(&self) -> Vec<Region> {
         let replicas = if self.stores.len() < Self::MAX_REPLICAS { 1 } else { Self::MAX_REPLICAS };
         let peers = |region: u64| -> Vec<PeerMeta> {
@@ -85,57 +85,57 @@ impl Plan {
     }
 }
 
-/// What a node that may take part says of itself.
+/// A node's answer about its identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Where it was dialled.
+    /// The address at which it was dialled.
     pub(crate) dialled: String,
-    /// Where it wants to be dialled.
+    /// The address that it advertises.
     pub(crate) address: String,
-    /// The cluster it belongs to already.
+    /// The cluster to which it belongs.
     pub(crate) cluster_id: Option<ClusterId>,
-    /// The only cluster that it is willing to be part of, if it was told one.
+    /// The only cluster that it may join, if it was started with `--cluster-id`.
     pub(crate) wanted: Option<ClusterId>,
-    /// Its number there; 0 if it belongs to none.
+    /// Its store id; 0 if it belongs to no cluster.
     pub(crate) store_id: u64,
-    /// The plan it knows.
+    /// The plan that it has stored.
     pub(crate) plan: Option<Plan>,
-    /// Whether every node of that plan is known to have carried it out.
+    /// Whether every node of that plan is known to have taken it.
     pub(crate) complete: bool,
-    /// The stores it knows, with their addresses.
+    /// The stores that it knows, with their addresses.
     pub(crate) stores: Vec<(u64, String)>,
 }
 
-/// Why a cluster is not initialised.
+/// Why a cluster cannot be initialised.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InitError {
-    /// Nothing left to do.
+    /// The initialisation is complete.
     #[error("the cluster is already initialised, its id is {0}")]
-    Already(ClusterId),
-    /// Some nodes belong elsewhere.
+    AlreadyInitialised(ClusterId),
+    /// Some nodes belong to another cluster.
     #[error("node {address} already belongs to cluster {cluster}, which these nodes are not all part of")]
-    Elsewhere { address: String, cluster: ClusterId },
-    /// Two names for one node.
+    OtherCluster { address: String, cluster: ClusterId },
+    /// Two addresses lead to one node.
     #[error("{a} and {b} are the same node")]
     SameNode { a: String, b: String },
-    /// A new cluster gets an id that nobody can have asked for.
+    /// A node was started with `--cluster-id`. The id of a new cluster is random, so it cannot match.
     #[error("node {address} was started with --cluster-id {wanted}, which is not this cluster's; start it without")]
-    Unwilling { address: String, wanted: ClusterId },
+    OtherClusterWanted { address: String, wanted: ClusterId },
 }
 
-/// What `init` does, given all nodes' answers: the plan to carry out, new or taken over from an interrupted attempt. `fresh` is the id of
-/// a new cluster.
+/// The plan that `init` distributes, given the answers of all nodes: a new one, or that of an interrupted attempt.
+/// `fresh` is the id of a new cluster.
 pub(crate) fn decide(candidates: &[Candidate], fresh: ClusterId) -> Result<Plan, InitError> {
-    let plan = draw_up(candidates, fresh)?;
+    let plan = choose_plan(candidates, fresh)?;
     for c in candidates {
         if let Some(wanted) = c.wanted.filter(|id| *id != plan.cluster_id) {
-            return Err(InitError::Unwilling { address: c.address.clone(), wanted });
+            return Err(InitError::OtherClusterWanted { address: c.address.clone(), wanted });
         }
     }
     Ok(plan)
 }
 
-fn draw_up(candidates: &[Candidate], fresh: ClusterId) -> Result<Plan, InitError> {
+fn choose_plan(candidates: &[Candidate], fresh: ClusterId) -> Result<Plan, InitError> {
     let mut by_address: BTreeMap<&str, &str> = BTreeMap::new();
     for c in candidates {
         if let Some(other) = by_address.insert(&c.address, &c.dialled) {
@@ -145,7 +145,7 @@ fn draw_up(candidates: &[Candidate], fresh: ClusterId) -> Result<Plan, InitError
     let Some((first, cluster)) = candidates.iter().find_map(|c| c.cluster_id.map(|id| (c, id))) else {
         return Ok(Plan::new(fresh, candidates.iter().map(|c| c.address.clone())));
     };
-    let elsewhere = |c: &Candidate, cluster| InitError::Elsewhere { address: c.address.clone(), cluster };
+    let elsewhere = |c: &Candidate, cluster| InitError::OtherCluster { address: c.address.clone(), cluster };
     let plan = first.plan.clone().ok_or_else(|| elsewhere(first, cluster))?;
     for c in candidates {
         match c.cluster_id {
@@ -154,9 +154,10 @@ fn draw_up(candidates: &[Candidate], fresh: ClusterId) -> Result<Plan, InitError
             _ => {}
         }
     }
-    // A node of a complete cluster that knows nothing has lost its data: made a voter again, it would forget its promises.
+    // A node of a complete cluster without an identity has lost its data. As a voter again, it would break the promises
+    // of its earlier votes.
     if candidates.iter().any(|c| c.complete) {
-        return Err(InitError::Already(cluster));
+        return Err(InitError::AlreadyInitialised(cluster));
     }
     Ok(plan)
 }
@@ -181,7 +182,7 @@ mod tests {
     const FRESH: ClusterId = ClusterId::new(0xabc);
 
     #[test]
-    fn a_new_cluster() {
+    fn a_new_cluster_has_two_adjacent_regions() {
         let plan = decide(&[node("a", None), node("b", None), node("c", None)], FRESH).unwrap();
         assert_eq!(plan.store_at("c"), Some(StoreId::new(3)));
         let regions = plan.regions();
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_by_number_of_nodes() {
+    fn the_number_of_nodes_decides_the_number_of_replicas() {
         for (nodes, replicas) in [(1, 1), (2, 1), (3, 3), (5, 3)] {
             let plan = Plan::new(FRESH, (0..nodes).map(|n| format!("node-{n}")));
             assert_eq!(plan.regions()[0].peers.len(), replicas, "{nodes} nodes");
@@ -202,11 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_initialisation_goes_on() {
+    fn an_interrupted_initialisation_continues() {
         let plan = decide(&[node("a", None), node("b", None), node("c", None)], FRESH).unwrap();
         let again = decide(&[node("a", None), node("b", Some(&plan)), node("c", None)], ClusterId::new(9)).unwrap();
         assert_eq!(again, plan);
-        // The last step, telling all that it is complete, may be repeated too.
+        // The second round, which marks the plan complete, may be repeated too.
         let all = [node("a", Some(&plan)), node("b", Some(&plan)), node("c", Some(&plan))];
         assert_eq!(decide(&all, ClusterId::new(9)), Ok(plan));
     }
@@ -216,26 +217,26 @@ mod tests {
         let plan = Plan::new(FRESH, ["a".to_string(), "b".to_string(), "c".to_string()]);
         let complete = |address| Candidate { complete: true, ..node(address, Some(&plan)) };
         let wiped = [complete("a"), complete("b"), node("c", None)];
-        assert_eq!(decide(&wiped, ClusterId::new(9)), Err(InitError::Already(FRESH)));
+        assert_eq!(decide(&wiped, ClusterId::new(9)), Err(InitError::AlreadyInitialised(FRESH)));
     }
 
     #[test]
-    fn a_node_that_waits_for_another_cluster_is_not_initialised() {
+    fn a_node_with_another_cluster_id_is_not_initialised() {
         let unwilling = Candidate { wanted: Some(ClusterId::new(9)), ..node("b", None) };
         let refused = decide(&[node("a", None), unwilling.clone()], FRESH);
-        assert_eq!(refused, Err(InitError::Unwilling { address: "b".to_string(), wanted: ClusterId::new(9) }));
+        assert_eq!(refused, Err(InitError::OtherClusterWanted { address: "b".to_string(), wanted: ClusterId::new(9) }));
         let plan = Plan::new(ClusterId::new(9), ["a".to_string(), "b".to_string()]);
-        assert_eq!(decide(&[node("a", Some(&plan)), unwilling], FRESH), Ok(plan), "that very cluster");
+        assert_eq!(decide(&[node("a", Some(&plan)), unwilling], FRESH), Ok(plan), "the wanted cluster");
     }
 
     #[test]
-    fn strangers_are_not_mixed_in() {
+    fn nodes_of_other_clusters_are_rejected() {
         let ours = Plan::new(FRESH, ["a".to_string(), "b".to_string()]);
         let theirs = Plan::new(ClusterId::new(9), ["c".to_string()]);
         let mixed = decide(&[node("a", Some(&ours)), node("c", Some(&theirs))], ClusterId::new(1));
-        assert!(matches!(mixed, Err(InitError::Elsewhere { .. })));
+        assert!(matches!(mixed, Err(InitError::OtherCluster { .. })));
         let extra = decide(&[node("a", Some(&ours)), node("new", None)], ClusterId::new(1));
-        assert!(matches!(extra, Err(InitError::Elsewhere { .. })));
+        assert!(matches!(extra, Err(InitError::OtherCluster { .. })));
         let mut twice = node("a", None);
         twice.dialled = "alias".to_string();
         assert!(matches!(decide(&[node("a", None), twice], FRESH), Err(InitError::SameNode { .. })));

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::client::{self, ClientError};
 use crate::config::HostPort;
-use crate::node::proto::{RegionStatus, StatusRequest, StatusResponse, StoreStatus};
-use crate::output::Table;
+use crate::console::Table;
+use crate::proto::{RegionStatus, StatusRequest, StatusResponse, StoreStatus};
 
 #[derive(Serialize)]
 struct Page {
@@ -46,7 +46,7 @@ struct Replica {
     applied: Option<u64>,
 }
 
-/// Asks `host` and renders the answer.
+/// Fetches the status from `host` and renders it.
 pub(crate) async fn run(host: &HostPort, json: bool) -> Result<String, ClientError> {
     let mut node = client::connect(host).await?;
     let answer = node.status(StatusRequest::default()).await.map_err(|s| ClientError::refused(host, &s))?;
@@ -103,7 +103,7 @@ impl From<RegionStatus> for Region {
     }
 }
 
-/// A boundary as a key where it is the storage form of one, which all are that we make.
+/// Renders a region boundary: as a key if it is the storage form of one, as all our boundaries are, else in hex.
 fn bound(storage: &[u8], infinite: &str) -> String {
     if storage.is_empty() {
         return infinite.to_string();
@@ -157,10 +157,10 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::proto;
+    use crate::proto;
 
     #[test]
-    fn the_table_lines_up() {
+    fn the_tables_are_aligned() {
         let store = StoreStatus {
             store_id: 1,
             address: "127.0.0.1:26257".to_string(),

@@ -1,5 +1,5 @@
-//! Generates the gRPC messages and service from `proto/`. The compiler of .proto files is a Rust library, so that
-//! building needs no `protoc`.
+//! Generates the gRPC messages and service from `proto/`. The .proto compiler is a Rust library, so the build needs no
+//! `protoc`.
 
 use std::error::Error;
 

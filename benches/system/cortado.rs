@@ -1,5 +1,5 @@
-//! Three Cortado nodes as child processes of `cortado demo`, seen through the gateway that leads all regions, or through one that leads
-//! none and must ask others for all that it needs.
+//! Three Cortado nodes as child processes of `cortado demo`. The clients use the gateway that leads all regions, or one
+//! that leads none and must forward every request.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -14,17 +14,17 @@ const NODES: u16 = 3;
 const SYSTEM_REGION: u64 = 1;
 /// The region that holds all tables.
 const DATA_REGION: u64 = 2;
-/// `cortado demo` listens for other nodes this far above the port for SQL.
-const LISTEN_ABOVE_PG: u16 = 1000;
-/// How many demos are started at most. One in three has the layout that is wanted.
-const STARTS: usize = 40;
+/// The distance from a node's PostgreSQL port to its port for other nodes.
+const LISTEN_OFFSET: u16 = 1000;
+/// The most demos that are started. One in three has the required layout.
+const STARTS_MAX: usize = 40;
 
 struct Demo {
     process: Child,
     port: u16,
 }
 
-/// The demo cluster, through one kind of gateway.
+/// The demo cluster, measured through one kind of gateway.
 struct Cortado {
     demo: Arc<Demo>,
     name: &'static str,
@@ -32,18 +32,18 @@ struct Cortado {
     leads: bool,
 }
 
-/// A demo cluster with two views of it: clients that talk to the node that leads both regions, so that nothing a statement needs is
-/// elsewhere, and clients that talk to one that leads none. Which node leads what is up to the first elections, so demos are started
-/// until one has that layout: without it the same program gives figures several times apart.
+/// Starts a demo cluster and returns two systems over it: one whose gateway leads both regions, so that statements need
+/// no other node, and one whose gateway leads none. The first elections decide which node leads a region, so demos are
+/// started until one node leads both. In other layouts the figures differ several times.
 pub fn start() -> [Box<dyn System>; 2] {
-    let mut starts = std::iter::repeat_with(Demo::start).take(STARTS);
-    let fitting = starts.find(|demo| demo.leader(SYSTEM_REGION) == demo.leader(DATA_REGION));
-    let demo = Arc::new(fitting.unwrap_or_else(|| panic!("in {STARTS} starts no node came to lead both regions")));
+    let mut starts = std::iter::repeat_with(Demo::start).take(STARTS_MAX);
+    let demo = starts.find(|demo| demo.leader(SYSTEM_REGION) == demo.leader(DATA_REGION));
+    let demo = Arc::new(demo.unwrap_or_else(|| panic!("in {STARTS_MAX} starts no node led both regions")));
     let view = |name, leads| Box::new(Cortado { demo: demo.clone(), name, leads }) as Box<dyn System>;
     [view("cortado", true), view("cortado, other gateway", false)]
 }
 
-/// The demo takes 3 ports from here, and as many 1000 and 2000 above.
+/// The first of three free ports in a row, with free ports 1000 and 2000 above each.
 fn free_port_range() -> u16 {
     let free = |base: u16| {
         (0..NODES).all(|n| [0, 1000, 2000].iter().all(|up| TcpListener::bind(("127.0.0.1", base + up + n)).is_ok()))
@@ -52,7 +52,7 @@ fn free_port_range() -> u16 {
 }
 
 impl Demo {
-    /// In a temporary directory; waits until it serves.
+    /// Starts a demo in a temporary directory and waits until it serves.
     fn start() -> Demo {
         let port = free_port_range();
         let mut process = Command::new(env!("CARGO_BIN_EXE_cortado"))
@@ -62,14 +62,14 @@ impl Demo {
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains("Ctrl-C stops")), "the demo did not come up");
-        // Whatever it says later must not fill the pipe.
+        // Drains later output, which would otherwise fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Demo { process, port }
     }
 
-    /// The place (from 0) of the node that leads a region.
+    /// The number (from 0) of the node that leads a region.
     fn leader(&self, region: u64) -> u16 {
-        let host = format!("127.0.0.1:{}", self.port + LISTEN_ABOVE_PG);
+        let host = format!("127.0.0.1:{}", self.port + LISTEN_OFFSET);
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let mut status = Command::new(env!("CARGO_BIN_EXE_cortado"));
@@ -80,7 +80,7 @@ impl Demo {
             if let Some(node) = found {
                 return node as u16 - 1;
             }
-            // The nodes report once a second.
+            // The nodes send heartbeats once a second.
             assert!(Instant::now() < deadline, "nobody leads region {region}: {status:#}");
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -88,7 +88,7 @@ impl Demo {
 }
 
 impl Cortado {
-    /// The place (from 0) of the node that clients talk to.
+    /// The number (from 0) of the node that the clients use.
     fn gateway(&self) -> u16 {
         let [system, data] = [SYSTEM_REGION, DATA_REGION].map(|region| self.demo.leader(region));
         let idle = (0..NODES).find(|node| ![system, data].contains(node)).expect("three nodes, two regions");

@@ -1,9 +1,9 @@
-//! CPU time of a process and all its descendants, from /proc.
+//! The CPU time of a process and all its descendants, from /proc.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// User and system time that the live processes below `root` have used, finished children that were waited for included.
+/// The user and system time of `root` and its live descendants, with that of their finished and awaited children.
 pub fn of_tree(root: u32) -> Duration {
     let mut processes = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -28,7 +28,7 @@ pub fn of_tree(root: u32) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Parent and ticks (own and waited-for children's) of a /proc/PID/stat line.
+/// The parent and the ticks (of the process and its awaited children) in a line of /proc/PID/stat.
 fn parse(stat: &str) -> Option<(u32, u64)> {
     // The command's name is in parentheses and may contain anything.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The load program: closed-loop clients with prepared statements, and a latency histogram.
+//! The load program: closed-loop clients with prepared statements, and a histogram of latencies.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::{Client, NoTls, Statement};
 
-/// What the clients do.
+/// The statement that the clients run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
     /// One row by primary key.
@@ -28,7 +28,7 @@ impl fmt::Display for Workload {
     }
 }
 
-/// What a run of one workload showed.
+/// The measurements of one run.
 pub struct Outcome {
     pub requests: u64,
     pub errors: u64,
@@ -36,7 +36,7 @@ pub struct Outcome {
     pub latency: Histogram<u64>,
 }
 
-/// Inserted ids go on from run to run, so that none meets an old row.
+/// The next id to insert. It continues from run to run, so that no insert meets an existing row.
 static NEXT_ID: AtomicI64 = AtomicI64::new(1 << 32);
 
 async fn connect(port: u16) -> Client {
@@ -46,10 +46,11 @@ async fn connect(port: u16) -> Client {
     client
 }
 
-/// Creates the table with `rows` rows, of the widths that sysbench uses.
+/// Creates the table with `rows` rows, with sysbench's column widths.
 pub async fn prepare(port: u16, rows: i64) {
     let client = connect(port).await;
-    let table = "CREATE TABLE sbtest1 (id bigint PRIMARY KEY, k int NOT NULL, c varchar(120) NOT NULL, pad varchar(60) NOT NULL)";
+    let table = "CREATE TABLE sbtest1 \
+         (id bigint PRIMARY KEY, k int NOT NULL, c varchar(120) NOT NULL, pad varchar(60) NOT NULL)";
     client.batch_execute("DROP TABLE IF EXISTS sbtest1").await.unwrap();
     client.batch_execute(table).await.unwrap();
     let mut rng = StdRng::seed_from_u64(1);

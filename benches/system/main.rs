@@ -1,14 +1,14 @@
-//! Whole systems side by side: Cortado with three replicas against PostgreSQL with two synchronous standbys (quorum of one), same
-//! machine, same run, same load program.
+//! Compares whole systems: Cortado with three replicas and PostgreSQL with two synchronous standbys (quorum of one), on
+//! the same machine, in the same run, with the same load programs.
 //!
 //! ```text
 //! cargo bench --bench system [-- --seconds 10 --rounds 3 --clients 1,16 --rows 100000 --driver sysbench,own --json]
 //! ```
 //!
-//! The load comes from sysbench 1.0 (`oltp_point_select`, `oltp_insert`) and from a program of our own that sends the same statements
-//! prepared and in binary. The systems take turns, round by round, so that a machine that slows down slows all; medians are printed.
-//! Figures: requests per second, latency at the 50th, 95th and 99th percentile, CPU time per request of the server that the clients
-//! talk to and of all three, requests that failed, and ratios.
+//! The load programs are sysbench 1.0 (`oltp_point_select`, `oltp_insert`) and one of our own, which sends the same
+//! statements prepared and in binary. The systems alternate within each round, so that a slower machine affects all of
+//! them. The report shows medians: requests per second, latency at the 50th, 95th and 99th percentile, CPU time per
+//! request of the gateway and of all servers, failed requests, and ratios.
 
 #![allow(
     missing_docs,
@@ -35,10 +35,10 @@ use crate::report::{Cell, Report};
 
 #[derive(Parser)]
 struct Options {
-    /// Seconds of each measurement
+    /// Duration of each measurement in seconds
     #[arg(long, default_value_t = 8)]
     seconds: u64,
-    /// Measurements of each cell; the median counts
+    /// Measurements of each cell; the report shows their median
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Numbers of clients
@@ -47,7 +47,7 @@ struct Options {
     /// Load programs
     #[arg(long, value_delimiter = ',', default_value = "sysbench,own")]
     driver: Vec<Driver>,
-    /// Rows in the table
+    /// Number of rows in the table
     #[arg(long, default_value_t = 100_000)]
     rows: i64,
     /// Print JSON
@@ -58,24 +58,24 @@ struct Options {
     bench: bool,
 }
 
-/// Where the load comes from.
+/// The load programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Driver {
-    /// sysbench 1.0.
+    /// sysbench 1.0
     Sysbench,
-    /// Prepared statements in binary, from this program.
+    /// Prepared statements in binary, from this program
     Own,
 }
 
 /// A running system under load.
 pub trait System {
-    /// What it is called in the report.
+    /// The name in the report.
     fn name(&self) -> &'static str;
-    /// Port that the clients connect to.
+    /// The port that the clients connect to.
     fn port(&self) -> u16;
-    /// Process ids of its servers, the one at `port` first; each with all its descendants.
+    /// The process ids of its servers, the one at `port` first. CPU time includes their descendants.
     fn servers(&self) -> Vec<u32>;
-    /// Whether it is another view of the servers before it, with their data.
+    /// Whether it measures the same servers as the system before it, with their data.
     fn shares_data(&self) -> bool {
         false
     }
@@ -114,7 +114,7 @@ async fn main() {
     }
 }
 
-/// One run on one system.
+/// Measures one run on one system.
 async fn measure(options: &Options, system: &dyn System, driver: Driver, workload: Workload, clients: usize) -> Cell {
     let (port, servers, time) = (system.port(), system.servers(), Duration::from_secs(options.seconds));
     let before: Vec<Duration> = servers.iter().map(|pid| cpu::of_tree(*pid)).collect();

@@ -1,7 +1,8 @@
-//! A PostgreSQL primary with two streaming standbys and `synchronous_standby_names = 'ANY 1 (s1, s2)'`: a commit is acknowledged
-//! once the primary and one standby have it on disk, as a Raft group of three does.
+//! A PostgreSQL primary with two streaming standbys and `synchronous_standby_names = 'ANY 1 (s1, s2)'`: like a Raft
+//! group of three, it acknowledges a commit once the primary and one standby have it on disk.
 //!
-//! Needs PostgreSQL's server programs (Debian: postgresql-15). They refuse to run as root, so as root they run as the user `postgres`.
+//! Needs PostgreSQL's server programs (Debian: postgresql-15). They refuse to run as root; as root the benchmark runs
+//! them as the user `postgres`.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +24,7 @@ struct Postgres {
     _dir: TempDir,
 }
 
-/// Starts all three and waits until both standbys stream.
+/// Starts the three servers and waits until both standbys stream.
 pub fn start() -> impl System {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -38,13 +39,13 @@ pub fn start() -> impl System {
         primary.port
     );
     append(&primary.data.join("postgresql.conf"), &settings);
-    up(primary);
+    start_server(primary);
     for (n, standby) in servers.iter().enumerate().skip(1) {
         let source = format!("host=127.0.0.1 port={} user=postgres application_name=s{n}", primary.port);
         run("pg_basebackup", &["-d", &source, "-D", path(&standby.data), "-R", "-X", "stream", "--no-sync"]);
         let own = format!("port = {}\nprimary_conninfo = '{source}'\n", standby.port);
         append(&standby.data.join("postgresql.auto.conf"), &own);
-        up(standby);
+        start_server(standby);
     }
     let deadline = Instant::now() + Duration::from_secs(30);
     let count = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'quorum'";
@@ -63,18 +64,18 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn up(server: &Server) {
+fn start_server(server: &Server) {
     let log = server.data.with_extension("log");
     run("pg_ctl", &["-D", path(&server.data), "-l", path(&log), "-w", "-s", "start"]);
 }
 
-/// Where Debian puts the server's programs, else the PATH.
+/// The path of a server program: Debian's directory if it is there, else the PATH.
 fn program(name: &str) -> PathBuf {
     let debian = Path::new("/usr/lib/postgresql/15/bin").join(name);
     if debian.exists() { debian } else { PathBuf::from(name) }
 }
 
-/// A command of PostgreSQL, not as root.
+/// A command of PostgreSQL. Does not run it as root.
 fn command(name: &str) -> Command {
     let root = String::from_utf8_lossy(&Command::new("id").arg("-u").output().unwrap().stdout).trim() == "0";
     if !root {

@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::Driver;
 use crate::load::{Outcome, Workload};
 
-/// What the others are compared with.
-const PEER: &str = "postgres";
+/// The system that the others are compared with.
+const BASELINE: &str = "postgres";
 
-/// What is measured; or how one system's figures stand to another's.
+/// The figures of one system, or the ratios between those of two.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Figures {
     per_second: f64,
@@ -25,7 +25,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Each figure computed by itself.
+    /// Computes each figure separately.
     fn each(figure: impl Fn(fn(&Figures) -> f64) -> f64) -> Figures {
         Figures {
             per_second: figure(|f| f.per_second),
@@ -37,7 +37,7 @@ impl Figures {
         }
     }
 
-    /// As cells of a table, in the order of its head.
+    /// The figures as table cells, in the order of the head.
     fn cells(&self, digits: usize) -> String {
         [self.per_second, self.p50_us, self.p95_us, self.p99_us, self.gateway_cpu_us, self.all_cpu_us]
             .map(|figure| format!("{figure:.digits$}"))
@@ -45,17 +45,17 @@ impl Figures {
     }
 }
 
-/// One run; or several, as one.
+/// The figures of one run, or the medians of several.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Cell {
     #[serde(flatten)]
     figures: Figures,
-    /// Requests that failed.
+    /// Failed requests.
     errors: u64,
 }
 
 impl Cell {
-    /// From a run, and the CPU time that each server spent on it.
+    /// The figures of a run, given the CPU time that each server used.
     pub fn new(outcome: &Outcome, cpu: &[Duration]) -> Cell {
         let requests = outcome.requests.max(1) as f64;
         let quantile = |q| outcome.latency.value_at_quantile(q) as f64 / 1000.0;
@@ -71,7 +71,7 @@ impl Cell {
         Cell { figures, errors: outcome.errors }
     }
 
-    /// The median of each figure, but the errors of all runs: one is enough to doubt the rest.
+    /// The median of each figure, and the sum of the errors: one error makes the other figures doubtful.
     fn median(runs: &[Cell]) -> Cell {
         let figures = Figures::each(|figure| {
             let mut values: Vec<f64> = runs.iter().map(|run| figure(&run.figures)).collect();
@@ -90,21 +90,21 @@ impl fmt::Display for Cell {
     }
 }
 
-/// What was run: the load program, the statements, the number of clients.
+/// A load: the load program, the workload and the number of clients.
 pub type Load = (Driver, Workload, usize);
 
-/// All cells: by load, then by system, then rounds.
+/// All cells by load, by system and by round.
 #[derive(Default)]
 pub struct Report {
     cells: BTreeMap<Load, BTreeMap<&'static str, Vec<Cell>>>,
 }
 
-/// What one load did to each system.
+/// The figures of all systems under one load.
 #[derive(Debug, Serialize)]
 struct Row {
     load: String,
     systems: BTreeMap<&'static str, Cell>,
-    /// Each system's figures over those of [`PEER`], where that was measured too.
+    /// Each system's figures over those of [`BASELINE`], if that was measured too.
     ratios: BTreeMap<&'static str, Figures>,
 }
 
@@ -116,8 +116,8 @@ impl Row {
         };
         let systems: BTreeMap<_, _> = runs.iter().map(|(name, runs)| (*name, Cell::median(runs))).collect();
         let mut ratios = BTreeMap::new();
-        if let Some(peer) = systems.get(PEER) {
-            for (name, cell) in systems.iter().filter(|(name, _)| **name != PEER) {
+        if let Some(peer) = systems.get(BASELINE) {
+            for (name, cell) in systems.iter().filter(|(name, _)| **name != BASELINE) {
                 ratios.insert(*name, Figures::each(|figure| figure(&cell.figures) / figure(&peer.figures)));
             }
         }
@@ -126,7 +126,7 @@ impl Row {
 }
 
 impl Report {
-    /// Adds a run.
+    /// Adds the cell of a run.
     pub fn add(&mut self, load: Load, system: &'static str, cell: Cell) {
         self.cells.entry(load).or_default().entry(system).or_default().push(cell);
     }
@@ -135,10 +135,11 @@ impl Report {
         self.cells.iter().map(|(load, runs)| Row::new(*load, runs)).collect()
     }
 
-    /// The table.
+    /// The report as a table.
     pub fn to_markdown(&self) -> String {
         let mut out = String::from(
-            "| load | system | requests/s | p50 us | p95 us | p99 us | CPU us/request, gateway | CPU us/request, all nodes | errors |\n\
+            "| load | system | requests/s | p50 us | p95 us | p99 us \
+             | CPU us/request, gateway | CPU us/request, all nodes | errors |\n\
              |---|---|---|---|---|---|---|---|---|\n",
         );
         for row in self.rows() {
@@ -147,13 +148,13 @@ impl Report {
                 let _ = writeln!(out, "| {} | {name} | {} | {} |", row.load, cell.figures.cells(1), cell.errors);
             }
             for (name, ratios) in &row.ratios {
-                let _ = writeln!(out, "| {} | {name} / {PEER} | {} | |", row.load, ratios.cells(2));
+                let _ = writeln!(out, "| {} | {name} / {BASELINE} | {} | |", row.load, ratios.cells(2));
             }
         }
         out
     }
 
-    /// The same for programs: a list of loads, each with the figures of the systems and their ratios.
+    /// The report as JSON: a list of loads, each with the figures of the systems and their ratios.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(&self.rows()).unwrap()
     }

@@ -1,6 +1,7 @@
-//! sysbench 1.0 as the load program: `oltp_point_select` (prepared) and `oltp_insert` (as text), on the table that [`crate::load`] makes.
+//! sysbench 1.0 as the load program: `oltp_point_select` (prepared) and `oltp_insert` (as text), on the table of
+//! [`crate::load`].
 //!
-//! Its own `prepare` wants char(n) and secondary indexes; the statements of its runs need neither.
+//! Its own `prepare` needs char(n) and secondary indexes. The statements of its runs need neither.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use hdrhistogram::Histogram;
 
 use crate::load::{Outcome, Workload};
 
-/// Whether the machine has it.
+/// Whether sysbench is installed.
 pub fn is_installed() -> bool {
     Command::new("sysbench").arg("--version").output().is_ok_and(|out| out.status.success())
 }
@@ -32,7 +33,8 @@ pub fn run(port: u16, workload: Workload, clients: usize, rows: i64, time: Durat
     parse(&text)
 }
 
-/// Reads its report: the histogram (upper bounds in milliseconds and counts), the time, and the errors that it passed over.
+/// Parses sysbench's report: the histogram (upper bounds in milliseconds and counts), the total time, and the ignored
+/// errors.
 fn parse(report: &str) -> Outcome {
     let mut outcome = Outcome { requests: 0, errors: 0, elapsed: Duration::ZERO, latency: Histogram::new(3).unwrap() };
     for line in report.lines() {

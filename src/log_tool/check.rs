@@ -1,4 +1,4 @@
-//! `cortado log check`: verifies every byte, prints everything that is wrong.
+//! `cortado log check`: verifies every byte of a log and prints all damage.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,27 +6,15 @@ use std::path::Path;
 use engine::log::tools::{self, CheckReport};
 use serde::Serialize;
 
-use super::bar::Bar;
-use super::{LogFolder, LogToolError, numbers, print, print_json, short_list};
+use super::report::{LogToolError, group_numbers, inspect, print_report, short_list};
 use crate::cli::LogDirArgs;
-use crate::output::Table;
+use crate::console::Table;
 
-/// Checks, prints, and fails if anything is wrong.
+/// Checks the log and prints the report. Fails if the log is damaged.
 pub(super) fn run(args: &LogDirArgs) -> Result<(), LogToolError> {
-    let folder = LogFolder::open(&args.dir)?;
-    let bar = Bar::new("checking");
-    let report = tools::check(folder.disk.as_ref(), &mut |progress| bar.show(progress));
-    drop(bar);
-    let report = report.map_err(|error| folder.failed(error))?;
-    if args.json {
-        print_json(&Page::new(&folder.dir, &report))?;
-    } else {
-        print(&to_text(&folder.dir, &report))?;
-    }
-    match report.findings.len() {
-        0 => Ok(()),
-        findings => Err(LogToolError::Damaged { dir: folder.dir, findings }),
-    }
+    let (folder, report) = inspect(&args.dir, "checking", tools::check)?;
+    print_report(args.json, || Page::new(&folder.dir, &report), || to_text(&folder.dir, &report))?;
+    folder.result(report.findings.len())
 }
 
 #[derive(Serialize)]
@@ -79,7 +67,7 @@ impl Page {
             file: finding.file.clone(),
             offset: finding.offset,
             what: finding.what.clone(),
-            groups: numbers(&finding.groups),
+            groups: group_numbers(&finding.groups),
         };
         let tail = |tail: &tools::TornTail| Tail { file: tail.file.clone(), offset: tail.offset, bytes: tail.bytes };
         Page {
@@ -114,7 +102,8 @@ fn to_text(dir: &Path, report: &CheckReport) -> String {
     if let Some(tail) = &report.torn_tail {
         let _ = writeln!(
             out,
-            "torn tail: {} bytes of {} from {} on were being written and are cut off at the next start; that is no damage",
+            "torn tail: {} bytes of {} from {} on were being written and are cut off at the next start; \
+             that is no damage",
             tail.bytes, tail.file, tail.offset
         );
     }
@@ -127,7 +116,7 @@ fn to_text(dir: &Path, report: &CheckReport) -> String {
     }
     let mut findings = Table::new(&["file", "offset", "finding", "groups"]);
     for finding in &report.findings {
-        let groups = short_list(&numbers(&finding.groups));
+        let groups = short_list(&group_numbers(&finding.groups));
         findings.row([finding.file.clone(), finding.offset.to_string(), finding.what.clone(), groups]);
     }
     let _ = write!(out, "\n{}", findings.render());
@@ -141,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_reads_well() {
+    fn reports_are_rendered_as_text() {
         let file =
             tools::CheckedFile { name: "0000000000000001.log".into(), bytes: 65536, commit_groups: 3, sealed: true };
         let sound = CheckReport {

@@ -6,19 +6,20 @@ use engine::log::tools::{self, Change, DumpOptions, Record};
 use engine::log::{GroupId, LogError};
 use serde_json::{Value, json};
 
-use super::bar::Bar;
-use super::{LogFolder, LogToolError, numbers};
+use super::progress::ProgressDisplay;
+use super::report::{LogFolder, LogToolError, group_numbers};
 use crate::cli::DumpArgs;
 
-/// Prints all of it, and fails if anything is damaged. A reader that has seen enough ends it, and is no failure.
+/// Prints the records. Fails if the log is damaged. Ends without an error if the reader of standard output closes the
+/// pipe.
 pub(super) fn run(args: &DumpArgs) -> Result<(), LogToolError> {
     let folder = LogFolder::open(&args.log.dir)?;
     let options = DumpOptions { group: args.group.map(GroupId), entries: args.entries.then_some(args.prefix) };
     let mut out = BufWriter::new(io::stdout().lock());
-    let bar = Bar::beside_output("reading");
-    let mut begun = false;
+    let bar = ProgressDisplay::beside_output("reading");
+    let mut has_heading = false;
     let mut show = |record: &Record| {
-        if !std::mem::replace(&mut begun, true) {
+        if !std::mem::replace(&mut has_heading, true) {
             match args.log.json {
                 true => writeln!(out, "{}", json!({ "directory": folder.dir.display().to_string() }))?,
                 false => writeln!(out, "log folder {}", folder.dir.display())?,
@@ -33,10 +34,9 @@ pub(super) fn run(args: &DumpArgs) -> Result<(), LogToolError> {
     drop(bar);
     let written = dumped.and_then(|findings| Ok((findings, out.flush()?)));
     match written {
-        Ok((0, ())) => Ok(()),
-        Ok((findings, ())) => Err(LogToolError::Damaged { dir: folder.dir, findings }),
+        Ok((findings, ())) => folder.result(findings),
         Err(LogError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(folder.failed(error)),
+        Err(error) => Err(folder.error(error)),
     }
 }
 
@@ -44,7 +44,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A record as an object; `record` says of which kind.
+/// A record as a JSON object. Its member `record` is the kind.
 fn to_json(record: &Record) -> Value {
     match record {
         Record::File(file) => json!({
@@ -57,7 +57,8 @@ fn to_json(record: &Record) -> Value {
         }),
         Record::Change(change) => change_to_json(change),
         Record::Entry(entry) => json!({
-            "record": "entry", "group": entry.group.0, "index": entry.index, "bytes": entry.bytes, "prefix": hex(&entry.prefix),
+            "record": "entry", "group": entry.group.0, "index": entry.index, "bytes": entry.bytes,
+            "prefix": hex(&entry.prefix),
         }),
         Record::Seal(seal) => json!({
             "record": "seal", "offset": seal.offset, "stored": seal.stored, "raw": seal.raw, "groups": seal.groups,
@@ -65,7 +66,7 @@ fn to_json(record: &Record) -> Value {
         }),
         Record::Damage(finding) => json!({
             "record": "damage", "file": finding.file, "offset": finding.offset, "what": finding.what,
-            "groups": numbers(&finding.groups),
+            "groups": group_numbers(&finding.groups),
         }),
     }
 }

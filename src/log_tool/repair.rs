@@ -1,4 +1,4 @@
-//! `cortado log repair`: writes what can be read of a damaged log to a new directory.
+//! `cortado log repair`: writes the readable part of a damaged log to a new directory.
 
 use std::fmt::Write as _;
 use std::fs::DirEntry;
@@ -11,19 +11,19 @@ use engine::log::LogError;
 use engine::log::tools::{self, RepairOptions, RepairReport, RepairedGroup};
 use serde::Serialize;
 
-use super::bar::Bar;
-use super::{LogFolder, LogToolError, numbers, print, print_json, short_list};
+use super::progress::ProgressDisplay;
+use super::report::{LogFolder, LogToolError, group_numbers, print_report, short_list};
 use crate::cli::RepairArgs;
-use crate::output::Table;
+use crate::console::Table;
 
-/// Repairs, prints, and fails if anything is lost.
+/// Repairs the log and prints the report. Fails if anything is lost.
 pub(super) fn run(args: &RepairArgs) -> Result<(), LogToolError> {
     let folder = LogFolder::open(&args.log.dir)?;
     let same = |to: &Path| to.canonicalize().ok() == folder.dir.canonicalize().ok();
     if args.to.exists() && same(&args.to) {
         return Err(LogToolError::SameDirectory(folder.dir));
     }
-    refuse_if_taken(&args.to)?;
+    check_empty(&args.to)?;
     let options = RepairOptions { keep_doubtful: args.keep_doubtful, ..RepairOptions::default() };
     let mut unopened = None;
     let to = || match RealDisk::open(&args.to) {
@@ -34,39 +34,37 @@ pub(super) fn run(args: &RepairArgs) -> Result<(), LogToolError> {
             Err(error)
         }
     };
-    let bar = Bar::new("repairing");
+    let bar = ProgressDisplay::new("repairing");
     let repaired = tools::repair(folder.disk.as_ref(), to, &options, &mut |progress| bar.show(progress));
     drop(bar);
     let report = repaired.map_err(|error| match (unopened, error) {
         (Some(unopened), _) => unopened,
-        // What is wrong is on the other side.
+        // These are errors of the target.
         (None, error @ (LogError::Invalid(_) | LogError::NoSpace(_) | LogError::Poisoned(_))) => {
             LogToolError::Log(args.to.clone(), error)
         }
-        (None, error) => folder.failed(error),
+        (None, error) => folder.error(error),
     })?;
-    if args.log.json {
-        print_json(&Page::new(&folder.dir, &args.to, &report))?;
-    } else {
-        print(&to_text(&folder.dir, &args.to, &report))?;
-    }
+    let (from, to) = (&folder.dir, &args.to);
+    print_report(args.log.json, || Page::new(from, to, &report), || to_text(from, to, &report))?;
     let to = args.to.clone();
     match (report.groups.iter().filter(|group| !group.is_whole).count(), report.losses.len()) {
         (0, 0) => Ok(()),
-        (0, losses) => Err(LogToolError::Blind { to, losses }),
-        (groups, _) => Err(LogToolError::Lost { to, groups }),
+        (0, losses) => Err(LogToolError::UnknownGroupsLost { to, losses }),
+        (groups, _) => Err(LogToolError::GroupsLost { to, groups }),
     }
 }
 
-/// Refuses a directory with anything in it, such as a node's data directory: a log is not mixed with what it does not belong to.
-fn refuse_if_taken(to: &Path) -> Result<(), LogToolError> {
+/// Fails unless the target directory is missing or empty, so that the new log is not mixed with other files, such as a
+/// node's data.
+fn check_empty(to: &Path) -> Result<(), LogToolError> {
     let entries = match to.read_dir() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries,
     };
-    // The lock is what an attempt before leaves that found nothing to write.
-    let taken = |entry: &io::Result<DirEntry>| entry.as_ref().is_ok_and(|entry| entry.file_name() != "LOCK");
-    let first = entries.and_then(|mut entries| entries.find(|entry| entry.is_err() || taken(entry)).transpose());
+    // An earlier attempt that had nothing to write leaves a lock file.
+    let is_foreign = |entry: &io::Result<DirEntry>| entry.as_ref().is_ok_and(|entry| entry.file_name() != "LOCK");
+    let first = entries.and_then(|mut entries| entries.find(|entry| entry.is_err() || is_foreign(entry)).transpose());
     let named =
         |error: io::Error| LogToolError::Open(io::Error::new(error.kind(), format!("{}: {error}", to.display())));
     match first.map_err(named)? {
@@ -120,7 +118,7 @@ impl Page {
             first_lsn: loss.first_lsn.map(|lsn| lsn.0),
             last_lsn: loss.last_lsn.map(|lsn| lsn.0),
             what: loss.what.clone(),
-            concerns: loss.concerns.as_deref().map(numbers),
+            concerns: loss.concerns.as_deref().map(group_numbers),
         };
         let range = |range: &engine::log::EntryRange| [range.first, range.last];
         let group = |group: &RepairedGroup| Group {
@@ -182,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_that_are_whole_are_only_counted() {
+    fn intact_groups_are_only_counted() {
         let whole = RepairedGroup {
             group: GroupId(1),
             kept: Some(EntryRange { first: 1, last: 9 }),

@@ -1,4 +1,4 @@
-//! `cortado log stats`: counts what a log holds.
+//! `cortado log stats`: prints statistics of a log by file and by group.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -7,27 +7,15 @@ use std::path::Path;
 use engine::log::tools::{self, CountedGroup, StatsReport};
 use serde::Serialize;
 
-use super::bar::Bar;
-use super::{LogFolder, LogToolError, print, print_json};
+use super::report::{LogToolError, inspect, print_report};
 use crate::cli::StatsArgs;
-use crate::output::Table;
+use crate::console::Table;
 
-/// Counts and prints.
+/// Collects and prints the statistics. Fails if the log is damaged.
 pub(super) fn run(args: &StatsArgs) -> Result<(), LogToolError> {
-    let folder = LogFolder::open(&args.log.dir)?;
-    let bar = Bar::new("counting");
-    let stats = tools::stats(folder.disk.as_ref(), &mut |progress| bar.show(progress));
-    drop(bar);
-    let stats = stats.map_err(|error| folder.failed(error))?;
-    if args.log.json {
-        print_json(&Page::new(&folder.dir, &stats))?;
-    } else {
-        print(&to_text(&folder.dir, &stats, args.top))?;
-    }
-    match stats.damage.len() {
-        0 => Ok(()),
-        findings => Err(LogToolError::Damaged { dir: folder.dir, findings }),
-    }
+    let (folder, stats) = inspect(&args.log.dir, "counting", tools::stats)?;
+    print_report(args.log.json, || Page::new(&folder.dir, &stats), || to_text(&folder.dir, &stats, args.top))?;
+    folder.result(stats.damage.len())
 }
 
 #[derive(Serialize)]
@@ -146,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_groups_come_first() {
+    fn the_largest_groups_are_listed_first() {
         let group =
             |id: u64, bytes: u64| CountedGroup { group: GroupId(id), first: 1, last: 4, entries: 4, bytes, keys: 1 };
         let file = tools::CountedFile {

@@ -1,8 +1,8 @@
-//! How a node comes to know which store of which cluster it is, and where the others are.
+//! Determines the identity of a node, the store of a cluster, and discovers the addresses of the other stores.
 //!
-//! A node with an identity on disk keeps it, unless the nodes of `--join` that answer all belong elsewhere; it goes on watching for that. One
-//! without waits until `cortado init` reaches it, or joins a cluster that is already there. It never takes the number of a node that was
-//! there before: a store that lost its data would break the promises its votes were.
+//! A node with an identity on disk keeps it, unless all nodes of `--join` that answer belong to another cluster; it
+//! keeps watching for that. A node without an identity waits for `cortado init`, or joins a running cluster. It never
+//! gets the id of an earlier store: a store that lost its data would break the promises of its votes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,29 +13,28 @@ use raftstore::StoreId;
 use raftstore::transport::ClusterId;
 use tonic::Code;
 
-use super::proto::RegisterRequest;
-use super::service::ask;
-use super::state::NodeState;
+use super::state::{NodeState, new_cluster_id, random_id};
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
 use crate::plan::{Candidate, Plan};
+use crate::proto::RegisterRequest;
 
-/// Between two looks at the other nodes while waiting.
+/// The interval at which the other nodes are asked while one of them has not answered.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
-/// Between two looks once all have answered: addresses may change.
+/// The interval once all have answered: addresses may change.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why a node cannot be part of the cluster; printed as one line.
+/// Why a node cannot be a member of the cluster; printed as one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
-    /// Its data, or --cluster-id, names another cluster.
+    /// The node's data or `--cluster-id` names another cluster.
     #[error("{who} belongs to cluster {theirs}, but this node {why} cluster {ours}")]
     OtherCluster { who: String, theirs: ClusterId, why: &'static str, ours: ClusterId },
-    /// It would not be known which to join.
+    /// The nodes of `--join` belong to different clusters.
     #[error("--join names nodes of different clusters: {a} belongs to {a_cluster}, {b} to {b_cluster}")]
     TwoClusters { a: String, a_cluster: ClusterId, b: String, b_cluster: ClusterId },
-    /// The cluster knows this address.
+    /// The address belongs to another store of the cluster.
     #[error("{0}")]
     Refused(String),
     /// The identity cannot be stored.
@@ -43,21 +42,25 @@ pub(crate) enum JoinError {
     DataDir(#[from] DataDirError),
 }
 
-/// The identity of this node, found, given or made. Waits as long as it takes for a cluster to be initialised.
+/// Determines the identity of this node: from disk, from `cortado init`, by joining, or as a single node. Waits without
+/// a limit for a cluster to be initialised.
 pub(crate) async fn identify(state: &Arc<NodeState>) -> Result<Ident, JoinError> {
     if let Some(ident) = state.ident() {
         if let Some(wanted) = state.config.cluster_id.filter(|id| *id != ident.cluster_id) {
-            return Err(unwanted("the data directory", ident.cluster_id, wanted));
+            return Err(wrong_cluster("the data directory", ident.cluster_id, wanted));
         }
-        let others = Others::new(state).ask().await;
-        return match stranger(&others, ident.cluster_id) {
+        let others = JoinPeers::new(state).ask().await;
+        return match find_foreign_cluster(&others, ident.cluster_id) {
             Some(error) => Err(error),
             None => Ok(ident),
         };
     }
-    if state.config.membership == Membership::Alone {
+    if state.config.membership == Membership::SingleNode {
         let plan = Plan::new(new_cluster_id(), [state.config.advertise.to_string()]);
-        return settle(state, Ident { complete: true, ..Ident::new(plan.cluster_id, StoreId::new(1), Some(plan)) });
+        return adopt_ident(
+            state,
+            Ident { complete: true, ..Ident::new(plan.cluster_id, StoreId::new(1), Some(plan)) },
+        );
     }
     tracing::info!("waiting for `cortado init`, or for a cluster to join");
     tokio::select! {
@@ -66,31 +69,20 @@ pub(crate) async fn identify(state: &Arc<NodeState>) -> Result<Ident, JoinError>
     }
 }
 
-/// Takes on an identity, unless there is one by now.
-fn settle(state: &NodeState, ident: Ident) -> Result<Ident, JoinError> {
+/// Stores an identity, unless the node has received one meanwhile.
+fn adopt_ident(state: &NodeState, ident: Ident) -> Result<Ident, JoinError> {
     state.update_ident(|present| Ok::<_, DataDirError>(present.is_none().then(|| ident.clone())))?;
     Ok(state.ident().unwrap_or(ident))
 }
 
-/// A number that nobody else has, never 0.
-#[expect(clippy::disallowed_methods, reason = "the edge where a node draws its ids and the seeds of what it runs")]
-pub(super) fn draw() -> u64 {
-    rand::random_range(1..=u64::MAX)
-}
-
-/// The id of a new cluster.
-pub(super) fn new_cluster_id() -> ClusterId {
-    ClusterId::new(draw())
-}
-
-fn unwanted(who: &str, theirs: ClusterId, wanted: ClusterId) -> JoinError {
+fn wrong_cluster(who: &str, theirs: ClusterId, wanted: ClusterId) -> JoinError {
     let why = "was started with --cluster-id of";
     JoinError::OtherCluster { who: who.to_string(), theirs, why, ours: wanted }
 }
 
-/// What shows that this node's data is of another cluster: a node that belongs elsewhere, while none answers that belongs here. One stray
-/// among ours is its own trouble.
-fn stranger(others: &[Candidate], ours: ClusterId) -> Option<JoinError> {
+/// The error for data of another cluster: a node belongs to another cluster, and no node of ours answers. If nodes of
+/// ours answer, only the foreign node is misconfigured.
+fn find_foreign_cluster(others: &[Candidate], ours: ClusterId) -> Option<JoinError> {
     if others.iter().any(|other| other.cluster_id == Some(ours)) {
         return None;
     }
@@ -98,7 +90,7 @@ fn stranger(others: &[Candidate], ours: ClusterId) -> Option<JoinError> {
     Some(JoinError::OtherCluster { who, theirs, why: "has data of", ours })
 }
 
-/// The cluster that a node without data joins, if one of the others belongs to one.
+/// The cluster that a node without data joins, if any of the others belongs to one.
 fn cluster_to_join(others: &[Candidate], wanted: Option<ClusterId>) -> Result<Option<ClusterId>, JoinError> {
     let mut members = others.iter().filter_map(|other| Some((&other.dialled, other.cluster_id?)));
     let Some((first, cluster)) = members.next() else {
@@ -107,7 +99,7 @@ fn cluster_to_join(others: &[Candidate], wanted: Option<ClusterId>) -> Result<Op
     if let Some(wanted) = wanted {
         return match cluster == wanted || members.any(|(_, id)| id == wanted) {
             true => Ok(Some(wanted)),
-            false => Err(unwanted(first, cluster, wanted)),
+            false => Err(wrong_cluster(first, cluster, wanted)),
         };
     }
     match members.find(|(_, id)| *id != cluster) {
@@ -120,40 +112,40 @@ fn cluster_to_join(others: &[Candidate], wanted: Option<ClusterId>) -> Result<Op
 }
 
 /// The other nodes of `--join`.
-struct Others {
+struct JoinPeers {
     own: HostPort,
     hosts: Vec<HostPort>,
-    /// Why each does not answer, as the log has it, so that nothing is told again and again.
-    told: BTreeMap<HostPort, String>,
+    /// The last logged error of each node, so that an error is logged only when it changes.
+    logged_errors: BTreeMap<HostPort, String>,
 }
 
-impl Others {
-    fn new(state: &NodeState) -> Others {
+impl JoinPeers {
+    fn new(state: &NodeState) -> JoinPeers {
         let own = state.config.advertise.clone();
         let hosts = match &state.config.membership {
-            Membership::Alone => Vec::new(),
+            Membership::SingleNode => Vec::new(),
             Membership::Join(join) => join.iter().filter(|host| **host != own).cloned().collect(),
         };
-        Others { own, hosts, told: BTreeMap::new() }
+        JoinPeers { own, hosts, logged_errors: BTreeMap::new() }
     }
 
-    /// The answers of those that answer.
+    /// Asks all of them and returns the answers that came.
     async fn ask(&mut self) -> Vec<Candidate> {
-        let answers = join_all(self.hosts.iter().map(ask)).await;
+        let answers = join_all(self.hosts.iter().map(client::info)).await;
         let mut found = Vec::new();
         for (host, answer) in self.hosts.clone().into_iter().zip(answers) {
             match answer {
-                // This node under another of its names.
+                // This node itself, under another name.
                 Ok(other) if other.address == self.own.as_str() => self.hosts.retain(|known| *known != host),
                 Ok(other) => {
-                    self.told.remove(&host);
+                    self.logged_errors.remove(&host);
                     found.push(other);
                 }
                 Err(error) => {
                     let why = error.to_string();
-                    if self.told.get(&host) != Some(&why) {
+                    if self.logged_errors.get(&host) != Some(&why) {
                         tracing::info!(%why, "a node of --join does not answer");
-                        self.told.insert(host, why);
+                        self.logged_errors.insert(host, why);
                     }
                 }
             }
@@ -162,12 +154,12 @@ impl Others {
     }
 }
 
-/// Looks for an initialised cluster until it has taken us in.
+/// Looks for an initialised cluster until one has registered this node.
 async fn join_running_cluster(state: &NodeState) -> Result<Ident, JoinError> {
     let own = state.config.advertise.as_str();
-    // One number for all attempts: one that was carried out although its answer was lost is recognised.
-    let instance = draw();
-    let mut others = Others::new(state);
+    // The same instance for all attempts, so that a registration whose answer was lost is recognised.
+    let instance = random_id();
+    let mut others = JoinPeers::new(state);
     loop {
         let answers = others.ask().await;
         let cluster = cluster_to_join(&answers, state.config.cluster_id)?;
@@ -175,7 +167,7 @@ async fn join_running_cluster(state: &NodeState) -> Result<Ident, JoinError> {
             answers.iter().filter_map(|other| Some((other, other.cluster_id.filter(|id| Some(*id) == cluster)?)));
         for (other, cluster) in members {
             match other.plan.as_ref().and_then(|plan| plan.store_at(own)) {
-                // The initialisation is under way and will reach us, or was cut short and has to be repeated.
+                // The initialisation is in progress and will reach this node, or was interrupted and must be repeated.
                 Some(_) if !other.complete => continue,
                 Some(store) => {
                     return Err(JoinError::Refused(format!(
@@ -187,14 +179,15 @@ async fn join_running_cluster(state: &NodeState) -> Result<Ident, JoinError> {
                 None => {}
             }
             if let Some(store) = register(state, other, cluster, instance).await? {
-                return settle(state, Ident::joined(cluster, store));
+                return adopt_ident(state, Ident::joined(cluster, store));
             }
         }
         tokio::time::sleep(ASK_INTERVAL).await;
     }
 }
 
-/// Asks one node to have us taken in; `None` if that cannot be at the moment (nobody leads the system region).
+/// Registers this node through another one. `None` if that is not possible now, for instance without a leader of the
+/// system region.
 async fn register(
     state: &NodeState,
     other: &Candidate,
@@ -218,51 +211,51 @@ async fn register(
         Ok(answer) => Ok(Some(StoreId::new(answer.into_inner().store_id))),
         Err(status) if status.code() == Code::AlreadyExists => Err(JoinError::Refused(status.message().to_string())),
         Err(status) => {
-            tracing::info!(node = %host, why = status.message(), "not taken in yet");
+            tracing::info!(node = %host, why = status.message(), "not registered yet");
             Ok(None)
         }
     }
 }
 
-/// Keeps the address book up to date from the addresses of `--join`. Ends only if it turns out that this node is among strangers: the nodes
-/// that could have told were not up when it started.
+/// Keeps the address book up to date from the nodes of `--join`. Completes only if those nodes turn out to belong to
+/// another cluster, which they could not tell while this node started because they were down.
 pub(crate) async fn discover(state: Arc<NodeState>, ident: Ident) -> JoinError {
     for store in ident.plan.iter().flat_map(|plan| &plan.stores) {
         state.members.learn(StoreId::new(store.id), &store.address);
     }
     state.members.learn(ident.store_id, state.config.advertise.as_str());
-    let mut others = Others::new(&state);
-    let mut strays = BTreeMap::new();
-    let mut met_ours = false;
+    let mut others = JoinPeers::new(&state);
+    let mut foreign = BTreeMap::new();
+    let mut found_ours = false;
     loop {
         let answers = others.ask().await;
         let ours: Vec<_> = answers.iter().filter(|other| other.cluster_id == Some(ident.cluster_id)).collect();
         for other in &ours {
             state.members.learn(StoreId::new(other.store_id), &other.address);
             for (store, address) in &other.stores {
-                state.members.learn_new(StoreId::new(*store), address);
+                state.members.learn_if_unknown(StoreId::new(*store), address);
             }
         }
-        met_ours |= !ours.is_empty();
-        if let Some(error) = stranger(&answers, ident.cluster_id).filter(|_| !met_ours) {
+        found_ours |= !ours.is_empty();
+        if let Some(error) = find_foreign_cluster(&answers, ident.cluster_id).filter(|_| !found_ours) {
             return error;
         }
-        tell_of_strays(&answers, ident.cluster_id, &mut strays);
+        log_foreign_nodes(&answers, ident.cluster_id, &mut foreign);
         let found_all = ours.len() == others.hosts.len();
         tokio::time::sleep(if found_all { REFRESH_INTERVAL } else { ASK_INTERVAL }).await;
     }
 }
 
-/// Logs which nodes of `--join` belong elsewhere, each once.
-fn tell_of_strays(answers: &[Candidate], ours: ClusterId, told: &mut BTreeMap<String, ClusterId>) {
+/// Logs each node of `--join` that belongs to another cluster, once.
+fn log_foreign_nodes(answers: &[Candidate], ours: ClusterId, logged: &mut BTreeMap<String, ClusterId>) {
     for other in answers {
         match other.cluster_id.filter(|cluster| *cluster != ours) {
             Some(cluster) => {
-                if told.insert(other.dialled.clone(), cluster) != Some(cluster) {
+                if logged.insert(other.dialled.clone(), cluster) != Some(cluster) {
                     tracing::error!(node = other.dialled, %cluster, "a node of --join belongs to another cluster");
                 }
             }
-            None => drop(told.remove(&other.dialled)),
+            None => drop(logged.remove(&other.dialled)),
         }
     }
 }
@@ -288,18 +281,18 @@ mod tests {
     }
 
     #[test]
-    fn one_stray_does_not_stop_a_node() {
-        let (ours, new, stray) = (node("a", Some(OURS)), node("b", None), node("c", Some(THEIRS)));
-        assert!(stranger(&[], OURS).is_none());
-        assert!(stranger(std::slice::from_ref(&new), OURS).is_none());
-        assert!(stranger(&[stray.clone(), ours, new.clone()], OURS).is_none());
-        let error = stranger(&[new, stray], OURS).unwrap().to_string();
+    fn one_foreign_node_does_not_stop_a_node() {
+        let (ours, new, foreign) = (node("a", Some(OURS)), node("b", None), node("c", Some(THEIRS)));
+        assert!(find_foreign_cluster(&[], OURS).is_none());
+        assert!(find_foreign_cluster(std::slice::from_ref(&new), OURS).is_none());
+        assert!(find_foreign_cluster(&[foreign.clone(), ours, new.clone()], OURS).is_none());
+        let error = find_foreign_cluster(&[new, foreign], OURS).unwrap().to_string();
         assert!(error.starts_with("c belongs to cluster 0000000000000002, but this node has data of"), "{error}");
     }
 
     #[test]
-    fn which_cluster_to_join() {
-        let (ours, new, stray) = (node("a", Some(OURS)), node("b", None), node("c", Some(THEIRS)));
+    fn the_cluster_to_join_is_unambiguous() {
+        let (ours, new, foreign) = (node("a", Some(OURS)), node("b", None), node("c", Some(THEIRS)));
         let join = |others: &[&Candidate], wanted| {
             let others: Vec<_> = others.iter().map(|other| (*other).clone()).collect();
             cluster_to_join(&others, wanted).map_err(|error| error.to_string())
@@ -307,17 +300,17 @@ mod tests {
         assert_eq!(join(&[&new], None), Ok(None));
         assert_eq!(join(&[&new, &ours], None), Ok(Some(OURS)));
         assert_eq!(join(&[&new], Some(OURS)), Ok(None));
-        assert_eq!(join(&[&stray, &new, &ours], Some(OURS)), Ok(Some(OURS)));
-        assert!(join(&[&stray], Some(OURS)).unwrap_err().contains("--cluster-id"));
-        assert!(join(&[&ours, &stray], None).unwrap_err().contains("different clusters"));
+        assert_eq!(join(&[&foreign, &new, &ours], Some(OURS)), Ok(Some(OURS)));
+        assert!(join(&[&foreign], Some(OURS)).unwrap_err().contains("--cluster-id"));
+        assert!(join(&[&ours, &foreign], None).unwrap_err().contains("different clusters"));
     }
 
     #[test]
-    fn a_stray_is_told_of_once() {
-        let mut told = BTreeMap::new();
-        tell_of_strays(&[node("a", Some(OURS)), node("c", Some(THEIRS))], OURS, &mut told);
-        assert_eq!(told, BTreeMap::from([("c".to_string(), THEIRS)]));
-        tell_of_strays(&[node("c", Some(OURS))], OURS, &mut told);
-        assert!(told.is_empty(), "it came home");
+    fn a_foreign_node_is_logged_once() {
+        let mut logged = BTreeMap::new();
+        log_foreign_nodes(&[node("a", Some(OURS)), node("c", Some(THEIRS))], OURS, &mut logged);
+        assert_eq!(logged, BTreeMap::from([("c".to_string(), THEIRS)]));
+        log_foreign_nodes(&[node("c", Some(OURS))], OURS, &mut logged);
+        assert!(logged.is_empty(), "it belongs to our cluster now");
     }
 }

@@ -1,7 +1,7 @@
-//! Which store answers at which address, as far as this node knows.
+//! The address book: the addresses of all stores, as far as this node knows.
 //!
-//! Fed by the plan, by asking the addresses of `--join`, and by heartbeat answers; read by everything that dials. What is told
-//! later wins, so a node that moved is found again.
+//! Its sources are the plan, the nodes of `--join` and heartbeat answers. Every component that dials a store reads it.
+//! The latest address wins, so a node that moved is found again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Learns where a store answers.
+    /// Records the address of a store.
     pub(crate) fn learn(&self, store: StoreId, address: &str) {
         self.addresses.send_if_modified(|addresses| {
             let changes = addresses.get(&store).is_none_or(|known| known != address);
@@ -27,8 +27,8 @@ impl Members {
         });
     }
 
-    /// Learns of a store by hearsay: what is known already is not touched.
-    pub(crate) fn learn_new(&self, store: StoreId, address: &str) {
+    /// Records the address of a store from an indirect source: does not replace a known address.
+    pub(crate) fn learn_if_unknown(&self, store: StoreId, address: &str) {
         self.addresses.send_if_modified(|addresses| {
             let changes = !addresses.contains_key(&store);
             if changes {
@@ -38,29 +38,29 @@ impl Members {
         });
     }
 
-    /// Where a store answers.
+    /// The address of a store.
     pub(crate) fn get(&self, store: StoreId) -> Option<String> {
         self.addresses.borrow().get(&store).cloned()
     }
 
-    /// Every store, by number.
+    /// All stores, by id.
     pub(crate) fn all(&self) -> Vec<(StoreId, String)> {
-        listed(&self.addresses.borrow())
+        to_list(&self.addresses.borrow())
     }
 
-    /// Tells `follower` of every store, now and whenever something changes, for ever.
+    /// Calls `follower` with all stores, now and after each change. Never ends.
     pub(crate) async fn follow(&self, mut follower: impl FnMut(Vec<(StoreId, String)>)) {
         let mut changes = self.addresses.subscribe();
         changes.mark_changed();
-        // Ends never: `self` keeps the sender.
+        // Never fails: `self` owns the sender.
         while changes.changed().await.is_ok() {
-            let all = listed(&changes.borrow_and_update());
+            let all = to_list(&changes.borrow_and_update());
             follower(all);
         }
     }
 }
 
-fn listed(addresses: &BTreeMap<StoreId, String>) -> Vec<(StoreId, String)> {
+fn to_list(addresses: &BTreeMap<StoreId, String>) -> Vec<(StoreId, String)> {
     addresses.iter().map(|(store, address)| (*store, address.clone())).collect()
 }
 

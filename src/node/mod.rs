@@ -1,21 +1,33 @@
-//! A node: every role of Cortado in one process, and the order in which they start and stop.
+//! A node: all roles of Cortado in one process, and the order in which they start and stop.
 //!
-//! Start: ports are taken before anything is written, so that a taken one leaves no trace; the data directory is locked; the node
-//! finds out which store of which cluster it is ([`join`]), and takes back what it created if it is refused; then the layers start from the
-//! bottom ([`serving`]), and PostgreSQL clients are let in once both regions answer ([`probe`]); until then they are told to come again. Stop
-//! goes the other way: no new statements, running ones finish, commits under way end, leadership is handed away, the store flushes. A
-//! stop that is asked for during the start is carried out at its end.
+//! Start:
+//! 1. The ports are bound before anything is written, so that a port in use leaves no files behind.
+//! 2. The data directory is locked.
+//! 3. The node determines its identity, a store of a cluster ([`join`]). If the cluster rejects it, it removes the
+//!    files that it created.
+//! 4. The layers start from the bottom ([`serving`]).
+//! 5. PostgreSQL clients are accepted once both regions answer ([`probe`]). Until then they get SQLSTATE 57P03.
+//!
+//! Stop, in the opposite order: no new statements, running ones finish, commits in progress end, leadership moves away,
+//! the store flushes. A stop signal during the start takes effect at the end of the start.
+//!
+//! # Layers
+//!
+//! 1. `members`, `placement`, `ports`, `probe`: the address book, the placement role, the sockets, the health probe
+//! 2. `state`, `oracle`: the state of the node, the timestamp oracle over the system region
+//! 3. `background`, `join`, `service`: background tasks, identity, the node service
+//! 4. `error`: the errors that end a node
+//! 5. `storage`: opens the storage
+//! 6. `serving`: builds, runs and stops the layers
 
-pub(crate) mod proto;
-
-mod heartbeat;
+mod background;
+mod error;
 mod join;
 mod members;
 mod oracle;
 mod placement;
 mod ports;
 mod probe;
-mod reclaim;
 mod service;
 mod serving;
 mod state;
@@ -28,34 +40,15 @@ use std::sync::Arc;
 use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
-use self::join::JoinError;
-use self::ports::{PortError, Ports};
+use self::error::NodeError;
+use self::ports::Ports;
 use self::service::NodeService;
-use self::serving::{Serving, ServingError};
+use self::serving::Serving;
 use self::state::NodeState;
 use crate::config::NodeConfig;
-use crate::data_dir::{DataDir, DataDirError, Ident};
+use crate::data_dir::{DataDir, Ident};
 use crate::http::{self, Health};
-
-/// Why a node does not start or go on; printed as one line.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NodeError {
-    /// A port cannot be had.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// The data directory cannot be used.
-    #[error(transparent)]
-    DataDir(#[from] DataDirError),
-    /// The cluster cannot be joined.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// A layer failed to start, or failed for good.
-    #[error(transparent)]
-    Serving(#[from] ServingError),
-    /// The gRPC server ended by itself.
-    #[error("the server for other nodes failed: {0}")]
-    Grpc(#[from] tonic::transport::Error),
-}
+use crate::proto;
 
 /// Runs a node until `stop` ends, or until it fails for good.
 pub(crate) async fn run(mut config: NodeConfig, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
@@ -72,7 +65,7 @@ pub(crate) async fn run(mut config: NodeConfig, stop: impl Future<Output = ()>) 
     let outcome = serve(&state, &ports, &registry, &health, &mut stop).await;
     stop_http.cancel();
     if let Err(NodeError::Join(_)) = &outcome {
-        state.data().undo();
+        state.data().remove_created();
     }
     outcome
 }
@@ -95,18 +88,18 @@ async fn serve(
         pg = %config.pg, "starting"
     );
     health.not_serving("starting");
-    let mut stopping = false;
+    let mut stop_requested = false;
     let mut starting = pin!(Serving::start(state.clone(), ident, ports, registry));
     let started = tokio::select! {
         started = &mut starting => started,
         () = &mut *stop => {
             tracing::info!("stopping once the start is done");
-            stopping = true;
+            stop_requested = true;
             starting.await
         }
     };
     let mut serving = started?;
-    let failed = if stopping {
+    let failed = if stop_requested {
         None
     } else {
         tokio::select! {
@@ -123,7 +116,7 @@ async fn serve(
     }
 }
 
-/// Finds out which store this is, while answering the nodes that want to know or tell.
+/// Determines the identity of this node. Meanwhile it serves the node service, through which `init` reaches it.
 async fn find_identity(state: &Arc<NodeState>, ports: &Ports) -> Result<Ident, NodeError> {
     let done = CancellationToken::new();
     let service = proto::node_server::NodeServer::new(NodeService::new(state.clone()));
@@ -135,12 +128,12 @@ async fn find_identity(state: &Arc<NodeState>, ports: &Ports) -> Result<Ident, N
         ident = join::identify(state) => ident?,
         ended = &mut server => match ended {
             Ok(Err(error)) => return Err(error.into()),
-            // It ends only when it is told to, or with the runtime.
+            // The server ends without an error only on `done`, or with the runtime.
             _ => std::future::pending().await,
         },
     };
-    // It answers what it has begun (the very `init` that made this node known, perhaps) and takes no more connections: those wait for
-    // the server with all the services.
+    // The server completes the requests in progress, perhaps the `init` that gave this node its identity. New
+    // connections wait for the server with all services.
     done.cancel();
     Ok(ident)
 }

@@ -1,4 +1,5 @@
-//! The timestamp oracle's ties to the system region: its mark is a record there, its lease is that region's.
+//! The timestamp oracle over the system region: its mark is a record of that region, its lease the region's leader
+//! lease.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,24 +14,25 @@ use tso::{Timestamp, TsoService};
 
 use super::members::Members;
 
-/// The mark in the system region. The handle arrives after the store is open, and the store needs its listener before.
+/// The oracle's window over the system region. It gets its store handle late, because the store needs the oracle's role
+/// listener before it is opened.
 pub(crate) struct RegionWindow<S: Store> {
     store: OnceLock<StoreHandle<S>>,
     members: Members,
 }
 
 impl<S: Store> RegionWindow<S> {
-    /// Without a store yet: nobody leads.
+    /// A window without a store, and so without leadership.
     pub(crate) fn new(members: Members) -> RegionWindow<S> {
         RegionWindow { store: OnceLock::new(), members }
     }
 
-    /// Ties it to the node's store; once.
+    /// Sets the node's store; called once.
     pub(crate) fn connect(&self, store: StoreHandle<S>) {
         assert!(self.store.set(store).is_ok(), "the oracle has one store");
     }
 
-    /// The store and a snapshot of the system region that was taken while it led in `term`.
+    /// The store, and a snapshot of the system region taken while this node led it in `term`.
     fn leading(&self, term: LeaderTerm) -> Result<(&StoreHandle<S>, RegionSnapshot<S>), WindowError> {
         let store = self.store.get().ok_or(WindowError::NotLeader)?;
         let status = store.region(RegionId::SYSTEM).ok_or(WindowError::NotLeader)?;
@@ -84,19 +86,19 @@ impl<S: Store> Window for RegionWindow<S> {
     }
 }
 
-/// Where the leader of the system region answers, as this node's replica and its address book have it.
+/// The address of the leader of the system region, as far as this node's replica and address book know it.
 pub(super) fn leader_address<S: Store>(store: &StoreHandle<S>, members: &Members) -> Option<String> {
     let leader = store.region(RegionId::SYSTEM)?.leader?;
     members.get(leader.store)
 }
 
 /// Starts and stops the oracle with the leadership of the system region.
-pub(crate) struct OracleSwitch {
+pub(crate) struct OracleRoleListener {
     /// The oracle of this node.
     pub(crate) service: TsoService,
 }
 
-impl RoleListener for OracleSwitch {
+impl RoleListener for OracleRoleListener {
     fn on_leader(&self, region: RegionId, term: Term) {
         tracing::info!(%region, %term, "leads");
         if region == RegionId::SYSTEM {
@@ -112,15 +114,15 @@ impl RoleListener for OracleSwitch {
     }
 }
 
-/// Where the oracle may be, as this node knows: with the leader of the system region.
+/// The nodes that may be the oracle; the leader of the system region is.
 pub(crate) struct OracleDirectory<S: Store> {
     /// This node's store.
     pub(crate) store: StoreHandle<S>,
-    /// All stores' addresses.
+    /// The address book.
     pub(crate) members: Members,
 }
 
-impl<S: Store> tso::router::Directory for OracleDirectory<S> {
+impl<S: Store> tso::NodeDirectory for OracleDirectory<S> {
     fn leader(&self) -> Option<String> {
         leader_address(&self.store, &self.members)
     }
@@ -130,7 +132,7 @@ impl<S: Store> tso::router::Directory for OracleDirectory<S> {
     }
 }
 
-/// The window and the oracle over it.
+/// Builds the window and the oracle over it.
 pub(crate) fn oracle<S: Store>(
     members: Members,
     registry: &prometheus::Registry,

@@ -1,8 +1,8 @@
-//! The placement role of a node: active while its store leads the system region.
+//! The placement role of a node, active while its store leads the system region.
 //!
-//! An edge around two pure parts: it reads and proposes the replicated registry, and feeds the view of the cluster with heartbeats.
-//! Changes of the registry are made one at a time, each proposed on the snapshot it was computed from, so none is lost; a proposal of
-//! a leader that lost its term is refused by Raft.
+//! It is the edge around two pure parts: it reads and proposes the replicated registry of stores, and feeds heartbeats
+//! to the cluster view. Registry changes are serialised, and each is proposed on the snapshot from which it was
+//! computed, so no update is lost. Raft rejects the proposal of a leader that lost its term.
 
 use std::time::Duration;
 
@@ -14,23 +14,24 @@ use parking_lot::Mutex;
 use raftstore::transport::ClusterId;
 use raftstore::{ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId, Term};
 
-use super::proto;
+use crate::proto;
 
 /// Why placement cannot answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlacementError {
-    /// Another store leads the system region, if anyone.
+    /// This store does not lead the system region.
     #[error("this node does not lead the system region")]
     NotLeader,
-    /// The address is taken.
+    /// Another store has the address.
     #[error(
-        "{address} belongs to node {store} of this cluster: start it with its own data directory, or take another address"
+        "{address} belongs to node {store} of this cluster: \
+         start it with its own data directory, or take another address"
     )]
     AddressTaken { address: String, store: StoreId },
-    /// The region refused for now.
+    /// The region cannot serve now.
     #[error(transparent)]
     Region(RegionError),
-    /// The change may or may not be made; it is safe to ask again.
+    /// The change may or may not have been applied; a retry is safe.
     #[error(transparent)]
     Propose(ProposeError),
     /// The replicated records cannot be read.
@@ -56,28 +57,28 @@ impl From<ProposeError> for PlacementError {
     }
 }
 
-/// The view of one term as leader.
-struct Reign {
+/// The leader's view of the cluster, during one term.
+struct LeaderView {
     term: Term,
     view: ClusterView,
     registered: Vec<StoreRecord>,
 }
 
-/// See the module documentation.
+/// The placement role; see the module documentation.
 pub(crate) struct Placement<S: Store> {
     store: StoreHandle<S>,
-    /// One change of the registry at a time.
-    registry_turn: tokio::sync::Mutex<()>,
-    reign: Mutex<Option<Reign>>,
+    /// Serialises changes of the registry.
+    registry_lock: tokio::sync::Mutex<()>,
+    leader_view: Mutex<Option<LeaderView>>,
 }
 
 impl<S: Store> Placement<S> {
-    /// Over the node's own store.
+    /// The placement role over the node's own store.
     pub(crate) fn new(store: StoreHandle<S>) -> Placement<S> {
-        Placement { store, registry_turn: tokio::sync::Mutex::new(()), reign: Mutex::new(None) }
+        Placement { store, registry_lock: tokio::sync::Mutex::new(()), leader_view: Mutex::new(None) }
     }
 
-    /// The snapshot of the system region that a change is computed from; `NotLeader` unless this store leads it.
+    /// A snapshot of the system region from which a change can be proposed. `NotLeader` unless this store leads it.
     fn snapshot(&self) -> Result<RegionSnapshot<S>, PlacementError> {
         let status = self.store.region(RegionId::SYSTEM).ok_or(PlacementError::NotLeader)?;
         if !status.is_leader {
@@ -86,14 +87,15 @@ impl<S: Store> Placement<S> {
         Ok(self.store.evaluate(RegionContext { region: RegionId::SYSTEM, epoch: status.region.epoch })?)
     }
 
-    /// Adds a store to the cluster and tells its number. Whoever is not sure of having been heard asks again, with the same `instance`.
+    /// Adds a store to the cluster and returns its id. Idempotent: a caller that got no answer retries with the same
+    /// `instance`.
     pub(crate) async fn register(
         &self,
         address: &str,
         locality: &str,
         instance: InstanceId,
     ) -> Result<StoreId, PlacementError> {
-        let _turn = self.registry_turn.lock().await;
+        let _guard = self.registry_lock.lock().await;
         let snapshot = self.snapshot()?;
         let abandoned = match registry::admit(&registry::stores(&snapshot)?, address, instance) {
             Admission::Known(store) => return Ok(store),
@@ -110,11 +112,12 @@ impl<S: Store> Placement<S> {
             registry::remove_store(&mut batch, abandoned);
         }
         self.store.propose(&snapshot, batch).await?;
-        self.remember(&snapshot, abandoned)?;
+        self.reload_registry(&snapshot, abandoned)?;
         Ok(id)
     }
 
-    /// Takes in a store's report; records it anew if it is the first, or if address or place changed. Returns every known store.
+    /// Processes a store's heartbeat. Writes the store's record if it is new or if its address or locality changed.
+    /// Returns the records of all stores.
     pub(crate) async fn heartbeat(
         &self,
         heartbeat: Heartbeat,
@@ -127,65 +130,65 @@ impl<S: Store> Placement<S> {
             locality: heartbeat.locality.clone(),
             joining: None,
         };
-        let known = self.with_reign(&snapshot, |reign| {
-            reign.view.apply_heartbeat(heartbeat, now);
-            reign.registered.contains(&record)
+        let known = self.with_view(&snapshot, |leader_view| {
+            leader_view.view.apply_heartbeat(heartbeat, now);
+            leader_view.registered.contains(&record)
         })?;
         if !known {
-            let _turn = self.registry_turn.lock().await;
+            let _guard = self.registry_lock.lock().await;
             let snapshot = self.snapshot()?;
             let mut batch = WriteBatch::new();
             registry::put_store(&mut batch, &record);
             self.store.propose(&snapshot, batch).await?;
-            self.remember(&snapshot, None)?;
+            self.reload_registry(&snapshot, None)?;
         }
-        self.with_reign(&snapshot, |reign| reign.registered.clone())
+        self.with_view(&snapshot, |leader_view| leader_view.registered.clone())
     }
 
-    /// The cluster as this leader sees it.
+    /// The status of the cluster, as this leader sees it.
     pub(crate) fn status(&self, cluster: ClusterId, now: Duration) -> Result<proto::StatusResponse, PlacementError> {
         let snapshot = self.snapshot()?;
-        self.with_reign(&snapshot, |reign| describe(&reign.view, cluster, now))
+        self.with_view(&snapshot, |leader_view| status_response(&leader_view.view, cluster, now))
     }
 
-    /// Runs `f` on the view of the present term, beginning a new one if the term is new.
-    fn with_reign<T>(
+    /// Runs `f` on the view of the snapshot's term, after creating a new view if the term is new.
+    fn with_view<T>(
         &self,
         snapshot: &RegionSnapshot<S>,
-        f: impl FnOnce(&mut Reign) -> T,
+        f: impl FnOnce(&mut LeaderView) -> T,
     ) -> Result<T, PlacementError> {
-        let mut reign = self.reign.lock();
-        if reign.as_ref().is_none_or(|reign| reign.term < snapshot.term) {
+        let mut leader_view = self.leader_view.lock();
+        if leader_view.as_ref().is_none_or(|leader_view| leader_view.term < snapshot.term) {
             let registered = registry::stores(snapshot)?;
             let mut view = ClusterView::new();
             for record in &registered {
                 view.add_registered(record.id, &record.address, &record.locality);
             }
-            *reign = Some(Reign { term: snapshot.term, view, registered });
+            *leader_view = Some(LeaderView { term: snapshot.term, view, registered });
         }
-        match reign.as_mut() {
-            Some(reign) if reign.term == snapshot.term => Ok(f(reign)),
-            // Our snapshot is of an older term than the view: leadership came back meanwhile.
+        match leader_view.as_mut() {
+            Some(leader_view) if leader_view.term == snapshot.term => Ok(f(leader_view)),
+            // The snapshot is of an older term than the view: this store was elected again meanwhile.
             _ => Err(PlacementError::NotLeader),
         }
     }
 
-    /// Reads the registry again after a change that was proposed on `basis`, and that removed `gone`.
-    fn remember(&self, basis: &RegionSnapshot<S>, gone: Option<StoreId>) -> Result<(), PlacementError> {
+    /// Reads the registry again after a change that was proposed on `basis` and removed the store `gone`.
+    fn reload_registry(&self, basis: &RegionSnapshot<S>, gone: Option<StoreId>) -> Result<(), PlacementError> {
         let registered = registry::stores(&self.snapshot()?)?;
-        self.with_reign(basis, |reign| {
+        self.with_view(basis, |leader_view| {
             if let Some(gone) = gone {
-                reign.view.remove(gone);
+                leader_view.view.remove(gone);
             }
             for record in &registered {
-                reign.view.add_registered(record.id, &record.address, &record.locality);
+                leader_view.view.add_registered(record.id, &record.address, &record.locality);
             }
-            reign.registered = registered;
+            leader_view.registered = registered;
         })
     }
 }
 
-fn describe(view: &ClusterView, cluster: ClusterId, now: Duration) -> proto::StatusResponse {
+fn status_response(view: &ClusterView, cluster: ClusterId, now: Duration) -> proto::StatusResponse {
     let stores = view.stores().map(|entry| {
         let (state, silent) = match view.liveness(entry.heartbeat.store, now) {
             Liveness::Alive => ("alive", Duration::ZERO),
@@ -205,7 +208,7 @@ fn describe(view: &ClusterView, cluster: ClusterId, now: Duration) -> proto::Sta
         }
     });
     let regions = view.regions().map(|entry| {
-        // A leader that is silent is none that a client can use.
+        // Clients cannot use a silent leader.
         let leader = entry.leader.filter(|(_, store)| view.liveness(*store, now) == Liveness::Alive);
         proto::RegionStatus {
             region: Some(proto::Region::from(&entry.region)),

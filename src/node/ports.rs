@@ -1,7 +1,8 @@
-//! The node's ports: taken all at once before anything else happens, and listened on from then on.
+//! The listening sockets of a node, opened together before the node does anything else.
 //!
-//! A port that is only bound can be bound a second time, and would fail the second node too late. So all are listened on at once: the other
-//! nodes' connections wait for a server, and PostgreSQL clients that come before the node serves are told so ([`sql::server::reject_while_starting`]).
+//! A port that is bound but not listened on can be bound by a second process, which would then fail too late. So the
+//! node listens on all its ports at once. Connections of other nodes wait for a server. PostgreSQL clients that connect
+//! before the node serves are rejected with that reason ([`sql::server::reject_while_starting`]).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -14,10 +15,10 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::config::NodeConfig;
 
-/// Clients that may wait to be accepted.
+/// The most PostgreSQL connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// A port that cannot be had; printed as one line.
+/// A port that cannot be listened on; printed as one line.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {flag} {addr}: {source}")]
 pub(crate) struct PortError {
@@ -26,26 +27,26 @@ pub(crate) struct PortError {
     source: io::Error,
 }
 
-/// See the module documentation.
+/// The listening sockets of a node.
 pub(crate) struct Ports {
-    addrs: NodeConfig,
+    config: NodeConfig,
     listen: StdListener,
     http: Option<StdListener>,
-    pg: Mutex<Option<Early>>,
+    pg: Mutex<Option<RejectingListener>>,
 }
 
-/// The PostgreSQL port while the node does not serve: its clients are turned away.
-struct Early {
-    until: CancellationToken,
+/// The PostgreSQL port before the node serves: a task rejects its clients, and returns the listener once cancelled.
+struct RejectingListener {
+    cancel: CancellationToken,
     task: JoinHandle<TcpListener>,
 }
 
 impl Ports {
-    /// Takes all ports of a node, and puts those that it got into `config`. Must be called within a tokio runtime.
+    /// Listens on all ports of a node, and writes the actual ports to `config`. Must be called within a tokio runtime.
     pub(crate) fn bind(config: &mut NodeConfig) -> Result<Ports, PortError> {
         let pg = pg_listener(config.pg).map_err(error("--pg", config.pg))?;
         let listen = match listener(config.listen) {
-            Err(taken) if config.or_any_port && taken.kind() == io::ErrorKind::AddrInUse => {
+            Err(taken) if config.fall_back_to_any_port && taken.kind() == io::ErrorKind::AddrInUse => {
                 listener((config.listen.ip(), 0).into())
             }
             other => other,
@@ -62,33 +63,33 @@ impl Ports {
         if advertises_listen {
             config.advertise = config.listen.into();
         }
-        let until = CancellationToken::new();
-        let task = tokio::spawn(sql::server::reject_while_starting(pg, until.clone()));
-        Ok(Ports { addrs: config.clone(), listen, http, pg: Mutex::new(Some(Early { until, task })) })
+        let cancel = CancellationToken::new();
+        let task = tokio::spawn(sql::server::reject_while_starting(pg, cancel.clone()));
+        Ok(Ports { config: config.clone(), listen, http, pg: Mutex::new(Some(RejectingListener { cancel, task })) })
     }
 
-    /// The connections of other nodes. May be called again when the stream of the last call is dropped.
+    /// The connections of other nodes. May be called again once the stream of the last call is dropped.
     pub(crate) fn listen(&self) -> Result<TcpIncoming, PortError> {
         let incoming = self.listen.try_clone().and_then(TcpListener::from_std);
-        let incoming = incoming.map_err(error("--listen", self.addrs.listen))?;
+        let incoming = incoming.map_err(error("--listen", self.config.listen))?;
         Ok(TcpIncoming::from(incoming).with_nodelay(Some(true)))
     }
 
-    /// The connections for metrics and health, if they are wanted.
+    /// The listener for metrics and health checks, if `--http` was given.
     pub(crate) fn http(&self) -> Result<Option<TcpListener>, PortError> {
-        let Some((listener, addr)) = self.http.as_ref().zip(self.addrs.http) else {
+        let Some((listener, addr)) = self.http.as_ref().zip(self.config.http) else {
             return Ok(None);
         };
         listener.try_clone().and_then(TcpListener::from_std).map(Some).map_err(error("--http", addr))
     }
 
-    /// The PostgreSQL clients, who are no longer turned away; once.
+    /// Stops rejecting PostgreSQL clients and returns their listener. `None` after the first call.
     pub(crate) async fn pg(&self) -> Result<Option<TcpListener>, PortError> {
-        let Some(early) = self.pg.lock().take() else {
+        let Some(rejecting) = self.pg.lock().take() else {
             return Ok(None);
         };
-        early.until.cancel();
-        early.task.await.map(Some).map_err(|e| error("--pg", self.addrs.pg)(io::Error::other(e)))
+        rejecting.cancel.cancel();
+        rejecting.task.await.map(Some).map_err(|e| error("--pg", self.config.pg)(io::Error::other(e)))
     }
 }
 
@@ -104,7 +105,7 @@ fn listener(addr: SocketAddr) -> io::Result<StdListener> {
 
 fn pg_listener(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // What the last process left in TIME_WAIT does not count as taken; a listening socket does.
+    // Ignores connections of an earlier process in TIME_WAIT. A listening socket still conflicts.
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
     socket.listen(BACKLOG)
@@ -122,20 +123,20 @@ mod tests {
         NodeConfig {
             data: PathBuf::from("unused"),
             listen,
-            or_any_port: false,
+            fall_back_to_any_port: false,
             advertise: listen.into(),
             pg,
             http: None,
             cache_bytes: 1 << 20,
             raft_log: raft_log(),
-            membership: Membership::Alone,
+            membership: Membership::SingleNode,
             locality: Locality::default(),
             cluster_id: None,
         }
     }
 
     #[tokio::test]
-    async fn a_port_is_taken_from_the_first_moment() {
+    async fn bound_ports_are_listened_on_at_once() {
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let mut first = config(any, any);
         let ports = Ports::bind(&mut first).unwrap();
@@ -145,12 +146,12 @@ mod tests {
         let refused = |mut config| Ports::bind(&mut config).map(|_| ()).unwrap_err().to_string();
         assert!(refused(config(any, first.pg)).starts_with(&format!("cannot listen on --pg {}", first.pg)));
         assert!(refused(config(first.listen, any)).starts_with(&format!("cannot listen on --listen {}", first.listen)));
-        let mut elsewhere = NodeConfig { or_any_port: true, ..config(first.listen, any) };
+        let mut elsewhere = NodeConfig { fall_back_to_any_port: true, ..config(first.listen, any) };
         Ports::bind(&mut elsewhere).unwrap();
         assert!(elsewhere.listen != first.listen && elsewhere.advertise == elsewhere.listen.into());
 
         let listener = ports.pg().await.unwrap().unwrap();
         assert_eq!(listener.local_addr().unwrap(), first.pg);
-        assert!(ports.pg().await.unwrap().is_none(), "once");
+        assert!(ports.pg().await.unwrap().is_none(), "only the first call returns it");
     }
 }

@@ -1,7 +1,7 @@
-//! Whether the cluster serves through this node, found out by asking it what a session would.
+//! The health probe: checks whether the cluster serves through this node, with the requests that a session would send.
 //!
-//! One look is a timestamp (which needs a leader of the system region under its lease) and a read in each of the two regions, wherever they lead. It
-//! changes nothing and is bounded in time. `/healthz` shows the last look.
+//! One probe fetches a timestamp, which needs a leader of the system region with a lease, and reads in each of the two
+//! regions, whichever node leads them. It changes nothing and is bounded in time. `/healthz` shows the last result.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use txn::{Database, TxnError};
 use crate::http::Health;
 use crate::plan::DATA_START;
 
-/// Between two looks.
+/// The interval between two probes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks while the node has not served yet: clients are waiting.
-const FIRST_INTERVAL: Duration = Duration::from_millis(200);
-/// A look takes no longer. Less than a statement waits, so that the answer is there before clients give up.
-const LIMIT: Duration = Duration::from_secs(2);
+/// The interval between two probes before the node serves for the first time: clients are waiting.
+const STARTUP_INTERVAL: Duration = Duration::from_millis(200);
+/// The timeout of a probe. Below that of a statement, so that the health is known before clients give up.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Below the first key of every catalog record, in the system region.
+/// A key of the system region, below every catalog record.
 const SYSTEM_START: &[u8] = b"m";
 
-/// Ends when a look succeeds; until then `health` says what is missing.
+/// Completes when a probe succeeds. Until then `health` shows the reason of the last failure.
 pub(crate) async fn until_ready(database: &Database, health: &Health) {
-    while let Err(why) = look(database, LIMIT).await {
+    while let Err(why) = probe(database, TIMEOUT).await {
         health.not_serving(format!("waiting for the cluster: {why}"));
-        tokio::time::sleep(FIRST_INTERVAL).await;
+        tokio::time::sleep(STARTUP_INTERVAL).await;
     }
 }
 
-/// Keeps `health` true to the last look, for ever.
+/// Probes periodically and keeps `health` up to date. Never ends.
 pub(crate) async fn watch(database: &Database, health: &Health) -> Infallible {
     loop {
         tokio::time::sleep(INTERVAL).await;
-        match look(database, LIMIT).await {
+        match probe(database, TIMEOUT).await {
             Ok(()) if health.reason().is_some() => {
                 tracing::info!("the cluster serves again");
                 health.serving();
@@ -50,10 +50,10 @@ pub(crate) async fn watch(database: &Database, health: &Health) -> Infallible {
     }
 }
 
-/// One look, bounded by `limit`; the error says how far it came.
-async fn look(database: &Database, limit: Duration) -> Result<(), String> {
+/// One probe. The error names the step that failed.
+async fn probe(database: &Database, limit: Duration) -> Result<(), String> {
     let mut step = "a timestamp";
-    let asking = async {
+    let steps = async {
         let snapshot = database.begin().await?;
         for (what, key) in [("the system region", SYSTEM_START), ("the data region", DATA_START)] {
             step = what;
@@ -61,7 +61,7 @@ async fn look(database: &Database, limit: Duration) -> Result<(), String> {
         }
         Ok::<_, TxnError>(())
     };
-    let outcome = tokio::time::timeout(limit, asking).await;
+    let outcome = tokio::time::timeout(limit, steps).await;
     match outcome {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(format!("{step}: {error}")),
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// A cluster of which nobody can be reached for requests on keys that begin with `cut_off`.
+    /// A cluster that is unreachable for reads of keys that begin with `cut_off`.
     struct Network {
         cluster: MemoryCluster,
         cut_off: RwLock<Option<u8>>,
@@ -117,15 +117,15 @@ mod tests {
         let tso = TsoClient::new(cluster.tso());
         let network = Arc::new(Network { cluster, cut_off: RwLock::new(None) });
         let database = Database::new(Client::new(network.clone()), tso);
-        assert_eq!(look(&database, LIMIT).await, Ok(()));
+        assert_eq!(probe(&database, TIMEOUT).await, Ok(()));
         for (first, what) in [(b'm', "the system region"), (b't', "the data region")] {
             *network.cut_off.write() = Some(first);
-            let why = look(&database, Duration::from_millis(100)).await.unwrap_err();
+            let why = probe(&database, Duration::from_millis(100)).await.unwrap_err();
             assert!(why.starts_with(what), "{why}");
         }
         *network.cut_off.write() = None;
         let health = Health::starting();
         until_ready(&database, &health).await;
-        assert_eq!(health.reason(), Some("starting".to_string()), "the node says when it serves");
+        assert_eq!(health.reason(), Some("starting".to_string()), "the caller marks the node as serving");
     }
 }

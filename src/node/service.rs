@@ -1,4 +1,5 @@
-//! The gRPC service of a node about the cluster itself; answers in every state of the node.
+//! The node service over gRPC: identity, initialisation, membership, heartbeats and status. Served in every state of
+//! the node.
 
 use std::sync::Arc;
 
@@ -11,28 +12,27 @@ use raftstore::transport::ClusterId;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
-use super::join::new_cluster_id;
 use super::placement::{Placement, PlacementError};
-use super::proto::node_client::NodeClient;
-use super::proto::node_server::Node;
-use super::proto::{
-    BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
-    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, StatusRequest, StatusResponse, StoreAddress,
-};
-use super::state::NodeState;
+use super::state::{NodeState, new_cluster_id};
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
-use crate::plan::{self, Candidate, Plan};
+use crate::plan::{self, Plan};
+use crate::proto::node_client::NodeClient;
+use crate::proto::node_server::Node;
+use crate::proto::{
+    BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
+    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, StatusRequest, StatusResponse, StoreAddress,
+};
 
-/// See the module documentation.
+/// The node service; see the module documentation.
 #[derive(Clone)]
 pub(crate) struct NodeService {
     state: Arc<NodeState>,
 }
 
 impl NodeService {
-    /// Over the node's state.
+    /// The service over the state of the node.
     pub(crate) fn new(state: Arc<NodeState>) -> NodeService {
         NodeService { state }
     }
@@ -53,19 +53,19 @@ impl NodeService {
         }
     }
 
-    /// Asks all other nodes at once a question that only the leader of the system region answers.
-    async fn pass_on<T, F>(&self, question: impl Fn(NodeClient<Channel>) -> F) -> Result<Response<T>, Status>
+    /// Sends `call` to all other nodes at once. Only the leader of the system region answers it.
+    async fn forward_to_leader<T, F>(&self, call: impl Fn(NodeClient<Channel>) -> F) -> Result<Response<T>, Status>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
         let own = self.state.ident().map(|ident| ident.store_id);
         let others = self.state.members.all().into_iter().filter(|(store, _)| Some(*store) != own);
-        let question = &question;
+        let call = &call;
         let mut answers: FuturesUnordered<_> =
-            others.map(|(_, address)| async move { question(dial(&address).await?).await }).collect();
+            others.map(|(_, address)| async move { call(dial(&address).await?).await }).collect();
         while let Some(answer) = answers.next().await {
             match answer {
-                // Down, or not the leader: another one may be.
+                // Down, or not the leader: another node may be.
                 Err(status) if [Code::Unavailable, Code::FailedPrecondition].contains(&status.code()) => {}
                 decided => return decided,
             }
@@ -73,8 +73,8 @@ impl NodeService {
         Err(Status::unavailable("no node leads the system region: fewer than a majority of its replicas are up"))
     }
 
-    /// Carries a plan to all its nodes: first the plan, then that everybody has it.
-    async fn carry_out(&self, plan: &Plan) -> Result<(), Status> {
+    /// Sends a plan to all its nodes in two rounds: first the plan, then the confirmation that every node has taken it.
+    async fn distribute_plan(&self, plan: &Plan) -> Result<(), Status> {
         for complete in [false, true] {
             let rounds = plan.stores.iter().map(|store| async move {
                 let request = BootstrapRequest { plan: Some(PlanMessage::from(plan)), store_id: store.id, complete };
@@ -89,39 +89,17 @@ impl NodeService {
     }
 }
 
-/// The node at an address that this node was told.
+/// Connects to the node at a known address.
 async fn dial(address: &str) -> Result<NodeClient<Channel>, Status> {
     let host: HostPort = address.parse().map_err(Status::unavailable)?;
     client::connect(&host).await.map_err(|e| Status::unavailable(e.to_string()))
-}
-
-/// Asks a node who it is.
-pub(crate) async fn ask(host: &HostPort) -> Result<Candidate, client::ClientError> {
-    let mut node = client::connect(host).await?;
-    let info = node.info(InfoRequest {}).await.map_err(|s| client::ClientError::refused(host, &s))?.into_inner();
-    let plan = info.plan.map(Plan::try_from).transpose().map_err(|s| client::ClientError::refused(host, &s))?;
-    Ok(Candidate {
-        dialled: host.to_string(),
-        address: info.address,
-        cluster_id: cluster_id(info.cluster_id),
-        wanted: cluster_id(info.wanted_cluster_id),
-        store_id: info.store_id,
-        plan,
-        complete: info.complete,
-        stores: info.stores.into_iter().map(|s| (s.store_id, s.address)).collect(),
-    })
-}
-
-/// From the wire, where 0 is none.
-fn cluster_id(raw: u64) -> Option<ClusterId> {
-    (raw != 0).then(|| ClusterId::new(raw))
 }
 
 fn address_of((store, address): (StoreId, String)) -> StoreAddress {
     StoreAddress { store_id: store.get(), address }
 }
 
-fn storage(error: DataDirError) -> Status {
+fn storage_error(error: DataDirError) -> Status {
     Status::internal(error.to_string())
 }
 
@@ -136,12 +114,12 @@ impl From<PlacementError> for Status {
     }
 }
 
-/// So that a change of the identity can fail with a status of its own.
-struct Refusal(Status);
+/// The error of an identity change: a status.
+struct IdentChangeError(Status);
 
-impl From<DataDirError> for Refusal {
-    fn from(error: DataDirError) -> Refusal {
-        Refusal(storage(error))
+impl From<DataDirError> for IdentChangeError {
+    fn from(error: DataDirError) -> IdentChangeError {
+        IdentChangeError(storage_error(error))
     }
 }
 
@@ -164,15 +142,15 @@ impl Node for NodeService {
         let Membership::Join(join) = &self.state.config.membership else {
             return Err(Status::failed_precondition("a single node initialises itself"));
         };
-        let answers = join_all(join.iter().map(ask)).await;
+        let answers = join_all(join.iter().map(client::info)).await;
         let mut candidates = Vec::new();
         for answer in answers {
-            // Every node must be there: a plan without one of them could never take it in as a first member.
+            // Every node must answer: an initial store cannot be added to a plan later.
             candidates.push(answer.map_err(|e| Status::unavailable(format!("{e}; start all nodes of --join first")))?);
         }
         let plan =
             plan::decide(&candidates, new_cluster_id()).map_err(|e| Status::failed_precondition(e.to_string()))?;
-        self.carry_out(&plan).await?;
+        self.distribute_plan(&plan).await?;
         Ok(Response::new(InitResponse { cluster_id: plan.cluster_id.get(), nodes: plan.stores.len() as u32 }))
     }
 
@@ -193,7 +171,7 @@ impl Node for NodeService {
         let change = move || {
             state.update_ident(|present| match present {
                 None => Ok(Some(Ident::new(plan.cluster_id, store, Some(plan)))),
-                Some(ident) if ident.cluster_id != plan.cluster_id || ident.store_id != store => Err(Refusal(
+                Some(ident) if ident.cluster_id != plan.cluster_id || ident.store_id != store => Err(IdentChangeError(
                     Status::failed_precondition(format!("the node already belongs to cluster {}", ident.cluster_id)),
                 )),
                 Some(ident) if request.complete && !ident.complete => {
@@ -203,7 +181,7 @@ impl Node for NodeService {
             })
         };
         let done = tokio::task::spawn_blocking(change).await.map_err(|e| Status::internal(e.to_string()))?;
-        done.map_err(|Refusal(status)| status)?;
+        done.map_err(|IdentChangeError(status)| status)?;
         Ok(Response::new(BootstrapResponse {}))
     }
 
@@ -219,7 +197,7 @@ impl Node for NodeService {
             Err(error) => return Err(error.into()),
         }
         let request = RegisterRequest { forwarded: true, ..request };
-        self.pass_on(|mut node| {
+        self.forward_to_leader(|mut node| {
             let request = request.clone();
             async move { node.register(request).await }
         })
@@ -248,6 +226,6 @@ impl Node for NodeService {
             Err(error) => return Err(error.into()),
         }
         let request = StatusRequest { forwarded: true, cluster_id: ident.cluster_id.get() };
-        self.pass_on(|mut node| async move { node.status(request).await }).await
+        self.forward_to_leader(|mut node| async move { node.status(request).await }).await
     }
 }

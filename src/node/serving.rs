@@ -1,4 +1,4 @@
-//! The layers of a node that belongs to a cluster, put together.
+//! A serving node: builds the layers of a node that belongs to a cluster, runs them and stops them in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,59 +20,34 @@ use tso::client::TsoClientOptions;
 use tso::cluster::ClusterTag;
 use tso::grpc::RemoteSource;
 use tso::metrics::ClientMetrics;
-use tso::router::{OracleNode, TsoRouter};
-use tso::{TsoClient, TsoService};
+use tso::router::TsoRouter;
+use tso::{OracleNode, TsoClient, TsoService};
 use txn::{Database, TxnConfig};
 
-use super::heartbeat;
+use super::background;
+use super::error::{ServingError, in_layer};
 use super::join::{self, JoinError};
-use super::oracle::{OracleDirectory, OracleSwitch, oracle};
+use super::oracle::{OracleDirectory, OracleRoleListener, oracle};
 use super::placement::Placement;
-use super::ports::{PortError, Ports};
+use super::ports::Ports;
 use super::probe;
-use super::proto::node_server::NodeServer;
-use super::reclaim;
 use super::service::NodeService;
-use super::state::NodeState;
+use super::state::{self, NodeState};
 use super::storage::{self, Storage};
-use crate::data_dir::{DataDirError, Ident};
+use crate::data_dir::Ident;
 use crate::http::Health;
+use crate::proto::node_server::NodeServer;
 
-/// A local request that takes longer counts as lost, so that another replica is asked.
+/// The timeout of a request to the local store. After it the client tries another replica.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Running statements get this long when the node stops.
+/// How long running statements may continue when the node stops.
 const SQL_GRACE: Duration = Duration::from_secs(5);
-/// Commits under way get this long after that.
+/// How long commits in progress may continue after that.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
-/// Other nodes' requests get this long at the very end.
+/// How long requests of other nodes may continue at the end.
 const GRPC_GRACE: Duration = Duration::from_secs(2);
-/// Between two looks at whether the store failed.
-const WATCH_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Why the layers do not start, or failed for good; printed as one line.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ServingError {
-    /// The data directory failed.
-    #[error(transparent)]
-    DataDir(#[from] DataDirError),
-    /// A port failed.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// A layer refused to start. Which one, and why.
-    #[error("{layer}: {why}")]
-    Layer { layer: &'static str, why: String },
-    /// The node turns out to belong elsewhere.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// The disk or the log failed; nothing is acknowledged any more.
-    #[error("the store stopped serving: {0}")]
-    Poisoned(String),
-}
-
-/// Names the layer in whatever it failed with.
-pub(super) fn layer<E: std::fmt::Display>(layer: &'static str) -> impl Fn(E) -> ServingError {
-    move |error| ServingError::Layer { layer, why: error.to_string() }
-}
+/// The interval at which the node checks whether its store failed.
+const POISON_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A running node.
 pub(crate) struct Serving {
@@ -86,37 +61,39 @@ pub(crate) struct Serving {
     transport_server: TransportServer,
     tso_client: TsoClient,
     discovery: JoinHandle<JoinError>,
-    /// Heartbeats and the like: ended by dropping.
+    /// The background tasks; dropping aborts them.
     background: JoinSet<()>,
 }
 
 impl Serving {
-    /// Starts all layers from the bottom. The node takes part in its cluster on return; SQL clients come in with `run`. Not to be dropped
-    /// half-way: what has started is stopped in order by `stop` only.
+    /// Starts all layers from the bottom. On return the node is an active member of its cluster; `run` accepts SQL
+    /// clients.
+    ///
+    /// Not cancel-safe: the future must be polled to its end, because only `stop` stops the started layers in order.
     pub(crate) async fn start(
         state: Arc<NodeState>,
         ident: Ident,
         ports: &Ports,
         registry: &Registry,
     ) -> Result<Serving, ServingError> {
-        let cluster = ClusterTag::new(&ident.cluster_id.to_string()).map_err(layer("cluster id"))?;
+        let cluster = ClusterTag::new(&ident.cluster_id.to_string()).map_err(in_layer("cluster id"))?;
         let storage = storage::open(state.clone(), ident.clone(), registry.clone()).await?;
         let (window, tso_service) =
-            oracle::<RocksStore>(state.members.clone(), registry).map_err(layer("timestamp oracle"))?;
-        let options = TransportOptions::new(ident.cluster_id, ident.store_id, join::draw());
-        let metrics = TransportMetrics::new(registry).map_err(layer("transport"))?;
+            oracle::<RocksStore>(state.members.clone(), registry).map_err(in_layer("timestamp oracle"))?;
+        let options = TransportOptions::new(ident.cluster_id, ident.store_id, state::random_id());
+        let metrics = TransportMetrics::new(registry).map_err(in_layer("transport"))?;
         let snapshots = storage.snapshots.clone();
         let mut background = JoinSet::new();
-        background.spawn(storage::observe(storage.store.clone(), storage.store_metrics.clone()));
+        background.spawn(storage::observe_metrics(storage.store.clone(), storage.store_metrics.clone()));
         let discovery = tokio::spawn(join::discover(state.clone(), ident.clone()));
         let runtime = start_store(&state, &ident, storage, &options, &metrics, &tso_service, registry).await?;
         let handle = runtime.handle();
         window.connect(handle.clone());
         if state.placement.set(Placement::new(handle.clone())).is_err() {
-            return Err(layer("placement")("started twice"));
+            return Err(in_layer("placement")("started twice"));
         }
-        let server =
-            KvServer::new(handle.clone(), &KvServerConfig::default(), registry).map_err(layer("key-value server"))?;
+        let server = KvServer::new(handle.clone(), &KvServerConfig::default(), registry)
+            .map_err(in_layer("key-value server"))?;
         let transport_server = TransportServer::new(options.clone(), Arc::new(handle.clone()), snapshots, metrics);
         let grpc_stop = CancellationToken::new();
         let grpc = TransportServer::builder(&options)
@@ -126,13 +103,13 @@ impl Serving {
             .add_service(InterceptedService::new(tso::grpc::server(tso_service.clone()), cluster.check()))
             .serve_with_incoming_shutdown(ports.listen()?, grpc_stop.clone().cancelled_owned());
         let grpc_task = tokio::spawn(grpc);
-        let tso_client = timestamps(&state, &handle, tso_service, &cluster, registry)?;
+        let tso_client = tso_client(&state, &handle, tso_service, &cluster, registry)?;
         let (client, remote) = kv_client(&ident, server, cluster, registry)?;
-        background.spawn(follow_members(state.clone(), remote));
-        background.spawn(heartbeat::report(state.clone(), ident.clone(), handle.clone()));
+        background.spawn(background::update_client_addresses(state.clone(), remote));
+        background.spawn(background::send_heartbeats(state.clone(), ident.clone(), handle.clone()));
         let database = Database::with_config(client, tso_client.clone(), TxnConfig::default(), registry)
-            .map_err(layer("transactions"))?;
-        background.spawn(reclaim::run(database.clone(), handle));
+            .map_err(in_layer("transactions"))?;
+        background.spawn(background::reclaim_dropped_rows(database.clone(), handle));
         let sql = sql_server(&ident, database.clone(), registry)?;
         Ok(Serving {
             runtime,
@@ -149,14 +126,14 @@ impl Serving {
         })
     }
 
-    /// Lets SQL clients in as soon as the cluster can serve them, then runs until something fails for good.
+    /// Accepts SQL clients once the cluster can serve them, then runs until a layer fails for good.
     pub(crate) async fn run(&mut self, ports: &Ports, health: &Health) -> ServingError {
         let handle = self.runtime.handle();
-        let failure = failure(&handle, &mut self.grpc_task, &mut self.discovery);
-        tokio::pin!(failure);
+        let fatal_error = fatal_error(&handle, &mut self.grpc_task, &mut self.discovery);
+        tokio::pin!(fatal_error);
         tokio::select! {
             () = probe::until_ready(&self.database, health) => {}
-            error = &mut failure => return error,
+            error = &mut fatal_error => return error,
         }
         match ports.pg().await {
             Ok(Some(listener)) => {
@@ -169,12 +146,12 @@ impl Serving {
         health.serving();
         tracing::info!("serves SQL");
         tokio::select! {
-            error = failure => error,
+            error = fatal_error => error,
             never = probe::watch(&self.database, health) => match never {},
         }
     }
 
-    /// Stops in order; see the module documentation of `node`.
+    /// Stops the layers in order; see the module documentation of `node`.
     pub(crate) async fn stop(mut self) -> Result<(), ServingError> {
         self.sql_stop.cancel();
         if let Some(task) = self.sql_task.take()
@@ -183,13 +160,13 @@ impl Serving {
             tracing::error!(%error, "the SQL server failed");
         }
         if !self.database.drain(COMMIT_GRACE).await {
-            tracing::warn!("some transactions' locks are left for others to resolve");
+            tracing::warn!("other nodes must resolve the locks of some transactions");
         }
         self.tso_client.close();
         self.background.abort_all();
         self.discovery.abort();
         let runtime = self.runtime;
-        // Blocks: leadership moves away, threads end, the store flushes. Messages still flow meanwhile.
+        // Blocks while leadership moves away, threads end and the store flushes. Raft messages still flow meanwhile.
         let stopped = tokio::task::spawn_blocking(move || runtime.stop()).await;
         self.transport_server.close();
         self.grpc_stop.cancel();
@@ -198,14 +175,14 @@ impl Serving {
         }
         match stopped {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(layer("store")(error)),
-            Err(error) => Err(layer("store")(error)),
+            Ok(Err(error)) => Err(in_layer("store")(error)),
+            Err(error) => Err(in_layer("store")(error)),
         }
     }
 }
 
-/// Ends when something failed for good.
-async fn failure(
+/// Completes when a layer failed for good.
+async fn fatal_error(
     handle: &StoreHandle<RocksStore>,
     grpc: &mut JoinHandle<Result<(), tonic::transport::Error>>,
     discovery: &mut JoinHandle<JoinError>,
@@ -222,22 +199,22 @@ async fn failure(
         },
         ended = discovery => match ended {
             Ok(error) => error.into(),
-            Err(error) => layer("discovery")(error),
+            Err(error) => in_layer("discovery")(error),
         },
     }
 }
 
-/// Ends when the store failed for good.
+/// Completes when the store failed for good.
 async fn poisoned(handle: &StoreHandle<RocksStore>) -> ServingError {
     loop {
         if let Some(why) = handle.poisoned() {
             return ServingError::Poisoned(why);
         }
-        tokio::time::sleep(WATCH_INTERVAL).await;
+        tokio::time::sleep(POISON_CHECK_INTERVAL).await;
     }
 }
 
-/// The store over its storage, with its threads running.
+/// Starts the store over its storage.
 async fn start_store(
     state: &NodeState,
     ident: &Ident,
@@ -261,15 +238,15 @@ async fn start_store(
         log: storage.log,
         snapshots: storage.snapshots,
         transport: Arc::new(transport),
-        listener: Arc::new(OracleSwitch { service: tso_service.clone() }),
+        listener: Arc::new(OracleRoleListener { service: tso_service.clone() }),
         clock: Arc::new(RealClock::new()),
-        seed: join::draw(),
+        seed: state::random_id(),
         registry: registry.clone(),
     };
     storage::start_store(parts).await
 }
 
-fn timestamps(
+fn tso_client(
     state: &NodeState,
     handle: &StoreHandle<RocksStore>,
     service: TsoService,
@@ -280,11 +257,11 @@ fn timestamps(
     let directory = OracleDirectory { store: handle.clone(), members: state.members.clone() };
     let cluster = cluster.clone();
     let connect = move |address: &str| {
-        let remote = RemoteSource::new(address)?.of_cluster(cluster.clone());
+        let remote = RemoteSource::new(address)?.with_cluster(cluster.clone());
         Ok(Arc::new(remote) as Arc<dyn OracleNode>)
     };
     let router = TsoRouter::with_connect(Some((own, service)), Arc::new(directory), Box::new(connect));
-    let metrics = ClientMetrics::new(registry).map_err(layer("timestamp client"))?;
+    let metrics = ClientMetrics::new(registry).map_err(in_layer("timestamp client"))?;
     Ok(TsoClient::with_options(Arc::new(router), TsoClientOptions::default(), Some(metrics)))
 }
 
@@ -297,26 +274,16 @@ fn kv_client(
     let remote = Arc::new(RemoteEndpoint::new(RemoteConfig { cluster: Some(cluster), ..RemoteConfig::default() }));
     let endpoint = RoutedEndpoint::new(ident.store_id, Arc::new(Local(server)), remote.clone(), LOCAL_TIMEOUT);
     let client = Client::with_config(Arc::new(endpoint), ClientConfig::default(), registry);
-    Ok((client.map_err(layer("key-value client"))?, remote))
+    Ok((client.map_err(in_layer("key-value client"))?, remote))
 }
 
 fn sql_server(ident: &Ident, database: Database, registry: &Registry) -> Result<Arc<SqlServer>, ServingError> {
     let config = SqlConfig { node_id: ident.store_id.get(), ..SqlConfig::default() };
-    let metrics = SqlMetrics::new(registry).map_err(layer("SQL"))?;
+    let metrics = SqlMetrics::new(registry).map_err(in_layer("SQL"))?;
     Ok(SqlServer::new(database, config, metrics))
 }
 
-/// Tells the client where the other stores are, whenever that changes.
-async fn follow_members(state: Arc<NodeState>, remote: Arc<RemoteEndpoint>) {
-    let tell = |known| {
-        if let Err(error) = remote.set_stores(known) {
-            tracing::error!(%error, "an address cannot be dialled");
-        }
-    };
-    state.members.follow(tell).await;
-}
-
-/// The node's own key-value server, as its client calls it.
+/// The node's own key-value server, called without a network.
 struct Local(KvServer<StoreHandle<RocksStore>>);
 
 impl LocalStore for Local {

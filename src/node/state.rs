@@ -1,10 +1,12 @@
-//! What a node knows of itself, from before it belongs to a cluster until it stops.
+//! The state of a node: its configuration, identity, address book and placement role. Also the edge where a node reads
+//! its clock and draws random ids.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use engine::store::rocks::RocksStore;
 use parking_lot::Mutex;
+use raftstore::transport::ClusterId;
 use tokio::sync::watch;
 
 use super::members::Members;
@@ -12,23 +14,34 @@ use super::placement::Placement;
 use crate::config::NodeConfig;
 use crate::data_dir::{DataDir, DataDirError, Ident};
 
-/// Shared by everything that runs on a node.
+/// A random id, never 0.
+#[expect(clippy::disallowed_methods, reason = "the edge where a node draws its ids and the seeds of what it runs")]
+pub(super) fn random_id() -> u64 {
+    rand::random_range(1..=u64::MAX)
+}
+
+/// The id of a new cluster.
+pub(super) fn new_cluster_id() -> ClusterId {
+    ClusterId::new(random_id())
+}
+
+/// The state that all parts of a node share.
 pub(crate) struct NodeState {
-    /// The flags it was started with.
+    /// The configuration, with the actual ports.
     pub(crate) config: NodeConfig,
-    /// Where the stores answer.
+    /// The address book.
     pub(crate) members: Members,
     /// The placement role; set once the node serves.
     pub(crate) placement: OnceLock<Placement<RocksStore>>,
     data: DataDir,
     ident: watch::Sender<Option<Ident>>,
-    /// Serialises changes of the identity with their write to disk.
-    ident_turn: Mutex<()>,
+    /// Held while the identity changes on disk and in memory.
+    ident_lock: Mutex<()>,
     started: std::time::Instant,
 }
 
 impl NodeState {
-    /// A node over its opened data directory.
+    /// The state of a node over its locked data directory.
     #[expect(clippy::disallowed_methods, reason = "the edge where a node's clock begins")]
     pub(crate) fn new(config: NodeConfig, data: DataDir, ident: Option<Ident>) -> NodeState {
         NodeState {
@@ -37,39 +50,39 @@ impl NodeState {
             placement: OnceLock::new(),
             data,
             ident: watch::Sender::new(ident),
-            ident_turn: Mutex::new(()),
+            ident_lock: Mutex::new(()),
             started: std::time::Instant::now(),
         }
     }
 
-    /// Which store this is; `None` until the node belongs to a cluster.
+    /// The identity; `None` until the node belongs to a cluster.
     pub(crate) fn ident(&self) -> Option<Ident> {
         self.ident.borrow().clone()
     }
 
-    /// Ends when the node belongs to a cluster.
+    /// Completes when the node belongs to a cluster.
     pub(crate) async fn wait_for_ident(&self) -> Ident {
         let mut changes = self.ident.subscribe();
         loop {
             if let Some(ident) = changes.borrow_and_update().clone() {
                 return ident;
             }
-            // The sender lives in `self`, so a change always comes or the node stops.
+            // Never fails: `self` owns the sender.
             if changes.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Changes the identity: `change` sees the present one and returns the new one, or `None` to leave it. Durable on return. Blocks on
-    /// the disk.
+    /// Changes the identity: `change` gets the current one and returns the new one, or `None` to keep it. Durable on
+    /// return. Blocks on the disk.
     pub(crate) fn update_ident<E: From<DataDirError>>(
         &self,
         change: impl FnOnce(Option<&Ident>) -> Result<Option<Ident>, E>,
     ) -> Result<(), E> {
-        let _turn = self.ident_turn.lock();
-        let present = self.ident();
-        if let Some(new) = change(present.as_ref())? {
+        let _guard = self.ident_lock.lock();
+        let current = self.ident();
+        if let Some(new) = change(current.as_ref())? {
             self.data.write_ident(&new)?;
             self.ident.send_replace(Some(new));
         }

@@ -1,6 +1,6 @@
-//! A node's storage: the Raft log, the key-value store and the snapshot files, opened in this order.
+//! The storage of a node: the Raft log, the key-value store and the snapshot files, opened in this order.
 //!
-//! Opening recovers what a crash left and creates the first regions if that is still to be done. All of it blocks on the disk, so it
+//! Opening recovers from a crash and creates the initial regions if they do not exist yet. It blocks on the disk, so it
 //! runs on a thread of its own.
 
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use prometheus::Registry;
 use raftstore::snapshot::SnapshotFiles;
 use raftstore::{StoreParts, StoreRuntime};
 
-use super::serving::{ServingError, layer};
+use super::error::{ServingError, in_layer};
 use super::state::NodeState;
 use crate::data_dir::{DataDirError, Ident};
 
-/// Between two looks at what the key-value store says of itself.
+/// The interval between two updates of the key-value store's gauges.
 const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The folder of the key-value store. Made after the log; its being there says that the log was.
+/// The folder of the key-value store. It is created after the log, so its existence proves that a log existed.
 const STORE: &str = "kv";
 
-/// The storage of a node, opened.
+/// The opened storage of a node.
 pub(super) struct Storage {
     pub(super) store: RocksStore,
     pub(super) store_metrics: StoreMetrics,
@@ -31,30 +31,30 @@ pub(super) struct Storage {
     pub(super) snapshots: SnapshotFiles,
 }
 
-/// Opens all of it, and creates the first regions if that is still to be done.
+/// Opens the storage, and creates the initial regions if they do not exist yet.
 pub(super) async fn open(state: Arc<NodeState>, ident: Ident, registry: Registry) -> Result<Storage, ServingError> {
     let open = move || open_blocking(&state, &ident, registry);
-    tokio::task::spawn_blocking(open).await.map_err(layer("storage"))?
+    tokio::task::spawn_blocking(open).await.map_err(in_layer("storage"))?
 }
 
 fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result<Storage, ServingError> {
-    let store_metrics = StoreMetrics::new(&registry).map_err(layer("key-value store"))?;
+    let store_metrics = StoreMetrics::new(&registry).map_err(in_layer("key-value store"))?;
     let log_dir = state.data().folder("log")?;
-    let disk = RealDisk::open(&log_dir).map_err(layer("Raft log"))?;
-    // The store's folder is made once the log is open: where it is, there was a log, and one that is gone is not begun anew.
+    let disk = RealDisk::open(&log_dir).map_err(in_layer("Raft log"))?;
+    // The store's folder exists only if a log existed. A missing log is then an error; it is not created again.
     let create = !state.data().has_folder(STORE);
     let options = LogOptions { create, registry: Some(registry), ..state.config.raft_log.options() };
-    let (log, report) = LogEngine::open(disk, options).map_err(layer("Raft log"))?;
+    let (log, report) = LogEngine::open(disk, options).map_err(in_layer("Raft log"))?;
     tracing::info!(?report, "opened the Raft log");
     let cache = usize::try_from(state.config.cache_bytes).unwrap_or(usize::MAX);
     let options = RocksOptions { block_cache_bytes: cache, ..RocksOptions::default() };
-    let store = RocksStore::open(&state.data().folder(STORE)?, &options).map_err(layer("key-value store"))?;
-    let disk = RealDisk::open(state.data().folder("snap")?).map_err(layer("snapshot files"))?;
-    let snapshots = SnapshotFiles::open(disk).map_err(layer("snapshot files"))?;
+    let store = RocksStore::open(&state.data().folder(STORE)?, &options).map_err(in_layer("key-value store"))?;
+    let disk = RealDisk::open(state.data().folder("snap")?).map_err(in_layer("snapshot files"))?;
+    let snapshots = SnapshotFiles::open(disk).map_err(in_layer("snapshot files"))?;
     if !ident.bootstrapped {
         let regions = ident.plan.iter().flat_map(|plan| plan.regions());
         let own: Vec<_> = regions.filter(|region| region.peer_on(ident.store_id).is_some()).collect();
-        raftstore::bootstrap(&store, &log, &own).map_err(layer("first regions"))?;
+        raftstore::bootstrap(&store, &log, &own).map_err(in_layer("first regions"))?;
         state.update_ident(|present| {
             Ok::<_, DataDirError>(present.map(|present| Ident { bootstrapped: true, ..present.clone() }))
         })?;
@@ -62,14 +62,14 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
     Ok(Storage { store, store_metrics, log, snapshots })
 }
 
-/// Recovers the regions and starts the store's threads.
+/// Recovers the regions and starts the threads of the store.
 pub(super) async fn start_store(parts: StoreParts<RocksStore>) -> Result<StoreRuntime<RocksStore>, ServingError> {
     let start = move || StoreRuntime::start(parts);
-    tokio::task::spawn_blocking(start).await.map_err(layer("store"))?.map_err(layer("store"))
+    tokio::task::spawn_blocking(start).await.map_err(in_layer("store"))?.map_err(in_layer("store"))
 }
 
-/// Keeps the key-value store's gauges up to date, for ever. Reads counters in memory only.
-pub(super) async fn observe(store: RocksStore, metrics: StoreMetrics) {
+/// Updates the key-value store's gauges periodically, and never ends. Reads only counters in memory.
+pub(super) async fn observe_metrics(store: RocksStore, metrics: StoreMetrics) {
     loop {
         metrics.observe(&store);
         tokio::time::sleep(OBSERVE_INTERVAL).await;

@@ -1,7 +1,8 @@
-//! The bank: transfers between accounts keep the total at every snapshot.
+//! The bank: transfers between accounts keep the total in every snapshot.
 //!
-//! 50 accounts, 8 clients over two gateways, 30 seconds with the data region's leader killed in the middle. An auditor at each gateway reads
-//! all balances in one statement and in one transaction of many statements; each must add up.
+//! 50 accounts and 8 clients over two gateways, for 30 seconds, in which the leader of the data region is killed. An
+//! auditor at each gateway sums the balances in one statement, and in a transaction of many statements. Each sum must
+//! be the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,20 +14,21 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
 use crate::clients::{connect, is_transient};
+use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
-use crate::process::POLL;
+use crate::process::POLL_INTERVAL;
 
 const ACCOUNTS: i64 = 50;
 const BALANCE: i64 = 1000;
 const CLIENTS: u64 = 8;
 const TOTAL: i64 = ACCOUNTS * BALANCE;
 
-/// When the leader is killed, when it is started again, and when the clients stop.
+/// When the leader is killed, when it is restarted, and when the clients stop.
 const KILL: Duration = Duration::from_secs(10);
 const RESTART: Duration = Duration::from_secs(18);
 const END: Duration = Duration::from_secs(30);
 
-/// What went through one gateway.
+/// Counters of one gateway.
 #[derive(Default)]
 struct Counts {
     transfers: AtomicU64,
@@ -34,21 +36,22 @@ struct Counts {
     retries: AtomicU64,
 }
 
-/// One of the gateways, and how much its counters said at the last look.
+/// A gateway, and its counters at the last check.
 struct Gateway {
     port: u16,
     counts: Arc<Counts>,
+    /// Transfers and audits.
     last: (u64, u64),
 }
 
 impl Gateway {
-    /// More must have gone through than was on its way at the last look.
+    /// Asserts that more operations have completed than were in flight at the last check.
     fn check_progress(&mut self, when: &str) {
         let now = (self.counts.transfers.load(Ordering::SeqCst), self.counts.audits.load(Ordering::SeqCst));
         let (transfers, audits) = (now.0 - self.last.0, now.1 - self.last.1);
         let retries = self.counts.retries.load(Ordering::SeqCst);
         println!("port {} {when}: {transfers} transfers, {audits} audits, {retries} retries so far", self.port);
-        assert!(transfers > CLIENTS && audits > 1, "the gateway at port {} stood still {when}", self.port);
+        assert!(transfers > CLIENTS && audits > 1, "the gateway at port {} made no progress {when}", self.port);
         self.last = now;
     }
 }
@@ -57,10 +60,11 @@ impl Gateway {
 async fn the_total_never_changes() {
     let seed: u64 = std::env::var("CORTADO_TEST_SEED").ok().map_or_else(rand::random, |s| s.parse().unwrap());
     println!("seed {seed} (repeat the clients' choices with CORTADO_TEST_SEED={seed})");
-    let mut cluster = Cluster::start(3).await;
+    let lock = ClusterLock::acquire();
+    let mut cluster = Cluster::start(&lock, 3).await;
     open_accounts(&cluster.connect(0).await).await;
 
-    // The gateways stay up; whoever leads the data region is killed, and is neither.
+    // The leader of the data region is killed. The two other nodes are the gateways.
     let victim = cluster.leader_of(2);
     let gateway = |port| Gateway { port, counts: Arc::default(), last: (0, 0) };
     let mut gateways: Vec<Gateway> =
@@ -106,11 +110,11 @@ async fn open_accounts(client: &Client) {
     }
 }
 
-/// Lets the clients work; none of them may fail.
+/// Waits while the clients work; none of them may fail.
 async fn load_until(end: Instant, tasks: &[JoinHandle<()>]) {
     while Instant::now() < end {
         assert!(tasks.iter().all(|task| !task.is_finished()), "a client failed");
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -118,7 +122,7 @@ async fn transfers(port: u16, seed: u64, stop: Arc<AtomicBool>, counts: Arc<Coun
     let mut rng = StdRng::seed_from_u64(seed);
     while !stop.load(Ordering::SeqCst) {
         let Some(mut client) = connect(&[port]).await else {
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             continue;
         };
         while !stop.load(Ordering::SeqCst) && !client.is_closed() {
@@ -148,7 +152,7 @@ async fn transfer(client: &mut Client, from: i64, to: i64, amount: i64) -> Resul
 async fn audits(port: u16, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     while !stop.load(Ordering::SeqCst) {
         let Some(mut client) = connect(&[port]).await else {
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             continue;
         };
         while !stop.load(Ordering::SeqCst) && !client.is_closed() {
@@ -164,7 +168,7 @@ async fn audits(port: u16, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     }
 }
 
-/// The total three times within one snapshot: at once, row by row, at once again.
+/// Sums the balances three times in one snapshot: in one statement, row by row, in one statement again.
 async fn audit(client: &mut Client) -> Result<[i64; 3], Error> {
     const SUM: &str = "SELECT sum(balance)::bigint FROM accounts";
     let txn = client.build_transaction().read_only(true).start().await?;

@@ -1,4 +1,4 @@
-//! Clients as applications are: they reconnect, and they remember what was acknowledged.
+//! Clients like those of an application: they reconnect, and they record what was acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
@@ -12,39 +12,39 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, NoTls};
 
 use crate::harness::Cluster;
-use crate::process::{PATIENCE, POLL};
+use crate::process::{POLL_INTERVAL, WAIT_TIMEOUT};
 
-/// A connection to the first of these ports at which somebody takes it, as a driver with several hosts makes it.
+/// Connects to the first of these ports that accepts, like a driver with several hosts.
 pub async fn try_connect(ports: &[u16]) -> Result<Client, Error> {
     let list = |item: &dyn Fn(&u16) -> String| ports.iter().map(item).collect::<Vec<_>>().join(",");
     let (hosts, ports) = (list(&|_| "127.0.0.1".to_string()), list(&u16::to_string));
     let config = format!("host={hosts} port={ports} user=postgres dbname=postgres connect_timeout=3");
-    let connected = tokio::time::timeout(PATIENCE, tokio_postgres::connect(&config, NoTls)).await;
-    let (client, connection) = connected.expect("a node neither takes nor refuses a connection")?;
+    let connected = tokio::time::timeout(WAIT_TIMEOUT, tokio_postgres::connect(&config, NoTls)).await;
+    let (client, connection) = connected.expect("a node neither accepts nor rejects a connection")?;
     tokio::spawn(connection);
     Ok(client)
 }
 
-/// Like [`try_connect`], for who does not care why not.
+/// Like [`try_connect`], without the error.
 pub async fn connect(ports: &[u16]) -> Option<Client> {
     try_connect(ports).await.ok()
 }
 
-/// A connection to a port, as soon as somebody takes it.
-pub async fn connect_patiently(port: u16) -> Client {
-    let deadline = Instant::now() + PATIENCE;
+/// Connects to a port, with retries until it accepts.
+pub async fn connect_with_retries(port: u16) -> Client {
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         match try_connect(&[port]).await {
             Ok(client) => return client,
-            Err(error) => assert!(Instant::now() < deadline, "port {port} takes no connection: {error}"),
+            Err(error) => assert!(Instant::now() < deadline, "port {port} accepts no connection: {error}"),
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// What a client must expect while nodes come and go, and nothing else: a transaction to run again (40001), a cluster that cannot
-/// serve now (57P03), a gateway that stops (57P01), an outcome that is not known and other trouble with the connection (08xxx), a
-/// connection that broke.
+/// Whether a client must expect the error while nodes stop and start: a serialization failure (40001), a cluster that
+/// cannot serve now (57P03), a gateway that stops (57P01), an unknown outcome or another connection error (08xxx), or a
+/// broken connection.
 pub fn is_transient(error: &Error) -> bool {
     match error.code() {
         Some(code) => {
@@ -55,62 +55,62 @@ pub fn is_transient(error: &Error) -> bool {
     }
 }
 
-/// A client that inserts row after row into the table `log`, reconnecting as it must, until it is told to stop.
+/// A client that inserts rows into the table `log`, one after the other, and reconnects after an error.
 pub struct Writer {
     stop: Arc<AtomicBool>,
-    seen: Arc<Mutex<Seen>>,
+    progress: Arc<Mutex<Progress>>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Seen {
-    /// Rows that were sent; the last one may be on its way.
+struct Progress {
+    /// Rows that were sent. The last one may be in flight.
     tried: Range<i64>,
     acknowledged: BTreeSet<i64>,
-    /// When each acknowledgement came.
+    /// The time of each acknowledgement.
     times: Vec<Instant>,
 }
 
-/// What a writer did, for [`check`].
+/// The rows of a writer, for [`check`].
 pub struct Written {
     tried: Range<i64>,
     acknowledged: BTreeSet<i64>,
 }
 
-/// What row `id` holds. Some rows are too long to lie beside their commit record.
+/// The value of row `id`. Some values are too long to be stored in the commit record.
 fn value(id: i64) -> String {
     let width = if id % 8 == 0 { 400 } else { 0 };
     format!("row {id:0width$}")
 }
 
 impl Writer {
-    /// Writes through the first of `ports` that takes connections. Its rows are numbered from `first`.
+    /// Starts writing through the first of `ports` that accepts connections. The row ids start at `first`.
     pub fn start(ports: Vec<u16>, first: i64) -> Writer {
         let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::new(Mutex::new(Seen { tried: first..first, ..Seen::default() }));
-        let task = tokio::spawn(write(ports, stop.clone(), seen.clone()));
-        Writer { stop, seen, task }
+        let progress = Arc::new(Mutex::new(Progress { tried: first..first, ..Progress::default() }));
+        let task = tokio::spawn(write(ports, stop.clone(), progress.clone()));
+        Writer { stop, progress, task }
     }
 
     fn acknowledged(&self) -> usize {
-        self.seen.lock().unwrap().times.len()
+        self.progress.lock().unwrap().times.len()
     }
 
     /// Waits until `more` further rows are acknowledged.
-    pub async fn progress(&self, more: usize) {
-        let deadline = Instant::now() + PATIENCE;
+    pub async fn wait_for_rows(&self, more: usize) {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         let target = self.acknowledged() + more;
         while self.acknowledged() < target {
             assert!(!self.task.is_finished(), "the writer failed");
-            assert!(Instant::now() < deadline, "writing does not go on");
+            assert!(Instant::now() < deadline, "the writer makes no progress");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// The longest time without an acknowledgement from `mark` until now.
     pub fn largest_gap(&self, mark: Instant) -> Duration {
-        let seen = self.seen.lock().unwrap();
-        let later = seen.times.iter().copied().filter(|time| *time > mark).chain([Instant::now()]);
+        let progress = self.progress.lock().unwrap();
+        let later = progress.times.iter().copied().filter(|time| *time > mark).chain([Instant::now()]);
         let mut last = mark;
         let gaps = later.map(|time| time.duration_since(std::mem::replace(&mut last, time)));
         gaps.max().unwrap_or_default()
@@ -120,47 +120,47 @@ impl Writer {
     pub async fn finish(self) -> Written {
         self.stop.store(true, Ordering::SeqCst);
         self.task.await.unwrap();
-        let seen = self.seen.lock().unwrap();
-        Written { tried: seen.tried.clone(), acknowledged: seen.acknowledged.clone() }
+        let progress = self.progress.lock().unwrap();
+        Written { tried: progress.tried.clone(), acknowledged: progress.acknowledged.clone() }
     }
 }
 
-async fn write(ports: Vec<u16>, stop: Arc<AtomicBool>, seen: Arc<Mutex<Seen>>) {
+async fn write(ports: Vec<u16>, stop: Arc<AtomicBool>, progress: Arc<Mutex<Progress>>) {
     while !stop.load(Ordering::SeqCst) {
         let client = match try_connect(&ports).await {
             Ok(client) => client,
             Err(error) => {
                 assert!(is_transient(&error), "connecting: {error:?}");
-                tokio::time::sleep(POLL).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             }
         };
         while !stop.load(Ordering::SeqCst) {
-            let id = seen.lock().unwrap().tried.end;
-            seen.lock().unwrap().tried.end += 1;
+            let id = progress.lock().unwrap().tried.end;
+            progress.lock().unwrap().tried.end += 1;
             match client.execute("INSERT INTO log VALUES ($1, $2)", &[&id, &value(id)]).await {
                 Ok(1) => {
-                    let mut seen = seen.lock().unwrap();
-                    seen.acknowledged.insert(id);
-                    seen.times.push(Instant::now());
+                    let mut progress = progress.lock().unwrap();
+                    progress.acknowledged.insert(id);
+                    progress.times.push(Instant::now());
                 }
                 Ok(n) => panic!("one row was inserted, not {n}"),
-                // The fate of this row is open; the next one is another row, so no retry is needed.
+                // The outcome of this row is unknown. The next insert is another row, so no retry is needed.
                 Err(error) if is_transient(&error) => break,
                 Err(error) => panic!("row {id}: {error:?}"),
             }
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Creates the table that writers write to.
+/// Creates the table of the writers.
 pub async fn create_log(cluster: &Cluster) {
     let client = cluster.connect(0).await;
     client.batch_execute("CREATE TABLE log (id bigint PRIMARY KEY, v text NOT NULL)").await.unwrap();
 }
 
-/// Every node must have every acknowledged row with its value, and no row that nobody wrote.
+/// Asserts that every node has every acknowledged row with its value, and no row that no writer sent.
 pub async fn check(cluster: &Cluster, written: &[Written]) {
     for node in 0..cluster.nodes.len() {
         let rows = cluster.connect(node).await.query("SELECT id, v FROM log", &[]).await.unwrap();

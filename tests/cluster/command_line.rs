@@ -1,4 +1,4 @@
-//! What is typed wrongly is told in one line on stderr, ends with a non-zero exit code, and changes nothing on disk.
+//! Invalid flags and impossible starts: one line on stderr, a non-zero exit code, and no change on disk.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,24 +7,29 @@ use std::process::Command;
 
 use crate::process::{contents, cortado, free_port, free_ports, run};
 
-/// Whether a line is a log line: a moment, a level, where from, and what.
+/// Whether a line is a log line: a timestamp, a level, a target and a message.
 fn is_log_line(line: &str) -> bool {
     let mut words = line.split_whitespace();
-    let is_moment = |word: &str| word.len() > 20 && word.starts_with("20") && word.contains('T') && word.ends_with('Z');
-    words.next().is_some_and(is_moment)
+    let is_timestamp =
+        |word: &str| word.len() > 20 && word.starts_with("20") && word.contains('T') && word.ends_with('Z');
+    words.next().is_some_and(is_timestamp)
         && words.next().is_some_and(|level| ["TRACE", "DEBUG", "INFO", "WARN", "ERROR"].contains(&level))
 }
 
-/// The one line that a refused command says. A node may have logged what it did until then, before it.
-pub fn refusal(command: &mut Command) -> String {
+/// Runs a command that fails, and returns its one error line. A node may print log lines before it.
+pub fn error_line(command: &mut Command) -> String {
     let out = run(command);
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert!(matches!(out.status.code(), Some(1 | 2)), "{command:?} must exit with 1 or 2, not {}:\n{said}", out.status);
-    assert!(out.stdout.is_empty(), "{command:?} must say why on stderr, not: {}", String::from_utf8_lossy(&out.stdout));
-    let mut lines: Vec<&str> = said.lines().skip_while(|line| is_log_line(line)).collect();
+    let stderr = String::from_utf8(out.stderr).unwrap();
+    assert!(
+        matches!(out.status.code(), Some(1 | 2)),
+        "{command:?} must exit with 1 or 2, not {}:\n{stderr}",
+        out.status
+    );
+    assert!(out.stdout.is_empty(), "{command:?} must fail on stderr, not: {}", String::from_utf8_lossy(&out.stdout));
+    let mut lines: Vec<&str> = stderr.lines().skip_while(|line| is_log_line(line)).collect();
     let line = lines.pop().unwrap_or_default();
-    assert!(line.starts_with("cortado: ") || line.starts_with("error: "), "{command:?} must say why, not:\n{said}");
-    assert!(lines.is_empty(), "{command:?} must say one line, not:\n{said}");
+    assert!(line.starts_with("cortado: ") || line.starts_with("error: "), "{command:?} must print an error:\n{stderr}");
+    assert!(lines.is_empty(), "{command:?} must print one line, not:\n{stderr}");
     line.to_string()
 }
 
@@ -43,17 +48,17 @@ pub fn start(dir: &Path, listen: u16, pg: u16, join: &str) -> Command {
 }
 
 #[test]
-fn flags() {
-    assert!(refusal(cortado().args(["demo", "--colour"])).contains("--colour"));
-    assert!(refusal(cortado().args(["restart"])).contains("restart"));
-    let said = refusal(cortado().args(["start"]));
-    assert!(["required", "--data", "--listen", "--join"].iter().all(|word| said.contains(word)), "{said}");
-    assert!(refusal(cortado().args(["demo", "--nodes", "0"])).contains("--nodes"));
-    assert!(refusal(cortado().args(["status", "--log-format", "xml"])).contains("xml"));
+fn invalid_flags_fail() {
+    assert!(error_line(cortado().args(["demo", "--colour"])).contains("--colour"));
+    assert!(error_line(cortado().args(["restart"])).contains("restart"));
+    let message = error_line(cortado().args(["start"]));
+    assert!(["required", "--data", "--listen", "--join"].iter().all(|word| message.contains(word)), "{message}");
+    assert!(error_line(cortado().args(["demo", "--nodes", "0"])).contains("--nodes"));
+    assert!(error_line(cortado().args(["status", "--log-format", "xml"])).contains("xml"));
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     for (listen, pg) in [("nonsense", "127.0.0.1:1"), ("127.0.0.1:99999", "127.0.0.1:1"), ("127.0.0.1:1", "10.0.0.1")] {
-        let said = refusal(cortado().arg("start").arg("--data").arg(&data).args([
+        let message = error_line(cortado().arg("start").arg("--data").arg(&data).args([
             "--join",
             "127.0.0.1:1",
             "--listen",
@@ -61,28 +66,30 @@ fn flags() {
             "--pg",
             pg,
         ]));
-        assert!(said.contains("invalid value"), "{said}");
+        assert!(message.contains("invalid value"), "{message}");
     }
     for join in ["127.0.0.1", "127.0.0.1:1,:2", "127.0.0.1:1,127.0.0.1:1", ""] {
-        assert!(refusal(&mut start(&data, 4000, 4001, join)).contains("--join"), "{join:?}");
+        assert!(error_line(&mut start(&data, 4000, 4001, join)).contains("--join"), "{join:?}");
     }
     for id in ["beef", "0", "00000000000000fg", ""] {
-        assert!(refusal(start(&data, 4000, 4001, "127.0.0.1:1").args(["--cluster-id", id])).contains("--cluster-id"));
+        assert!(
+            error_line(start(&data, 4000, 4001, "127.0.0.1:1").args(["--cluster-id", id])).contains("--cluster-id")
+        );
     }
-    let said = refusal(start(&data, 4000, 4001, "127.0.0.1:1").args(["--locality", "region=eu,region=us"]));
-    assert!(said.contains("--locality"), "{said}");
-    let said = refusal(cortado().arg("start-single-node").arg("--data").arg(&data).args(["--pg", "0.0.0.0:0"]));
-    assert!(said.contains("--insecure"), "{said}");
-    assert!(refusal(&mut start(&data, 4000, 4000, "127.0.0.1:1")).contains("both"));
-    let said = refusal(cortado().arg("start-single-node").arg("--data").arg(&data).args(["--log", "=="]));
-    assert!(said.contains("--log"), "{said}");
-    let said = refusal(cortado().arg("start-single-node").arg("--data").arg(&data).env("RUST_LOG", "=="));
-    assert!(said.contains("RUST_LOG"), "{said}");
+    let message = error_line(start(&data, 4000, 4001, "127.0.0.1:1").args(["--locality", "region=eu,region=us"]));
+    assert!(message.contains("--locality"), "{message}");
+    let message = error_line(cortado().arg("start-single-node").arg("--data").arg(&data).args(["--pg", "0.0.0.0:0"]));
+    assert!(message.contains("--insecure"), "{message}");
+    assert!(error_line(&mut start(&data, 4000, 4000, "127.0.0.1:1")).contains("both"));
+    let message = error_line(cortado().arg("start-single-node").arg("--data").arg(&data).args(["--log", "=="]));
+    assert!(message.contains("--log"), "{message}");
+    let message = error_line(cortado().arg("start-single-node").arg("--data").arg(&data).env("RUST_LOG", "=="));
+    assert!(message.contains("RUST_LOG"), "{message}");
     assert!(!data.exists(), "nothing was created");
 }
 
 #[test]
-fn a_taken_port() {
+fn a_port_in_use_fails() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let dir = tempfile::tempdir().unwrap();
@@ -90,10 +97,10 @@ fn a_taken_port() {
     let [a, b] = [free_port(), free_port()];
     for (listen, pg, http) in [(port, a, b), (a, port, b), (a, b, port)] {
         let mut command = start(&data, listen, pg, "127.0.0.1:1");
-        let said = refusal(command.args(["--http", &format!("127.0.0.1:{http}")]));
-        assert!(said.contains(&port.to_string()) && said.contains("in use"), "{said}");
+        let message = error_line(command.args(["--http", &format!("127.0.0.1:{http}")]));
+        assert!(message.contains(&port.to_string()) && message.contains("in use"), "{message}");
     }
-    // Each of the ports that a demo takes.
+    // Each of the ports of a demo.
     let temporary = dir.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
     for (node, up) in [(0, 0), (1, 0), (0, 1000), (1, 2000)] {
@@ -101,22 +108,22 @@ fn a_taken_port() {
         let _taken = TcpListener::bind(("127.0.0.1", pg + node + up)).unwrap();
         let mut command = cortado();
         command.args(["demo", "--nodes", "2", "--pg-port", &pg.to_string()]).env("TMPDIR", &temporary);
-        let said = refusal(&mut command);
-        assert!(said.contains(&(pg + node + up).to_string()) && said.contains("in use"), "{said}");
+        let message = error_line(&mut command);
+        assert!(message.contains(&(pg + node + up).to_string()) && message.contains("in use"), "{message}");
     }
     assert_eq!(contents(&temporary), [], "nothing was created");
     assert!(!data.exists(), "nothing was created");
 }
 
 #[test]
-fn nobody_there() {
+fn an_unreachable_host_fails() {
     let host = format!("127.0.0.1:{}", free_port());
-    assert!(refusal(cortado().args(["status", "--host", &host])).contains("cannot reach"));
-    assert!(refusal(cortado().args(["init", "--host", &host])).contains("cannot reach"));
+    assert!(error_line(cortado().args(["status", "--host", &host])).contains("cannot reach"));
+    assert!(error_line(cortado().args(["init", "--host", &host])).contains("cannot reach"));
 }
 
 #[test]
-fn directories_that_are_not_ours() {
+fn foreign_data_directories_fail() {
     let dir = tempfile::tempdir().unwrap();
     let foreign = dir.path().join("foreign");
     fs::create_dir(&foreign).unwrap();
@@ -126,16 +133,16 @@ fn directories_that_are_not_ours() {
     fs::write(newer.join("IDENT"), "{\"format\": 1000}").unwrap();
     let before = contents(dir.path());
     for (data, word) in [(&foreign, "not a Cortado data directory"), (&newer, "format 1000")] {
-        let said = refusal(&mut start(data, free_port(), free_port(), "127.0.0.1:1"));
-        assert!(said.contains(word), "{said}");
+        let message = error_line(&mut start(data, free_port(), free_port(), "127.0.0.1:1"));
+        assert!(message.contains(word), "{message}");
     }
     let file = dir.path().join("newer/IDENT");
-    refusal(&mut start(&file, free_port(), free_port(), "127.0.0.1:1"));
-    assert_eq!(contents(dir.path()), before, "a refusal changes nothing");
+    error_line(&mut start(&file, free_port(), free_port(), "127.0.0.1:1"));
+    assert_eq!(contents(dir.path()), before, "a failed start changes nothing");
 }
 
 #[test]
-fn log_lines_are_told_from_complaints() {
+fn log_lines_are_distinguished_from_errors() {
     assert!(is_log_line("2026-03-01T12:00:00.123456Z  INFO cortado::node: starting cluster=1"));
     for line in
         ["cortado: data directory /x is in use", "error: unexpected argument", "", "    --data <DIR>", "2026 INFO x"]

@@ -1,6 +1,8 @@
-//! Three drivers run one script and see the same: tokio-postgres (prepared, binary), psycopg (prepared, text and binary) and psql (simple).
+//! Three drivers run one script with the same results: tokio-postgres (prepared, binary), psycopg (prepared, text and
+//! binary) and psql (simple).
 //!
-//! `make test` installs psql and psycopg (Debian: postgresql-client, python3-psycopg); without them the test fails and says so.
+//! `make test` installs psql and psycopg (Debian: postgresql-client, python3-psycopg). Without them the test fails with
+//! that message.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use bytes::BytesMut;
 use tokio_postgres::Client;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
+use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
 
 fn folder() -> PathBuf {
@@ -23,9 +26,9 @@ struct Run {
     values: Vec<String>,
 }
 
-/// The statements of the script, and what they must show: rows and SQLSTATEs in order.
+/// The statements of the script, and their expected output: rows and SQLSTATEs in order.
 fn script() -> (Vec<Run>, Vec<String>) {
-    let text = std::fs::read_to_string(folder().join("script.sql")).unwrap();
+    let text = std::fs::read_to_string(folder().join("script.sql")).unwrap().replace("\\\n", "");
     let (mut runs, mut expected): (Vec<Run>, Vec<String>) = (Vec::new(), Vec::new());
     for line in text.lines() {
         if line.starts_with("--> ") || line.starts_with("--! ") {
@@ -48,7 +51,8 @@ fn script() -> (Vec<Run>, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drivers_agree() {
-    let cluster = Cluster::start(3).await;
+    let lock = ClusterLock::acquire();
+    let cluster = Cluster::start(&lock, 3).await;
     let (runs, expected) = script();
     assert!(expected.len() > 20 && runs.iter().any(|run| !run.values.is_empty()));
     let port = |node: usize| cluster.nodes[node].pg;
@@ -61,12 +65,12 @@ async fn drivers_agree() {
 fn with_psql(port: u16, runs: &[Run]) -> Vec<String> {
     let mut input = String::new();
     for run in runs {
-        // It has no parameters before its version 16. The last first, so that $1 is not found in $10.
+        // psql has no parameters before version 16. The last is replaced first, so that $1 does not match in $10.
         let mut statement = run.statement.clone();
         for (at, value) in run.values.iter().enumerate().rev() {
             statement = statement.replace(&format!("${}", at + 1), value);
         }
-        // psql's errors go to another stream than its rows; asked in between, it tells them in place.
+        // psql prints errors to another stream than rows. Its variables report them in place.
         input.push_str(&statement);
         input.push_str(";\n\\if :ERROR\n\\echo --! :SQLSTATE\n\\endif\n");
     }
@@ -97,25 +101,25 @@ fn from_psql(line: &str) -> String {
 }
 
 async fn with_tokio_postgres(client: &Client, runs: &[Run]) -> Vec<String> {
-    let mut seen = Vec::new();
+    let mut output = Vec::new();
     for Run { statement, values } in runs {
         let values: Vec<Literal<'_>> = values.iter().map(|value| Literal(value)).collect();
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
         match client.query(statement, &values).await {
-            Ok(rows) => seen.extend(rows.iter().map(|row| {
+            Ok(rows) => output.extend(rows.iter().map(|row| {
                 let values = row.columns().iter().enumerate().map(|(i, column)| show(row, i, column.type_()));
                 format!("--> {}", values.collect::<Vec<_>>().join("|"))
             })),
             Err(error) => {
                 let db = error.as_db_error().unwrap_or_else(|| panic!("{statement}: {error:?}"));
-                seen.push(format!("--! {}", db.code().code()));
+                output.push(format!("--! {}", db.code().code()));
             }
         }
     }
-    seen
+    output
 }
 
-/// A value of the script as a parameter: in binary, as the type that the server asks for.
+/// A value of the script as a parameter: in binary, in the type that the server expects.
 #[derive(Debug)]
 struct Literal<'a>(&'a str);
 
@@ -136,7 +140,7 @@ impl ToSql for Literal<'_> {
             Type::INT4 => self.0.parse::<i32>()?.to_sql(ty, out),
             Type::INT8 => self.0.parse::<i64>()?.to_sql(ty, out),
             Type::FLOAT8 => self.0.parse::<f64>()?.to_sql(ty, out),
-            Type::BYTEA => unhex(&self.text())?.to_sql(ty, out),
+            Type::BYTEA => decode_hex(&self.text())?.to_sql(ty, out),
             Type::TEXT | Type::VARCHAR | Type::TIMESTAMPTZ => {
                 out.extend_from_slice(self.text().as_bytes());
                 Ok(IsNull::No)
@@ -156,7 +160,7 @@ impl ToSql for Literal<'_> {
     to_sql_checked!();
 }
 
-fn unhex(text: &str) -> Result<Vec<u8>, Box<dyn Error + Sync + Send>> {
+fn decode_hex(text: &str) -> Result<Vec<u8>, Box<dyn Error + Sync + Send>> {
     let digits = text.strip_prefix("\\x").ok_or("bytes are written as \\x...")?.as_bytes();
     digits.chunks(2).map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
 }
@@ -184,7 +188,7 @@ fn hex(bytes: &[u8]) -> String {
     format!("\\x{digits}")
 }
 
-/// A moment as PostgreSQL writes it, in UTC.
+/// A timestamp as PostgreSQL writes it, in UTC.
 fn utc(moment: SystemTime) -> String {
     const DAY: i128 = 86_400_000_000;
     let micros = match moment.duration_since(UNIX_EPOCH) {
@@ -200,7 +204,8 @@ fn utc(moment: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}+00")
 }
 
-/// The date so many days after 1970-01-01. Years are counted from March, so that the leap day is their last; 400 of them repeat.
+/// The date `days` after 1970-01-01. Years start in March, so that a leap day is their last day; the calendar repeats
+/// every 400 years.
 fn date(days: i64) -> (i64, i64, i64) {
     let since_march_0000 = days + 719_468;
     let (era, day) = (since_march_0000.div_euclid(146_097), since_march_0000.rem_euclid(146_097));

@@ -1,26 +1,27 @@
-//! Nodes die while clients write.
+//! Nodes are killed while clients write.
 //!
-//! A client writes one row after the other, reconnecting as a driver with retries does. What was acknowledged must be there at the
-//! end, with its value; what was not may be there or not.
+//! A client writes one row after the other and reconnects, like a driver with retries. At the end every acknowledged
+//! row must exist with its value. Other rows may exist or not.
 
 use std::time::{Duration, Instant};
 
 use crate::clients::{Writer, Written, check, create_log};
+use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
-use crate::process::{PATIENCE, wait_for};
+use crate::process::{WAIT_TIMEOUT, wait_for};
 
-/// Writing must go on this soon after a kill.
+/// Writing must resume within this time after a kill.
 const RECOVERY: Duration = Duration::from_secs(5);
-/// Numbers of rows that no writer before gets to.
+/// The distance between the first row ids of two writers.
 const APART: i64 = 1 << 32;
 
-async fn cluster_with_table() -> Cluster {
-    let cluster = Cluster::start(3).await;
+async fn cluster_with_table(lock: &ClusterLock) -> Cluster {
+    let cluster = Cluster::start(lock, 3).await;
     create_log(&cluster).await;
     cluster
 }
 
-/// Waits until both regions have a leader that says so itself; the nodes that lead any.
+/// Waits until both regions have a leader by the nodes' own metrics. Returns the nodes that lead a region.
 fn leaders(cluster: &Cluster) -> Vec<usize> {
     let mut found = Vec::new();
     wait_for("a leader of each region", || {
@@ -31,10 +32,10 @@ fn leaders(cluster: &Cluster) -> Vec<usize> {
     found
 }
 
-/// Restarts nodes until one of them leads both regions, and tells which.
+/// Restarts nodes until one of them leads both regions, and returns it.
 ///
-/// A node that stops in order hands its leadership to one of the two others, to the same one whenever both are level. So the
-/// two leaders take turns in stopping.
+/// A node that stops gracefully transfers its leadership to one of the two others, and to the same one whenever both
+/// are equally up to date. So the two leaders are stopped alternately.
 async fn one_leader_of_both(cluster: &mut Cluster) -> usize {
     for attempt in 0..16 {
         match leaders(cluster)[..] {
@@ -47,12 +48,12 @@ async fn one_leader_of_both(cluster: &mut Cluster) -> usize {
             }
         }
     }
-    panic!("no node came to lead both regions");
+    panic!("no node became the leader of both regions");
 }
 
-/// Waits until the replicas of the killed and restarted node have applied what the others have.
+/// Waits until the replicas of a restarted node have applied as much as the others.
 async fn wait_until_caught_up(cluster: &Cluster, node: usize) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         let status = cluster.status((node + 1) % cluster.nodes.len());
         let regions = status["regions"].as_array().cloned().unwrap_or_default();
@@ -60,12 +61,12 @@ async fn wait_until_caught_up(cluster: &Cluster, node: usize) {
             let replicas = region["replicas"].as_array().unwrap().clone();
             replicas.iter().find(|r| r["node"] == (node + 1) as u64).and_then(|r| r["applied"].as_u64())
         };
-        let level = |region: &serde_json::Value| {
+        let is_caught_up = |region: &serde_json::Value| {
             let newest = (0..cluster.nodes.len()).filter_map(|n| applied(region, n)).max();
             newest.is_some() && applied(region, node) == newest
         };
         let alive = status["nodes"].as_array().is_some_and(|nodes| nodes.iter().all(|n| n["state"] == "alive"));
-        if alive && regions.len() == 2 && regions.iter().all(level) {
+        if alive && regions.len() == 2 && regions.iter().all(is_caught_up) {
             return;
         }
         assert!(Instant::now() < deadline, "node {} does not catch up: {status:#}", node + 1);
@@ -73,7 +74,7 @@ async fn wait_until_caught_up(cluster: &Cluster, node: usize) {
     }
 }
 
-/// Kills a node under a writer that knows the given gateways, restarts it, and waits until it has caught up.
+/// Kills a node while a writer uses the given gateways, restarts it, and waits until it has caught up.
 async fn kill_one(
     cluster: &mut Cluster,
     victim: usize,
@@ -82,29 +83,31 @@ async fn kill_one(
     first: i64,
 ) -> Written {
     let writer = Writer::start(cluster.gateways(gateways), first);
-    writer.progress(100).await;
+    writer.wait_for_rows(100).await;
     if let Some(regions) = leads {
         assert_eq!(cluster.leads(victim), regions, "leadership moved without a reason");
     }
     let kill = Instant::now();
     cluster.kill(victim);
-    writer.progress(100).await;
+    writer.wait_for_rows(100).await;
     let outage = writer.largest_gap(kill);
     cluster.spawn(victim);
     cluster.wait_until_serving(victim).await;
-    writer.progress(100).await;
+    writer.wait_for_rows(100).await;
     let largest = writer.largest_gap(kill);
-    println!("killed node {}: writing stood still for {outage:?}, at most {largest:?} until it was back", victim + 1);
-    assert!(largest < RECOVERY, "writing stood still for {largest:?}");
+    println!("killed node {}: writing stopped for {outage:?}, at most {largest:?} until it was back", victim + 1);
+    assert!(largest < RECOVERY, "writing stopped for {largest:?}");
     let written = writer.finish().await;
     wait_until_caught_up(cluster, victim).await;
     written
 }
 
-/// Kills each node: the leader of both regions, then the gateway of the client, which goes on through another, then the one left.
+/// Kills each node in turn: the leader of both regions, then the gateway of the client, which continues through another
+/// one, then the remaining node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_one_node_may_die() {
-    let mut cluster = cluster_with_table().await;
+async fn any_one_node_may_be_killed() {
+    let lock = ClusterLock::acquire();
+    let mut cluster = cluster_with_table(&lock).await;
     let both = one_leader_of_both(&mut cluster).await;
     let (second, third) = ((both + 1) % 3, (both + 2) % 3);
     let mut written = vec![kill_one(&mut cluster, both, &[second], Some(2), 0).await];
@@ -115,14 +118,15 @@ async fn any_one_node_may_die() {
     check(&cluster, &written).await;
 }
 
-/// Kills all nodes at once in the middle of writing, twice: what the first recovery left behind must stand a second one.
+/// Kills all nodes at once during writes, twice: the state after the first recovery must survive a second one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_nodes_may_die_at_once() {
-    let mut cluster = cluster_with_table().await;
+async fn all_nodes_may_be_killed_at_once() {
+    let lock = ClusterLock::acquire();
+    let mut cluster = cluster_with_table(&lock).await;
     let mut written = Vec::new();
     for round in 0..2 {
         let writer = Writer::start(cluster.gateways(&[0]), round * APART);
-        writer.progress(200).await;
+        writer.wait_for_rows(200).await;
         cluster.kill_all(&[0, 1, 2]);
         for node in 0..3 {
             cluster.spawn(node);
@@ -130,38 +134,40 @@ async fn all_nodes_may_die_at_once() {
         for node in 0..3 {
             cluster.wait_until_serving(node).await;
         }
-        writer.progress(50).await;
+        writer.wait_for_rows(50).await;
         written.push(writer.finish().await);
         check(&cluster, &written).await;
     }
 }
 
-/// A polite stop: exit code 0, leadership moves away, clients of the others and its own go on soon, and the node comes back.
+/// A graceful stop: exit code 0, leadership moves away, the node's own clients and those of the others continue within
+/// the bound, and the node can be restarted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_stops_politely() {
-    let mut cluster = cluster_with_table().await;
+async fn a_node_stops_gracefully() {
+    let lock = ClusterLock::acquire();
+    let mut cluster = cluster_with_table(&lock).await;
     let leader = one_leader_of_both(&mut cluster).await;
     let others = [(leader + 1) % 3, (leader + 2) % 3];
     let elsewhere = Writer::start(cluster.gateways(&others), 0);
     let here = Writer::start(cluster.gateways(&[leader, others[0], others[1]]), APART);
-    elsewhere.progress(50).await;
-    here.progress(50).await;
+    elsewhere.wait_for_rows(50).await;
+    here.wait_for_rows(50).await;
     assert_eq!(cluster.leads(leader), 2, "leadership moved without a reason");
 
     let stop = Instant::now();
     assert_eq!(cluster.terminate(leader), Some(0), "SIGTERM ends in exit code 0");
     let new = leaders(&cluster);
     assert!(!new.contains(&leader), "leadership moved to {new:?}");
-    elsewhere.progress(50).await;
-    here.progress(50).await;
+    elsewhere.wait_for_rows(50).await;
+    here.wait_for_rows(50).await;
     cluster.spawn(leader);
     cluster.wait_until_serving(leader).await;
-    elsewhere.progress(50).await;
-    here.progress(50).await;
+    elsewhere.wait_for_rows(50).await;
+    here.wait_for_rows(50).await;
     for writer in [&elsewhere, &here] {
         let largest = writer.largest_gap(stop);
-        println!("writing stood still for at most {largest:?}");
-        assert!(largest < RECOVERY, "writing stood still for {largest:?}");
+        println!("writing stopped for at most {largest:?}");
+        assert!(largest < RECOVERY, "writing stopped for {largest:?}");
     }
     let written = [elsewhere.finish().await, here.finish().await];
     wait_until_caught_up(&cluster, leader).await;

@@ -1,6 +1,6 @@
-//! Real clusters of real processes on this machine, for tests.
+//! Clusters of real processes on this machine.
 //!
-//! Nodes get ports that were free a moment ago; each node's log is kept and printed when a test fails.
+//! Nodes get ports that were free a moment ago. A failed test prints the end of each node's log.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,8 @@ use std::time::Instant;
 use tokio_postgres::Client;
 
 use crate::clients;
-use crate::process::{PATIENCE, POLL, Process, cortado, free_port, http_get, metric, run, tail, wait_for};
+use crate::exclusive::ClusterLock;
+use crate::process::{POLL_INTERVAL, Process, WAIT_TIMEOUT, cortado, free_port, http_get, metric, run, tail, wait_for};
 
 /// A node of a cluster, and its process while it runs.
 pub struct Node {
@@ -28,9 +29,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// `count` nodes, started, initialised and serving.
-    pub async fn start(count: usize) -> Cluster {
-        let mut cluster = Cluster::start_uninitialised(count);
+    /// Starts and initialises `count` nodes, and waits until they serve.
+    pub async fn start(lock: &ClusterLock, count: usize) -> Cluster {
+        let mut cluster = Cluster::start_uninitialised(lock, count);
         cluster.init();
         for i in 0..count {
             cluster.wait_until_serving(i).await;
@@ -38,8 +39,8 @@ impl Cluster {
         cluster
     }
 
-    /// `count` nodes that wait for `cortado init`.
-    pub fn start_uninitialised(count: usize) -> Cluster {
+    /// Starts `count` nodes, which wait for `cortado init`.
+    pub fn start_uninitialised(_lock: &ClusterLock, count: usize) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         let node = |number: usize| Node {
             pg: free_port(),
@@ -56,7 +57,7 @@ impl Cluster {
         cluster
     }
 
-    /// Initialises the cluster, as soon as all nodes are there.
+    /// Initialises the cluster, once all nodes listen.
     pub fn init(&self) {
         let host = format!("127.0.0.1:{}", self.nodes[0].listen);
         wait_for("init to succeed", || {
@@ -90,7 +91,7 @@ impl Cluster {
         self.kill_all(&[i]);
     }
 
-    /// `kill -9` of several nodes, before any of them can see another one die.
+    /// `kill -9` of several nodes at once, before one of them can notice that another is gone.
     pub fn kill_all(&mut self, nodes: &[usize]) {
         let mut processes: Vec<Process> = nodes.iter().filter_map(|i| self.nodes[*i].process.take()).collect();
         processes.iter_mut().for_each(Process::kill);
@@ -106,9 +107,9 @@ impl Cluster {
         process.wait().code()
     }
 
-    /// Waits until `SELECT 1` works on node `i` and it calls itself healthy.
+    /// Waits until `SELECT 1` works on node `i` and its health check passes.
     pub async fn wait_until_serving(&mut self, i: usize) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             if let Some(client) = clients::connect(&[self.nodes[i].pg]).await
                 && client.simple_query("SELECT 1").await.is_ok()
@@ -123,7 +124,7 @@ impl Cluster {
                 i + 1,
                 tail(&self.nodes[i].log)
             );
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -134,37 +135,37 @@ impl Cluster {
 
     /// A connection to node `i`.
     pub async fn connect(&self, i: usize) -> Client {
-        clients::connect_patiently(self.nodes[i].pg).await
+        clients::connect_with_retries(self.nodes[i].pg).await
     }
 
-    /// The ports for SQL of these nodes.
+    /// The PostgreSQL ports of these nodes.
     pub fn gateways(&self, nodes: &[usize]) -> Vec<u16> {
         nodes.iter().map(|i| self.nodes[*i].pg).collect()
     }
 
-    /// `cortado status --json`, asked of node `i`.
+    /// `cortado status --json` through node `i`.
     pub fn status(&self, i: usize) -> serde_json::Value {
         let host = format!("127.0.0.1:{}", self.nodes[i].listen);
         let out = run(cortado().args(["status", "--json", "--host", &host]));
         serde_json::from_slice(&out.stdout).unwrap_or(serde_json::Value::Null)
     }
 
-    /// The node (from 0) that leads a region, as soon as any node can tell.
+    /// The node (from 0) that leads a region, once any node knows it.
     pub fn leader_of(&self, region: u64) -> usize {
         let mut found = None;
-        let tell = |ask: usize| {
-            let status = self.status(ask);
+        let leader = |node: usize| {
+            let status = self.status(node);
             let region = status["regions"].as_array()?.iter().find(|r| r["id"] == region)?.clone();
             Some(region["leader"].as_u64()? as usize - 1)
         };
         wait_for("a leader", || {
-            found = (0..self.nodes.len()).find_map(tell);
+            found = (0..self.nodes.len()).find_map(leader);
             found.is_some()
         });
         found.unwrap()
     }
 
-    /// How many regions node `i` leads at this moment, as it says itself; none if it does not run.
+    /// The number of regions that node `i` leads now, by its own metric; 0 if it does not run.
     pub fn leads(&self, i: usize) -> usize {
         metric(self.nodes[i].http, "raftstore_leaders").unwrap_or(0.0) as usize
     }

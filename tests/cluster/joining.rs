@@ -1,82 +1,86 @@
-//! Who is taken into a cluster, and who is refused: with one line, and with nothing changed on disk.
+//! Membership: which nodes join a cluster. A rejected node prints one line and changes nothing on disk.
 
 use std::fs;
 use std::net::TcpStream;
 
-use crate::clients::connect_patiently;
-use crate::command_line::{refusal, start};
+use crate::clients::connect_with_retries;
+use crate::command_line::{error_line, start};
+use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
 use crate::process::{Process, contents, cortado, free_port, wait_for};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_do_not_mix() {
-    let ours = Cluster::start(1).await;
-    let mut theirs = Cluster::start(1).await;
+    let lock = ClusterLock::acquire();
+    let ours = Cluster::start(&lock, 1).await;
+    let mut theirs = Cluster::start(&lock, 1).await;
     let listen = |cluster: &Cluster| format!("127.0.0.1:{}", cluster.nodes[0].listen);
 
-    // A directory that a running node holds.
-    let said = refusal(&mut start(&theirs.nodes[0].dir, free_port(), free_port(), &listen(&theirs)));
-    assert!(said.contains("in use by another process"), "{said}");
+    // The directory of a running node.
+    let message = error_line(&mut start(&theirs.nodes[0].dir, free_port(), free_port(), &listen(&theirs)));
+    assert!(message.contains("in use by another process"), "{message}");
 
-    // A directory of another cluster.
+    // The directory of a node of another cluster.
     theirs.kill(0);
     let before = contents(&theirs.nodes[0].dir);
-    let said = refusal(&mut start(&theirs.nodes[0].dir, free_port(), free_port(), &listen(&ours)));
-    assert!(said.contains("belongs to cluster"), "{said}");
-    assert_eq!(contents(&theirs.nodes[0].dir), before, "a refusal changes nothing");
+    let message = error_line(&mut start(&theirs.nodes[0].dir, free_port(), free_port(), &listen(&ours)));
+    assert!(message.contains("belongs to cluster"), "{message}");
+    assert_eq!(contents(&theirs.nodes[0].dir), before, "a failed start changes nothing");
 
-    // A cluster with another id than the one asked for.
+    // A cluster with another id than `--cluster-id`.
     let dir = tempfile::tempdir().unwrap();
-    let refused = |data: &std::path::Path| {
+    let assert_rejected = |data: &std::path::Path| {
         let mut command = start(data, free_port(), free_port(), &listen(&ours));
-        let said = refusal(command.args(["--cluster-id", "00000000000000ff"]));
-        assert!(said.contains("belongs to cluster") && said.contains("00000000000000ff"), "{said}");
+        let message = error_line(command.args(["--cluster-id", "00000000000000ff"]));
+        assert!(message.contains("belongs to cluster") && message.contains("00000000000000ff"), "{message}");
     };
-    refused(&dir.path().join("deep/new"));
-    assert_eq!(contents(dir.path()), [], "a refused node leaves nothing");
+    assert_rejected(&dir.path().join("deep/new"));
+    assert_eq!(contents(dir.path()), [], "a rejected node leaves no files");
     let empty = dir.path().join("empty");
     fs::create_dir(&empty).unwrap();
-    refused(&empty);
-    assert_eq!(contents(dir.path()), [(empty, Vec::new())], "nor does it touch a directory that was there");
+    assert_rejected(&empty);
+    assert_eq!(contents(dir.path()), [(empty, Vec::new())], "nor does it change an existing directory");
 
-    // The directory of a node of ours, with the id of another cluster.
+    // The directory of our node, with the id of another cluster.
     let mut ours = ours;
     ours.kill(0);
     let before = contents(&ours.nodes[0].dir);
-    refused_by_own_data(&ours);
-    assert_eq!(contents(&ours.nodes[0].dir), before, "a refusal changes nothing");
+    assert_rejected_by_own_data(&ours);
+    assert_eq!(contents(&ours.nodes[0].dir), before, "a failed start changes nothing");
     ours.spawn(0);
     ours.wait_until_serving(0).await;
 
     // Initialising twice.
-    let said = refusal(cortado().args(["init", "--host", &listen(&ours)]));
-    assert!(said.contains("already initialised"), "{said}");
+    let message = error_line(cortado().args(["init", "--host", &listen(&ours)]));
+    assert!(message.contains("already initialised"), "{message}");
 }
 
-fn refused_by_own_data(cluster: &Cluster) {
+fn assert_rejected_by_own_data(cluster: &Cluster) {
     let node = &cluster.nodes[0];
     let mut command = start(&node.dir, node.listen, node.pg, &format!("127.0.0.1:{}", node.listen));
-    let said = refusal(command.args(["--cluster-id", "00000000000000ff"]));
-    assert!(said.contains("belongs to cluster") && said.contains("00000000000000ff"), "{said}");
+    let message = error_line(command.args(["--cluster-id", "00000000000000ff"]));
+    assert!(message.contains("belongs to cluster") && message.contains("00000000000000ff"), "{message}");
 }
 
-/// A voter that comes back empty would break the promises it made: neither `start` nor `init` makes it one again.
+/// A voter that lost its data would break the promises of its votes: `start` does not let it in again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_lost_its_data_is_not_let_in() {
-    let mut cluster = Cluster::start(3).await;
+async fn a_node_that_lost_its_data_is_rejected() {
+    let lock = ClusterLock::acquire();
+    let mut cluster = Cluster::start(&lock, 3).await;
     cluster.kill(2);
     let join: Vec<String> = cluster.nodes.iter().map(|n| format!("127.0.0.1:{}", n.listen)).collect();
     let lost = cluster.nodes[2].dir.with_extension("lost");
-    let said = refusal(&mut start(&lost, cluster.nodes[2].listen, cluster.nodes[2].pg, &join.join(",")));
-    assert!(said.contains("is node 3 of cluster") && said.contains("its data is not in"), "{said}");
-    assert!(!lost.exists(), "a refused node leaves nothing");
+    let message = error_line(&mut start(&lost, cluster.nodes[2].listen, cluster.nodes[2].pg, &join.join(",")));
+    assert!(message.contains("is node 3 of cluster") && message.contains("its data is not in"), "{message}");
+    assert!(!lost.exists(), "a rejected node leaves no files");
     cluster.spawn(2);
     cluster.wait_until_serving(2).await;
 }
 
-/// Two nodes that wait for `init` and were given one address: whoever came second is told at once, not when it would serve.
+/// Of two uninitialised nodes with the same address, the second fails at once, not when it would begin to serve.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_waiting_nodes_cannot_share_a_port() {
+async fn two_uninitialised_nodes_cannot_share_a_port() {
+    let _lock = ClusterLock::acquire();
     let dir = tempfile::tempdir().unwrap();
     let (listen, pg) = (free_port(), free_port());
     let join = format!("127.0.0.1:{listen},127.0.0.1:{}", free_port());
@@ -86,19 +90,20 @@ async fn two_waiting_nodes_cannot_share_a_port() {
 
     let second = dir.path().join("second");
     for (listen, pg, taken) in [(free_port(), pg, pg), (listen, free_port(), listen)] {
-        let said = refusal(&mut start(&second, listen, pg, &join));
-        assert!(said.contains(&taken.to_string()) && said.contains("in use"), "{said}");
-        assert!(!second.exists(), "a refused node leaves nothing");
+        let message = error_line(&mut start(&second, listen, pg, &join));
+        assert!(message.contains(&taken.to_string()) && message.contains("in use"), "{message}");
+        assert!(!second.exists(), "a rejected node leaves no files");
     }
     assert!(!first.has_ended(), "{}", first.tail());
     first.signal("TERM");
-    assert_eq!(first.wait().code(), Some(0), "a node that waits stops politely too: {}", first.tail());
+    assert_eq!(first.wait().code(), Some(0), "an uninitialised node stops gracefully: {}", first.tail());
 }
 
-/// A node without replicas is a gateway all the same, and one address of a node that does not lead is enough to join.
+/// A node joins a running cluster through the address of one node that does not lead. Without replicas it is a gateway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_joins_later() {
-    let cluster = Cluster::start(3).await;
+async fn a_node_joins_a_running_cluster() {
+    let lock = ClusterLock::acquire();
+    let cluster = Cluster::start(&lock, 3).await;
     cluster
         .connect(0)
         .await
@@ -108,11 +113,11 @@ async fn a_node_joins_later() {
     let dir = tempfile::tempdir().unwrap();
     let (listen, pg) = (free_port(), free_port());
     let join = format!("127.0.0.1:{}", cluster.nodes[(cluster.leader_of(1) + 1) % 3].listen);
-    // The second time it knows who it is.
+    // In the second round it has its identity on disk.
     for (round, rows) in [(0, 2), (1, 3)] {
         let mut command = start(&dir.path().join("late"), listen, pg, &join);
         let mut late = Process::spawn(command.arg("--until-stdin-closes"), &dir.path().join("late.log"));
-        let client = connect_patiently(pg).await;
+        let client = connect_with_retries(pg).await;
         let count: i64 = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get(0);
         assert_eq!(count, rows);
         client.execute("INSERT INTO t VALUES ($1)", &[&(3 + round)]).await.unwrap();

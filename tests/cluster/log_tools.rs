@@ -1,4 +1,4 @@
-//! `cortado log`: what it prints, how it ends, and that only `repair` writes, and only where it is told to.
+//! `cortado log`: its output, its exit codes, and that only `repair` writes, and only to `--to`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use engine::disk::RealDisk;
 use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogOptions};
 use serde_json::Value;
 
-use crate::command_line::refusal;
+use crate::command_line::error_line;
 use crate::process::{contents, cortado, run};
 
-/// Bytes that depend on group and index alone, and hardly compress.
+/// Bytes that depend only on group and index, and hardly compress.
 fn entry(group: u64, index: u64) -> Bytes {
     let mut state = (group << 32) + index;
     let next = || {
@@ -22,7 +22,7 @@ fn entry(group: u64, index: u64) -> Bytes {
     std::iter::repeat_with(next).take(2700).collect()
 }
 
-/// The data directory of a node, as far as its log goes: three files, ten entries of group 1 and of one more group in each.
+/// A data directory with only a log: three files, each with ten entries of group 1 and ten of another group.
 fn node(dir: &Path) -> PathBuf {
     let data = dir.join("node");
     let options = LogOptions {
@@ -62,21 +62,21 @@ fn log(args: &[&str], dir: &Path) -> Output {
     run(cortado().arg("log").args(args).arg(dir))
 }
 
-/// What a command printed that found nothing wrong.
-fn well(args: &[&str], dir: &Path) -> String {
+/// The output of a command that succeeds and finds no damage.
+fn stdout_of(args: &[&str], dir: &Path) -> String {
     let out = log(args, dir);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success() && said.is_empty(), "log {args:?}: {}\n{said}", out.status);
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && message.is_empty(), "log {args:?}: {}\n{message}", out.status);
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// What a command printed that found something wrong, and the one line that it said.
-fn ill(args: &[&str], dir: &Path) -> (String, String) {
+/// The output and the one error line of a command that finds damage.
+fn fails_with_damage(args: &[&str], dir: &Path) -> (String, String) {
     let out = log(args, dir);
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(1), "log {args:?}:\n{said}");
-    assert_eq!(said.lines().count(), 1, "log {args:?}:\n{said}");
-    (String::from_utf8(out.stdout).unwrap(), said.trim_end().to_string())
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "log {args:?}:\n{message}");
+    assert_eq!(message.lines().count(), 1, "log {args:?}:\n{message}");
+    (String::from_utf8(out.stdout).unwrap(), message.trim_end().to_string())
 }
 
 fn json(text: &str) -> Value {
@@ -84,35 +84,35 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn a_sound_log() {
+fn an_intact_log_is_inspected() {
     let dir = tempfile::tempdir().unwrap();
     let data = node(dir.path());
     let folder = data.join("log");
     let before = contents(dir.path());
-    let said = well(&["check"], &data);
-    assert!(said.starts_with(&format!("log folder {}\n", folder.display())), "{said}");
-    assert!(said.ends_with("; 4 groups, 60 entries\nsound\n"), "{said}");
-    assert_eq!(well(&["check"], &folder), said, "the log folder will do too");
-    let page = json(&well(&["check", "--json"], &data));
+    let stdout = stdout_of(&["check"], &data);
+    assert!(stdout.starts_with(&format!("log folder {}\n", folder.display())), "{stdout}");
+    assert!(stdout.ends_with("; 4 groups, 60 entries\nsound\n"), "{stdout}");
+    assert_eq!(stdout_of(&["check"], &folder), stdout, "the log folder will do too");
+    let page = json(&stdout_of(&["check", "--json"], &data));
     assert_eq!((page["sound"].as_bool(), page["files"].as_array().unwrap().len()), (Some(true), 3));
     assert_eq!(page["directory"], folder.display().to_string());
 
-    let said = well(&["stats"], &data);
-    assert!(said.contains("4 groups, 60 entries; "), "{said}");
-    assert_eq!(said.lines().filter(|line| line.ends_with("  sealed")).count(), 2, "{said}");
-    assert!(well(&["stats", "--top", "1"], &data).contains("and 3 groups more"));
-    let page = json(&well(&["stats", "--json"], &data));
+    let stdout = stdout_of(&["stats"], &data);
+    assert!(stdout.contains("4 groups, 60 entries; "), "{stdout}");
+    assert_eq!(stdout.lines().filter(|line| line.ends_with("  sealed")).count(), 2, "{stdout}");
+    assert!(stdout_of(&["stats", "--top", "1"], &data).contains("and 3 groups more"));
+    let page = json(&stdout_of(&["stats", "--json"], &data));
     let group = &page["groups"][0];
     assert_eq!((group["id"].as_u64(), group["first"].as_u64(), group["last"].as_u64()), (Some(1), Some(1), Some(30)));
 
-    let said = well(&["dump", "--group", "12", "--entries"], &data);
+    let stdout = stdout_of(&["dump", "--group", "12", "--entries"], &data);
     let hex: String = entry(12, 7).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    assert!(said.contains(&format!("12/7: bytes 2700, {hex}\n")), "{said}");
-    assert!(said.contains("put group 12: h = 68617264207374617465\n"), "{said}");
-    assert!(!said.contains("group 13"), "{said}");
-    let said = well(&["dump", "--json"], &data);
+    assert!(stdout.contains(&format!("12/7: bytes 2700, {hex}\n")), "{stdout}");
+    assert!(stdout.contains("put group 12: h = 68617264207374617465\n"), "{stdout}");
+    assert!(!stdout.contains("group 13"), "{stdout}");
+    let stdout = stdout_of(&["dump", "--json"], &data);
     let kinds: Vec<String> =
-        said.lines().skip(1).map(|line| json(line)["record"].as_str().unwrap().to_string()).collect();
+        stdout.lines().skip(1).map(|line| json(line)["record"].as_str().unwrap().to_string()).collect();
     for kind in ["file", "commit_group", "append", "put", "seal"] {
         assert!(kinds.iter().any(|known| known == kind), "{kinds:?}");
     }
@@ -120,44 +120,44 @@ fn a_sound_log() {
 }
 
 #[test]
-fn a_damaged_log() {
+fn a_damaged_log_is_inspected() {
     let dir = tempfile::tempdir().unwrap();
     let data = node(dir.path());
-    // A block, and another file's header.
+    // A block, and the header of another file.
     flip(&file(&data, 1), 20_000);
     flip(&file(&data, 2), 40);
     let before = contents(dir.path());
-    let (printed, said) = ill(&["check"], &data);
-    assert_eq!(said, format!("cortado: 2 finding(s) in {}", data.join("log").display()));
+    let (stdout, message) = fails_with_damage(&["check"], &data);
+    assert_eq!(message, format!("cortado: 2 finding(s) in {}", data.join("log").display()));
     assert!(
-        printed.contains("block fails its checksum") && printed.contains("file header fails its checksum"),
-        "{printed}"
+        stdout.contains("block fails its checksum") && stdout.contains("file header fails its checksum"),
+        "{stdout}"
     );
-    let page = json(&ill(&["check", "--json"], &data).0);
+    let page = json(&fails_with_damage(&["check", "--json"], &data).0);
     assert_eq!(page["sound"].as_bool(), Some(false));
     assert_eq!(page["findings"][0]["groups"], serde_json::json!([1]), "the one with entries in the block");
-    let (printed, _) = ill(&["stats"], &data);
-    assert!(printed.contains("! 0000000000000002.log at 0: file header fails its checksum"), "{printed}");
-    assert!(printed.contains("! 0000000000000001.log at "), "the block too: {printed}");
-    let (printed, said) = ill(&["dump", "--entries", "--prefix", "0"], &data);
-    assert_eq!(said, format!("cortado: 2 finding(s) in {}", data.join("log").display()));
-    assert!(printed.contains(": cannot be read\n") && printed.contains("\n! 0000000000000002.log at 0: "), "{printed}");
-    assert!(printed.contains(": block fails its checksum (group 1)\n"), "{printed}");
-    let (without, _) = ill(&["dump"], &data);
+    let (stdout, _) = fails_with_damage(&["stats"], &data);
+    assert!(stdout.contains("! 0000000000000002.log at 0: file header fails its checksum"), "{stdout}");
+    assert!(stdout.contains("! 0000000000000001.log at "), "the block too: {stdout}");
+    let (stdout, message) = fails_with_damage(&["dump", "--entries", "--prefix", "0"], &data);
+    assert_eq!(message, format!("cortado: 2 finding(s) in {}", data.join("log").display()));
+    assert!(stdout.contains(": cannot be read\n") && stdout.contains("\n! 0000000000000002.log at 0: "), "{stdout}");
+    assert!(stdout.contains(": block fails its checksum (group 1)\n"), "{stdout}");
+    let (without, _) = fails_with_damage(&["dump"], &data);
     assert!(without.contains(": block fails its checksum (group 1)\n"), "whether entries are shown or not: {without}");
-    let (json, _) = ill(&["dump", "--json"], &data);
+    let (json, _) = fails_with_damage(&["dump", "--json"], &data);
     assert_eq!(json.lines().filter(|line| line.contains("\"record\":\"damage\"")).count(), 2, "{json}");
-    let (of_one, said) = ill(&["dump", "--group", "12"], &data);
+    let (of_one, message) = fails_with_damage(&["dump", "--group", "12"], &data);
     assert!(
-        said.starts_with("cortado: 1 finding(s)") && !of_one.contains("block fails"),
+        message.starts_with("cortado: 1 finding(s)") && !of_one.contains("block fails"),
         "known to be another's: {of_one}"
     );
-    assert!(!well(&["dump", "--group", "13"], &data).contains('!'), "none of it is known to concern group 13");
+    assert!(!stdout_of(&["dump", "--group", "13"], &data).contains('!'), "none of it is known to concern group 13");
     assert_eq!(contents(dir.path()), before, "nothing is changed");
 }
 
 #[test]
-fn a_repaired_log() {
+fn a_damaged_log_is_repaired() {
     let dir = tempfile::tempdir().unwrap();
     let data = node(dir.path());
     fs::remove_file(file(&data, 2)).unwrap();
@@ -169,16 +169,19 @@ fn a_repaired_log() {
         command
     };
     let out = run(&mut repair(&[]));
-    let (printed, said) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
-    assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.starts_with(&format!("cortado: {} opens again, but 2 Raft group(s) lost", to.display())), "{said}");
-    assert!(printed.contains("! 0000000000000002.log: file is missing"), "{printed}");
-    assert!(printed.contains("30 entries of 81000 bytes; 2 of 4 groups whole\n"), "{printed}");
-    assert!(printed.contains("\n1      21 to 30  1 to 20  1 to 10   0"), "{printed}");
-    assert!(well(&["check"], &to).ends_with("3 groups, 30 entries\nsound\n"));
+    let (stdout, message) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(
+        message.starts_with(&format!("cortado: {} opens again, but 2 Raft group(s) lost", to.display())),
+        "{message}"
+    );
+    assert!(stdout.contains("! 0000000000000002.log: file is missing"), "{stdout}");
+    assert!(stdout.contains("30 entries of 81000 bytes; 2 of 4 groups whole\n"), "{stdout}");
+    assert!(stdout.contains("\n1      21 to 30  1 to 20  1 to 10   0"), "{stdout}");
+    assert!(stdout_of(&["check"], &to).ends_with("3 groups, 30 entries\nsound\n"));
     assert_eq!(contents(&data), before, "the damaged log is not changed");
 
-    assert!(refusal(&mut repair(&[])).contains("is not empty, it has 0000000000000001.log"));
+    assert!(error_line(&mut repair(&[])).contains("is not empty, it has 0000000000000001.log"));
     fs::remove_dir_all(&to).unwrap();
     let out = run(&mut repair(&["--json", "--keep-doubtful"]));
     let page = json(&String::from_utf8(out.stdout).unwrap());
@@ -187,40 +190,40 @@ fn a_repaired_log() {
 
     let mut same = cortado();
     same.args(["log", "repair"]).arg(&data).arg("--to").arg(data.join("log"));
-    assert!(refusal(&mut same).contains("another directory"));
+    assert!(error_line(&mut same).contains("another directory"));
 
-    // A node's data directory, or anything else that has something in it, is no place for a log.
+    // A directory that is not empty, such as a node's data directory, is rejected as a target.
     for name in ["IDENT", "notes"] {
         let taken = dir.path().join(name);
         fs::create_dir(&taken).unwrap();
         fs::write(taken.join(name), "mine").unwrap();
         let before = contents(&taken);
         for source in [&data, &taken] {
-            let said = refusal(cortado().args(["log", "repair"]).arg(source).arg("--to").arg(&taken));
-            assert!(said.contains(&format!("is not empty, it has {name}")) || source == &taken, "{said}");
+            let message = error_line(cortado().args(["log", "repair"]).arg(source).arg("--to").arg(&taken));
+            assert!(message.contains(&format!("is not empty, it has {name}")) || source == &taken, "{message}");
             assert_eq!(contents(&taken), before);
         }
     }
-    let said = refusal(cortado().args(["log", "repair"]).arg(&data).arg("--to").arg(&data));
-    assert!(said.contains("is not empty, it has log"), "{said}");
+    let message = error_line(cortado().args(["log", "repair"]).arg(&data).arg("--to").arg(&data));
+    assert!(message.contains("is not empty, it has log"), "{message}");
     assert_eq!(contents(&data), before);
 
-    // What is sound is copied, and nothing is lost.
+    // An intact log is copied as a whole.
     let (copy, sound) = (dir.path().join("copy"), tempfile::tempdir().unwrap());
     let out = run(cortado().args(["log", "repair"]).arg(node(sound.path())).arg("--to").arg(&copy));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    assert!(well(&["check"], &copy).ends_with("4 groups, 60 entries\nsound\n"));
+    assert!(stdout_of(&["check"], &copy).ends_with("4 groups, 60 entries\nsound\n"));
 }
 
 #[test]
-fn logs_that_cannot_be_looked_at() {
+fn unreadable_logs_fail() {
     let dir = tempfile::tempdir().unwrap();
-    let said = refusal(cortado().args(["log", "check"]));
-    assert!(said.contains("DIR"), "{said}");
-    let said = refusal(cortado().args(["log", "repair"]).arg(dir.path()));
-    assert!(said.contains("--to"), "{said}");
-    let said = refusal(cortado().args(["log", "dump", "d", "--group", "one"]));
-    assert!(said.contains("--group"), "{said}");
+    let message = error_line(cortado().args(["log", "check"]));
+    assert!(message.contains("DIR"), "{message}");
+    let message = error_line(cortado().args(["log", "repair"]).arg(dir.path()));
+    assert!(message.contains("--to"), "{message}");
+    let message = error_line(cortado().args(["log", "dump", "d", "--group", "one"]));
+    assert!(message.contains("--group"), "{message}");
     let nowhere = dir.path().join("nowhere");
     let new = dir.path().join("new");
     for command in ["check", "dump", "stats", "repair"] {
@@ -232,10 +235,10 @@ fn logs_that_cannot_be_looked_at() {
             }
             line
         };
-        let said = refusal(&mut with(&nowhere));
-        assert!(said.contains("nowhere"), "{said}");
-        let said = refusal(&mut with(dir.path()));
-        assert!(said.contains("it has no log files"), "{command}: {said}");
+        let message = error_line(&mut with(&nowhere));
+        assert!(message.contains("nowhere"), "{message}");
+        let message = error_line(&mut with(dir.path()));
+        assert!(message.contains("it has no log files"), "{command}: {message}");
     }
     assert_eq!(contents(dir.path()), [], "nothing was created");
     let data = node(dir.path());
@@ -246,8 +249,8 @@ fn logs_that_cannot_be_looked_at() {
         if command == "repair" {
             line.arg("--to").arg(&new);
         }
-        let said = refusal(&mut line);
-        assert!(said.contains("in use by another process"), "{command}: {said}");
+        let message = error_line(&mut line);
+        assert!(message.contains("in use by another process"), "{command}: {message}");
     }
     assert!(!new.exists(), "nothing was created");
     drop(held);

@@ -1,14 +1,16 @@
-//! The system's promises, shown with real processes, real drivers and `kill -9`.
+//! System tests with real processes, real drivers and `kill -9`.
 //!
-//! - [`failures`]: nodes die while clients write; nothing acknowledged is lost and writing goes on.
-//! - [`bank`]: transfers between accounts keep the total at every snapshot, through a crash.
-//! - [`drivers`]: tokio-postgres, psycopg and psql run one script and see the same.
-//! - [`command_line`], [`joining`]: what is typed wrongly, and who does not belong, is told in one line, and nothing changes.
-//! - [`demo`], [`single_node`]: what the commands promise, from the first line they print to the last process they end.
-//! - [`log_tools`]: what an operator sees of a log, sound and damaged, and that looking changes nothing.
-//! - [`serving`]: what a node says while it cannot serve.
+//! - [`failures`]: nodes are killed while clients write. No acknowledged row is lost, and writing resumes.
+//! - [`bank`]: transfers between accounts keep the total in every snapshot, also when a leader is killed.
+//! - [`drivers`]: tokio-postgres, psycopg and psql run one script with the same results.
+//! - [`command_line`], [`joining`]: invalid flags and foreign nodes are rejected with one line, and nothing changes on
+//!   disk.
+//! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
+//! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
+//! - [`serving`]: the answers of a node that cannot serve.
 //!
-//! [`process`] runs the binary, [`harness`] clusters of it, [`clients`] talk to them.
+//! [`process`] runs the binary, [`harness`] runs clusters of it, [`clients`] are their clients. [`exclusive`] runs one
+//! test with a cluster at a time and bounds its time.
 
 #![allow(
     missing_docs,
@@ -24,6 +26,7 @@ mod clients;
 mod command_line;
 mod demo;
 mod drivers;
+mod exclusive;
 mod failures;
 mod harness;
 mod joining;

@@ -1,7 +1,8 @@
-//! Processes of the binary under test, and what can be seen of them from outside: exit codes, logs, pages over HTTP.
+//! Processes of the binary under test, and what is visible from outside: exit codes, logs, pages over HTTP.
 //!
-//! Every wait polls a state with a bound.
+//! Every wait polls a condition and is bounded.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,29 +10,31 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Nothing in a test waits longer for a state.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at a state.
-pub const POLL: Duration = Duration::from_millis(20);
+/// The timeout of every wait in a test.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval at which a wait polls its condition.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The binary under test.
 pub fn cortado() -> Command {
     Command::new(env!("CARGO_BIN_EXE_cortado"))
 }
 
-/// Polls until `state` holds.
-pub fn wait_for(what: &str, mut state: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !state() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
-        std::thread::sleep(POLL);
+/// Polls until `condition` holds.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited {WAIT_TIMEOUT:?} for {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// The first of `count` ports in a row that were free a moment ago, and as many at each of the distances `above`; this process names
-/// each once. All lie below the range that the system gives to outgoing connections, or one of those could take them first.
+/// The first of `count` consecutive ports that were free a moment ago, as were the ports at each of the distances
+/// `above`. This process returns each port once. All lie below the ephemeral range, or an outgoing connection could
+/// take them first.
 pub fn free_ports(count: u16, above: &[u16]) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -50,42 +53,62 @@ pub fn free_port() -> u16 {
     free_ports(1, &[])
 }
 
-/// A process that is killed when dropped, and its children with it.
+/// The running processes: process ids and log files.
+static RUNNING: Mutex<BTreeMap<u32, PathBuf>> = Mutex::new(BTreeMap::new());
+
+fn registry() -> MutexGuard<'static, BTreeMap<u32, PathBuf>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The ids and log files of all processes that tests have started and not dropped yet.
+pub fn running() -> BTreeMap<u32, PathBuf> {
+    registry().clone()
+}
+
+/// Kills a process that [`Process::spawn`] started, and its children.
+pub fn kill_group(id: u32) {
+    let group = format!("-{id}");
+    let _ = Command::new("kill").args(["-s", "KILL", "--", &group]).stderr(Stdio::null()).status();
+}
+
+/// A process. Dropping it kills it and its children.
 pub struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts it, with its output and its complaints added to one file.
+    /// Starts a process, with its stdout and stderr appended to one file.
     pub fn spawn(command: &mut Command, log: &Path) -> Process {
         let file = File::options().create(true).append(true).open(log).unwrap();
-        // A group of its own, so that a signal can go to it as Ctrl-C in a terminal does, and not to the tests.
+        // A process group of its own: a signal to the group, like Ctrl-C in a terminal, does not reach the tests.
         let command = command.stdin(Stdio::piped()).stdout(file.try_clone().unwrap()).stderr(file).process_group(0);
-        Process { child: command.spawn().unwrap(), log: log.to_path_buf() }
+        let process = Process { child: command.spawn().unwrap(), log: log.to_path_buf() };
+        registry().insert(process.id(), process.log.clone());
+        process
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Sends a signal to it alone.
+    /// Sends a signal to the process alone.
     pub fn signal(&self, name: &str) {
         signal(name, &self.id().to_string());
     }
 
-    /// Sends a signal to it and all its children, as a terminal does.
+    /// Sends a signal to the process and its children, as a terminal does.
     pub fn signal_group(&self, name: &str) {
         signal(name, &format!("-{}", self.id()));
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         wait_for("a process to end", || {
@@ -105,12 +128,12 @@ impl Process {
         drop(self.child.stdin.take());
     }
 
-    /// What it has said so far.
-    pub fn said(&self) -> String {
+    /// The output so far.
+    pub fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The last lines of what it has said.
+    /// The last lines of the output.
     pub fn tail(&self) -> String {
         tail(&self.log)
     }
@@ -119,11 +142,11 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.has_ended() {
-            let group = format!("-{}", self.id());
-            // A test that fails must not leave the children of a demo behind.
-            let _ = Command::new("kill").args(["-s", "KILL", "--", &group]).stderr(Stdio::null()).status();
+            // The group, so that a failed test leaves no children of a demo behind.
+            kill_group(self.id());
             let _ = self.child.wait();
         }
+        registry().remove(&self.id());
     }
 }
 
@@ -139,25 +162,25 @@ pub fn tail(log: &Path) -> String {
     lines[lines.len().saturating_sub(40)..].join("\n")
 }
 
-/// Runs to the end, which must come by itself.
+/// Runs a command that ends by itself.
 pub fn run(command: &mut Command) -> Output {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
             child.kill().unwrap();
-            let said = child.wait_with_output().unwrap();
-            panic!("{command:?} does not end:\n{}", String::from_utf8_lossy(&said.stderr));
+            let output = child.wait_with_output().unwrap();
+            panic!("{command:?} does not end:\n{}", String::from_utf8_lossy(&output.stderr));
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     child.wait_with_output().unwrap()
 }
 
-/// Asks for a page: status and body, if anybody answers.
+/// Fetches a page: its status and body, or `None` without an answer.
 pub fn http_get(port: u16, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).ok()?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n").as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -165,7 +188,7 @@ pub fn http_get(port: u16, path: &str) -> Option<(u16, String)> {
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_string()))
 }
 
-/// A metric of a node, summed over its labels, if the node answers and has it.
+/// A metric of a node, summed over its labels. `None` if the node does not answer or does not have it.
 pub fn metric(http: u16, name: &str) -> Option<f64> {
     let (_, page) = http_get(http, "/metrics").filter(|(status, _)| *status == 200)?;
     let value = |line: &str| {
@@ -175,7 +198,7 @@ pub fn metric(http: u16, name: &str) -> Option<f64> {
     page.lines().filter_map(value).reduce(|a, b| a + b)
 }
 
-/// All files and folders below a directory with what they hold, to show that nothing changed.
+/// All files and folders below a directory with their contents, to show that nothing changed.
 pub fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut left = vec![dir.to_path_buf()];

@@ -1,14 +1,15 @@
-//! `cortado start-single-node`: a whole cluster in one process, and the ways to look at it.
+//! `cortado start-single-node`: a cluster in one process, with its status, metrics, health and logs.
 
 use std::fs;
 use std::path::Path;
 
 use tokio_postgres::Client;
 
-use crate::clients::connect_patiently;
+use crate::clients::connect_with_retries;
+use crate::exclusive::ClusterLock;
 use crate::process::{Process, cortado, free_port, http_get, metric, run, wait_for};
 
-/// What the names of each layer's metrics begin with.
+/// The prefix of each layer's metric names.
 const LAYERS: [(&str, &str); 7] = [
     ("engine", "log_"),
     ("raftstore", "raftstore_"),
@@ -26,7 +27,7 @@ struct SingleNode {
     process: Process,
 }
 
-fn spawn(data: &Path, logs: &[&str]) -> SingleNode {
+fn spawn(_lock: &ClusterLock, data: &Path, logs: &[&str]) -> SingleNode {
     let (pg, listen, http) = (free_port(), free_port(), free_port());
     let address = |port: u16| format!("127.0.0.1:{port}");
     let mut command = cortado();
@@ -42,7 +43,7 @@ fn spawn(data: &Path, logs: &[&str]) -> SingleNode {
 
 impl SingleNode {
     async fn connect(&self) -> Client {
-        connect_patiently(self.pg).await
+        connect_with_retries(self.pg).await
     }
 
     fn status(&self, flags: &[&str]) -> String {
@@ -58,58 +59,62 @@ async fn rows(client: &Client) -> Vec<(i32, String)> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// It serves, stops politely, and has its data after a restart, after a crash too.
+/// The node serves, stops gracefully, and has its data after a restart and after a crash.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_outlives_the_process() {
+async fn data_survives_restart_and_crash() {
+    let lock = ClusterLock::acquire();
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let mut node = spawn(&data, &[]);
+    let mut node = spawn(&lock, &data, &[]);
     let client = node.connect().await;
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'one')").await.unwrap();
     node.process.signal("TERM");
     assert_eq!(node.process.wait().code(), Some(0), "{}", node.process.tail());
 
-    let mut node = spawn(&data, &[]);
+    let mut node = spawn(&lock, &data, &[]);
     let client = node.connect().await;
     assert_eq!(rows(&client).await, [(1, "one".to_string())], "after a stop");
     client.batch_execute("INSERT INTO t VALUES (2, 'two')").await.unwrap();
     node.process.kill();
     node.process.wait();
 
-    let mut node = spawn(&data, &[]);
+    let mut node = spawn(&lock, &data, &[]);
     let client = node.connect().await;
     assert_eq!(rows(&client).await, [(1, "one".to_string()), (2, "two".to_string())], "after a crash");
     node.process.signal("INT");
-    assert_eq!(node.process.wait().code(), Some(0), "Ctrl-C stops it politely: {}", node.process.tail());
+    assert_eq!(node.process.wait().code(), Some(0), "Ctrl-C stops it gracefully: {}", node.process.tail());
 }
 
-/// A node that ran before and whose log is gone says so; it does not begin a new log, which would have forgotten votes and entries.
+/// A node that ran before fails if its log is missing. It does not create a new log, which would have lost votes and
+/// entries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_is_gone_is_not_begun_anew() {
+async fn a_missing_log_is_not_created_again() {
+    let lock = ClusterLock::acquire();
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let mut node = spawn(&data, &[]);
+    let mut node = spawn(&lock, &data, &[]);
     node.connect().await;
     node.process.signal("TERM");
     assert_eq!(node.process.wait().code(), Some(0), "{}", node.process.tail());
     let files = || -> Vec<_> { fs::read_dir(data.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect() };
     files().iter().for_each(|file| fs::remove_file(file).unwrap());
-    let mut node = spawn(&data, &[]);
+    let mut node = spawn(&lock, &data, &[]);
     assert_eq!(node.process.wait().code(), Some(1), "{}", node.process.tail());
     assert!(node.process.tail().contains("Raft log: there is no log here"), "{}", node.process.tail());
     let logs = files().into_iter().filter(|file| file.extension().is_some_and(|known| known == "log"));
     assert_eq!(logs.count(), 0, "nothing was created");
 }
 
-/// Status as a table and as JSON, health, and metrics of every layer.
+/// The status as tables and as JSON, the health page, and the metrics of every layer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_can_be_looked_at() {
+async fn status_health_and_metrics_are_served() {
+    let lock = ClusterLock::acquire();
     let dir = tempfile::tempdir().unwrap();
-    let node = spawn(&dir.path().join("data"), &[]);
+    let node = spawn(&lock, &dir.path().join("data"), &[]);
     let client = node.connect().await;
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'one')").await.unwrap();
 
-    // The node reports to itself once a second.
+    // The node sends a heartbeat to itself once a second.
     let mut json = serde_json::Value::Null;
     wait_for("the status to be complete", || {
         json = serde_json::from_str(&node.status(&["--json"])).unwrap();
@@ -140,7 +145,7 @@ async fn it_can_be_looked_at() {
     metrics(&node, &client).await;
 }
 
-/// What a page of the documentation lists in a table.
+/// The names in the table of a documentation page.
 fn documented(page: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
     let text = std::fs::read_to_string(path).unwrap();
@@ -182,18 +187,19 @@ async fn metrics(node: &SingleNode, client: &Client) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logs_can_be_json() {
+    let lock = ClusterLock::acquire();
     let dir = tempfile::tempdir().unwrap();
-    let mut node = spawn(&dir.path().join("data"), &["--log-format", "json", "--log", "debug"]);
+    let mut node = spawn(&lock, &dir.path().join("data"), &["--log-format", "json", "--log", "debug"]);
     node.connect().await.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
     node.process.signal("TERM");
     assert_eq!(node.process.wait().code(), Some(0));
-    let said = node.process.said();
-    for line in said.lines() {
+    let output = node.process.output();
+    for line in output.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         for field in ["timestamp", "level", "target"] {
             assert!(line[field].is_string(), "{line} has no {field}");
         }
         assert!(line["fields"]["message"].is_string(), "{line} has no message");
     }
-    assert!(said.lines().count() > 3, "{said}");
+    assert!(output.lines().count() > 3, "{output}");
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs script.sql with psycopg 3 and prints what it saw, one line a row or error. Arguments: port, script, mode.
+"""Runs script.sql with psycopg 3 and prints one line for each row or error. Arguments: port, script, mode.
 
-Mode "text" and "binary" choose the format of results; every statement is prepared, so that the extended protocol is used
-throughout. Values are printed as PostgreSQL writes them, moments in UTC.
+The mode, "text" or "binary", is the format of results. Every statement is prepared, so all use the extended protocol.
+Values are printed as PostgreSQL writes them, timestamps in UTC.
 """
 
 import datetime
@@ -10,7 +10,6 @@ import re
 import sys
 
 import psycopg
-
 
 def show(value):
     if value is None:
@@ -25,32 +24,29 @@ def show(value):
         return moment.strftime("%Y-%m-%d %H:%M:%S") + fraction + "+00"
     return str(value)
 
-
 def value(literal):
-    """What a value of a `--$ ` line is to the driver: numbers and booleans have types, strings get theirs from the server."""
+    """A value of a `--$ ` line as a parameter: numbers and booleans are typed, the server types strings."""
     if literal in ("NULL", "true", "false"):
         return {"NULL": None, "true": True, "false": False}[literal]
     if literal.startswith("'"):
         return literal[1:-1].replace("''", "'")
     return float(literal) if "." in literal else int(literal)
 
-
 def runs(script):
     """The statements of a script with their values, in order."""
     statement, ran = None, True
-    with open(script, encoding="utf-8") as lines:
-        for line in lines:
-            line = line.rstrip("\n")
-            if line.startswith("--$ "):
-                yield statement, [value(literal) for literal in line[4:].split("|")]
-                ran = True
-            elif line and not line.startswith("--"):
-                if not ran:
-                    yield statement, None
-                statement, ran = line, False
+    with open(script, encoding="utf-8") as file:
+        lines = file.read().replace("\\\n", "").split("\n")
+    for line in lines:
+        if line.startswith("--$ "):
+            yield statement, [value(literal) for literal in line[4:].split("|")]
+            ran = True
+        elif line and not line.startswith("--"):
+            if not ran:
+                yield statement, None
+            statement, ran = line, False
     if not ran:
         yield statement, None
-
 
 def main():
     port, script, mode = sys.argv[1:]
@@ -58,7 +54,7 @@ def main():
         cursor = conn.cursor(binary=mode == "binary")
         for statement, values in runs(script):
             if values is not None:
-                # The driver's own spelling of parameters, which goes by their order.
+                # The driver's own parameter syntax, which is positional.
                 statement = re.sub(r"\$\d+", "%s", statement)
             try:
                 cursor.execute(statement, values, prepare=True)
@@ -67,6 +63,5 @@ def main():
                         print("--> " + "|".join(show(value) for value in row))
             except psycopg.Error as error:
                 print("--! " + str(error.sqlstate))
-
 
 main()

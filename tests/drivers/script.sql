@@ -1,9 +1,13 @@
--- What every driver must see alike. A statement is one line; the lines `--> ` after it are its rows, columns separated by `|`, NULL as
--- `\N`; `--! ` is the SQLSTATE that it fails with. A line `--$ ` runs it with these values for $1, $2, ..., separated by `|`, in the
--- order in which they stand in it. See tests/cluster/drivers.rs.
+-- The statements and results that all drivers must agree on. A statement is one line; a backslash at the end of a line
+-- continues it. The lines `--> ` after a statement are its rows, with columns separated by `|` and NULL as `\N`. A line
+-- `--! ` is the SQLSTATE of its error. A line `--$ ` runs the statement with these values for $1, $2, ..., separated by
+-- `|`, in the order of their occurrence. See tests/cluster/drivers.rs.
 DROP TABLE IF EXISTS people
-CREATE TABLE people (id int PRIMARY KEY, name varchar(20) NOT NULL, born timestamptz, height float8, admin bool DEFAULT false, photo bytea, visits bigint DEFAULT 0, shoe smallint)
-INSERT INTO people (id, name, born, height, photo, shoe) VALUES (1, 'Ada', '1815-12-10 12:00:00+00', 1.65, '\xdeadbeef', 37), (2, 'Grace', '1906-12-09 00:00:00.25+00', 1.68, NULL, NULL)
+CREATE TABLE people (id int PRIMARY KEY, name varchar(20) NOT NULL, born timestamptz, height float8, \
+admin bool DEFAULT false, photo bytea, visits bigint DEFAULT 0, shoe smallint)
+INSERT INTO people (id, name, born, height, photo, shoe) VALUES \
+(1, 'Ada', '1815-12-10 12:00:00+00', 1.65, '\xdeadbeef', 37), \
+(2, 'Grace', '1906-12-09 00:00:00.25+00', 1.68, NULL, NULL)
 INSERT INTO people (id, name, admin, visits) VALUES (3, 'Björn', true, 9223372036854775807)
 SELECT id, name, admin, visits, shoe FROM people ORDER BY id
 --> 1|Ada|false|0|37

@@ -1,38 +1,40 @@
-//! Which cluster a request belongs to, said with every call between nodes and checked before it is looked at.
+//! The cluster id in every call between nodes: attached by the client, checked by the server before the request is
+//! decoded.
 //!
-//! Addresses are configuration and can be wrong. A node that dials a stranger must get neither data nor timestamps of the stranger's
-//! cluster: the client's interceptor ([`Attach`]) puts the id into the request's metadata, the server's ([`Check`]) refuses every other with
-//! FAILED_PRECONDITION. Like the timestamps themselves, this is for all services above: it is here because `kv` and the node use it too.
+//! Addresses are configuration and can be wrong. A node that dials a node of another cluster must get neither its data
+//! nor its timestamps. The client's interceptor ([`AttachCluster`]) writes the id into the request's metadata. The
+//! server's interceptor ([`CheckCluster`]) rejects any other id with FAILED_PRECONDITION. The module is here, and not
+//! in `kv` or the node, because both of them use it too.
 
 use tonic::metadata::errors::InvalidMetadataValue;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
-/// The name of the metadata.
+/// The metadata key.
 const KEY: &str = "cortado-cluster";
 
-/// The id of a cluster, as it travels with requests.
+/// A cluster id, encoded as a metadata value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterTag(MetadataValue<Ascii>);
 
 impl ClusterTag {
-    /// Of the cluster whose id is written as `id`, which must be ASCII.
+    /// The tag of the cluster with this id. Fails unless `id` is ASCII.
     pub fn new(id: &str) -> Result<ClusterTag, InvalidMetadataValue> {
         MetadataValue::try_from(id).map(ClusterTag)
     }
 
-    /// For the server of this cluster: refuses every request that is not the cluster's own.
-    pub fn check(&self) -> Check {
-        Check(self.clone())
+    /// The server's interceptor: it rejects every request that does not carry this tag.
+    pub fn check(&self) -> CheckCluster {
+        CheckCluster(self.clone())
     }
 }
 
-/// Puts the cluster into requests; without one, leaves them as they are.
+/// The client's interceptor: attaches the tag to each request. Does nothing without a tag.
 #[derive(Clone, Debug, Default)]
-pub struct Attach(pub Option<ClusterTag>);
+pub struct AttachCluster(pub Option<ClusterTag>);
 
-impl Interceptor for Attach {
+impl Interceptor for AttachCluster {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(ClusterTag(id)) = &self.0 {
             request.metadata_mut().insert(KEY, id.clone());
@@ -41,11 +43,11 @@ impl Interceptor for Attach {
     }
 }
 
-/// Refuses requests of other clusters, and those that do not say whose they are.
+/// The server's interceptor: rejects requests with another cluster's tag or with none.
 #[derive(Clone, Debug)]
-pub struct Check(ClusterTag);
+pub struct CheckCluster(ClusterTag);
 
-impl Interceptor for Check {
+impl Interceptor for CheckCluster {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
         let ClusterTag(ours) = &self.0;
         match request.metadata().get(KEY) {
@@ -69,16 +71,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_of_other_clusters_are_refused() {
+    fn requests_of_other_clusters_are_rejected() {
         let tag = |id: &str| ClusterTag::new(id).unwrap();
-        let asked = |from: Option<ClusterTag>| {
-            let request = Attach(from).call(Request::new(())).unwrap();
+        let check = |from: Option<ClusterTag>| {
+            let request = AttachCluster(from).call(Request::new(())).unwrap();
             tag("0a").check().call(request).map(|_| ()).map_err(|status| (status.code(), status.message().to_owned()))
         };
-        assert_eq!(asked(Some(tag("0a"))), Ok(()));
-        let refused = |why: &str| Err((tonic::Code::FailedPrecondition, why.to_owned()));
-        assert_eq!(asked(Some(tag("0b"))), refused("this node belongs to cluster 0a, the request to cluster 0b"));
-        assert_eq!(asked(None), refused("the request does not say which cluster it belongs to"));
+        assert_eq!(check(Some(tag("0a"))), Ok(()));
+        let rejected = |why: &str| Err((tonic::Code::FailedPrecondition, why.to_owned()));
+        assert_eq!(check(Some(tag("0b"))), rejected("this node belongs to cluster 0a, the request to cluster 0b"));
+        assert_eq!(check(None), rejected("the request does not say which cluster it belongs to"));
         assert!(ClusterTag::new("a\nb").is_err());
     }
 }

@@ -1,17 +1,16 @@
-//! A source of timestamps in memory, for tests, benchmarks and programs of a single process.
+//! An in-memory source of timestamps for tests, benchmarks and programs of a single process.
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 
-use crate::client::{TsRange, TsoError, TsoSource};
-use crate::oracle::MAX_COUNT;
-use crate::timestamp::Timestamp;
+use crate::source::{TsoError, TsoSource};
+use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
 
-/// Hands out strictly increasing timestamps from a counter; never fails for a valid count, never waits.
+/// Issues strictly increasing timestamps from a counter. Never waits; fails only for a count out of range.
 ///
-/// Its clock stands still unless it is set: timestamps then differ in their counter, which carries over into the
-/// milliseconds. Share it in an `Arc`. It forgets everything when dropped, so it is not for data that outlives it.
+/// Its clock stands still unless it is set. Timestamps then differ in their counter, which carries over into the
+/// milliseconds. Share it in an `Arc`. Its state is lost on drop, so it is not for data that outlives it.
 #[derive(Debug, Default)]
 pub struct CounterSource {
     state: Mutex<State>,
@@ -29,24 +28,27 @@ impl CounterSource {
         CounterSource::default()
     }
 
-    /// A source whose timestamps start at the given time, in milliseconds since the Unix epoch.
+    /// A source whose timestamps start at `now_ms` milliseconds since the Unix epoch.
     pub fn starting_at(now_ms: u64) -> CounterSource {
         let source = CounterSource::new();
         source.set_clock(now_ms);
         source
     }
 
-    /// Sets the clock, in milliseconds since the Unix epoch. Set back, it changes nothing until it has caught up.
+    /// Sets the clock, in milliseconds since the Unix epoch. A clock set back has no effect until it catches up.
     pub fn set_clock(&self, now_ms: u64) {
         self.state.lock().now = Timestamp::new(now_ms, 0);
     }
 
-    /// The newest timestamp handed out.
+    /// The newest timestamp issued.
     pub fn last(&self) -> Timestamp {
         self.state.lock().last
     }
 
-    /// `count` consecutive timestamps, without a future around them. Fails only for a count out of range.
+    /// Issues `count` consecutive timestamps synchronously.
+    ///
+    /// # Errors
+    /// [`TsoError::Unavailable`] for a count of 0 or above [`MAX_COUNT`].
     pub fn take(&self, count: u32) -> Result<TsRange, TsoError> {
         if count == 0 || count > MAX_COUNT {
             return Err(TsoError::Unavailable(format!("{count} timestamps asked for at once")));

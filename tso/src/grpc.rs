@@ -1,4 +1,4 @@
-//! The oracle over gRPC: the server's adapter and the client's source. Generated types stop here.
+//! The oracle over gRPC: the server's adapter and the client's source. Generated types are confined to this file.
 
 use std::time::Duration;
 
@@ -7,12 +7,10 @@ use futures::future::BoxFuture;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
-use crate::client::{TsRange, TsoError, TsoSource};
-use crate::cluster::{Attach, ClusterTag};
-use crate::oracle::MAX_COUNT;
-use crate::router::OracleNode;
-use crate::service::{AllocateError, TsoService};
-use crate::timestamp::Timestamp;
+use crate::cluster::{AttachCluster, ClusterTag};
+use crate::service::TsoService;
+use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
 use proto::allocate_response::Result as Outcome;
 use proto::tso_client::TsoClient as Stub;
 use proto::tso_server::{Tso, TsoServer};
@@ -22,14 +20,13 @@ mod proto {
     tonic::include_proto!("cortado.tso.v1");
 }
 
-/// How long one request may take, and how long connecting may.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Finds out that the other side is gone although its machine never said so.
-const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// HTTP/2 keep-alive detects a peer whose machine vanished without closing the connection.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The gRPC service to add to the node's server.
+/// The gRPC service for the node's server.
 pub fn server(service: TsoService) -> TsoServer<impl Tso> {
     TsoServer::new(Adapter { service })
 }
@@ -56,35 +53,38 @@ impl Tso for Adapter {
     }
 }
 
-/// The oracle of another node. Connects when first used, and again after a failure.
+/// The oracle of another node. Connects on first use and reconnects after a failure.
 #[derive(Clone, Debug)]
 pub struct RemoteSource {
     channel: Channel,
-    cluster: Attach,
+    cluster: AttachCluster,
 }
 
 impl RemoteSource {
-    /// The oracle at an address such as `10.0.0.1:7000` or `http://10.0.0.1:7000`. Fails if that is no address; does
-    /// not connect yet. Must be called within a tokio runtime.
+    /// The oracle at an address such as `10.0.0.1:7000` or `http://10.0.0.1:7000`. Does not connect yet. Must be called
+    /// within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`AllocateError::Unavailable`] if the address is malformed.
     pub fn new(address: &str) -> Result<RemoteSource, AllocateError> {
         let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let endpoint = Endpoint::from_shared(uri)
             .map_err(|error| AllocateError::Unavailable(format!("address {address}: {error}")))?
             .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(KEEP_ALIVE_EVERY)
+            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .tcp_nodelay(true);
-        Ok(RemoteSource::over(endpoint.connect_lazy()))
+        Ok(RemoteSource::from_channel(endpoint.connect_lazy()))
     }
 
-    /// The oracle behind a channel that the node has already.
-    pub fn over(channel: Channel) -> RemoteSource {
-        RemoteSource { channel, cluster: Attach::default() }
+    /// The oracle behind an existing channel.
+    pub fn from_channel(channel: Channel) -> RemoteSource {
+        RemoteSource { channel, cluster: AttachCluster::default() }
     }
 
-    /// The same, as a member of a cluster: an oracle of another refuses.
-    pub fn of_cluster(self, cluster: ClusterTag) -> RemoteSource {
-        RemoteSource { cluster: Attach(Some(cluster)), ..self }
+    /// Attaches a cluster tag to each request, so that the oracle of another cluster rejects it.
+    pub fn with_cluster(self, cluster: ClusterTag) -> RemoteSource {
+        RemoteSource { cluster: AttachCluster(Some(cluster)), ..self }
     }
 
     async fn request(&self, count: u32) -> Result<TsRange, AllocateError> {
@@ -96,7 +96,7 @@ impl RemoteSource {
             _ => AllocateError::Unavailable(status.to_string()),
         })?;
         match response.into_inner().result {
-            Some(Outcome::Range(range)) => validated(range, count),
+            Some(Outcome::Range(range)) => validate_range(range, count),
             Some(Outcome::NotLeader(proto::NotLeader { leader })) => {
                 Err(AllocateError::NotLeader { hint: Some(leader).filter(|leader| !leader.is_empty()) })
             }
@@ -106,10 +106,10 @@ impl RemoteSource {
     }
 }
 
-/// A range as it was asked for, none of it at zero or at the end of time.
-fn validated(range: proto::Range, asked: u32) -> Result<TsRange, AllocateError> {
-    let is_sound = range.count == asked && range.last > u64::from(MAX_COUNT) && range.last < u64::MAX;
-    if !is_sound {
+/// Checks that a range has the requested count and contains neither [`Timestamp::ZERO`] nor [`Timestamp::MAX`].
+fn validate_range(range: proto::Range, count: u32) -> Result<TsRange, AllocateError> {
+    let is_valid = range.count == count && range.last > u64::from(MAX_COUNT) && range.last < u64::MAX;
+    if !is_valid {
         return Err(AllocateError::Unavailable(format!("a malformed answer: {range:?}")));
     }
     Ok(TsRange { last: Timestamp::from_raw(range.last), count: range.count })
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Pins the messages on the wire.
+    /// Pins the encoding of the messages.
     #[test]
     fn golden_bytes() {
         let answer = |result| proto::AllocateResponse { result: Some(result) }.encode_to_vec();
@@ -145,11 +145,11 @@ mod tests {
         assert_eq!(answer(Outcome::Unavailable(proto::Unavailable { reason: "x".into() })), b"\x1a\x03\x0a\x01x");
     }
 
-    /// An oracle that answers everybody.
-    struct Generous;
+    /// An oracle that always answers.
+    struct AlwaysServes;
 
     #[tonic::async_trait]
-    impl Tso for Generous {
+    impl Tso for AlwaysServes {
         async fn allocate(
             &self,
             request: Request<proto::AllocateRequest>,
@@ -162,14 +162,14 @@ mod tests {
     #[tokio::test]
     async fn another_cluster_gets_no_timestamps() {
         let tag = |id: &str| ClusterTag::new(id).unwrap();
-        let service = InterceptedService::new(TsoServer::new(Generous), tag("0a").check());
+        let service = InterceptedService::new(TsoServer::new(AlwaysServes), tag("0a").check());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
         tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
         let remote = || RemoteSource::new(&address).unwrap();
-        assert_eq!(remote().of_cluster(tag("0a")).request(1).await.map(|range| range.count), Ok(1));
-        for stranger in [remote().of_cluster(tag("0b")), remote()] {
+        assert_eq!(remote().with_cluster(tag("0a")).request(1).await.map(|range| range.count), Ok(1));
+        for stranger in [remote().with_cluster(tag("0b")), remote()] {
             let error = stranger.request(1).await.unwrap_err().to_string();
             assert!(error.contains("cluster"), "{error}");
         }
@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn malformed_ranges_are_refused() {
         for (last, count) in [(1 << 40, 2), (0, 1), (u64::MAX, 1), (5, 1)] {
-            assert!(validated(proto::Range { last, count }, 1).is_err(), "{last} {count}");
+            assert!(validate_range(proto::Range { last, count }, 1).is_err(), "{last} {count}");
         }
-        assert!(validated(proto::Range { last: 1 << 40, count: 1 }, 1).is_ok());
+        assert!(validate_range(proto::Range { last: 1 << 40, count: 1 }, 1).is_ok());
     }
 }

@@ -1,15 +1,25 @@
-//! Timestamps: the type, the oracle that hands them out, its service and its batching client.
+//! Timestamps: the type, the oracle that issues them, its service and its batching client.
 //!
-//! A timestamp orders transactions over the whole cluster. One oracle at a time serves them, on the leader of
-//! the system region (Percolator's design; the physical/logical split is TiDB's).
+//! Timestamps order transactions over the whole cluster. One oracle at a time issues them, on the leader of the system
+//! region (Percolator's design; the physical/logical split is TiDB's).
 //!
 //! ```text
 //! many callers ─▶ TsoClient ─▶ TsoRouter ─┬─▶ TsoService (this node) ─▶ Oracle ─▶ Window (durable mark, lease)
 //!                 (batches)    (finds it) └─▶ RemoteSource ─▶ gRPC ─▶ the TsoService of another node
 //! ```
 //!
-//! [`oracle`] decides, without clock or disk; [`service`] runs it on the node that leads; [`client`] is what
-//! transactions use; [`cluster`] keeps other clusters out. [`counter`] replaces all of it in tests and in programs of a single process.
+//! [`oracle`] is the pure state machine, without clock or disk. [`service`] runs it on the leader. Transactions use
+//! [`client`]. [`cluster`] rejects requests of other clusters. [`counter`] replaces the oracle in tests and in programs
+//! of a single process.
+//!
+//! # Layers
+//!
+//! 1. `timestamp`, `cluster`, `metrics`: the types, the cluster id in requests, the counters
+//! 2. `source`, `window`: the interfaces to timestamps and to the system region, with their errors
+//! 3. `oracle`, `client`, `counter`: the state machine, the batching client, the in-memory source
+//! 4. `service`: runs the oracle on a node
+//! 5. `grpc`: the service and the client over the network
+//! 6. `router`: finds the oracle among the nodes
 
 pub mod client;
 pub mod cluster;
@@ -19,15 +29,17 @@ pub mod metrics;
 pub mod oracle;
 pub mod router;
 pub mod service;
+pub mod source;
 pub mod timestamp;
 pub mod window;
 
-pub use client::{TsRange, TsoClient, TsoClientOptions, TsoError, TsoSource};
+pub use client::{TsoClient, TsoClientOptions};
 pub use cluster::ClusterTag;
 pub use counter::CounterSource;
 pub use grpc::RemoteSource;
 pub use metrics::{ClientMetrics, ServiceMetrics};
-pub use router::{Directory, TsoRouter};
-pub use service::{AllocateError, TsoService};
-pub use timestamp::Timestamp;
+pub use router::{NodeDirectory, TsoRouter};
+pub use service::TsoService;
+pub use source::{AllocateError, OracleNode, TsoError, TsoSource};
+pub use timestamp::{Timestamp, TsRange};
 pub use window::{LeaderTerm, Window, WindowError};

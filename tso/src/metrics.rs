@@ -16,7 +16,7 @@ pub struct ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    /// Registers the counters. Fails if the registry has counters of these names already.
+    /// Registers the counters. Fails if the registry already has counters of these names.
     pub fn new(registry: &Registry) -> prometheus::Result<ServiceMetrics> {
         let refused = Opts::new("tso_refused_total", "Requests that got no timestamp");
         let metrics = ServiceMetrics {
@@ -46,7 +46,7 @@ pub struct ClientMetrics {
 }
 
 impl ClientMetrics {
-    /// Registers the counters. Fails if the registry has counters of these names already.
+    /// Registers the counters. Fails if the registry already has counters of these names.
     pub fn new(registry: &Registry) -> prometheus::Result<ClientMetrics> {
         let sizes = HistogramOpts::new("tso_client_batch_size", "Callers served by one request")
             .buckets(prometheus::exponential_buckets(1.0, 2.0, 12)?);

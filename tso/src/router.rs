@@ -1,4 +1,5 @@
-//! Finds the oracle among the nodes: this one first, then the one believed to lead, then each in turn.
+//! The router: finds the oracle among the nodes. It tries this node if it serves, then the node believed to lead, then
+//! all nodes in round-robin order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,36 +8,31 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use crate::client::{TsRange, TsoError, TsoSource};
 use crate::grpc::RemoteSource;
-use crate::service::{AllocateError, TsoService};
+use crate::service::TsoService;
+use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::timestamp::TsRange;
 
-/// A node that may be the oracle.
-pub trait OracleNode: Send + Sync + 'static {
-    /// `count` timestamps issued after this call was made, or where else to ask. One attempt, bounded in time.
-    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, AllocateError>>;
-}
-
-/// What the node knows of the others. Asked often; must not block.
-pub trait Directory: Send + Sync + 'static {
+/// The nodes of the cluster, as far as this node knows. Called for most requests; must not block.
+pub trait NodeDirectory: Send + Sync + 'static {
     /// The address of the node believed to lead the system region, this one included.
     fn leader(&self) -> Option<String>;
     /// The addresses of all nodes, this one included.
     fn nodes(&self) -> Vec<String>;
 }
 
-/// Opens the way to a node at an address. Must not block.
+/// Makes a connection to the node at an address. Must not block.
 pub type Connect = Box<dyn Fn(&str) -> Result<Arc<dyn OracleNode>, AllocateError> + Send + Sync>;
 
-/// How many nodes one attempt follows hints through.
+/// The most nodes that one attempt asks.
 const MAX_HOPS: usize = 3;
-/// Connections kept; all are dropped when there would be more, which takes addresses that change all the time.
+/// The most cached connections. All are dropped when one more is needed, which happens only if addresses keep changing.
 const MAX_CONNECTIONS: usize = 256;
 
-/// A source that asks whichever node serves.
+/// A [`TsoSource`] that sends each request to the leading node.
 pub struct TsoRouter {
     local: Option<(String, Arc<TsoService>)>,
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn NodeDirectory>,
     connect: Connect,
     state: Mutex<State>,
 }
@@ -46,37 +42,37 @@ struct State {
     connections: HashMap<String, Arc<dyn OracleNode>>,
     /// The node that answered last, or that the last answer named.
     leader: Option<String>,
-    /// This node's own oracle failed in the last attempt: it may have lost its leadership and not know it yet.
+    /// This node's own oracle failed in the last attempt: it may have lost its leadership without knowing it yet.
     local_failed: bool,
-    /// Attempts that failed.
+    /// The number of failed attempts.
     failures: usize,
-    /// Counts the nodes tried in turn.
-    turn: usize,
+    /// The round-robin position.
+    next_node: usize,
 }
 
 impl TsoRouter {
-    /// A router over gRPC. `local` is this node's address and service, if it has one. Must be called, and used, within
-    /// a tokio runtime.
-    pub fn new(local: Option<(String, TsoService)>, directory: Arc<dyn Directory>) -> TsoRouter {
+    /// A router over gRPC. `local` is the address and service of this node, if it has one. Must be called and used
+    /// within a tokio runtime.
+    pub fn new(local: Option<(String, TsoService)>, directory: Arc<dyn NodeDirectory>) -> TsoRouter {
         let connect = |address: &str| RemoteSource::new(address).map(|remote| Arc::new(remote) as Arc<dyn OracleNode>);
         TsoRouter::with_connect(local, directory, Box::new(connect))
     }
 
-    /// A router over any other kind of connection.
+    /// A router over connections of another kind.
     pub fn with_connect(
         local: Option<(String, TsoService)>,
-        directory: Arc<dyn Directory>,
+        directory: Arc<dyn NodeDirectory>,
         connect: Connect,
     ) -> TsoRouter {
         let local = local.map(|(address, service)| (address, Arc::new(service)));
         TsoRouter { local, directory, connect, state: Mutex::default() }
     }
 
-    async fn ask(&self, count: u32) -> Result<TsRange, AllocateError> {
-        let mut address = self.first()?;
+    async fn allocate_from_leader(&self, count: u32) -> Result<TsRange, AllocateError> {
+        let mut address = self.first_candidate()?;
         let mut outcome = Err(AllocateError::NotLeader { hint: None });
         for _ in 0..MAX_HOPS {
-            outcome = match self.node(&address) {
+            outcome = match self.connection(&address) {
                 Ok(node) => node.allocate(count).await,
                 Err(error) => Err(error),
             };
@@ -94,7 +90,7 @@ impl TsoRouter {
                 }
                 Err(AllocateError::NotLeader { .. }) => {
                     self.state.lock().leader = None;
-                    address = self.next_in_turn()?;
+                    address = self.next_round_robin()?;
                 }
                 Err(_) => break,
             }
@@ -105,9 +101,9 @@ impl TsoRouter {
         outcome
     }
 
-    /// Where to ask first. After a failure the remembered leader is gone, and every other attempt tries the next node
-    /// in turn instead of the directory's leader, which may be out of date.
-    fn first(&self) -> Result<String, AllocateError> {
+    /// The node to try first. A failure clears the remembered leader. Then every other attempt takes the next node in
+    /// round-robin order instead of the directory's leader, which may be out of date.
+    fn first_candidate(&self) -> Result<String, AllocateError> {
         let local_failed = std::mem::take(&mut self.state.lock().local_failed);
         if let Some((address, service)) = &self.local
             && service.is_serving()
@@ -119,25 +115,25 @@ impl TsoRouter {
             return Ok(leader.clone());
         }
         let leader = self.directory.leader().filter(|_| self.state.lock().failures.is_multiple_of(2));
-        leader.map_or_else(|| self.next_in_turn(), Ok)
+        leader.map_or_else(|| self.next_round_robin(), Ok)
     }
 
     fn is_local(&self, address: &str) -> bool {
         self.local.as_ref().is_some_and(|(local, _)| local == address)
     }
 
-    fn next_in_turn(&self) -> Result<String, AllocateError> {
+    fn next_round_robin(&self) -> Result<String, AllocateError> {
         let nodes = self.directory.nodes();
-        let turn = {
+        let position = {
             let mut state = self.state.lock();
-            state.turn = state.turn.wrapping_add(1);
-            state.turn
+            state.next_node = state.next_node.wrapping_add(1);
+            state.next_node
         };
-        let next = nodes.get(turn % nodes.len().max(1));
+        let next = nodes.get(position % nodes.len().max(1));
         next.cloned().ok_or_else(|| AllocateError::Unavailable("no node is known".to_owned()))
     }
 
-    fn node(&self, address: &str) -> Result<Arc<dyn OracleNode>, AllocateError> {
+    fn connection(&self, address: &str) -> Result<Arc<dyn OracleNode>, AllocateError> {
         if let Some((local, service)) = &self.local
             && local == address
         {
@@ -158,6 +154,6 @@ impl TsoRouter {
 
 impl TsoSource for TsoRouter {
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
-        self.ask(count).map(|result| result.map_err(TsoError::from)).boxed()
+        self.allocate_from_leader(count).map(|result| result.map_err(TsoError::from)).boxed()
     }
 }

@@ -1,9 +1,9 @@
-//! The oracle at work on a node: its clock, its durable window, its leadership.
+//! The service: runs the oracle on a node, with its clock, its durable window and its leadership.
 //!
-//! The node tells the service when it starts and stops leading the system region. While it leads, a task keeps the
-//! window ahead of the clock; a request computes its timestamps under a short lock and *then* asks whether the lease
-//! still holds. In this order a node that was paused between the two hands out nothing: had another leader taken over
-//! meanwhile, the lease would have ended before.
+//! The node calls [`TsoService::on_leader`] and [`TsoService::on_step_down`] as its leadership of the system region
+//! changes. While it leads, a task keeps the window ahead of the clock. A request computes its timestamps under a short
+//! lock and checks *afterwards* that the lease still holds. In this order a node that was paused between the two steps
+//! hands out nothing: if another leader had taken over meanwhile, the lease would have ended before.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,23 +15,22 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use crate::client::{TsRange, TsoError, TsoSource};
 use crate::metrics::ServiceMetrics;
-use crate::oracle::{Now, Oracle, Refusal, WINDOW_MS};
-use crate::router::OracleNode;
-use crate::timestamp::Timestamp;
+use crate::oracle::{ClockReading, Oracle, OracleError, WINDOW_MS};
+use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::timestamp::{Timestamp, TsRange};
 use crate::window::{LeaderTerm, Window, WindowError};
 
-/// How often the window is looked at when nobody asks for timestamps.
-const KEEP_EVERY: Duration = Duration::from_millis(WINDOW_MS / 8);
-/// How long a request waits for a window before it is refused.
+/// How often the window is checked while no timestamps are requested.
+const WINDOW_CHECK_INTERVAL: Duration = Duration::from_millis(WINDOW_MS / 8);
+/// How long a request waits for a window before it fails.
 const WINDOW_WAIT: Duration = Duration::from_secs(1);
-/// Pause after a failed attempt to read or raise the mark: twice as long each time, between these.
+/// Pause after a failed attempt to read or raise the mark. It doubles from `RETRY_MIN` to `RETRY_MAX`.
 const RETRY_MIN: Duration = Duration::from_millis(5);
 const RETRY_MAX: Duration = Duration::from_millis(500);
 
-/// A node's clocks, looked at together.
-pub type Clocks = Arc<dyn Fn() -> Now + Send + Sync>;
+/// Reads both clocks of a node.
+pub type Clocks = Arc<dyn Fn() -> ClockReading + Send + Sync>;
 
 /// The clocks of this machine.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the oracle's clocks are read")]
@@ -40,111 +39,97 @@ pub fn system_clock() -> Clocks {
     Arc::new(move || {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now { wall_ms: ms(wall), mono_ms: ms(started.elapsed()) }
+        ClockReading { wall_ms: ms(wall), mono_ms: ms(started.elapsed()) }
     })
 }
 
-/// Why a node gave no timestamps.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AllocateError {
-    /// Another node leads; its address, if known.
-    #[error("not the leader of the timestamp oracle")]
-    NotLeader {
-        /// Address of the node believed to lead.
-        hint: Option<String>,
-    },
-    /// The node leads but cannot serve now, or could not be reached: try again.
-    #[error("timestamp oracle unavailable: {0}")]
-    Unavailable(String),
-    /// A count of 0 or above [`crate::oracle::MAX_COUNT`].
-    #[error("{0} timestamps asked for at once")]
-    InvalidCount(u32),
-}
-
-impl From<AllocateError> for TsoError {
-    fn from(error: AllocateError) -> TsoError {
-        TsoError::Unavailable(error.to_string())
-    }
-}
-
-/// The oracle of one node; clones share it. In-process callers and the gRPC adapter use the same path.
+/// The oracle of one node; clones share it. In-process callers and the gRPC adapter both call [`TsoService::allocate`].
 #[derive(Clone)]
 pub struct TsoService {
-    inner: Arc<Inner>,
+    host: Arc<OracleHost>,
 }
 
-struct Inner {
+struct OracleHost {
     state: Mutex<State>,
     window: Arc<dyn Window>,
     clock: Clocks,
     runtime: Handle,
-    /// Bumped when requests that wait for a window should look again: it was raised, or the leadership changed.
+    /// Incremented after a raise or a leadership change. Requests that wait for a window then retry.
     changed: watch::Sender<u64>,
-    /// Wakes the keeper before its time: a request found the window used up.
-    wanted: Notify,
+    /// Wakes the window task early: a request found the window used up.
+    raise_requested: Notify,
     metrics: Option<ServiceMetrics>,
 }
 
 #[derive(Default)]
 struct State {
     oracle: Oracle,
-    /// The leadership that the keeper serves, also while it is still reading the mark.
-    leading: Option<LeaderTerm>,
-    keeper: Option<AbortHandle>,
+    /// The leadership that the window task serves, also while it is still reading the mark.
+    leader_term: Option<LeaderTerm>,
+    window_task: Option<AbortHandle>,
 }
 
 impl TsoService {
-    /// A service without leadership. Must be called within a tokio runtime, on which its window is kept.
+    /// A service without leadership. Must be called within a tokio runtime; the window task runs on that runtime.
     pub fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> TsoService {
-        let inner = Inner {
+        let host = OracleHost {
             state: Mutex::default(),
             window,
             clock,
             runtime: Handle::current(),
             changed: watch::Sender::new(0),
-            wanted: Notify::new(),
+            raise_requested: Notify::new(),
             metrics,
         };
-        TsoService { inner: Arc::new(inner) }
+        TsoService { host: Arc::new(host) }
     }
 
-    /// The node leads the system region in `term` and has applied an entry of that term. Timestamps can be had once
-    /// a fresh window is durable. Callable from any thread; a term not above the present one is ignored.
+    /// The node leads the system region in `term` and has applied an entry of that term. The service issues timestamps
+    /// once a new window is durable. Callable from any thread. Ignored unless `term` is above the current one.
     pub fn on_leader(&self, term: LeaderTerm) {
-        let mut state = self.inner.state.lock();
-        if state.leading.is_some_and(|leading| leading >= term) {
+        let mut state = self.host.state.lock();
+        if state.leader_term.is_some_and(|current| current >= term) {
             return;
         }
         state.step_down();
-        state.leading = Some(term);
-        state.keeper = Some(self.inner.runtime.spawn(keep(Arc::clone(&self.inner), term)).abort_handle());
+        state.leader_term = Some(term);
+        state.window_task = Some(self.host.runtime.spawn(maintain_window(Arc::clone(&self.host), term)).abort_handle());
     }
 
-    /// The node no longer leads: from the return of this call on no timestamp is computed, and one computed before is
-    /// handed out only if the lease held after that. Callable from any thread.
+    /// The node no longer leads. After this call returns no timestamp is computed; one computed before is handed out
+    /// only if the lease still held after it was computed. Callable from any thread.
     pub fn on_step_down(&self) {
-        self.inner.state.lock().step_down();
-        self.inner.announce();
+        self.host.state.lock().step_down();
+        self.host.notify_waiters();
     }
 
-    /// Whether timestamps can be had here, as far as is known without asking the lease.
+    /// Whether this node leads and has a window. Does not check the lease.
     pub fn is_serving(&self) -> bool {
-        self.inner.state.lock().oracle.is_serving()
+        self.host.state.lock().oracle.is_serving()
     }
 
-    /// `count` timestamps issued after this call was made. Waits, bounded, for a window that is being raised.
+    /// Issues `count` (1 to 2^17) timestamps after this call was made. Waits up to one second for a window that is
+    /// being raised.
+    ///
+    /// # Errors
+    /// - [`AllocateError::NotLeader`]: this node does not lead, or its lease has ended.
+    /// - [`AllocateError::Unavailable`]: the window was not raised in time.
+    /// - [`AllocateError::InvalidCount`]: `count` is out of range.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any time; timestamps that were issued to it are never used.
     pub async fn allocate(&self, count: u32) -> Result<TsRange, AllocateError> {
-        let inner = &self.inner;
-        // Without a wait on the way this never becomes a timer.
-        let result = match inner.try_allocate(count) {
-            Err(Attempt::Wait) => match tokio::time::timeout(WINDOW_WAIT, inner.wait_and_allocate(count)).await {
+        let host = &self.host;
+        // The common path does not wait, so it creates no timer.
+        let result = match host.try_allocate(count) {
+            Err(Rejection::NoWindow) => match tokio::time::timeout(WINDOW_WAIT, host.wait_and_allocate(count)).await {
                 Ok(result) => result,
                 Err(_) => Err(AllocateError::Unavailable("its window was not raised in time".to_owned())),
             },
-            Err(Attempt::Failed(error)) => Err(error),
+            Err(Rejection::Failed(error)) => Err(error),
             Ok(range) => Ok(range),
         };
-        inner.count(&result);
+        host.record(&result);
         result
     }
 }
@@ -161,29 +146,31 @@ impl TsoSource for TsoService {
     }
 }
 
-/// What one look at the oracle came to, if not to timestamps.
-enum Attempt {
-    /// A window is missing: look again when something has changed.
-    Wait,
+/// Why one attempt at the oracle issued no timestamps.
+enum Rejection {
+    /// The window is missing or used up: retry when `changed` is incremented.
+    NoWindow,
     Failed(AllocateError),
 }
 
-impl Inner {
-    fn try_allocate(&self, count: u32) -> Result<TsRange, Attempt> {
+impl OracleHost {
+    fn try_allocate(&self, count: u32) -> Result<TsRange, Rejection> {
         let issued = {
             let mut state = self.state.lock();
-            state.leading.map(|term| (term, state.oracle.allocate((self.clock)(), count)))
+            state.leader_term.map(|term| (term, state.oracle.allocate((self.clock)(), count)))
         };
         let Some((term, issued)) = issued else {
-            return Err(Attempt::Failed(AllocateError::NotLeader { hint: self.window.leader_address() }));
+            return Err(Rejection::Failed(AllocateError::NotLeader { hint: self.window.leader_address() }));
         };
         match issued {
-            // After the range was computed: see the module documentation.
+            // The lease is checked after the range was computed: see the module documentation.
             Ok(range) if self.window.lease_holds(term) => Ok(range),
-            Err(Refusal::InvalidCount) => Err(Attempt::Failed(AllocateError::InvalidCount(count))),
-            // Worth waiting for, while the node does lead: the keeper reads or raises the mark.
-            Err(Refusal::WindowUsedUp | Refusal::NotLeader) if self.window.lease_holds(term) => Err(Attempt::Wait),
-            Ok(_) | Err(_) => Err(Attempt::Failed(AllocateError::NotLeader { hint: None })),
+            Err(OracleError::InvalidCount) => Err(Rejection::Failed(AllocateError::InvalidCount(count))),
+            // The node does lead: the window task is reading or raising the mark.
+            Err(OracleError::WindowUsedUp | OracleError::NotLeader) if self.window.lease_holds(term) => {
+                Err(Rejection::NoWindow)
+            }
+            Ok(_) | Err(_) => Err(Rejection::Failed(AllocateError::NotLeader { hint: None })),
         }
     }
 
@@ -193,8 +180,8 @@ impl Inner {
             changed.mark_unchanged();
             match self.try_allocate(count) {
                 Ok(range) => return Ok(range),
-                Err(Attempt::Failed(error)) => return Err(error),
-                Err(Attempt::Wait) => self.wanted.notify_one(),
+                Err(Rejection::Failed(error)) => return Err(error),
+                Err(Rejection::NoWindow) => self.raise_requested.notify_one(),
             }
             if changed.changed().await.is_err() {
                 return Err(AllocateError::Unavailable("the node is stopping".to_owned()));
@@ -202,14 +189,14 @@ impl Inner {
         }
     }
 
-    fn announce(&self) {
+    fn notify_waiters(&self) {
         self.changed.send_modify(|generation| *generation += 1);
         if let Some(metrics) = &self.metrics {
             metrics.serving.set(i64::from(self.state.lock().oracle.is_serving()));
         }
     }
 
-    fn count(&self, result: &Result<TsRange, AllocateError>) {
+    fn record(&self, result: &Result<TsRange, AllocateError>) {
         let Some(metrics) = &self.metrics else { return };
         metrics.requests.inc();
         match result {
@@ -224,19 +211,19 @@ impl Inner {
 impl State {
     fn step_down(&mut self) {
         self.oracle.stop();
-        self.leading = None;
-        if let Some(keeper) = self.keeper.take() {
-            keeper.abort();
+        self.leader_term = None;
+        if let Some(window_task) = self.window_task.take() {
+            window_task.abort();
         }
     }
 }
 
-/// Serves the leadership of `term`: reads the mark, then keeps the window ahead until the leadership ends.
-async fn keep(inner: Arc<Inner>, term: LeaderTerm) {
-    let mark = load(&inner, term).await;
+/// The window task of one leadership: reads the mark, then keeps the window ahead until the leadership ends.
+async fn maintain_window(host: Arc<OracleHost>, term: LeaderTerm) {
+    let mark = load_mark(&host, term).await;
     {
-        let mut state = inner.state.lock();
-        if state.leading != Some(term) {
+        let mut state = host.state.lock();
+        if state.leader_term != Some(term) {
             return;
         }
         state.oracle.start(term, mark);
@@ -244,63 +231,63 @@ async fn keep(inner: Arc<Inner>, term: LeaderTerm) {
     let mut pause = RETRY_MIN;
     loop {
         let next = {
-            let mut state = inner.state.lock();
-            if state.leading != Some(term) {
+            let mut state = host.state.lock();
+            if state.leader_term != Some(term) {
                 return;
             }
-            state.oracle.extend((inner.clock)())
+            state.oracle.extend((host.clock)())
         };
         let wait = match next {
-            None => KEEP_EVERY,
-            Some(mark) => match raise(&inner, term, mark).await {
+            None => WINDOW_CHECK_INTERVAL,
+            Some(mark) => match raise_mark(&host, term, mark).await {
                 Ok(()) => {
                     pause = RETRY_MIN;
-                    // Look again at once: requests may have used the window up while it was raised.
+                    // Check again at once: requests may have used the window up during the raise.
                     continue;
                 }
-                // Also if the leadership seems lost: it is the node that ends this task, when it steps down. Until
-                // then a proposal that was dropped must not leave a leader without a window.
-                Err(_) => doubled(&mut pause),
+                // Retry also if the leadership seems lost: only the node ends this task, when it steps down. Until then
+                // a dropped proposal must not leave a leader without a window.
+                Err(_) => next_backoff(&mut pause),
             },
         };
-        // Being woken early is as good as being woken in time.
-        let _ = tokio::time::timeout(wait, inner.wanted.notified()).await;
+        // A wake-up and a timeout have the same effect.
+        let _ = tokio::time::timeout(wait, host.raise_requested.notified()).await;
     }
 }
 
-/// The mark that the leadership starts from. Tries until the task is ended.
-async fn load(inner: &Inner, term: LeaderTerm) -> Timestamp {
+/// Reads the mark that the leadership starts from. Retries until the task is aborted.
+async fn load_mark(host: &OracleHost, term: LeaderTerm) -> Timestamp {
     let mut pause = RETRY_MIN;
     loop {
-        match inner.window.load(term).await {
+        match host.window.load(term).await {
             Ok(mark) => return mark,
             Err(error) => {
                 tracing::warn!(%term, %error, "timestamp mark could not be read");
-                tokio::time::sleep(doubled(&mut pause)).await;
+                tokio::time::sleep(next_backoff(&mut pause)).await;
             }
         }
     }
 }
 
-async fn raise(inner: &Inner, term: LeaderTerm, mark: Timestamp) -> Result<(), WindowError> {
-    let result = inner.window.raise(term, mark).await;
+async fn raise_mark(host: &OracleHost, term: LeaderTerm, mark: Timestamp) -> Result<(), WindowError> {
+    let result = host.window.raise(term, mark).await;
     match &result {
-        Ok(()) => inner.state.lock().oracle.raised(term, mark),
+        Ok(()) => host.state.lock().oracle.raised(term, mark),
         Err(error) => {
             tracing::warn!(%term, %mark, %error, "timestamp window not raised");
-            inner.state.lock().oracle.raise_failed(term);
+            host.state.lock().oracle.raise_failed(term);
         }
     }
-    if let Some(metrics) = &inner.metrics {
+    if let Some(metrics) = &host.metrics {
         if result.is_ok() { metrics.raises.inc() } else { metrics.raise_failures.inc() }
     }
-    inner.announce();
+    host.notify_waiters();
     result
 }
 
-/// The present pause; the next one is twice as long.
-fn doubled(pause: &mut Duration) -> Duration {
-    let present = *pause;
-    *pause = (present * 2).min(RETRY_MAX);
-    present
+/// Returns the current pause and doubles it for the next call, up to `RETRY_MAX`.
+fn next_backoff(pause: &mut Duration) -> Duration {
+    let current = *pause;
+    *pause = (current * 2).min(RETRY_MAX);
+    current
 }

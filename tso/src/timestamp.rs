@@ -1,6 +1,9 @@
-//! The `Timestamp` newtype: 46 bits of physical milliseconds, 18 bits of counter.
+//! [`Timestamp`]: 46 bits of physical milliseconds, 18 bits of counter. [`TsRange`]: consecutive timestamps.
 
 use std::fmt;
+
+/// The most timestamps that one request may ask for.
+pub const MAX_COUNT: u32 = 1 << 17;
 
 /// A point in the cluster's history, issued by the oracle. Ordered; unique to its transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,22 +12,22 @@ pub struct Timestamp(u64);
 impl Timestamp {
     /// Bits of the counter below the physical part.
     pub const COUNTER_BITS: u32 = 18;
-    /// Before every issued timestamp.
+    /// Below every issued timestamp.
     pub const ZERO: Timestamp = Timestamp(0);
-    /// After every issued timestamp.
+    /// Above every issued timestamp.
     pub const MAX: Timestamp = Timestamp(u64::MAX);
 
-    /// From milliseconds since the Unix epoch and a counter below 2^18.
+    /// A timestamp of `physical_ms` milliseconds since the Unix epoch and a counter below 2^18.
     pub const fn new(physical_ms: u64, counter: u32) -> Timestamp {
         Timestamp((physical_ms << Self::COUNTER_BITS) | counter as u64)
     }
 
-    /// From its 64-bit form, as found in a record or a message.
+    /// Decodes the 64-bit form used in records and messages.
     pub const fn from_raw(raw: u64) -> Timestamp {
         Timestamp(raw)
     }
 
-    /// The 64-bit form.
+    /// The 64-bit form used in records and messages.
     pub const fn raw(self) -> u64 {
         self.0
     }
@@ -53,5 +56,39 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.physical_ms(), self.counter())
+    }
+}
+
+/// `count` consecutive timestamps that end with `last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TsRange {
+    /// The largest timestamp of the range.
+    pub last: Timestamp,
+    /// The number of timestamps, 1 to [`MAX_COUNT`].
+    pub count: u32,
+}
+
+impl TsRange {
+    /// The smallest timestamp of the range.
+    pub fn first(&self) -> Timestamp {
+        Timestamp::from_raw(self.last.raw().saturating_sub(u64::from(self.count).saturating_sub(1)))
+    }
+
+    /// Iterates over the range in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Timestamp> + use<> {
+        (self.first().raw()..=self.last.raw()).map(Timestamp::from_raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_carries_the_counter_over_into_the_milliseconds() {
+        let range = TsRange { last: Timestamp::new(5, 1), count: 3 };
+        assert_eq!(range.first(), Timestamp::new(4, (1 << 18) - 1));
+        assert_eq!(range.iter().last(), Some(range.last));
+        assert_eq!(range.iter().count(), 3);
     }
 }

@@ -1,7 +1,8 @@
-//! What the oracle's service needs of the node: the durable mark, the lease, and who leads.
+//! What the oracle's service needs from the node: the durable mark, the lease, and the address of the leader.
 //!
-//! The node implements this by the system region: the mark is one of its records, raised by a proposal that is
-//! dropped unless it is applied in the term it was made in, and the lease is that region's leader lease.
+//! The node implements [`Window`] with the system region. The mark is a record of that region. Raising it is a
+//! proposal, which is dropped unless it is applied in the term in which it was made. The lease is the region's leader
+//! lease.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use futures::future::BoxFuture;
 
 use crate::timestamp::Timestamp;
 
-/// A leadership of the system region, by its Raft term. No two leaderships share one.
+/// A leadership of the system region, by its Raft term. No two leaderships share a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaderTerm(pub u64);
 
@@ -22,28 +23,28 @@ impl fmt::Display for LeaderTerm {
 /// Why the mark could not be read or raised.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
-    /// The leadership has ended, or seems to have. The caller goes on trying until the node tells it to stop.
+    /// The leadership has ended, or seems to have. The service retries until the node calls `on_step_down`.
     #[error("no longer the leader")]
     NotLeader,
-    /// It failed, or it is not known whether it did. The caller tries again with a higher mark.
+    /// The attempt failed, or its outcome is unknown. The service retries with a higher mark.
     #[error("the timestamp window could not be raised: {0}")]
     Failed(String),
 }
 
 /// The durable mark of the cluster and the lease of this node's leadership.
 pub trait Window: Send + Sync + 'static {
-    /// The mark, read after an entry of `term` was applied, so that it includes whatever an earlier leader raised;
-    /// [`Timestamp::ZERO`] if there never was one. One attempt, bounded in time.
+    /// Reads the mark after an entry of `term` was applied, so that it includes every raise of an earlier leader.
+    /// [`Timestamp::ZERO`] if no mark was ever written. One attempt, bounded in time.
     fn load(&self, term: LeaderTerm) -> BoxFuture<'_, Result<Timestamp, WindowError>>;
 
-    /// Makes `mark` durable on a majority, if this node still leads in `term` when that happens; a higher mark that is
-    /// there already stays. One attempt, bounded in time.
+    /// Makes `mark` durable on a majority, provided that this node still leads in `term` when that happens. Never
+    /// lowers the mark. One attempt, bounded in time.
     fn raise(&self, term: LeaderTerm, mark: Timestamp) -> BoxFuture<'_, Result<(), WindowError>>;
 
-    /// Whether the lease of `term` holds at this moment: no other node can have taken over. Must not block.
+    /// Whether the lease of `term` holds at this moment, so that no other node can have taken over. Must not block.
     fn lease_holds(&self, term: LeaderTerm) -> bool;
 
-    /// Where the leader of the system region answers, as far as this node knows: a hint for those who ask while it does
-    /// not lead. Must not block.
+    /// The address of the leader of the system region, as far as this node knows: the hint for callers of a node that
+    /// does not lead. Must not block.
     fn leader_address(&self) -> Option<String>;
 }

@@ -1,9 +1,10 @@
-//! Random lives of a cluster of oracles: strictly increasing timestamps over clock jumps and leader changes.
+//! Randomised runs of a cluster of oracles: timestamps strictly increase across clock jumps and leader changes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tso::oracle::{MAX_COUNT, Now, Oracle};
+use tso::oracle::{ClockReading, Oracle};
+use tso::timestamp::MAX_COUNT;
 use tso::{LeaderTerm, Timestamp};
 
 const NODES: usize = 3;
@@ -13,13 +14,14 @@ const SEEDS: u64 = 50;
 struct Cluster {
     rng: StdRng,
     oracles: Vec<Oracle>,
-    /// Each node has a clock of its own.
-    clocks: Vec<Now>,
-    /// The first timestamp of each node's present leadership, and its monotonic clock then.
+    /// The clocks of each node.
+    clocks: Vec<ClockReading>,
+    /// The physical part of the first timestamp of each node's current leadership, and the monotonic clock at that
+    /// time.
     began: Vec<Option<(u64, u64)>>,
-    /// Raises that a node has asked for and that are neither durable nor failed.
+    /// The raise in flight of each node.
     raising: Vec<Option<(LeaderTerm, Timestamp)>>,
-    /// What the system region holds.
+    /// The durable mark in the system region.
     mark: Timestamp,
     term: LeaderTerm,
     leader: usize,
@@ -56,7 +58,7 @@ impl Cluster {
                 self.oracles[node].stop();
             }
             _ => {
-                // The old leader does not know; its lease is over, which is not the oracle's to see.
+                // The old leader does not step down. Its lease has ended, which the oracle does not check.
                 self.term = LeaderTerm(self.term.0 + 1);
                 self.leader = node;
                 self.leader_changes += 1;
@@ -69,11 +71,11 @@ impl Cluster {
     fn allocate(&mut self, node: usize, check: &mut impl FnMut(Timestamp, Timestamp)) {
         let count = if self.rng.random_ratio(1, 10) { MAX_COUNT } else { self.rng.random_range(1..100) };
         let Ok(range) = self.oracles[node].allocate(self.clocks[node], count) else { return };
-        // Whatever the wall clock did, locks grew older by the time that passed.
+        // Whatever the wall clock did, physical time advanced by the elapsed time, so that locks expire.
         let (first_ms, mono_ms) = (range.first().physical_ms(), self.clocks[node].mono_ms);
         let (began_ms, began_mono_ms) = *self.began[node].get_or_insert((first_ms, mono_ms));
         assert!(first_ms - began_ms >= mono_ms - began_mono_ms, "time stood still: {first_ms} after {began_ms}");
-        // The lease, looked at after the range was computed.
+        // The lease check, after the range was computed.
         if node != self.leader || self.oracles[node].term() != Some(self.term) {
             return;
         }
@@ -98,9 +100,9 @@ impl Cluster {
     }
 }
 
-fn live(seed: u64, mut check: impl FnMut(Timestamp, Timestamp)) -> Cluster {
+fn simulate(seed: u64, mut check: impl FnMut(Timestamp, Timestamp)) -> Cluster {
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut clock = |_| Now { wall_ms: rng.random_range(10_000_000..20_000_000), mono_ms: 0 };
+    let mut clock = |_| ClockReading { wall_ms: rng.random_range(10_000_000..20_000_000), mono_ms: 0 };
     let clocks = (0..NODES).map(&mut clock).collect();
     let mut cluster = Cluster {
         rng,
@@ -126,7 +128,7 @@ fn timestamps_strictly_increase() {
     let (mut issued, mut leader_changes) = (0, 0);
     for seed in 0..SEEDS {
         println!("seed {seed}");
-        let cluster = live(seed, |newest, first| assert!(first > newest, "seed {seed}: {first} after {newest}"));
+        let cluster = simulate(seed, |newest, first| assert!(first > newest, "seed {seed}: {first} after {newest}"));
         issued += cluster.issued;
         leader_changes += cluster.leader_changes;
     }
@@ -134,12 +136,12 @@ fn timestamps_strictly_increase() {
     assert!(issued > 1_000_000 && leader_changes > 1000, "{issued} {leader_changes}");
 }
 
-/// The same check catches a leader that starts from a mark that was forgotten.
+/// A planted bug, a leader that starts from a lost mark, violates the same check.
 #[test]
-fn a_lost_mark_is_noticed() {
+fn a_lost_mark_is_detected() {
     let mut old = Oracle::new();
     old.start(LeaderTerm(1), Timestamp::ZERO);
-    let at = |wall_ms| Now { wall_ms, mono_ms: 0 };
+    let at = |wall_ms| ClockReading { wall_ms, mono_ms: 0 };
     let mark = old.extend(at(10_000)).unwrap();
     old.raised(LeaderTerm(1), mark);
     let newest = old.allocate(at(10_000), 10).unwrap().last;

@@ -1,18 +1,18 @@
-//! The oracle as golden scripts: every command prints what it came to. `now` is the wall clock, `mono` the monotonic one.
+//! Golden scripts of the oracle. Each command prints its result. `now` is the wall clock, `mono` the monotonic clock.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::error::Error;
 
 use goldenscript::{Command, Context};
-use tso::oracle::{Now, Oracle};
+use tso::oracle::{ClockReading, Oracle};
 use tso::{LeaderTerm, Timestamp};
 
 #[derive(Default)]
 struct Runner {
     oracle: Oracle,
-    /// The mark last asked for, for `raised` without a value.
+    /// The last mark that `extend` returned, for `raised` without a value.
     asked: Option<Timestamp>,
-    /// The monotonic clock; it stands still unless a command says otherwise.
+    /// The monotonic clock. It stands still unless a command sets it.
     mono_ms: u64,
 }
 
@@ -24,7 +24,7 @@ impl goldenscript::Runner for Runner {
         let mut number = |key: &str| args.take_key(key).map(str::parse::<u64>).transpose();
         let (term, wall_ms, mark_ms) = (number("term")?, number("now")?, number("mark")?);
         self.mono_ms = number("mono")?.unwrap_or(self.mono_ms);
-        let now = wall_ms.map(|wall_ms| Now { wall_ms, mono_ms: self.mono_ms });
+        let now = wall_ms.map(|wall_ms| ClockReading { wall_ms, mono_ms: self.mono_ms });
         let count = number("count")?.unwrap_or(1);
         args.reject_next()?;
         let term = LeaderTerm(term.unwrap_or(1));

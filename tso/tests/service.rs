@@ -1,4 +1,4 @@
-//! The service, the router and the client over a system region that the test plays, and over real sockets.
+//! The service, the router and the client, over a simulated system region and real sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -9,12 +9,13 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use tokio_stream::wrappers::TcpListenerStream;
-use tso::oracle::{MAX_COUNT, Now, WINDOW_MS};
-use tso::router::OracleNode;
+use tso::oracle::{ClockReading, WINDOW_MS};
+
 use tso::service::Clocks;
+use tso::timestamp::MAX_COUNT;
 use tso::{
-    AllocateError, Directory, LeaderTerm, RemoteSource, ServiceMetrics, Timestamp, TsoClient, TsoClientOptions,
-    TsoError, TsoRouter, TsoService, Window, WindowError,
+    AllocateError, LeaderTerm, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Timestamp, TsoClient,
+    TsoClientOptions, TsoError, TsoRouter, TsoService, Window, WindowError,
 };
 
 /// The system region: one mark, one leadership at a time.
@@ -22,10 +23,11 @@ struct Region {
     mark: Mutex<Timestamp>,
     /// The node that leads, and its term.
     leader: Mutex<(usize, LeaderTerm)>,
-    /// Raises that fail before they do anything, and raises that fail although they did.
+    /// The number of raises that fail without effect.
     fail_raises: AtomicU32,
+    /// The number of raises that take effect and then report a failure.
     lose_raises: AtomicU32,
-    /// What the nodes say of who leads.
+    /// The leader's address that the nodes return as a hint.
     hint: Mutex<Option<String>>,
 }
 
@@ -46,7 +48,7 @@ impl Region {
         if *self.leader.lock() == (node, term) { Ok(()) } else { Err(WindowError::NotLeader) }
     }
 
-    /// Takes the leadership from whoever has it.
+    /// Moves the leadership to `node`, in a new term.
     fn elect(&self, node: usize) -> LeaderTerm {
         let mut leader = self.leader.lock();
         *leader = (node, LeaderTerm(leader.1.0 + 1));
@@ -54,7 +56,8 @@ impl Region {
     }
 }
 
-fn spend(left: &AtomicU32) -> bool {
+/// Decrements a counter; false if it is 0.
+fn take_one(left: &AtomicU32) -> bool {
     left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
 
@@ -76,14 +79,14 @@ impl Window for NodeWindow {
         async move {
             tokio::task::yield_now().await;
             self.region.check(self.node, term)?;
-            if spend(&self.region.fail_raises) {
+            if take_one(&self.region.fail_raises) {
                 return Err(WindowError::Failed("dropped".into()));
             }
             {
                 let mut stored = self.region.mark.lock();
                 *stored = mark.max(*stored);
             }
-            if spend(&self.region.lose_raises) {
+            if take_one(&self.region.lose_raises) {
                 return Err(WindowError::Failed("no answer".into()));
             }
             Ok(())
@@ -100,7 +103,7 @@ impl Window for NodeWindow {
     }
 }
 
-/// A wall clock that the test sets, beside a monotonic one that stands still.
+/// A wall clock that the test sets, and a monotonic clock that stands still.
 #[derive(Clone)]
 struct Clock(Arc<AtomicU64>);
 
@@ -115,7 +118,7 @@ impl Clock {
 
     fn wall(&self) -> Clocks {
         let now = Arc::clone(&self.0);
-        Arc::new(move || Now { wall_ms: now.load(Ordering::SeqCst), mono_ms: 0 })
+        Arc::new(move || ClockReading { wall_ms: now.load(Ordering::SeqCst), mono_ms: 0 })
     }
 }
 
@@ -130,11 +133,11 @@ async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("never: {what}");
+    panic!("timed out waiting for {what}");
 }
 
 #[tokio::test]
-async fn serves_while_it_leads() {
+async fn a_leader_serves_until_it_steps_down() {
     let region = Arc::new(Region::default());
     let registry = prometheus::Registry::new();
     let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
@@ -162,7 +165,7 @@ async fn serves_while_it_leads() {
 }
 
 #[tokio::test]
-async fn failed_raises_are_tried_again() {
+async fn failed_raises_are_retried() {
     let region = Arc::new(Region::default());
     region.fail_raises.store(2, Ordering::SeqCst);
     region.lose_raises.store(2, Ordering::SeqCst);
@@ -172,7 +175,7 @@ async fn failed_raises_are_tried_again() {
     assert!(range.last < *region.mark.lock());
 }
 
-/// A request that is refused for its window gets an answer, not a hang.
+/// A request that waits for a window fails after a bounded time.
 #[tokio::test]
 async fn a_window_that_cannot_be_raised_is_unavailable() {
     let region = Arc::new(Region::default());
@@ -183,7 +186,7 @@ async fn a_window_that_cannot_be_raised_is_unavailable() {
     let waiting = tokio::spawn(async move { raised.allocate(1).await });
     assert!(matches!(service.allocate(1).await, Err(AllocateError::Unavailable(_))));
     assert!(matches!(waiting.await.unwrap(), Err(AllocateError::Unavailable(_))));
-    // Those who wait learn of the step-down at once.
+    // A step-down wakes the waiting requests at once.
     let waiting = tokio::spawn(async move { service.allocate(1).await });
     tokio::task::yield_now().await;
     step_down.on_step_down();
@@ -197,10 +200,10 @@ async fn the_window_is_kept_ahead_of_the_clock() {
     let service = service(&region, 1, clock.wall());
     service.on_leader(region.elect(1));
     let mut last = service.allocate(1).await.unwrap().last;
-    // Nobody asks, and the window moves on.
+    // The window advances without requests.
     clock.set(52_000);
     eventually("a raised window", || *region.mark.lock() == Timestamp::new(55_000, 0)).await;
-    // The clock jumps either way; a request meets it.
+    // Requests are served after clock jumps in either direction.
     for now_ms in [52_000 + 3_600_000, 52_000, 52_000 + 7_200_000, 1] {
         clock.set(now_ms);
         let next = service.allocate(10).await.unwrap();
@@ -209,8 +212,8 @@ async fn the_window_is_kept_ahead_of_the_clock() {
     }
 }
 
-/// The lease is looked at after the range was computed: a node that is paused in between hands out nothing. Here the
-/// pause is in the clock, which the oracle reads before it computes.
+/// The lease is checked after the range was computed: a node that is paused in between hands out nothing. Here the
+/// pause is in the clock, which the oracle reads before it computes the range.
 #[tokio::test]
 async fn a_paused_leader_hands_out_nothing() {
     let region = Arc::new(Region::default());
@@ -221,7 +224,7 @@ async fn a_paused_leader_hands_out_nothing() {
             if pause.load(Ordering::SeqCst) {
                 region.elect(2);
             }
-            Now { wall_ms: 50_000, mono_ms: 0 }
+            ClockReading { wall_ms: 50_000, mono_ms: 0 }
         })
     };
     let service = service(&region, 1, clock);
@@ -244,16 +247,16 @@ async fn a_new_leader_starts_above_the_old_one() {
     assert!(range.first() > last);
     assert_eq!(range.first(), Timestamp::new(90_000 + WINDOW_MS, 0));
     last = range.last;
-    // The old leader has not noticed; its lease has ended all the same.
+    // The old leader has not stepped down, but its lease has ended.
     assert!(old.is_serving());
     assert_eq!(old.allocate(1).await, Err(AllocateError::NotLeader { hint: None }));
-    // It leads again; a late word of the term before is ignored.
+    // It leads again; a late call for the previous term is ignored.
     old.on_leader(region.elect(1));
     old.on_leader(stale);
     assert!(old.allocate(1).await.unwrap().first() > last);
 }
 
-/// A node with its server on a loopback port, on a runtime of its own that can be ended like a process.
+/// A node with its server on a loopback port, on a runtime of its own that can be killed like a process.
 struct Server {
     address: String,
     service: TsoService,
@@ -275,7 +278,7 @@ impl Server {
         Server { address, service, runtime: Some(runtime) }
     }
 
-    /// Ends the server, its connections included.
+    /// Kills the server and its connections.
     fn kill(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -295,7 +298,7 @@ struct Nodes {
     leader: Mutex<Option<String>>,
 }
 
-impl Directory for Nodes {
+impl NodeDirectory for Nodes {
     fn leader(&self) -> Option<String> {
         self.leader.lock().clone()
     }
@@ -317,7 +320,7 @@ async fn a_remote_oracle_over_a_socket() {
     assert_eq!(OracleNode::allocate(&remote, 0).await, Err(AllocateError::InvalidCount(0)));
     let range = OracleNode::allocate(&remote, 5).await.unwrap();
     assert_eq!((range.first(), range.count), (Timestamp::new(50_000, 0), 5));
-    // A source for a client by itself, too.
+    // It also serves a client directly.
     let client = TsoClient::new(Arc::new(remote));
     assert_eq!(client.timestamp().await, Ok(range.last.next()));
     assert!(RemoteSource::new("no address").is_err());
@@ -341,7 +344,7 @@ async fn a_router_finds_the_leader() {
     let (first, second) = (client(0), client(1));
     let stranger = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone())));
 
-    // Nobody knows who leads: found in turn.
+    // No leader is known: the round robin finds it.
     servers[2].service.on_leader(region.elect(2));
     let mut last = Timestamp::ZERO;
     for client in [&first, &second, &stranger, &first] {
@@ -349,7 +352,7 @@ async fn a_router_finds_the_leader() {
         assert!(next > last);
         last = next;
     }
-    // Another leads; the one that did says so, then it does not answer at all.
+    // Another node leads. The old leader first redirects to it, then does not answer at all.
     servers[2].service.on_step_down();
     *region.hint.lock() = Some(nodes[1].clone());
     servers[1].service.on_leader(region.elect(1));
@@ -365,10 +368,10 @@ async fn a_router_finds_the_leader() {
     }
 }
 
-/// A deposed leader that nobody told, with its window used up: its own callers find the new one, and nobody waits for
-/// a window that it cannot raise.
+/// A deposed leader that has not stepped down, with its window used up: local callers reach the new leader, and none
+/// waits for a window that the old one cannot raise.
 #[tokio::test]
-async fn a_leader_that_was_never_told_does_not_keep_its_callers() {
+async fn a_deposed_leader_redirects_its_local_callers() {
     let region = Arc::new(Region::default());
     let old_clock = Clock::at(50_000);
     let (old, new) = (Server::start(&region, 0, &old_clock), Server::start(&region, 1, &Clock::at(50_000)));
@@ -395,8 +398,8 @@ async fn a_router_without_nodes_is_unavailable() {
     assert!(matches!(client.timestamp().await, Err(TsoError::Unavailable(_))));
 }
 
-/// Callers on every node while the leadership moves and clocks jump: distinct timestamps, each above everything that
-/// any caller had when it called.
+/// Callers on every node while the leadership moves and clocks jump: timestamps are distinct, and each is above all
+/// that any caller had received before its call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn leader_changes_under_load() {
     let region = Arc::new(Region::default());
@@ -432,7 +435,7 @@ async fn leader_changes_under_load() {
         let node = round % 3;
         let term = region.elect(node);
         if round % 2 == 0 {
-            // Sometimes the old leader is never told.
+            // In the other rounds the old leader does not step down.
             servers[(round + 2) % 3].service.on_step_down();
         }
         clocks[node].set(50_000 + (round as u64 % 4) * 1_000_000);

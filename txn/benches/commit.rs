@@ -1,4 +1,4 @@
-//! What a transaction costs in the coordinator, over a cluster in memory: no network, no disk, no Raft.
+//! The coordinator's cost of a transaction, over an in-memory cluster: no network, no disk, no Raft.
 
 #![allow(clippy::expect_used, missing_docs, reason = "a benchmark stops by panicking")]
 

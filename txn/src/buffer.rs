@@ -1,10 +1,10 @@
-//! The write buffer of a transaction: what it will change, as its own reads already see it.
+//! The write buffer of a transaction: its uncommitted changes, which its own reads see.
 //!
-//! Writes are merged key by key into the change that the commit will ask for, so that the buffer holds at most one per
-//! key. The point of the merge is to keep what an `Insert` promised: once a transaction has inserted a key, the commit
-//! checks that it did not exist before, whatever the transaction did to it afterwards.
+//! Writes to one key are merged into the one mutation that the commit will prewrite. The merge preserves the check of
+//! an `Insert`: once a transaction has inserted a key, the commit checks that the key did not exist before, whatever
+//! the transaction did to it afterwards.
 //!
-//! | buffered \ then | put | insert | delete | lock |
+//! | buffered \ new | put | insert | delete | lock |
 //! |---|---|---|---|---|
 //! | nothing | Put | Insert | Delete | Lock |
 //! | Put | Put | *exists* | Delete | Put |
@@ -13,7 +13,7 @@
 //! | Lock | Put | Insert | Delete | Lock |
 //! | CheckNotExists | Insert | Insert | CheckNotExists | CheckNotExists |
 //!
-//! A savepoint is a position in the undo log; going back to it restores every key changed since.
+//! A savepoint is a position in the undo log. A rollback to it restores every key changed since.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -27,43 +27,43 @@ use kv::client::{Page, ScanRange};
 use crate::config::BufferLimits;
 use crate::error::TxnError;
 
-/// A change, and the place in the undo log of what it replaced.
+/// A mutation, and the position in the undo log of the record that restores its predecessor.
 #[derive(Debug)]
 struct Entry {
     op: MutationOp,
     undo: usize,
 }
 
-/// What a key held before a change.
+/// The entry that a change replaced.
 #[derive(Debug)]
-struct Undo {
+struct UndoRecord {
     key: Key,
     old: Option<Entry>,
 }
 
-/// The write set.
+/// The write buffer.
 ///
 /// Invariants:
-/// 1. `bytes` is the size of all changes, in `entries` and in `undo`.
+/// 1. `bytes` is the size of all mutations, in `entries` and in `undo`.
 /// 2. Every entry's `undo` is the position of the last undo record of its key.
-/// 3. No undo record at or after the newest savepoint has an older one of the same key at or after that savepoint.
+/// 3. At or after the newest savepoint there is at most one undo record per key.
 #[derive(Debug)]
-pub(crate) struct Buffer {
+pub(crate) struct WriteBuffer {
     entries: BTreeMap<Key, Entry>,
-    undo: Vec<Undo>,
-    /// The newest savepoint: changes to a key are undone as one between two savepoints.
+    undo: Vec<UndoRecord>,
+    /// The newest savepoint. Changes to a key between two savepoints share one undo record.
     savepoint: AtomicUsize,
     bytes: usize,
     limits: BufferLimits,
 }
 
-impl Buffer {
+impl WriteBuffer {
     /// An empty buffer.
-    pub(crate) fn new(limits: BufferLimits) -> Buffer {
-        Buffer { entries: BTreeMap::new(), undo: Vec::new(), savepoint: AtomicUsize::new(0), bytes: 0, limits }
+    pub(crate) fn new(limits: BufferLimits) -> WriteBuffer {
+        WriteBuffer { entries: BTreeMap::new(), undo: Vec::new(), savepoint: AtomicUsize::new(0), bytes: 0, limits }
     }
 
-    /// Whether nothing was written.
+    /// Whether the buffer holds no mutation.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -96,45 +96,45 @@ impl Buffer {
         self.set(key, op)
     }
 
-    /// Locks a key; a key that is written is locked anyway.
+    /// Locks a key. A written key is locked anyway.
     pub(crate) fn lock(&mut self, key: Key) -> Result<(), TxnError> {
         if self.entries.contains_key(&key) { Ok(()) } else { self.set(key, MutationOp::Lock) }
     }
 
-    /// What the transaction made of a key: a value, or its absence; `None` if it did not touch it.
+    /// The buffered value of a key: `Some(None)` if it is deleted, `None` if the buffer does not change it.
     pub(crate) fn get(&self, key: &Key) -> Option<Option<Bytes>> {
-        self.op(key).and_then(seen)
+        self.op(key).and_then(own_value)
     }
 
-    /// A position to go back to.
+    /// The current position of the undo log, for [`WriteBuffer::rollback_to`].
     pub(crate) fn savepoint(&self) -> usize {
         self.savepoint.fetch_max(self.undo.len(), Ordering::Relaxed);
         self.undo.len()
     }
 
-    /// Undoes every change since `savepoint`, which stays usable; later ones do not.
+    /// Undoes every change since `savepoint`, which stays valid. Later savepoints become invalid.
     pub(crate) fn rollback_to(&mut self, savepoint: usize) {
         while self.undo.len() > savepoint {
-            let Some(Undo { key, old }) = self.undo.pop() else { break };
+            let Some(UndoRecord { key, old }) = self.undo.pop() else { break };
             let undone = match old {
                 Some(entry) => self.entries.insert(key.clone(), entry),
                 None => self.entries.remove(&key),
             };
-            let freed = undone.map_or(0, |entry| size(&key, &entry.op));
+            let freed = undone.map_or(0, |entry| entry_bytes(&key, &entry.op));
             self.bytes = self.bytes.saturating_sub(freed);
         }
         self.savepoint.store(self.undo.len(), Ordering::Relaxed);
     }
 
-    /// The changes in key order.
+    /// The mutations in key order.
     pub(crate) fn into_mutations(self) -> Vec<Mutation> {
         self.entries.into_iter().map(|(key, entry)| Mutation { key, op: entry.op }).collect()
     }
 
-    /// Lays the buffer over a page of the snapshot: `page` answers a scan of `range`. At most `limit` pairs.
+    /// Lays the buffer over `page`, the snapshot's answer to a scan of `range`. Returns at most `limit` pairs.
     pub(crate) fn merge(&self, range: &ScanRange, page: Page, limit: usize) -> Page {
-        // A page of a forward scan covers up to its resume key, one of a reverse scan from there: the other end than
-        // the next page's.
+        // A page of a forward scan covers the range up to its resume key, a page of a reverse scan the range from
+        // there. The next page covers the other side.
         let covered = match &page.resume {
             Some(resume) => ScanRange { reverse: !range.reverse, ..range.clone() }.resume_at(resume.clone()),
             None => range.clone(),
@@ -145,7 +145,7 @@ impl Buffer {
 
     fn changes_in(&self, range: &ScanRange) -> impl DoubleEndedIterator<Item = (&Key, &MutationOp)> {
         let end = if range.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(&range.end) };
-        // A BTreeMap panics on a range that is the wrong way round.
+        // BTreeMap::range panics if start > end.
         let bounds = if range.is_empty() {
             (Bound::Included(&range.start), Bound::Excluded(&range.start))
         } else {
@@ -167,12 +167,12 @@ impl Buffer {
             return Err(too_large("a value", value_len(&op), limits.value_bytes));
         }
         let savepoint = self.savepoint.load(Ordering::Relaxed);
-        // The record that brings the savepoint's state back is already there: nobody can go back to the state in
-        // between.
+        // An undo record since the newest savepoint already restores the state at that savepoint. No rollback can
+        // target a state in between, so the replaced entry needs no record.
         let replaced = self.entries.get(&key).filter(|entry| entry.undo >= savepoint);
-        let freed = replaced.map_or(0, |entry| size(&key, &entry.op));
+        let freed = replaced.map_or(0, |entry| entry_bytes(&key, &entry.op));
         let undo = replaced.map(|entry| entry.undo);
-        let bytes = self.bytes.saturating_sub(freed).saturating_add(size(&key, &op));
+        let bytes = self.bytes.saturating_sub(freed).saturating_add(entry_bytes(&key, &op));
         if bytes > limits.bytes {
             return Err(too_large("the transaction", bytes, limits.bytes));
         }
@@ -187,15 +187,15 @@ impl Buffer {
             None => {
                 let entry = Entry { op, undo: self.undo.len() };
                 let old = self.entries.insert(key.clone(), entry);
-                self.undo.push(Undo { key, old });
+                self.undo.push(UndoRecord { key, old });
             }
         }
         Ok(())
     }
 }
 
-/// What a change makes of a key for the transaction's own reads; `None` if it leaves it as it is.
-fn seen(op: &MutationOp) -> Option<Option<Bytes>> {
+/// The value that the transaction's own reads see for a mutated key; `None` if the mutation does not change the value.
+fn own_value(op: &MutationOp) -> Option<Option<Bytes>> {
     match op {
         MutationOp::Put(value) | MutationOp::Insert(value) => Some(Some(value.clone())),
         MutationOp::Delete | MutationOp::CheckNotExists => Some(None),
@@ -209,7 +209,7 @@ fn merge_sorted<'a>(
     limit: usize,
     reverse: bool,
 ) -> Page {
-    let mut own = own.filter_map(|(key, op)| seen(op).map(|value| (key, value))).peekable();
+    let mut own = own.filter_map(|(key, op)| own_value(op).map(|value| (key, value))).peekable();
     let mut base = page.pairs.into_iter().peekable();
     let mut pairs: Vec<(Key, Bytes)> = Vec::new();
     let mut last: Option<Key> = None;
@@ -218,7 +218,7 @@ fn merge_sorted<'a>(
             (None, None) => return Page { pairs, resume: page.resume },
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            // On the same key ours comes first and hides the other.
+            // On the same key the buffered value comes first and hides the snapshot's.
             (Some((ours, _)), Some((theirs, _))) => {
                 if reverse {
                     *ours >= theirs
@@ -259,8 +259,8 @@ fn value_len(op: &MutationOp) -> usize {
     }
 }
 
-/// What a change counts: its bytes, and something for what surrounds them in memory.
-fn size(key: &Key, op: &MutationOp) -> usize {
+/// The accounted size of a mutation: its bytes and an estimate of the memory around them.
+fn entry_bytes(key: &Key, op: &MutationOp) -> usize {
     const OVERHEAD: usize = 64;
     key.as_bytes().len() + value_len(op) + OVERHEAD
 }

@@ -1,23 +1,23 @@
-//! Two-phase commit as a state machine: what to send next, given what came back.
+//! Two-phase commit as a pure state machine: answers and the elapsed time come in, requests to send come out.
 //!
 //! ```text
 //!  Prewriting --all acknowledged--> FetchingTs --commit_ts--> Committing --acknowledged--> Done (committed)
 //!      |                               |    ^                   |   |  \--outcome unknown--> Done (undetermined)
 //!      | refused                       |    '-- too early ------'   |
 //!      v                               v                            v primary's lock is gone
-//!  Done (rolled back)          Done (rolled back)               Settling --> Done (any of the three)
+//!  Done (rolled back)          Done (rolled back)            ResolvingOutcome --> Done (any of the three)
 //! ```
 //!
-//! The protocol is Percolator's (Peng and Dabek, OSDI 2010). The commit point is the commit of the primary: before it,
-//! others may roll the transaction back once its locks expire; after it, they finish it. That commit_ts is fetched
-//! *after* the last prewrite was acknowledged is what snapshots and grants rest on: whoever holds a newer timestamp
-//! finds our locks.
+//! The protocol is Percolator's (Peng and Dabek, OSDI 2010). The commit point is the commit of the primary. Before it,
+//! other transactions may roll this one back once its locks expire; after it, they complete it. The commit_ts is
+//! fetched *after* the last prewrite was acknowledged. Snapshots and grants depend on that order: a reader with a newer
+//! timestamp finds our locks.
 //!
-//! Waiting for locks of living transactions cannot deadlock: only the older of two waits for the younger, or one that
-//! holds no lock itself.
+//! Waiting for the locks of live transactions cannot deadlock: a transaction that may hold a lock waits only for
+//! younger ones.
 //!
-//! Pure: replies and the time passed come in, requests to send come out. One-phase and asynchronous commit would be
-//! further states beside `FetchingTs`; nothing outside this file would see them but new effects.
+//! One-phase and asynchronous commit would be further states beside `FetchingTs`. Outside this file they would appear
+//! only as new effects.
 
 use std::time::Duration;
 
@@ -30,66 +30,66 @@ use tso::{Timestamp, TsoError};
 use crate::config::CommitLimits;
 use crate::error::TxnError;
 
-/// The number of a prewrite batch, from 0; the primary is in the first.
+/// The number of a prewrite batch, from 0. Batch 0 contains the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BatchId(pub(crate) usize);
 
-/// What came back.
+/// The answer to an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The answer to [`Effect::Prewrite`].
     Prewritten(BatchId, Result<(), ClientError>),
-    /// The answer to [`Effect::Resolve`]: the living transactions whose locks remain.
+    /// The answer to [`Effect::Resolve`]: the live transactions whose locks remain.
     Resolved(BatchId, Result<Vec<Timestamp>, TxnError>),
     /// The answer to [`Effect::FetchCommitTs`].
     CommitTs(Result<Timestamp, TsoError>),
-    /// The answer to [`Effect::CommitPrimary`]: the other keys that were not committed along with it.
+    /// The answer to [`Effect::CommitPrimary`]: the other keys that were not committed with it.
     PrimaryCommitted(Result<Vec<Key>, ClientError>),
     /// The answer to [`Effect::RollbackPrimary`].
     PrimaryRolledBack(Result<(), ClientError>),
 }
 
-/// What to do next.
+/// A request for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Prewrite a batch, after a pause that grows with `attempt` (none at 0).
     Prewrite {
-        /// Which batch.
+        /// The batch.
         batch: BatchId,
-        /// Its changes.
+        /// Its mutations.
         mutations: Vec<Mutation>,
-        /// How often the batch met locks.
+        /// How often the batch met locks of live transactions.
         attempt: u32,
     },
-    /// Resolve locks that a prewrite met.
+    /// Resolve the locks that a prewrite met.
     Resolve {
-        /// Which batch.
+        /// The batch.
         batch: BatchId,
         /// The locks.
         locks: Vec<LockInfo>,
     },
-    /// Get a timestamp that is issued from now on.
+    /// Fetch a timestamp that is issued after this effect.
     FetchCommitTs,
-    /// Commit the primary, and of the others what goes with it in one request.
+    /// Commit the primary, and with it those of the other keys that fit the same request.
     CommitPrimary {
         /// The timestamp of the commit.
         commit_ts: Timestamp,
         /// All other locked keys.
         others: Vec<Key>,
     },
-    /// Roll the primary back to learn, from the answer, whether it was committed.
+    /// Roll the primary back. The answer says whether it was committed.
     RollbackPrimary,
-    /// The transaction's fate, to be told to the session; `None` if nothing had to be committed. Sent once, and last
-    /// but for the background work.
+    /// Answer the session with the outcome; `None` if nothing had to be committed. Emitted once, and only background
+    /// work follows.
     Finish(Result<Option<Timestamp>, TxnError>),
-    /// In the background: commit what follows from the primary.
+    /// In the background: commit the secondaries.
     CommitSecondaries {
         /// The keys.
         keys: Vec<Key>,
         /// The timestamp of the commit.
         commit_ts: Timestamp,
     },
-    /// In the background: remove the locks of a transaction that failed.
+    /// In the background: roll back the locks of a failed transaction.
     Rollback {
         /// Every key that may be locked.
         keys: Vec<Key>,
@@ -99,7 +99,7 @@ pub(crate) enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BatchState {
     Queued,
-    UnderWay,
+    InFlight,
     Prewritten,
 }
 
@@ -115,23 +115,22 @@ enum State {
     Prewriting,
     FetchingTs { attempt: u32 },
     Committing { commit_ts: Timestamp, attempt: u32 },
-    Settling,
+    ResolvingOutcome,
     Done,
 }
 
-/// The machine.
+/// The state machine.
 ///
 /// Invariants:
-/// 1. A commit_ts is asked for only when every batch is prewritten, and used only if it is above start_ts.
-/// 2. The primary takes a lock, and its batch is the first.
-/// 3. `Finish` is emitted exactly once; after it, nothing but the background work emitted with it.
+/// 1. A commit_ts is fetched only when every batch is prewritten, and used only if it is above start_ts.
+/// 2. The primary takes a lock, and it is in the first batch.
+/// 3. `Finish` is emitted exactly once. After it, only the background work of the same step is emitted.
 /// 4. Secondaries are committed only after the primary's commit was acknowledged.
-/// 5. Nothing is rolled back while the primary's commit may have taken effect, but by the primary itself, whose region
-///    knows.
+/// 5. While the primary's commit may have taken effect, only the primary is rolled back: its region knows the outcome.
 #[derive(Debug)]
 pub(crate) struct Committer {
     start_ts: Timestamp,
-    /// `None` when no mutation takes a lock: then the prewrite is all there is to do.
+    /// `None` if no mutation takes a lock: the transaction then ends with the prewrite.
     primary: Option<Key>,
     batches: Vec<Batch>,
     state: State,
@@ -139,18 +138,18 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    /// A committer of distinct, at least one, mutations in key order.
+    /// A committer of at least one mutation, with distinct keys in ascending order.
     pub(crate) fn new(start_ts: Timestamp, mutations: Vec<Mutation>, limits: CommitLimits) -> Committer {
         assert!(!mutations.is_empty(), "a commit changes something");
-        let primary = mutations.iter().find(|mutation| locks(mutation)).map(|mutation| mutation.key.clone());
+        let primary = mutations.iter().find(|mutation| takes_lock(mutation)).map(|mutation| mutation.key.clone());
         let mut batches = split(mutations, primary.as_ref(), &limits);
-        if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(locks)) {
+        if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(takes_lock)) {
             batches.swap(0, at);
         }
         Committer { start_ts, primary, batches, state: State::Prewriting, limits }
     }
 
-    /// The key whose record decides the transaction's fate. For one that locks nothing, any of its keys.
+    /// The key whose record decides the outcome of the transaction. Any key if no mutation takes a lock.
     pub(crate) fn primary(&self) -> &Key {
         let any = || self.batches.iter().flat_map(|batch| &batch.mutations).map(|mutation| &mutation.key).next();
         match self.primary.as_ref().or_else(any) {
@@ -159,7 +158,7 @@ impl Committer {
         }
     }
 
-    /// Whether there is a lock to keep alive.
+    /// Whether the primary's lock may exist and needs heartbeats.
     pub(crate) fn holds_lock(&self) -> bool {
         self.primary.is_some() && self.state != State::Done
     }
@@ -169,7 +168,7 @@ impl Committer {
         self.send_batches()
     }
 
-    /// Takes an answer, `elapsed` after the commit began. Answers that come after the end are ignored.
+    /// Processes an answer that arrived `elapsed` after the commit began. Answers after the end are ignored.
     pub(crate) fn step(&mut self, event: Event, elapsed: Duration) -> Vec<Effect> {
         let before = self.state;
         let effects = match (self.state, event) {
@@ -179,15 +178,15 @@ impl Committer {
             (State::Committing { commit_ts, attempt }, Event::PrimaryCommitted(result)) => {
                 self.primary_committed(commit_ts, attempt, result)
             }
-            (State::Settling, Event::PrimaryRolledBack(result)) => self.settled(result),
+            (State::ResolvingOutcome, Event::PrimaryRolledBack(result)) => self.outcome_resolved(result),
             (State::Done, _) => Vec::new(),
-            (state, event) => unreachable!("{event:?} does not answer anything asked in {state:?}"),
+            (state, event) => unreachable!("{event:?} answers no effect of {state:?}"),
         };
         self.check(before, &effects);
         effects
     }
 
-    /// Asserts invariants 1 and 3 to 5 on what a step emitted.
+    /// Asserts invariants 1 and 3 to 5 on the effects of a step.
     fn check(&self, before: State, effects: &[Effect]) {
         let finished = effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count();
         let ends_now = before != State::Done && self.state == State::Done;
@@ -210,11 +209,11 @@ impl Committer {
     }
 
     fn send_batches(&mut self) -> Vec<Effect> {
-        let under_way = self.batches.iter().filter(|batch| batch.state == BatchState::UnderWay).count();
-        let room = self.limits.batches_in_flight.saturating_sub(under_way);
+        let in_flight = self.batches.iter().filter(|batch| batch.state == BatchState::InFlight).count();
+        let room = self.limits.batches_in_flight.saturating_sub(in_flight);
         let queued = self.batches.iter_mut().enumerate().filter(|(_, batch)| batch.state == BatchState::Queued);
         let send = |(id, batch): (usize, &mut Batch)| {
-            batch.state = BatchState::UnderWay;
+            batch.state = BatchState::InFlight;
             Effect::Prewrite { batch: BatchId(id), mutations: batch.mutations.clone(), attempt: batch.attempt }
         };
         queued.take(room).map(send).collect()
@@ -241,7 +240,7 @@ impl Committer {
                     KeyError::AlreadyExists { key } => TxnError::AlreadyExists { key },
                     other => TxnError::Conflict(other.to_string()),
                 };
-                // The region refuses the only key for good: no attempt of ours can have locked it or ever will.
+                // The region rejects the only key for good: no attempt of ours has locked it or ever will.
                 if self.is_single() {
                     return self.finish(Err(error));
                 }
@@ -250,25 +249,26 @@ impl Committer {
             Err(ClientError::Key(error @ KeyError::RolledBack { .. })) => {
                 self.abort(TxnError::Conflict(format!("locks expired: {error}")))
             }
-            Err(error) => self.abort(failure(error)),
+            Err(error) => self.abort(abort_error(error)),
         }
     }
 
     fn resolved(&mut self, id: BatchId, result: Result<Vec<Timestamp>, TxnError>, elapsed: Duration) -> Vec<Effect> {
-        let living = match result {
-            Ok(living) => living,
+        let holders = match result {
+            Ok(holders) => holders,
             Err(error) => return self.abort(error),
         };
-        let alone = self.is_single();
-        if let Some(older) = living.iter().find(|holder| **holder < self.start_ts && !alone) {
+        // With a single key the transaction holds no lock while it waits, so that no holder can wait for it.
+        let may_hold_lock = !self.is_single();
+        if let Some(older) = holders.iter().find(|holder| **holder < self.start_ts && may_hold_lock) {
             return self.abort(TxnError::Conflict(format!("a key is locked by the older transaction {older}")));
         }
         if elapsed >= self.limits.lock_wait {
-            let holder = living.first().map_or_else(String::new, |holder| format!(", the last of {holder}"));
+            let holder = holders.first().map_or_else(String::new, |holder| format!(", the last of {holder}"));
             return self.abort(TxnError::Conflict(format!("locks did not go away within {elapsed:?}{holder}")));
         }
         let Some(batch) = self.batches.get_mut(id.0) else { return Vec::new() };
-        batch.attempt = if living.is_empty() { batch.attempt } else { batch.attempt.saturating_add(1) };
+        batch.attempt = if holders.is_empty() { batch.attempt } else { batch.attempt.saturating_add(1) };
         vec![Effect::Prewrite { batch: id, mutations: batch.mutations.clone(), attempt: batch.attempt }]
     }
 
@@ -301,27 +301,27 @@ impl Committer {
             Err(ClientError::Key(error @ KeyError::CommitTsTooEarly { .. })) => {
                 self.abort(TxnError::Conflict(error.to_string()))
             }
-            // Its record says so, and a transaction once rolled back stays it.
+            // The record of the primary says so, and a rollback is final.
             Err(ClientError::Key(error @ KeyError::RolledBack { .. })) => {
                 self.abort(TxnError::Conflict(format!("locks expired: {error}")))
             }
-            // No lock and no word of why: an earlier attempt whose answer was lost may have committed it.
+            // The lock is gone for an unknown reason: an earlier attempt whose answer was lost may have committed it.
             Err(ClientError::Key(_)) => {
-                self.state = State::Settling;
+                self.state = State::ResolvingOutcome;
                 vec![Effect::RollbackPrimary]
             }
             Err(ClientError::Undetermined(_)) => self.finish(Err(TxnError::Undetermined)),
-            // The client gives these for a commit only if no attempt can have taken effect.
+            // The client returns these for a commit only if no attempt can have taken effect.
             Err(
                 error @ (ClientError::Unavailable { .. }
                 | ClientError::TooLarge { .. }
                 | ClientError::Invalid(_)
                 | ClientError::Failed(_)),
-            ) => self.abort(failure(error)),
+            ) => self.abort(abort_error(error)),
         }
     }
 
-    fn settled(&mut self, result: Result<(), ClientError>) -> Vec<Effect> {
+    fn outcome_resolved(&mut self, result: Result<(), ClientError>) -> Vec<Effect> {
         match result {
             Ok(()) | Err(ClientError::Key(KeyError::RolledBack { .. })) => {
                 self.abort(TxnError::Conflict("locks expired before the commit".to_owned()))
@@ -357,7 +357,7 @@ impl Committer {
         vec![Effect::Finish(result)]
     }
 
-    /// Whether there is one mutation in all: while it is refused, we hold no lock.
+    /// Whether the transaction has a single mutation: until its prewrite succeeds, it holds no lock.
     fn is_single(&self) -> bool {
         self.batches.len() == 1 && self.batches.iter().all(|batch| batch.mutations.len() == 1)
     }
@@ -371,19 +371,19 @@ impl Committer {
     }
 }
 
-fn locks(mutation: &Mutation) -> bool {
+fn takes_lock(mutation: &Mutation) -> bool {
     mutation.op != MutationOp::CheckNotExists
 }
 
 fn locked_keys_of(batch: &Batch) -> impl Iterator<Item = &Key> {
-    batch.mutations.iter().filter(|mutation| locks(mutation)).map(|mutation| &mutation.key)
+    batch.mutations.iter().filter(|mutation| takes_lock(mutation)).map(|mutation| &mutation.key)
 }
 
-/// Cuts the changes into batches, counting what a region writes for each: its lock names the primary, so that a
-/// primary with a long key makes every change larger.
+/// Splits the mutations into batches by the bytes that a region writes for each. Every lock contains the primary's key,
+/// so a long primary makes every mutation larger.
 fn split(mutations: Vec<Mutation>, primary: Option<&Key>, limits: &CommitLimits) -> Vec<Batch> {
-    let nothing = Key::default();
-    let primary = primary.unwrap_or(&nothing);
+    let no_primary = Key::default();
+    let primary = primary.unwrap_or(&no_primary);
     let mut batches: Vec<Batch> = Vec::new();
     let mut bytes = 0usize;
     for mutation in mutations {
@@ -402,8 +402,8 @@ fn split(mutations: Vec<Mutation>, primary: Option<&Key>, limits: &CommitLimits)
     batches
 }
 
-/// What an error of the client means for a transaction of which nothing can have been committed.
-fn failure(error: ClientError) -> TxnError {
+/// Maps a client error of a transaction of which nothing can have been committed.
+fn abort_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } | ClientError::Undetermined(_) => TxnError::Unavailable(error.to_string()),
         ClientError::TooLarge { .. } => TxnError::TooLarge(error.to_string()),

@@ -1,13 +1,14 @@
-//! Settings of the transaction coordinator.
+//! Settings of the transaction coordinator: meaning, default and minimum of each.
 
 use std::time::Duration;
 
-/// Limits of one transaction's buffer.
+/// Limits of one transaction's write buffer. Exceeding one fails the write with [`crate::TxnError::TooLarge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
-    /// Bytes of keys and values buffered, including those kept to undo a statement. Default 64 MiB.
+    /// Bytes of keys and values in the buffer, including those kept for rollback to a savepoint, plus 64 bytes for
+    /// each. Default 64 MiB.
     pub bytes: usize,
-    /// Keys written. Default 300,000.
+    /// Number of keys written. Default 300,000.
     pub keys: usize,
     /// Bytes of one key. Default 16 KiB.
     pub key_bytes: usize,
@@ -24,15 +25,16 @@ impl Default for BufferLimits {
 /// Limits of the commit protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitLimits {
-    /// Keys of one prewrite batch. Default 512, at least 1.
+    /// The most keys of one prewrite batch. Default 512, at least 1.
     pub batch_keys: usize,
-    /// About the most bytes that regions write for one prewrite batch; at least one change is in each. Default 1 MiB.
+    /// The most bytes, approximately, that regions write for one prewrite batch. A batch holds at least one mutation.
+    /// Default 1 MiB.
     pub batch_bytes: usize,
-    /// Prewrite batches under way at once. Default 8, at least 1.
+    /// The most prewrite batches in flight. Default 8, at least 1.
     pub batches_in_flight: usize,
-    /// How long a prewrite waits for locks of living transactions. Default 20 s.
+    /// How long a prewrite waits for the locks of live transactions. Default 20 s.
     pub lock_wait: Duration,
-    /// How often a newer commit_ts is fetched because the last came too early. Default 16.
+    /// How often a newer commit_ts is fetched because the last was below a lock's min_commit_ts. Default 16.
     pub commit_ts_retries: u32,
 }
 
@@ -55,19 +57,19 @@ pub struct TxnConfig {
     pub buffer: BufferLimits,
     /// Limits of the commit protocol.
     pub commit: CommitLimits,
-    /// How long a lock outlives its last sign of life, so how long others wait for a coordinator that died. Heartbeats
-    /// go out every third of it. Default 3 s, at least 30 ms.
+    /// How long a lock lives after its last heartbeat: how long others wait for a dead coordinator. A heartbeat is sent
+    /// every third of it. Default 3 s, at least 30 ms.
     pub lock_ttl: Duration,
-    /// How long a read waits for locks of living transactions. Default 20 s.
+    /// How long a read waits for the locks of live transactions. Default 20 s.
     pub read_lock_wait: Duration,
-    /// Fates of other transactions remembered. Default 4,096, at least 1.
-    pub decided_transactions: usize,
-    /// Transactions whose secondaries are committed, or whose locks are rolled back, in the background; beyond it the
-    /// session waits for this work. Default 256.
+    /// The most entries in the cache of other transactions' final statuses. Default 4,096, at least 1.
+    pub status_cache_entries: usize,
+    /// The most commits that clean up in the background: commit their secondaries, or roll back their locks. A commit
+    /// beyond it cleans up before it answers. Default 256.
     pub background: usize,
-    /// Attempts of [`crate::Database::run`]. Default 24, at least 1.
+    /// The most attempts of [`crate::Database::run`]. Default 24, at least 1.
     pub run_attempts: u32,
-    /// Seed of the jitter of waits; drawn from the system when absent.
+    /// The seed of the jitter of pauses; drawn from the system if absent.
     pub seed: Option<u64>,
 }
 
@@ -78,7 +80,7 @@ impl Default for TxnConfig {
             commit: CommitLimits::default(),
             lock_ttl: Duration::from_secs(3),
             read_lock_wait: Duration::from_secs(20),
-            decided_transactions: 4_096,
+            status_cache_entries: 4_096,
             background: 256,
             run_attempts: 24,
             seed: None,
@@ -87,13 +89,16 @@ impl Default for TxnConfig {
 }
 
 impl TxnConfig {
-    /// Says which setting is below its minimum.
+    /// Checks every minimum.
+    ///
+    /// # Errors
+    /// Names the first setting that is below its minimum.
     pub fn validate(&self) -> Result<(), String> {
         let least = [
             ("commit.batch_keys", self.commit.batch_keys >= 1),
             ("commit.batches_in_flight", self.commit.batches_in_flight >= 1),
             ("lock_ttl", self.lock_ttl >= Duration::from_millis(30)),
-            ("decided_transactions", self.decided_transactions >= 1),
+            ("status_cache_entries", self.status_cache_entries >= 1),
             ("run_attempts", self.run_attempts >= 1),
         ];
         match least.iter().find(|(_, fine)| !fine) {

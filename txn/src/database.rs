@@ -1,85 +1,74 @@
-//! The database handle: starts transactions, runs closures in them, and knows what commits have under way.
+//! The database handle: begins transactions, runs closures in them, and drains the commits in progress.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kv::api::KeyError;
-use kv::client::{Client, ClientError, Jitter};
-use parking_lot::Mutex;
+use kv::client::Client;
 use prometheus::Registry;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
-use tso::{Timestamp, TsoClient};
+use tso::TsoClient;
 
-use crate::clock::Stopwatch;
 use crate::config::TxnConfig;
-use crate::driver::{self, Commit, Outcome};
+use crate::coordinator::Coordinator;
 use crate::error::TxnError;
-use crate::lock_wait::{conflict_wait, lock_wait};
-use crate::metrics::Metrics;
-use crate::resolver::Resolver;
+use crate::timing::rerun_pause;
 use crate::transaction::Transaction;
 
-/// A handle to the cluster; clones share caches and connections.
+/// A handle to the cluster. Clones are cheap and share connections, caches, limits and commits in progress. All methods
+/// must be called within a tokio runtime; any number of tasks may call them at once.
 #[derive(Clone)]
 pub struct Database {
-    shared: Arc<Shared>,
-}
-
-/// What clones of a handle, its transactions and their commits share.
-pub(crate) struct Shared {
-    pub(crate) kv: Client,
-    pub(crate) tso: TsoClient,
-    pub(crate) config: TxnConfig,
-    pub(crate) resolver: Resolver,
-    pub(crate) metrics: Metrics,
-    /// Commits under way, background work included.
-    pub(crate) tasks: TaskTracker,
-    /// Commits that may clear up after they were answered.
-    pub(crate) background: Semaphore,
-    rng: Mutex<StdRng>,
+    coordinator: Arc<Coordinator>,
 }
 
 impl Database {
-    /// Over a key-value client and a timestamp client, with default settings and metrics that nobody reads.
+    /// A database with default settings and a metrics registry of its own.
     pub fn new(kv: Client, tso: TsoClient) -> Database {
         #[expect(clippy::expect_used, reason = "the defaults are valid, and a fresh registry holds no duplicate")]
         Database::with_config(kv, tso, TxnConfig::default(), &Registry::new()).expect("defaults are valid")
     }
 
-    /// With settings, counting into `registry`. Fails on an invalid setting, or if the registry already holds a
-    /// database's metrics.
+    /// A database with these settings, whose metrics are registered in `registry`.
+    ///
+    /// # Errors
+    /// [`TxnError::Internal`] if a setting is below its minimum, or if `registry` already holds the metrics of a
+    /// database.
     pub fn with_config(
         kv: Client,
         tso: TsoClient,
         config: TxnConfig,
         registry: &Registry,
     ) -> Result<Database, TxnError> {
-        config.validate().map_err(TxnError::Internal)?;
-        let metrics = Metrics::new(registry).map_err(|error| TxnError::Internal(error.to_string()))?;
-        #[expect(clippy::disallowed_methods, reason = "the edge where jitter gets its seed; settings may fix it")]
-        let seed = config.seed.unwrap_or_else(rand::random);
-        let resolver = Resolver::new(kv.clone(), tso.clone(), config.decided_transactions, metrics.clone());
-        let background = Semaphore::new(config.background);
-        let rng = Mutex::new(StdRng::seed_from_u64(seed));
-        let shared = Shared { kv, tso, config, resolver, metrics, tasks: TaskTracker::new(), background, rng };
-        Ok(Database { shared: Arc::new(shared) })
+        Ok(Database { coordinator: Arc::new(Coordinator::new(kv, tso, config, registry)?) })
     }
 
-    /// Starts a transaction whose snapshot is now: it sees everything acknowledged before the call. Costs one
-    /// timestamp, and the reads of a transaction that writes nothing need no other.
+    /// Begins a transaction whose snapshot contains every commit acknowledged before the call. Fetches one timestamp; a
+    /// transaction that writes nothing needs no other.
+    ///
+    /// # Errors
+    /// [`TxnError::Unavailable`] if no oracle answers within the timestamp client's deadline (10 s by default), if too
+    /// many callers wait for timestamps, or if the timestamp client is closed.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any time, without an effect.
     pub async fn begin(&self) -> Result<Transaction, TxnError> {
-        let start_ts = self.shared.tso.timestamp().await?;
-        Ok(Transaction::new(Arc::clone(&self.shared), start_ts))
+        let start_ts = self.coordinator.tso.timestamp().await?;
+        Ok(Transaction::new(Arc::clone(&self.coordinator), start_ts))
     }
 
-    /// Runs `body` in a transaction and commits it; after a conflict, again in a new one, up to `run_attempts` times.
-    /// `body` must bear being run several times: whatever it does outside of the transaction is done each time. Not
-    /// repeated: a commit whose outcome is unknown.
+    /// Runs `body` in a transaction and commits it. After a conflict, in `body` or in the commit, runs it again in a
+    /// new transaction, up to [`TxnConfig::run_attempts`] times in all, with growing pauses.
+    ///
+    /// `body` must tolerate reruns: its effects outside of the transaction happen each time.
+    ///
+    /// # Errors
+    /// - [`TxnError::Conflict`] of the last attempt.
+    /// - Any other error of [`Database::begin`], `body` or [`Transaction::commit`], at once. In particular a commit
+    ///   with an unknown outcome ([`TxnError::Undetermined`]) is not repeated.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped during the commit, the commit continues; see [`Transaction::commit`]. If it is dropped
+    /// before, nothing is committed.
     pub async fn run<T, F>(&self, mut body: F) -> Result<T, TxnError>
     where
         F: for<'a> FnMut(&'a mut Transaction) -> BoxFuture<'a, Result<T, TxnError>> + Send,
@@ -94,74 +83,24 @@ impl Database {
             };
             attempt += 1;
             match result {
-                Err(TxnError::Conflict(_)) if attempt < self.shared.config.run_attempts => {
-                    self.shared.metrics.reruns.inc();
-                    tokio::time::sleep(conflict_wait(attempt, self.shared.jitter())).await;
+                Err(TxnError::Conflict(_)) if attempt < self.coordinator.config.run_attempts => {
+                    self.coordinator.metrics.reruns.inc();
+                    tokio::time::sleep(rerun_pause(attempt, self.coordinator.jitter())).await;
                 }
                 result => return result,
             }
         }
     }
 
-    /// Waits until no commit has anything under way, for a graceful stop; no longer than `limit`. True if all is done.
-    /// The caller sees to it that no transaction is committed any more.
+    /// Waits until every commit in progress and its background work has ended, at most `limit`. Returns whether all
+    /// have ended. For a graceful stop: the caller makes sure that no transaction commits any more.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any time; the commits continue.
     pub async fn drain(&self, limit: Duration) -> bool {
-        self.shared.tasks.close();
-        let done = tokio::time::timeout(limit, self.shared.tasks.wait()).await.is_ok();
-        self.shared.tasks.reopen();
+        self.coordinator.tasks.close();
+        let done = tokio::time::timeout(limit, self.coordinator.tasks.wait()).await.is_ok();
+        self.coordinator.tasks.reopen();
         done
-    }
-}
-
-impl Shared {
-    /// A number for a wait.
-    pub(crate) fn jitter(&self) -> Jitter {
-        Jitter::new(self.rng.lock().random::<f64>())
-    }
-
-    /// Runs a commit in a task of its own.
-    pub(crate) async fn commit(self: Arc<Self>, commit: Commit) -> Outcome {
-        driver::commit(self, commit).await
-    }
-
-    /// Repeats a read until no lock is in its way: resolves those of the dead, waits for those of the living.
-    pub(crate) async fn read<T, F, R>(&self, start_ts: Timestamp, mut read: F) -> Result<T, TxnError>
-    where
-        F: FnMut() -> R,
-        R: Future<Output = Result<T, ClientError>>,
-    {
-        let mut waiting: Option<Stopwatch> = None;
-        let mut attempt = 0u32;
-        loop {
-            let locks = match read().await {
-                Ok(value) => return Ok(value),
-                Err(ClientError::Key(KeyError::Locked(locks))) => locks,
-                Err(error) => return Err(read_failure(error)),
-            };
-            let waited = waiting.get_or_insert_with(Stopwatch::start).elapsed();
-            let living = self.resolver.resolve(locks).await?;
-            if waited >= self.config.read_lock_wait {
-                let of =
-                    living.first().map_or_else(String::new, |holder| format!(" of transaction {}", holder.start_ts));
-                return Err(TxnError::Conflict(format!("a read at {start_ts} waited {waited:?} for locks{of}")));
-            }
-            let Some(remaining) = living.iter().map(|holder| holder.remaining).max() else { continue };
-            attempt = attempt.saturating_add(1);
-            self.metrics.waits.inc();
-            tokio::time::sleep(lock_wait(attempt, Some(remaining), self.jitter())).await;
-        }
-    }
-}
-
-/// What an error of the client means for a read.
-fn read_failure(error: ClientError) -> TxnError {
-    match error {
-        ClientError::Unavailable { .. } => TxnError::Unavailable(error.to_string()),
-        // A read writes nothing.
-        ClientError::Key(_)
-        | ClientError::Undetermined(_)
-        | ClientError::TooLarge { .. }
-        | ClientError::Invalid(_)
-        | ClientError::Failed(_) => TxnError::Internal(error.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of a transaction, by what the session tells its client.
+//! Errors of a transaction, by what the session reports to its client.
 
 use kv::Key;
 use tso::TsoError;
@@ -6,22 +6,25 @@ use tso::TsoError;
 /// Why a transaction failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TxnError {
-    /// Somebody else committed first, or our locks expired: the whole transaction can be run again (SQLSTATE 40001).
+    /// Another transaction committed first, our locks expired, or a lock was waited for too long. Nothing was
+    /// committed. The caller may run the whole transaction again (SQLSTATE 40001).
     #[error("could not serialize access due to concurrent update: {0}")]
     Conflict(String),
-    /// An insert met an existing key (SQLSTATE 23505, said by the layer that knows which constraint).
+    /// An insert met an existing key. Nothing was committed. The layer that knows the constraint reports SQLSTATE
+    /// 23505.
     #[error("key {key:?} already exists")]
     AlreadyExists {
         /// The key.
         key: Key,
     },
-    /// COMMIT was sent and its outcome is not known (SQLSTATE 08007).
+    /// The commit was sent and its outcome is not known: the transaction may be committed now, later, or never
+    /// (SQLSTATE 08007). The caller must not run it again blindly.
     #[error("the outcome of the commit is unknown")]
     Undetermined,
     /// The cluster could not serve in time; nothing was committed (SQLSTATE 57P03).
     #[error("the cluster cannot serve: {0}")]
     Unavailable(String),
-    /// The transaction exceeds a limit of size (SQLSTATE 54000).
+    /// The transaction exceeds a size limit; nothing was committed (SQLSTATE 54000).
     #[error("transaction is too large: {0}")]
     TooLarge(String),
     /// A defect or damaged data (SQLSTATE XX000).

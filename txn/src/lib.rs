@@ -1,29 +1,41 @@
 //! The transaction coordinator: snapshot, write buffer, two-phase commit, lock resolution.
 //!
-//! Everything that spans regions is decided here; everything on one region is decided by its leader in `kv`.
+//! The coordinator decides everything that spans regions. The leader of a region, in `kv`, decides everything within
+//! it.
 //!
 //! The life of a transaction:
-//! 1. [`Database::begin`] takes start_ts from the oracle: the snapshot.
-//! 2. [`Transaction::get`], `batch_get` and `scan` read at start_ts with the write buffer laid over (`buffer.rs`).
-//!    Locks in the way are
-//!    resolved or waited for (`resolver.rs`, `lock_wait.rs`).
-//! 3. [`Transaction::put`] and the like buffer; nothing is sent.
+//! 1. [`Database::begin`] fetches start_ts from the oracle: the snapshot.
+//! 2. [`Transaction::get`], `batch_get` and `scan` read at start_ts, with the write buffer laid over (`buffer.rs`).
+//!    Locks of other transactions are resolved or waited for (`coordinator.rs`, `resolver.rs`, `timing.rs`).
+//! 3. [`Transaction::put`], `insert`, `delete` and `lock` write to the buffer; nothing is sent.
 //! 4. [`Transaction::commit`] runs the state machine of `committer.rs` in a task of its own (`driver.rs`).
 //!
-//! Guarantees: snapshot isolation, lost updates included (a key committed after start_ts that we write gives
-//! [`TxnError::Conflict`]); an outcome that is not known is told as such, never as a failure.
+//! Guarantees:
+//! - Snapshot isolation without lost updates: a write to a key that was committed after start_ts fails with
+//!   [`TxnError::Conflict`].
+//! - An unknown outcome is reported as [`TxnError::Undetermined`], never as a failure.
+//!
+//! # Layers
+//!
+//! 1. `config`, `error`, `timing`: settings, errors, clock and pauses
+//! 2. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
+//! 3. `resolver`: resolves the locks of other transactions
+//! 4. `coordinator`: what the transactions and commits of a node share
+//! 5. `driver`: runs a commit
+//! 6. `transaction`: reads, writes, commit
+//! 7. `database`: begins transactions
 
 mod buffer;
-mod clock;
 mod committer;
 mod config;
+mod coordinator;
 mod database;
-mod decided;
 mod driver;
 mod error;
-mod lock_wait;
 mod metrics;
 mod resolver;
+mod status_cache;
+mod timing;
 mod transaction;
 
 pub use config::{BufferLimits, CommitLimits, TxnConfig};

@@ -1,4 +1,4 @@
-//! What the coordinator counts.
+//! Metrics of the coordinator.
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 use tso::Timestamp;
@@ -19,20 +19,20 @@ pub(crate) struct Metrics {
     commits: IntCounterVec,
     /// Locks of other transactions resolved.
     pub(crate) resolved: IntCounter,
-    /// Waits for a living transaction's lock.
+    /// Waits for the lock of a live transaction.
     pub(crate) waits: IntCounter,
     /// Heartbeats sent.
     pub(crate) heartbeats: IntCounter,
-    /// Transactions run again after a conflict.
+    /// Transactions rerun after a conflict.
     pub(crate) reruns: IntCounter,
-    /// Commits and roll-backs of secondaries under way.
+    /// Commits that are cleaning up: committing secondaries or rolling back locks.
     pub(crate) background: IntGauge,
-    /// Locks that the coordinator could not clear itself; others will.
+    /// Locks that the coordinator could not clean up itself; other transactions will resolve them.
     pub(crate) leftovers: IntCounter,
 }
 
 impl Metrics {
-    /// Registers the counters; fails if the registry has them already.
+    /// Registers the metrics. Fails if the registry already has them.
     pub(crate) fn new(registry: &Registry) -> Result<Metrics, prometheus::Error> {
         let metrics = Metrics {
             commits: IntCounterVec::new(Opts::new(COMMITS, "Commits asked for, by outcome"), &["outcome"])?,
@@ -54,7 +54,7 @@ impl Metrics {
     }
 
     /// Counts the outcome of a commit.
-    pub(crate) fn committed(&self, outcome: &Result<Option<Timestamp>, TxnError>) {
+    pub(crate) fn record_outcome(&self, outcome: &Result<Option<Timestamp>, TxnError>) {
         let label = match outcome {
             Ok(_) => "committed",
             Err(TxnError::Conflict(_)) => "conflict",

@@ -1,13 +1,13 @@
-//! Lock resolution: what to do about the locks of others that a read or a prewrite met.
+//! Lock resolution: decides the locks of other transactions that a read or a prewrite met.
 //!
-//! A lock's fate is that of its transaction, and that is written at the primary: `check_txn_status` asks there, with a
-//! fresh timestamp by which the primary's region judges whether the lock has expired (and then rolls the transaction
-//! back). Locks of a decided transaction are committed or removed on the spot; those of a living one are left, for the
-//! caller to wait for.
+//! The outcome of a lock is the outcome of its transaction, which is recorded at the primary. `check_txn_status` asks
+//! the primary's region, with a fresh timestamp by which that region judges whether the lock has expired; if so, it
+//! rolls the transaction back. The locks of a finished transaction are committed or rolled back at once. The locks of a
+//! live one are returned to the caller, which waits for them.
 //!
-//! A primary that holds neither lock nor record may still be on its way in a prewrite. Only when the lock that was met
-//! has outlived its own ttl is a rollback record written there, which makes that prewrite fail; until then the owner
-//! counts as living.
+//! A primary without lock and without record may still be in a prewrite on its way. A rollback record, which makes that
+//! prewrite fail, is written there only after the lock that was met has outlived its own ttl. Until then its holder
+//! counts as live.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,125 +20,140 @@ use kv::client::{Client, ClientError};
 use parking_lot::Mutex;
 use tso::{Timestamp, TsoClient};
 
-use crate::decided::{Decided, Fate};
 use crate::error::TxnError;
 use crate::metrics::Metrics;
+use crate::status_cache::{FinalStatus, StatusCache};
 
-/// Transactions whose locks are resolved at once, of those that one request met.
-const AT_ONCE: usize = 8;
+/// The most transactions resolved concurrently, of those that one request met.
+const CONCURRENT_RESOLUTIONS: usize = 8;
 
-/// A living transaction that holds locks we met.
+/// A live transaction that holds locks we met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     /// The transaction.
     pub(crate) start_ts: Timestamp,
-    /// How long its lock lives on without a heartbeat.
+    /// How long its lock lives without a further heartbeat.
     pub(crate) remaining: Duration,
 }
 
-/// Resolves locks; knows the fates it has seen.
+/// Resolves locks and caches the final statuses of their transactions.
 pub(crate) struct Resolver {
     kv: Client,
     tso: TsoClient,
-    decided: Mutex<Decided>,
+    statuses: Mutex<StatusCache>,
     metrics: Metrics,
 }
 
-/// The locks of one transaction that a request met.
+/// The locks of one transaction, of those that a request met.
 #[derive(Debug, PartialEq, Eq)]
-struct Met {
+struct LockGroup {
     start_ts: Timestamp,
     primary: Key,
     keys: Vec<Key>,
-    /// When, on the oracle's clock, the last of these locks ends.
-    ends_ms: u64,
+    /// When the last of these locks expires, on the oracle's clock.
+    expires_ms: u64,
+}
+
+/// The status of a transaction at its primary.
+enum Status {
+    Final(FinalStatus),
+    Live(Holder),
 }
 
 impl Resolver {
-    pub(crate) fn new(kv: Client, tso: TsoClient, capacity: usize, metrics: Metrics) -> Resolver {
-        Resolver { kv, tso, decided: Mutex::new(Decided::new(capacity)), metrics }
+    pub(crate) fn new(kv: Client, tso: TsoClient, cache_entries: usize, metrics: Metrics) -> Resolver {
+        Resolver { kv, tso, statuses: Mutex::new(StatusCache::new(cache_entries)), metrics }
     }
 
-    /// Removes what locks can be removed; returns the owners of the others.
+    /// Commits or rolls back the locks of finished transactions. Returns the holders of the others.
     pub(crate) async fn resolve(&self, locks: Vec<LockInfo>) -> Result<Vec<Holder>, TxnError> {
         let (known, unknown): (Vec<_>, Vec<_>) = {
-            let decided = self.decided.lock();
-            by_transaction(locks)
+            let statuses = self.statuses.lock();
+            group_by_transaction(locks)
                 .into_iter()
-                .map(|met| (decided.get(met.start_ts), met))
-                .partition(|(fate, _)| fate.is_some())
+                .map(|group| (statuses.get(group.start_ts), group))
+                .partition(|(status, _)| status.is_some())
         };
-        // Taken once for all, and after the locks were met: a lock that has expired by it had expired before.
+        // Fetched once for all transactions, after the locks were met. Time only advances from here: a lock that is
+        // expired at `now` is expired when the primary's region checks it.
         let now = if unknown.is_empty() { Timestamp::ZERO } else { self.tso.timestamp().await? };
-        let work = known.into_iter().chain(unknown).map(|(fate, met)| self.resolve_one(met, fate, now));
-        let mut outcomes = stream::iter(work).buffer_unordered(AT_ONCE);
-        let mut living = Vec::new();
+        let work = known.into_iter().chain(unknown).map(|(status, group)| self.resolve_group(group, status, now));
+        let mut outcomes = stream::iter(work).buffer_unordered(CONCURRENT_RESOLUTIONS);
+        let mut holders = Vec::new();
         while let Some(outcome) = outcomes.next().await {
-            living.extend(outcome?);
+            holders.extend(outcome?);
         }
-        Ok(living)
+        Ok(holders)
     }
 
-    async fn resolve_one(&self, met: Met, fate: Option<Fate>, now: Timestamp) -> Result<Option<Holder>, TxnError> {
-        let fate = match fate {
-            Some(fate) => fate,
-            None => match self.ask(&met, now).await? {
-                Ok(fate) => fate,
-                Err(holder) => return Ok(Some(holder)),
+    /// Resolves the locks of one transaction; returns it if it is live. `known` is its status from the cache.
+    async fn resolve_group(
+        &self,
+        group: LockGroup,
+        known: Option<FinalStatus>,
+        now: Timestamp,
+    ) -> Result<Option<Holder>, TxnError> {
+        let status = match known {
+            Some(status) => status,
+            None => match self.check_primary(&group, now).await? {
+                Status::Final(status) => status,
+                Status::Live(holder) => return Ok(Some(holder)),
             },
         };
-        self.kv.resolve_locks(&met.keys, met.start_ts, fate.commit_ts()).await.map_err(failure)?;
-        self.metrics.resolved.inc_by(met.keys.len() as u64);
+        self.kv.resolve_locks(&group.keys, group.start_ts, status.commit_ts()).await.map_err(resolve_error)?;
+        self.metrics.resolved.inc_by(group.keys.len() as u64);
         Ok(None)
     }
 
-    /// The fate of a transaction as its primary tells it, or its owner if it lives.
-    async fn ask(&self, met: &Met, now: Timestamp) -> Result<Result<Fate, Holder>, TxnError> {
+    /// Asks the primary's region for the status of a transaction, and caches a final one.
+    async fn check_primary(&self, group: &LockGroup, now: Timestamp) -> Result<Status, TxnError> {
+        let start_ts = group.start_ts;
         let request = CheckTxnStatusRequest {
-            primary: met.primary.clone(),
-            lock_ts: met.start_ts,
+            primary: group.primary.clone(),
+            lock_ts: start_ts,
             current_ts: now,
-            rollback_if_missing: now.physical_ms() > met.ends_ms,
+            rollback_if_missing: now.physical_ms() > group.expires_ms,
         };
-        let fate = match self.kv.check_txn_status(request).await.map_err(failure)? {
-            TxnStatus::Committed { commit_ts } => Fate::Committed(commit_ts),
-            TxnStatus::RolledBack => Fate::RolledBack,
+        let status = match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
+            TxnStatus::Committed { commit_ts } => FinalStatus::Committed(commit_ts),
+            TxnStatus::RolledBack => FinalStatus::RolledBack,
             TxnStatus::Alive { ttl_ms } => {
-                return Ok(Err(holder(met.start_ts, met.start_ts.physical_ms().saturating_add(ttl_ms), now)));
+                return Ok(Status::Live(holder(start_ts, start_ts.physical_ms().saturating_add(ttl_ms), now)));
             }
-            TxnStatus::Missing => return Ok(Err(holder(met.start_ts, met.ends_ms, now))),
+            TxnStatus::Missing => return Ok(Status::Live(holder(start_ts, group.expires_ms, now))),
         };
-        self.decided.lock().insert(met.start_ts, fate)?;
-        Ok(Ok(fate))
+        self.statuses.lock().insert(start_ts, status)?;
+        Ok(Status::Final(status))
     }
 }
 
-fn holder(start_ts: Timestamp, ends_ms: u64, now: Timestamp) -> Holder {
-    Holder { start_ts, remaining: Duration::from_millis(ends_ms.saturating_sub(now.physical_ms())) }
+fn holder(start_ts: Timestamp, expires_ms: u64, now: Timestamp) -> Holder {
+    Holder { start_ts, remaining: Duration::from_millis(expires_ms.saturating_sub(now.physical_ms())) }
 }
 
-/// Gathers locks by the transaction that holds them, each key once.
-fn by_transaction(locks: Vec<LockInfo>) -> Vec<Met> {
-    let mut met: BTreeMap<Timestamp, Met> = BTreeMap::new();
+/// Groups locks by the transaction that holds them, with distinct keys in ascending order.
+fn group_by_transaction(locks: Vec<LockInfo>) -> Vec<LockGroup> {
+    let mut groups: BTreeMap<Timestamp, LockGroup> = BTreeMap::new();
     for lock in locks {
-        let ends_ms = lock.start_ts.physical_ms().saturating_add(lock.ttl_ms);
-        let of = met.entry(lock.start_ts).or_insert_with(|| Met {
+        let expires_ms = lock.start_ts.physical_ms().saturating_add(lock.ttl_ms);
+        let group = groups.entry(lock.start_ts).or_insert_with(|| LockGroup {
             start_ts: lock.start_ts,
             primary: lock.primary,
             keys: Vec::new(),
-            ends_ms,
+            expires_ms,
         });
-        of.ends_ms = of.ends_ms.max(ends_ms);
-        of.keys.push(lock.key);
+        group.expires_ms = group.expires_ms.max(expires_ms);
+        group.keys.push(lock.key);
     }
-    for met in met.values_mut() {
-        met.keys.sort();
-        met.keys.dedup();
+    for group in groups.values_mut() {
+        group.keys.sort();
+        group.keys.dedup();
     }
-    met.into_values().collect()
+    groups.into_values().collect()
 }
 
-fn failure(error: ClientError) -> TxnError {
+/// Maps a client error of a lock resolution.
+fn resolve_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } | ClientError::Undetermined(_) => TxnError::Unavailable(error.to_string()),
         ClientError::Key(_) | ClientError::TooLarge { .. } | ClientError::Invalid(_) | ClientError::Failed(_) => {
@@ -157,15 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_gathered_by_transaction() {
-        let met = by_transaction(vec![lock("b", 5, 10), lock("a", 5, 30), lock("c", 2, 1), lock("b", 5, 10)]);
-        let keys: Vec<Vec<Key>> = met.iter().map(|met| met.keys.clone()).collect();
+    fn locks_are_grouped_by_transaction() {
+        let groups = group_by_transaction(vec![lock("b", 5, 10), lock("a", 5, 30), lock("c", 2, 1), lock("b", 5, 10)]);
+        let keys: Vec<Vec<Key>> = groups.iter().map(|group| group.keys.clone()).collect();
         assert_eq!(keys, vec![vec![Key::new("c")], vec![Key::new("a"), Key::new("b")]]);
-        assert_eq!(met.iter().map(|met| met.ends_ms).collect::<Vec<_>>(), vec![3, 35]);
+        assert_eq!(groups.iter().map(|group| group.expires_ms).collect::<Vec<_>>(), vec![3, 35]);
     }
 
     #[test]
-    fn the_remaining_life_never_goes_below_zero() {
+    fn the_remaining_life_saturates_at_zero() {
         assert_eq!(holder(Timestamp::ZERO, 10, Timestamp::new(4, 0)).remaining, Duration::from_millis(6));
         assert_eq!(holder(Timestamp::ZERO, 10, Timestamp::new(40, 0)).remaining, Duration::ZERO);
     }

@@ -8,69 +8,99 @@ use kv::Key;
 use kv::client::{Page, ScanRange};
 use tso::Timestamp;
 
-use crate::buffer::Buffer;
-use crate::clock::Stopwatch;
-use crate::database::Shared;
-use crate::driver::Commit;
+use crate::buffer::WriteBuffer;
+use crate::coordinator::Coordinator;
+use crate::driver::{self, CommitRequest};
 use crate::error::TxnError;
+use crate::timing::Stopwatch;
 
-/// A transaction under snapshot isolation: reads see the snapshot at `start_ts` with the transaction's own writes over
-/// it; writes are buffered until `commit`. Dropping it without a commit discards the buffer; nothing was sent.
+/// A transaction under snapshot isolation. Reads see the snapshot at `start_ts` with the transaction's own writes laid
+/// over it. Writes are buffered until [`Transaction::commit`]. Dropping the transaction without a commit discards the
+/// buffer; nothing was sent.
+///
+/// # Errors of reads
+/// Every read may fail with:
+/// - [`TxnError::Conflict`]: it waited longer than [`crate::TxnConfig::read_lock_wait`] for the locks of live
+///   transactions.
+/// - [`TxnError::Unavailable`]: no replica served in time, or no oracle did while a lock was resolved.
+/// - [`TxnError::Internal`]: a defect or damaged data.
+///
+/// The transaction stays usable after each of them.
+///
+/// # Errors of writes
+/// Every write may fail with [`TxnError::TooLarge`], if the key, the value, the number of keys or the buffered bytes
+/// exceed [`crate::BufferLimits`]. The buffer is then unchanged and the transaction stays usable.
+///
+/// # Cancel safety
+/// The future of a read may be dropped at any time: reads change nothing in the transaction. Writes do not wait. For
+/// the commit see [`Transaction::commit`].
 pub struct Transaction {
-    shared: Arc<Shared>,
+    coordinator: Arc<Coordinator>,
     start_ts: Timestamp,
-    begun: Stopwatch,
-    buffer: Buffer,
+    /// Runs since start_ts was received: the age of the transaction.
+    age: Stopwatch,
+    buffer: WriteBuffer,
 }
 
 impl Transaction {
-    pub(crate) fn new(shared: Arc<Shared>, start_ts: Timestamp) -> Transaction {
-        let buffer = Buffer::new(shared.config.buffer);
-        Transaction { shared, start_ts, begun: Stopwatch::start(), buffer }
+    pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Timestamp) -> Transaction {
+        let buffer = WriteBuffer::new(coordinator.config.buffer);
+        Transaction { coordinator, start_ts, age: Stopwatch::start(), buffer }
     }
 
-    /// The snapshot.
+    /// The timestamp of the snapshot, and the identity of the transaction.
     pub fn start_ts(&self) -> Timestamp {
         self.start_ts
     }
 
-    /// Whether anything was written.
+    /// Whether the buffer is empty: no write or lock was buffered, or all were rolled back.
     pub fn is_read_only(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// The value of a key.
+    /// Reads the value of a key; `None` if it does not exist. Sends nothing if this transaction wrote the key.
+    ///
+    /// # Errors
+    /// See [`Transaction`].
     pub async fn get(&self, key: &Key) -> Result<Option<Bytes>, TxnError> {
         if let Some(own) = self.buffer.get(key) {
             return Ok(own);
         }
-        self.shared.read(self.start_ts, || self.shared.kv.get(key, self.start_ts)).await
+        self.coordinator.read(self.start_ts, || self.coordinator.kv.get(key, self.start_ts)).await
     }
 
-    /// The values of many keys, in the order asked; absent keys are left out.
+    /// Reads the values of many keys, in the order of `keys`, which need not be sorted or distinct. Absent keys are
+    /// left out. All values are held in memory at once; see [`Transaction::batch_get_page`] for a bounded variant.
+    ///
+    /// # Errors
+    /// See [`Transaction`].
     pub async fn batch_get(&self, keys: &[Key]) -> Result<Vec<(Key, Bytes)>, TxnError> {
-        let mut asked: Vec<Key> = keys.iter().filter(|key| self.buffer.get(key).is_none()).cloned().collect();
-        asked.sort();
-        asked.dedup();
-        let found = if asked.is_empty() {
+        let mut remote: Vec<Key> = keys.iter().filter(|key| self.buffer.get(key).is_none()).cloned().collect();
+        remote.sort();
+        remote.dedup();
+        let found = if remote.is_empty() {
             Vec::new()
         } else {
-            self.shared.read(self.start_ts, || self.shared.kv.batch_get(&asked, self.start_ts)).await?
+            self.coordinator.read(self.start_ts, || self.coordinator.kv.batch_get(&remote, self.start_ts)).await?
         };
         let found: HashMap<Key, Bytes> = found.into_iter().collect();
         let value = |key: &Key| self.buffer.get(key).unwrap_or_else(|| found.get(key).cloned());
         Ok(keys.iter().filter_map(|key| Some((key.clone(), value(key)?))).collect())
     }
 
-    /// The values of many keys in key order, as far as they fit about one page: `resume` is the first key that was left
-    /// out. For callers that work through many values without need of all at once.
+    /// Reads the values of many keys, in key order, as far as they fit about one page. `keys` need not be sorted or
+    /// distinct. `resume` is the smallest key that was left out: the caller asks again for the keys from there. Absent
+    /// keys are left out.
+    ///
+    /// # Errors
+    /// See [`Transaction`].
     pub async fn batch_get_page(&self, keys: &[Key]) -> Result<Page, TxnError> {
-        let (own, asked): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| self.buffer.get(key).is_some());
-        let asked: Vec<Key> = asked.into_iter().cloned().collect();
-        let mut page = if asked.is_empty() {
+        let (own, remote): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| self.buffer.get(key).is_some());
+        let remote: Vec<Key> = remote.into_iter().cloned().collect();
+        let mut page = if remote.is_empty() {
             Page { pairs: Vec::new(), resume: None }
         } else {
-            self.shared.read(self.start_ts, || self.shared.kv.batch_get_page(&asked, self.start_ts)).await?
+            self.coordinator.read(self.start_ts, || self.coordinator.kv.batch_get_page(&remote, self.start_ts)).await?
         };
         let resume = page.resume.clone();
         let covered = own.into_iter().filter(|key| resume.as_ref().is_none_or(|resume| *key < resume));
@@ -80,52 +110,89 @@ impl Transaction {
         Ok(page)
     }
 
-    /// A page of a range, own writes merged in, at most `limit` pairs (a page may be shorter, even empty, with `resume`
-    /// given). A limit of 0 counts as 1.
+    /// Reads one page of a range, own writes included: at most `limit` pairs (0 counts as 1), in the direction of the
+    /// range. A page may be shorter, even empty, while `resume` is set: the caller continues with
+    /// [`ScanRange::resume_at`] until it is not.
+    ///
+    /// # Errors
+    /// See [`Transaction`].
     pub async fn scan(&self, range: &ScanRange, limit: u32) -> Result<Page, TxnError> {
         let limit = limit.max(1);
-        let page = self.shared.read(self.start_ts, || self.shared.kv.scan(range, self.start_ts, limit)).await?;
+        let page =
+            self.coordinator.read(self.start_ts, || self.coordinator.kv.scan(range, self.start_ts, limit)).await?;
         Ok(self.buffer.merge(range, page, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 
-    /// Buffers a value.
+    /// Buffers a value for a key, whether the key exists or not.
+    ///
+    /// # Errors
+    /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn put(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
         self.buffer.put(key, value)
     }
 
-    /// Buffers a value for a key that must not exist at commit. A key that this transaction itself wrote is checked at
-    /// once; one it deleted becomes a plain put.
+    /// Buffers a value for a key that must not exist at commit. A key that this transaction has written is checked at
+    /// once; for one that it has deleted this is a plain put.
+    ///
+    /// # Errors
+    /// [`TxnError::AlreadyExists`] if this transaction has written the key, [`TxnError::TooLarge`]; see
+    /// [`Transaction`].
     pub fn insert(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
         self.buffer.insert(key, value)
     }
 
-    /// Buffers a removal.
+    /// Buffers the removal of a key, whether it exists or not.
+    ///
+    /// # Errors
+    /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn delete(&mut self, key: Key) -> Result<(), TxnError> {
         self.buffer.delete(key)
     }
 
-    /// Makes the commit conflict with any later change of `key` without changing it.
+    /// Buffers a lock: the commit conflicts with any change of `key` after `start_ts`, without changing the key. A key
+    /// that is written is locked anyway.
+    ///
+    /// # Errors
+    /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn lock(&mut self, key: Key) -> Result<(), TxnError> {
         self.buffer.lock(key)
     }
 
-    /// A mark of the buffer to return to when a statement fails.
+    /// Returns a position of the buffer for [`Transaction::rollback_to`], for instance before each statement. Costs no
+    /// memory until a key is changed after it.
     pub fn savepoint(&self) -> usize {
         self.buffer.savepoint()
     }
 
-    /// Undoes every write since `savepoint`.
+    /// Undoes every write since `savepoint`, which stays valid. Later savepoints become invalid.
     pub fn rollback_to(&mut self, savepoint: usize) {
         self.buffer.rollback_to(savepoint);
     }
 
-    /// Commits: `Ok(None)` when nothing was written, else the commit_ts. Once the future was polled, the commit runs in
-    /// a task of its own: dropping the future does not stop it, only its outcome is then not learnt.
+    /// Commits the transaction. Returns the commit_ts, or `None` if nothing had to be committed: the buffer is empty or
+    /// holds only checks that a key does not exist. An empty buffer sends nothing.
+    ///
+    /// Answers at the commit point. The secondaries, or the locks of a failed commit, are cleaned up in the background;
+    /// with more than [`crate::TxnConfig::background`] such tasks, before the answer.
+    ///
+    /// # Errors
+    /// - [`TxnError::Conflict`]: another transaction committed one of the keys after `start_ts` or holds a lock on it,
+    ///   or our locks expired. Nothing was committed.
+    /// - [`TxnError::AlreadyExists`]: an inserted key exists. Nothing was committed.
+    /// - [`TxnError::TooLarge`]: a region rejects a request for its size. Nothing was committed.
+    /// - [`TxnError::Unavailable`]: a region or the oracle did not serve in time. Nothing was committed.
+    /// - [`TxnError::Undetermined`]: the commit of the primary was sent and its outcome is unknown. The transaction may
+    ///   be committed now, later, or never. Also if the commit's task panics or the runtime shuts down.
+    /// - [`TxnError::Internal`]: a defect or damaged data. Nothing was committed.
+    ///
+    /// # Cancel safety
+    /// The first poll starts the commit in a task of its own. Dropping the future after that does not stop the commit;
+    /// the caller only loses its outcome. Dropping it before the first poll commits nothing.
     pub async fn commit(self) -> Result<Option<Timestamp>, TxnError> {
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        let Transaction { shared, start_ts, begun, buffer } = self;
-        shared.commit(Commit { start_ts, begun, mutations: buffer.into_mutations() }).await
+        let Transaction { coordinator, start_ts, age, buffer } = self;
+        driver::commit(coordinator, CommitRequest { start_ts, age, mutations: buffer.into_mutations() }).await
     }
 }

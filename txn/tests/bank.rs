@@ -1,4 +1,4 @@
-//! Bank transfers with concurrent readers under trouble: every snapshot shows the same total.
+//! Bank transfers with concurrent readers under injected faults: every snapshot shows the same total.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -116,7 +116,7 @@ async fn bank(seed: u64, faults: Faults, tso: Arc<dyn TsoSource>) {
         let txn = gateways[0].begin().await.expect("a timestamp");
         assert_eq!(total(&txn, by_scan, false).await, Ok(ACCOUNTS * EACH), "seed {seed}");
     }
-    assert_eq!(locks(&cluster), Vec::new(), "seed {seed}: readers have passed everywhere");
+    assert_eq!(locks(&cluster), Vec::new(), "seed {seed}: the final reads resolve every lock");
 }
 
 #[test]
@@ -129,10 +129,9 @@ fn every_snapshot_shows_the_same_total() {
     }
 }
 
-/// Time runs so fast that locks expire in the midst of commits: coordinators are overtaken by those who think them
-/// dead.
+/// Time runs so fast that locks expire during commits: other transactions roll back live coordinators.
 #[test]
-fn the_total_survives_locks_that_expire_under_living_coordinators() {
+fn the_total_survives_locks_that_expire_under_live_coordinators() {
     for seed in 0..12 {
         println!("seed {seed}");
         run(async { bank(seed, Faults::mixed(seed), Arc::new(CountingTso::new(150))).await });

@@ -1,4 +1,4 @@
-//! Coordinators that stop at every step of a commit: others finish or undo what was begun, all of it or nothing.
+//! Coordinators that stop at each step of a commit: other transactions complete the commit or roll it back as a whole.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::endpoints::{CommitFate, Course, Courses, NoCommits, Stalling};
+use common::endpoints::{CommitFault, FaultyEndpoint, NoCommits, RequestFault, Stalling};
 use common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
 use kv::Key;
 use kv::api::RequestBody;
@@ -32,25 +32,26 @@ async fn write_all(db: &Database, text: &str) -> Outcome {
     txn.commit().await
 }
 
-/// What others see: the one value that all keys have.
-async fn seen(db: &Database) -> String {
+/// The one value that all keys have, as another transaction reads it.
+async fn read_all(db: &Database) -> String {
     let txn = db.begin().await.expect("a timestamp");
     let found = txn.batch_get(&keys()).await.expect("locks are resolved");
     let values: Vec<String> = found.iter().map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect();
     assert_eq!(values.len(), keys().len(), "a key is missing");
-    assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "a commit was torn: {values:?}");
+    assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "a commit is not atomic: {values:?}");
     values[0].clone()
 }
 
-struct World {
+struct StoppedCommit {
     cluster: MemoryCluster,
+    /// The gateway of other transactions.
     others: Database,
     endpoint: Arc<Stalling>,
     commit: JoinHandle<Outcome>,
 }
 
-/// Old values are there; a coordinator begins to write new ones, and stops after `calls` requests.
-async fn world(calls: u64, deliver_last: bool, config: TxnConfig) -> World {
+/// A cluster with old values, and a coordinator that commits new ones and stops after `calls` requests.
+async fn stop_after(calls: u64, deliver_last: bool, config: TxnConfig) -> StoppedCommit {
     let cluster = cluster(Faults::none());
     let tso = VirtualTso::new();
     let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
@@ -62,28 +63,28 @@ async fn world(calls: u64, deliver_last: bool, config: TxnConfig) -> World {
     while !commit.is_finished() && !endpoint.has_stalled() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    World { cluster, others, endpoint, commit }
+    StoppedCommit { cluster, others, endpoint, commit }
 }
 
-/// One batch for all keys, and one for each.
+/// One batch for all keys, and one batch for each key.
 fn configs() -> [TxnConfig; 2] {
     [100, 1].map(|batch_keys| TxnConfig { commit: CommitLimits { batch_keys, ..CommitLimits::default() }, ..seeded(2) })
 }
 
-/// Runs `check` for a coordinator that stops after 0, 1, 2, ... requests, until it does not stop any more.
-fn at_every_step(check: impl AsyncFn(World, &str)) {
+/// Runs `check` for a coordinator that stops after 0, 1, 2, ... requests, until the commit needs fewer requests.
+fn at_every_step(check: impl AsyncFn(StoppedCommit, &str)) {
     for (deliver_last, config) in [(false, 0), (true, 0), (false, 1), (true, 1)] {
         let mut steps = 0;
         loop {
             let at = format!("config {config}, after {steps} requests, last delivered: {deliver_last}");
             let stopped = run(async {
-                let world = world(steps, deliver_last, configs()[config].clone()).await;
+                let stopped_commit = stop_after(steps, deliver_last, configs()[config].clone()).await;
                 // Background work may still stop after the commit was acknowledged.
                 for _ in 0..50 {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
-                let stopped = world.endpoint.has_stalled();
-                check(world, &at).await;
+                let stopped = stopped_commit.endpoint.has_stalled();
+                check(stopped_commit, &at).await;
                 stopped
             });
             if !stopped {
@@ -96,40 +97,40 @@ fn at_every_step(check: impl AsyncFn(World, &str)) {
 }
 
 #[test]
-fn a_coordinator_that_dies_leaves_all_or_nothing() {
-    at_every_step(async |world, at| {
-        let result = seen(&world.others).await;
-        if world.commit.is_finished() {
-            assert!(matches!(world.commit.await.expect("no panic"), Ok(Some(_))), "{at}");
+fn the_commit_of_a_dead_coordinator_is_atomic() {
+    at_every_step(async |stopped, at| {
+        let result = read_all(&stopped.others).await;
+        if stopped.commit.is_finished() {
+            assert!(matches!(stopped.commit.await.expect("no panic"), Ok(Some(_))), "{at}");
             assert_eq!(result, "new", "{at}: an acknowledged commit is lost");
         }
-        assert_eq!(locks(&world.cluster), Vec::new(), "{at}: locks are left");
-        assert_eq!(seen(&world.others).await, result, "{at}: the fate changed");
+        assert_eq!(locks(&stopped.cluster), Vec::new(), "{at}: locks are left");
+        assert_eq!(read_all(&stopped.others).await, result, "{at}: the outcome changed");
     });
 }
 
 #[test]
-fn a_coordinator_that_wakes_up_agrees_with_what_others_decided() {
-    at_every_step(async |world, at| {
-        let before = seen(&world.others).await;
-        world.endpoint.wake();
-        let outcome = world.commit.await.expect("no panic");
-        assert!(world.others.drain(Duration::from_secs(60)).await);
-        let after = seen(&world.others).await;
+fn a_resumed_coordinator_agrees_with_the_decided_outcome() {
+    at_every_step(async |stopped, at| {
+        let before = read_all(&stopped.others).await;
+        stopped.endpoint.wake();
+        let outcome = stopped.commit.await.expect("no panic");
+        assert!(stopped.others.drain(Duration::from_secs(60)).await);
+        let after = read_all(&stopped.others).await;
         match outcome {
-            // Others may have looked before its first lock was there: then it commits after them.
+            // Others may have read before its first lock existed: then it commits after them.
             Ok(Some(_)) => assert_eq!(after, "new", "{at}"),
             Err(TxnError::Conflict(_)) => assert_eq!((before.as_str(), after.as_str()), ("old", "old"), "{at}"),
             other => panic!("{at}: {other:?}"),
         }
         if before == "new" {
-            assert_eq!(after, "new", "{at}: what was seen is gone");
+            assert_eq!(after, "new", "{at}: a value that was read is gone");
         }
     });
 }
 
 #[test]
-fn one_fault_at_any_step_is_not_noticed() {
+fn a_commit_survives_one_fault_at_any_step() {
     let faults = [
         Fault::LoseReply,
         Fault::Undetermined { applied: true },
@@ -140,7 +141,7 @@ fn one_fault_at_any_step_is_not_noticed() {
         Fault::Split(key("a2")),
         Fault::Split(key("c1")),
     ];
-    let nothing = Fault::MoveLeader(raftstore::StoreId::new(99));
+    let no_fault = Fault::MoveLeader(raftstore::StoreId::new(99));
     for fault in faults {
         for step in 0..10 {
             run(async {
@@ -148,11 +149,11 @@ fn one_fault_at_any_step_is_not_noticed() {
                 let db = database(Arc::new(cluster.clone()), VirtualTso::new(), seeded(step));
                 write_all(&db, "old").await.expect("nothing is in the way");
                 assert!(db.drain(Duration::from_secs(60)).await);
-                let before = (0..step).map(|_| nothing.clone());
+                let before = (0..step).map(|_| no_fault.clone());
                 cluster.inject(before.chain([fault.clone()]));
                 let outcome = write_all(&db, "new").await;
                 assert!(matches!(outcome, Ok(Some(_))), "{fault:?} at step {step}: {outcome:?}");
-                assert_eq!(seen(&db).await, "new", "{fault:?} at step {step}");
+                assert_eq!(read_all(&db).await, "new", "{fault:?} at step {step}");
                 assert!(db.drain(Duration::from_secs(60)).await);
                 assert_eq!(locks(&cluster), Vec::new(), "{fault:?} at step {step}");
             });
@@ -160,52 +161,52 @@ fn one_fault_at_any_step_is_not_noticed() {
     }
 }
 
-/// A commit that is never answered is `Undetermined`, whether it was carried out or not; one that surely was not
+/// A commit that is never answered is `Undetermined`, whether it was executed or not. A commit that was certainly not
 /// delivered is `Unavailable`.
 #[test]
 fn the_outcome_of_a_commit_is_never_misstated() {
     let cases = [
-        (CommitFate::LostReply, Err(TxnError::Undetermined), "new"),
-        (CommitFate::LostRequest, Err(TxnError::Undetermined), "old"),
-        (CommitFate::Unreachable, Ok(()), "old"),
+        (CommitFault::LostReply, Err(TxnError::Undetermined), "new"),
+        (CommitFault::LostRequest, Err(TxnError::Undetermined), "old"),
+        (CommitFault::Unreachable, Ok(()), "old"),
     ];
-    for (fate, expected, then) in cases {
+    for (fault, expected, then) in cases {
         run(async {
             let cluster = cluster(Faults::none());
             let tso = VirtualTso::new();
             let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
             write_all(&others, "old").await.expect("nothing is in the way");
-            let db = database(Arc::new(NoCommits { cluster, fate }), tso, seeded(2));
+            let db = database(Arc::new(NoCommits { cluster, fault }), tso, seeded(2));
             let outcome = write_all(&db, "new").await;
             match expected {
-                Err(expected) => assert_eq!(outcome, Err(expected), "{fate:?}"),
-                Ok(()) => assert!(matches!(outcome, Err(TxnError::Unavailable(_))), "{fate:?}: {outcome:?}"),
+                Err(expected) => assert_eq!(outcome, Err(expected), "{fault:?}"),
+                Ok(()) => assert!(matches!(outcome, Err(TxnError::Unavailable(_))), "{fault:?}: {outcome:?}"),
             }
-            assert_eq!(seen(&others).await, then, "{fate:?}");
+            assert_eq!(read_all(&others).await, then, "{fault:?}");
         });
     }
 }
 
-/// A cluster with old values, a coordinator that writes new ones while its requests go the way that `course` says, and
-/// a moment for others to look.
-async fn beside(
-    course: impl Fn(&RequestBody, Duration) -> Course + Send + Sync + 'static,
-    look: impl AsyncFn(&MemoryCluster),
+/// Commits new values over old ones while `fault` decides what happens to each request. Another transaction reads once
+/// `until_read` ends, and again after the commit. Returns the first read, the outcome and the second read.
+async fn read_during_commit(
+    fault: impl Fn(&RequestBody, Duration) -> RequestFault + Send + Sync + 'static,
+    until_read: impl AsyncFn(&MemoryCluster),
 ) -> (String, Outcome, String) {
     let cluster = cluster(Faults::none());
     let tso = VirtualTso::new();
     let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
     write_all(&others, "old").await.expect("nothing is in the way");
     assert!(others.drain(Duration::from_secs(60)).await);
-    let coordinator = database(Courses::new(&cluster, course), tso, seeded(2));
+    let coordinator = database(FaultyEndpoint::new(&cluster, fault), tso, seeded(2));
     let commit = tokio::spawn(async move { write_all(&coordinator, "new").await });
-    look(&cluster).await;
-    let first = seen(&others).await;
+    until_read(&cluster).await;
+    let first = read_all(&others).await;
     let outcome = commit.await.expect("no panic");
-    (first, outcome, seen(&others).await)
+    (first, outcome, read_all(&others).await)
 }
 
-/// The first moment at which a lock of the coordinator is there, and a little later.
+/// Waits until the coordinator holds a lock, and one millisecond more.
 async fn until_locked(cluster: &MemoryCluster) {
     while locks(cluster).is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -221,84 +222,84 @@ fn is_commit(body: &RequestBody) -> bool {
     matches!(body, RequestBody::Commit { .. })
 }
 
-/// Heartbeats keep the locks of a slow commit alive; a reader waits for it instead of killing it.
+/// Heartbeats keep the locks of a slow commit alive: a reader waits for it instead of rolling it back.
 #[test]
 fn heartbeats_outlast_a_slow_commit() {
     run(async {
         // Seven seconds for every step, three for a lock.
         let slow = |body: &RequestBody, _| match body {
-            RequestBody::Prewrite(_) | RequestBody::Commit { .. } => Course::Late(Duration::from_secs(7)),
-            _ => Course::Pass,
+            RequestBody::Prewrite(_) | RequestBody::Commit { .. } => RequestFault::Late(Duration::from_secs(7)),
+            _ => RequestFault::Pass,
         };
         let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(7_500)).await;
-        let (first, outcome, _) = beside(slow, later).await;
-        assert_eq!(first, "new", "the reader began while the locks were there");
+        let (first, outcome, _) = read_during_commit(slow, later).await;
+        assert_eq!(first, "new", "the reader began while the locks existed");
         assert!(matches!(outcome, Ok(Some(_))));
     });
 }
 
-/// A lock's life is counted from the start of the transaction: a prewrite that got through late must say so.
+/// A lock's ttl counts from start_ts: a prewrite that succeeds late must send a longer ttl.
 #[test]
-fn a_lock_is_not_born_expired_after_many_attempts() {
+fn a_late_prewrite_does_not_write_an_expired_lock() {
     run(async {
         let down = Duration::from_millis(8_300);
-        let course = move |body: &RequestBody, elapsed| match body {
-            _ if is_prewrite(body) && elapsed < down => Course::Unreachable,
-            _ if is_commit(body) => Course::Late(Duration::from_millis(500)),
-            _ => Course::Pass,
+        let fault = move |body: &RequestBody, elapsed| match body {
+            _ if is_prewrite(body) && elapsed < down => RequestFault::Unreachable,
+            _ if is_commit(body) => RequestFault::Late(Duration::from_millis(500)),
+            _ => RequestFault::Pass,
         };
-        let (first, outcome, last) = beside(course, until_locked).await;
-        assert!(matches!(outcome, Ok(Some(_))), "a reader took it for dead: {outcome:?}");
-        assert_eq!((first.as_str(), last.as_str()), ("old", "new"), "its commit_ts comes after the reader's snapshot");
+        let (first, outcome, last) = read_during_commit(fault, until_locked).await;
+        assert!(matches!(outcome, Ok(Some(_))), "a reader rolled it back: {outcome:?}");
+        assert_eq!((first.as_str(), last.as_str()), ("old", "new"), "its commit_ts is above the reader's snapshot");
     });
 }
 
-/// A prewrite that was long under way leaves a lock that is old already: it is kept alive at once, not in its turn.
+/// A slow prewrite leaves a lock that is about to expire: an extra heartbeat is sent at once.
 #[test]
-fn a_lock_that_is_born_old_is_kept_alive_at_once() {
+fn a_slow_prewrite_is_followed_by_an_extra_heartbeat() {
     run(async {
-        let course = |body: &RequestBody, _| match body {
-            _ if is_prewrite(body) => Course::Late(Duration::from_millis(3_400)),
-            _ if is_commit(body) => Course::Late(Duration::from_millis(500)),
-            _ => Course::Pass,
+        let fault = |body: &RequestBody, _| match body {
+            _ if is_prewrite(body) => RequestFault::Late(Duration::from_millis(3_400)),
+            _ if is_commit(body) => RequestFault::Late(Duration::from_millis(500)),
+            _ => RequestFault::Pass,
         };
-        let (_, outcome, last) = beside(course, until_locked).await;
-        assert!(matches!(outcome, Ok(Some(_))), "a reader took it for dead: {outcome:?}");
+        let (_, outcome, last) = read_during_commit(fault, until_locked).await;
+        assert!(matches!(outcome, Ok(Some(_))), "a reader rolled it back: {outcome:?}");
         assert_eq!(last, "new");
     });
 }
 
-/// A heartbeat that nobody answers does not keep the next one waiting.
+/// An unanswered heartbeat does not delay the next one.
 #[test]
-fn a_silent_heartbeat_does_not_let_the_lock_expire() {
+fn an_unanswered_heartbeat_does_not_let_the_lock_expire() {
     run(async {
         let beats = AtomicU64::new(0);
-        let course = move |body: &RequestBody, _| match body {
-            RequestBody::Heartbeat { .. } if beats.fetch_add(1, Ordering::Relaxed) == 0 => Course::Silence,
-            _ if is_commit(body) => Course::Late(Duration::from_secs(6)),
-            _ => Course::Pass,
+        let fault = move |body: &RequestBody, _| match body {
+            RequestBody::Heartbeat { .. } if beats.fetch_add(1, Ordering::Relaxed) == 0 => RequestFault::Silence,
+            _ if is_commit(body) => RequestFault::Late(Duration::from_secs(6)),
+            _ => RequestFault::Pass,
         };
         let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(4_500)).await;
-        let (first, outcome, _) = beside(course, later).await;
-        assert!(matches!(outcome, Ok(Some(_))), "a reader took it for dead: {outcome:?}");
+        let (first, outcome, _) = read_during_commit(fault, later).await;
+        assert!(matches!(outcome, Ok(Some(_))), "a reader rolled it back: {outcome:?}");
         assert_eq!(first, "new", "the reader waited for it");
     });
 }
 
-/// A lock whose primary is still on its way belongs to a living transaction: a reader waits for it instead of killing
-/// it.
+/// A lock whose primary is not yet prewritten belongs to a live transaction: a reader waits for it instead of rolling
+/// it back.
 #[test]
-fn a_primary_on_its_way_is_waited_for() {
+fn a_reader_waits_for_a_missing_primary() {
     run(async {
         let late = |body: &RequestBody, _| match body {
             RequestBody::Prewrite(prewrite) if prewrite.mutations.iter().any(|m| m.key == prewrite.primary) => {
-                Course::Late(Duration::from_secs(2))
+                RequestFault::Late(Duration::from_secs(2))
             }
-            _ => Course::Pass,
+            _ => RequestFault::Pass,
         };
         let later = async |_: &MemoryCluster| tokio::time::sleep(Duration::from_millis(100)).await;
-        let (first, outcome, last) = beside(late, later).await;
-        assert_eq!(first, "old", "its commit_ts comes after the reader's snapshot");
+        let (first, outcome, last) = read_during_commit(late, later).await;
+        assert_eq!(first, "old", "its commit_ts is above the reader's snapshot");
         assert!(matches!(outcome, Ok(Some(_))), "{outcome:?}");
         assert_eq!(last, "new");
     });

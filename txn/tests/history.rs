@@ -1,5 +1,5 @@
-//! Histories of list-append transactions under trouble, checked for strong snapshot isolation; and proof that the
-//! checker has teeth.
+//! Histories of list-append transactions under injected faults, checked for strong snapshot isolation. Planted bugs and
+//! hand-made anomalies show that the checker detects violations.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::checker::{Fate, Op, Txn, check};
+use common::checker::{Op, Outcome, Txn, check};
 use common::endpoints::NoSnapshots;
-use common::{Hoarding, VirtualTso, cluster, database, key, run, seeded};
+use common::{Prefetching, VirtualTso, cluster, database, key, run, seeded};
 use kv::Key;
 use kv::client::Endpoint;
 use kv::memory::{Faults, MemoryCluster};
@@ -37,7 +37,7 @@ fn encode(list: &[u64]) -> Bytes {
     Bytes::from(list.iter().map(u64::to_string).collect::<Vec<_>>().join(" "))
 }
 
-/// One order of events and one source of elements for all clients of a run.
+/// The logical clock, the source of elements and the history that all clients of a run share.
 #[derive(Default)]
 struct Recorder {
     clock: Cell<u64>,
@@ -82,18 +82,18 @@ async fn client(db: Database, seed: u64, recorder: Rc<Recorder>) {
             Ok(()) => txn.commit().await.map(drop),
             Err(error) => Err(error),
         };
-        let fate = match result {
-            Ok(()) => Fate::Committed,
-            Err(TxnError::Undetermined) => Fate::Unknown,
-            Err(_) => Fate::Aborted,
+        let outcome = match result {
+            Ok(()) => Outcome::Committed,
+            Err(TxnError::Undetermined) => Outcome::Unknown,
+            Err(_) => Outcome::Aborted,
         };
         let ended = recorder.tick();
-        recorder.history.borrow_mut().push(Txn { ops, fate, began, ended });
+        recorder.history.borrow_mut().push(Txn { ops, outcome, began, ended });
         tokio::task::yield_now().await;
     }
 }
 
-/// A history of several clients on two gateways, and at its end a read of everything.
+/// Records a history of six clients on two gateways, followed by a read of every key.
 async fn record(
     seed: u64,
     cluster: MemoryCluster,
@@ -113,7 +113,7 @@ async fn record(
         ops.push(Op::Read(n, decode(txn.get(&list_key(n)).await.expect("healed"))));
     }
     let ended = recorder.tick();
-    recorder.history.borrow_mut().push(Txn { ops, fate: Fate::Committed, began, ended });
+    recorder.history.borrow_mut().push(Txn { ops, outcome: Outcome::Committed, began, ended });
     for gateway in gateways {
         assert!(gateway.drain(Duration::from_secs(60)).await, "seed {seed}: background work does not end");
     }
@@ -126,7 +126,7 @@ fn oracles() -> [Arc<dyn TsoSource>; 2] {
 }
 
 #[test]
-fn histories_under_trouble_are_snapshot_isolated() {
+fn histories_under_faults_are_snapshot_isolated() {
     for seed in 0..25 {
         println!("seed {seed}");
         let faults =
@@ -135,7 +135,7 @@ fn histories_under_trouble_are_snapshot_isolated() {
             let cluster = cluster(faults);
             record(seed, cluster.clone(), Arc::new(cluster), oracles()).await
         });
-        let committed = history.iter().filter(|txn| txn.fate == Fate::Committed).count();
+        let committed = history.iter().filter(|txn| txn.outcome == Outcome::Committed).count();
         assert!(committed > 30, "seed {seed}: only {committed} of {} committed", history.len());
         if let Err(error) = check(&history) {
             panic!("seed {seed}: {error}\n{history:#?}");
@@ -144,7 +144,7 @@ fn histories_under_trouble_are_snapshot_isolated() {
 }
 
 #[test]
-fn reads_that_ignore_the_snapshot_are_caught() {
+fn reads_that_ignore_the_snapshot_are_detected() {
     let caught = (0..10).any(|seed| {
         let history = run(async {
             let cluster = cluster(Faults { delay_max: Duration::from_millis(5), ..Faults::none() });
@@ -152,37 +152,37 @@ fn reads_that_ignore_the_snapshot_are_caught() {
         });
         check(&history).is_err()
     });
-    assert!(caught, "the planted bug went unnoticed in ten runs");
+    assert!(caught, "ten runs did not detect the planted bug");
 }
 
 #[test]
-fn timestamps_from_a_stock_are_caught() {
+fn prefetched_timestamps_are_detected() {
     let caught = (0..10).any(|seed| {
         let history = run(async {
             let cluster = cluster(Faults { delay_max: Duration::from_millis(5), ..Faults::none() });
             let tso = VirtualTso::new();
-            let hoarding = Hoarding::new(tso.clone());
-            record(seed, cluster.clone(), Arc::new(cluster), [tso, hoarding]).await
+            let prefetching = Prefetching::new(tso.clone());
+            record(seed, cluster.clone(), Arc::new(cluster), [tso, prefetching]).await
         });
         check(&history).is_err()
     });
-    assert!(caught, "the planted bug went unnoticed in ten runs");
+    assert!(caught, "ten runs did not detect the planted bug");
 }
 
 mod anomalies {
-    //! Hand-made histories, each with its verdict.
+    //! Hand-made histories, each with its expected verdict.
 
     use super::*;
 
     fn txn(began: u64, ended: u64, ops: &[Op]) -> Txn {
-        Txn { ops: ops.to_vec(), fate: Fate::Committed, began, ended }
+        Txn { ops: ops.to_vec(), outcome: Outcome::Committed, began, ended }
     }
 
     fn read(key: u64, list: &[u64]) -> Op {
         Op::Read(key, list.to_vec())
     }
 
-    /// `why` is part of the complaint; empty for a history that is fine.
+    /// Asserts that the checker's error contains `why`, or that the history is valid if `why` is empty.
     fn verdict(history: &[Txn], why: &str) {
         match check(history) {
             Ok(()) => assert!(why.is_empty(), "accepted, but: {why}"),
@@ -221,7 +221,7 @@ mod anomalies {
             txn(10, 11, &[read(0, &[2])]),
         ];
         verdict(&lost, "is lost");
-        // Both are there, though neither saw the other.
+        // Both elements are in the list, though neither transaction saw the other's.
         let both = [
             txn(1, 9, &[read(0, &[]), Op::Append(0, 1)]),
             txn(2, 8, &[read(0, &[]), Op::Append(0, 2)]),
@@ -259,7 +259,7 @@ mod anomalies {
 
     #[test]
     fn aborted_garbage_and_forked_reads_are_caught() {
-        let aborted = Txn { fate: Fate::Aborted, ..txn(1, 2, &[Op::Append(0, 1)]) };
+        let aborted = Txn { outcome: Outcome::Aborted, ..txn(1, 2, &[Op::Append(0, 1)]) };
         verdict(&[aborted, txn(3, 4, &[read(0, &[1])])], "aborted");
         verdict(&[txn(3, 4, &[read(0, &[7])])], "never appended");
         let [one, two] = [1, 2].map(|element| txn(1, 9, &[Op::Append(0, element)]));
@@ -267,8 +267,8 @@ mod anomalies {
     }
 
     #[test]
-    fn unknown_fates_count_only_if_seen() {
-        let unknown = Txn { fate: Fate::Unknown, ..txn(1, 2, &[Op::Append(0, 1)]) };
+    fn unknown_outcomes_count_only_if_seen() {
+        let unknown = Txn { outcome: Outcome::Unknown, ..txn(1, 2, &[Op::Append(0, 1)]) };
         verdict(&[unknown.clone(), txn(3, 4, &[read(0, &[])])], "");
         verdict(&[unknown, txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "");
     }

@@ -1,5 +1,5 @@
-//! Transactions as large as the limits allow can be committed, rolled back and cleaned up after, on stores that refuse
-//! what real ones refuse: writes of more than 8 MiB, messages of more than 16 MiB.
+//! Transactions as large as the limits allow can be committed, rolled back and resolved by others. The in-memory stores
+//! reject what real ones reject: writes above 8 MiB and messages above 16 MiB.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use kv::client::ScanRange;
 use kv::memory::{Faults, MemoryCluster};
 use txn::{BufferLimits, Database, Transaction, TxnError};
 
-/// What one change counts beside its key and value.
+/// The accounted size of a mutation beyond its key and value.
 const OVERHEAD: usize = 64;
 
 fn fresh() -> (MemoryCluster, Arc<VirtualTso>, Database) {
@@ -26,20 +26,20 @@ fn fresh() -> (MemoryCluster, Arc<VirtualTso>, Database) {
     (cluster, tso, db)
 }
 
-/// As long as a key may be; spread over the regions.
+/// A key of the maximum length. Keys are spread over the regions.
 fn long_key(n: usize) -> Key {
     let mut bytes = format!("{}{n:05}", ["a", "b", "c", "d"][n % 4]).into_bytes();
     bytes.resize(BufferLimits::default().key_bytes, b'k');
     Key::new(bytes)
 }
 
-/// How many of these fit into a transaction.
+/// How many mutations of this size fit a transaction.
 fn fitting(key_bytes: usize, value_bytes: usize) -> usize {
     let limits = BufferLimits::default();
     limits.keys.min(limits.bytes / (key_bytes + value_bytes + OVERHEAD))
 }
 
-/// The number of keys and the bytes of their values in a snapshot.
+/// The number of keys in a snapshot, and the total bytes of their values.
 async fn sizes(txn: &Transaction) -> (usize, usize) {
     let mut range = ScanRange { start: Key::default(), end: Key::default(), reverse: false };
     let (mut keys, mut bytes) = (0, 0);
@@ -54,14 +54,14 @@ async fn sizes(txn: &Transaction) -> (usize, usize) {
     }
 }
 
-/// Fills a transaction until it takes no more, and commits it.
+/// Fills a transaction up to its limit and commits it.
 async fn commit_full(db: &Database, key: impl Fn(usize) -> Key, value: Bytes) -> usize {
     let mut txn = db.begin().await.expect("a timestamp");
     let count = fitting(key(0).as_bytes().len(), value.len());
     for n in 0..count {
         txn.put(key(n), value.clone()).expect("fits");
     }
-    assert!(matches!(txn.put(key(count), value), Err(TxnError::TooLarge(_))), "{count} are not all");
+    assert!(matches!(txn.put(key(count), value), Err(TxnError::TooLarge(_))), "more than {count} keys fit");
     let outcome = txn.commit().await;
     assert!(matches!(outcome, Ok(Some(_))), "{count} keys: {outcome:?}");
     count
@@ -89,7 +89,7 @@ fn as_many_bytes_of_long_values_as_the_limits_allow() {
     full_transaction(|n| key(&format!("{}{n}", ["a", "b", "c", "d"][n % 4])), value);
 }
 
-/// Every lock names the primary, so that a long one makes all of them long.
+/// Every lock contains the primary's key, so a long primary makes all locks long.
 #[test]
 fn as_many_keys_as_the_limits_allow_behind_a_long_primary() {
     let at = |n: usize| if n == 0 { long_key(0) } else { key(&format!("{}{n:06}", ["a", "b", "c", "d"][n % 4])) };
@@ -114,9 +114,9 @@ fn as_many_keys_as_the_limits_allow() {
     full_transaction(|n| key(&format!("{}{n:06}", ["a", "b", "c", "d"][n % 4])), Bytes::from_static(b"v"));
 }
 
-/// The last of them conflicts: all the others are prewritten by then, and rolled back.
+/// The last key conflicts: all the others are prewritten by then, and are rolled back.
 #[test]
-fn a_large_transaction_that_fails_leaves_no_lock() {
+fn a_failed_large_transaction_leaves_no_lock() {
     run(async {
         let (cluster, _, db) = fresh();
         let count = 600;
@@ -136,9 +136,9 @@ fn a_large_transaction_that_fails_leaves_no_lock() {
     });
 }
 
-/// A coordinator dies when it has locked hundreds of long keys: others resolve them, by scans and by point gets.
+/// A coordinator dies with hundreds of long keys locked: others resolve the locks, in scans and in point gets.
 #[test]
-fn others_clean_up_after_a_large_transaction() {
+fn others_resolve_the_locks_of_a_large_transaction() {
     let count = 1_000;
     // After some prewrites, and after the commit of the primary.
     for (calls, by_scan) in [(50, true), (50, false), (75, true), (75, false)] {
@@ -157,11 +157,11 @@ fn others_clean_up_after_a_large_transaction() {
             let txn = db.begin().await.expect("a timestamp");
             if by_scan {
                 let (keys, _) = sizes(&txn).await;
-                assert!(keys == 0 || keys == count, "the commit was torn: {keys}");
+                assert!(keys == 0 || keys == count, "the commit is not atomic: {keys}");
             } else {
                 let keys: Vec<Key> = (0..count).map(long_key).collect();
                 let found = txn.batch_get(&keys).await.expect("served").len();
-                assert!(found == 0 || found == count, "the commit was torn: {found}");
+                assert!(found == 0 || found == count, "the commit is not atomic: {found}");
             }
             assert_eq!(locks(&cluster).len(), 0);
             commit.abort();
@@ -169,7 +169,7 @@ fn others_clean_up_after_a_large_transaction() {
     }
 }
 
-/// A page of large values is a few of them; together the pages are what was asked for, own writes included.
+/// A page holds only a few large values. All pages together hold every requested key, own writes included.
 #[test]
 fn pages_of_points_are_bounded_and_complete() {
     run(async {

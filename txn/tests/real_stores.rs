@@ -1,8 +1,8 @@
 //! The coordinator over real stores: bank transfers between two replicated regions while leaders change, coordinators
-//! die at every step of a commit, and a store goes down. Every snapshot shows the same total.
+//! die at random steps of a commit, and a store is killed. Every snapshot shows the same total.
 //!
-//! The stores are those of kv's own cluster test: three on their threads, with the real Raft, over simulated disks.
-//! Time is real here, so that a run is not determined by its seed.
+//! The stores are those of kv's cluster test: three stores on threads of their own, with real Raft over simulated
+//! disks. Time is real here, so a seed does not determine a run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -32,11 +32,11 @@ use txn::{Database, Transaction, TxnConfig, TxnError};
 
 const ACCOUNTS: u64 = 12;
 const EACH: u64 = 100;
-/// How long a dead coordinator's locks are in the way.
+/// How long the locks of a dead coordinator live.
 const LOCK_TTL: Duration = Duration::from_millis(300);
-/// After this a store counts as silent.
+/// A call without an answer is lost after this time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Audits until a test fails for want of progress.
+/// The most audits without progress before the test fails.
 const AUDITS_MAX: usize = 100_000;
 
 /// Half of the accounts in each region.
@@ -44,7 +44,7 @@ fn account(n: u64) -> Key {
     key(&format!("{}{n:02}", if n.is_multiple_of(2) { "a" } else { "z" }))
 }
 
-/// The stores that run, called as functions.
+/// Calls the running stores in this process.
 struct InProcess(Arc<RunningStores>);
 
 impl Endpoint for InProcess {
@@ -68,7 +68,7 @@ impl Endpoint for InProcess {
     }
 }
 
-/// What the tasks of a test share.
+/// The state that the tasks of the test share.
 struct Bank {
     stores: Arc<RunningStores>,
     tso: Arc<VirtualTso>,
@@ -90,8 +90,8 @@ impl Bank {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Transfers until the test ends. Which of them took effect is not always known, and does not matter.
-    async fn transfer_for_ever(self: Arc<Bank>, seed: u64) {
+    /// Transfers until the test ends. A transfer with an unknown outcome does not matter.
+    async fn transfer_until_stopped(self: Arc<Bank>, seed: u64) {
         let db = self.gateway(seed);
         let mut rng = StdRng::seed_from_u64(seed);
         while !self.has_stopped() {
@@ -103,8 +103,9 @@ impl Bank {
         }
     }
 
-    /// One coordinator after the other dies somewhere between its first read and its last commit, and lets others pass.
-    async fn die_for_ever(self: Arc<Bank>, seed: u64) {
+    /// Kills one coordinator after the other between its first read and its last commit, with a committed transfer of
+    /// another task in between.
+    async fn kill_coordinators(self: Arc<Bank>, seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
         while !self.has_stopped() {
             let endpoint = Arc::new(InProcess(Arc::clone(&self.stores)));
@@ -116,7 +117,7 @@ impl Bank {
                 () = dying.until_stalled() => drop(self.died.fetch_add(1, Ordering::Relaxed)),
                 _ = &mut transfer => {}
             }
-            // What it has under way hangs for good.
+            // Its requests in flight never complete.
             transfer.abort();
             let before = *self.committed.borrow();
             let mut committed = self.committed.subscribe();
@@ -124,8 +125,8 @@ impl Bank {
         }
     }
 
-    /// Waits until as many more transfers have been committed, auditing meanwhile.
-    async fn progress(&self, db: &Database, more: u64) {
+    /// Audits until `more` further transfers have been committed.
+    async fn audit_until(&self, db: &Database, more: u64) {
         let goal = *self.committed.borrow() + more;
         for n in 0..AUDITS_MAX {
             audit(db, n % 2 == 0).await;
@@ -180,7 +181,7 @@ async fn audit(db: &Database, by_scan: bool) {
             let total = balances.iter().sum::<u64>();
             assert_eq!((balances.len() as u64, total), (ACCOUNTS, ACCOUNTS * EACH), "at {}", txn.start_ts());
         }
-        // It waited too long for locks.
+        // The audit waited too long for locks.
         Err(TxnError::Conflict(_)) => {}
         Err(error) => panic!("{error}"),
     }
@@ -206,19 +207,20 @@ fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
     });
     let auditor = bank.gateway(100);
     runtime.block_on(open_accounts(&auditor));
-    let mut workers: Vec<_> = (0..3).map(|seed| runtime.spawn(Arc::clone(&bank).transfer_for_ever(seed))).collect();
-    workers.push(runtime.spawn(Arc::clone(&bank).die_for_ever(50)));
+    let mut workers: Vec<_> =
+        (0..3).map(|seed| runtime.spawn(Arc::clone(&bank).transfer_until_stopped(seed))).collect();
+    workers.push(runtime.spawn(Arc::clone(&bank).kill_coordinators(50)));
 
-    runtime.block_on(bank.progress(&auditor, 40));
+    runtime.block_on(bank.audit_until(&auditor, 40));
     for to in [2, 3, 1, 2] {
         for region in [RegionId::SYSTEM, RegionId::FIRST_DATA] {
             stores.transfer_leader(region, StoreId::new(to));
         }
-        runtime.block_on(bank.progress(&auditor, 40));
+        runtime.block_on(bank.audit_until(&auditor, 40));
     }
-    // The likely leader of both regions goes without a word.
+    // The likely leader of both regions is killed.
     stores.kill(StoreId::new(2));
-    runtime.block_on(bank.progress(&auditor, 40));
+    runtime.block_on(bank.audit_until(&auditor, 40));
 
     bank.stop.store(true, Ordering::Relaxed);
     bank.committed.send_modify(|_| ());

@@ -1,4 +1,4 @@
-//! What a transaction promises its session, case by case.
+//! The semantics of a transaction, case by case.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -130,7 +130,7 @@ fn inserts_name_the_key_that_exists() {
         assert_eq!(txn.commit().await, exists("b"));
         assert_eq!(get(&db, "a").await, None);
 
-        // Put over insert, and insert after insert and delete, keep the promise of the first.
+        // A put over an insert, and an insert after insert and delete, keep the check of the first insert.
         for change in [true, false] {
             let mut txn = db.begin().await.expect("a timestamp");
             txn.insert(key("b"), value("2")).expect("not known yet");
@@ -143,7 +143,7 @@ fn inserts_name_the_key_that_exists() {
             assert_eq!(txn.commit().await, exists("b"));
         }
 
-        // Insert, then delete: nothing is changed, but the key must not have been there.
+        // Insert, then delete: nothing is changed, but the key must not have existed.
         let mut txn = db.begin().await.expect("a timestamp");
         txn.insert(key("b"), value("2")).expect("not known yet");
         txn.delete(key("b")).expect("fits");
@@ -154,7 +154,7 @@ fn inserts_name_the_key_that_exists() {
         txn.delete(key("c")).expect("fits");
         assert_eq!(txn.commit().await, Ok(None));
 
-        // Delete, then insert: a plain change. A key of our own is known at once.
+        // Delete, then insert: a plain put. An insert of a key that the transaction wrote fails at once.
         let mut txn = db.begin().await.expect("a timestamp");
         txn.delete(key("b")).expect("fits");
         txn.insert(key("b"), value("2")).expect("we deleted it");
@@ -222,7 +222,7 @@ fn reads_see_own_writes_in_order_across_regions() {
 }
 
 #[test]
-fn too_much_is_refused() {
+fn a_transaction_beyond_a_limit_is_rejected() {
     run(async {
         let config = TxnConfig { buffer: BufferLimits { keys: 1, ..BufferLimits::default() }, ..seeded(1) };
         let db = database(Arc::new(MemoryCluster::new()), VirtualTso::new(), config);
@@ -234,7 +234,7 @@ fn too_much_is_refused() {
 }
 
 #[test]
-fn a_commit_goes_on_when_its_session_goes_away() {
+fn a_commit_continues_when_its_session_is_cancelled() {
     run(async {
         let (_, db) = fresh();
         let mut txn = db.begin().await.expect("a timestamp");
@@ -268,7 +268,7 @@ fn a_read_only_transaction_needs_one_timestamp_and_no_write() {
     });
 }
 
-/// A transaction within one region takes two writes: the prewrite, and the commit of everything at once.
+/// A transaction within one region takes two requests: the prewrite, and the commit of all keys together.
 #[test]
 fn a_commit_within_one_region_takes_two_requests() {
     run(async {
@@ -329,7 +329,7 @@ fn run_repeats_conflicts_only() {
     });
 }
 
-/// Without room for background work, a commit is answered when its locks are gone.
+/// Without permits for background work, a commit is answered when its locks are gone.
 #[test]
 fn background_work_is_bounded() {
     run(async {
@@ -348,7 +348,7 @@ fn background_work_is_bounded() {
 }
 
 #[test]
-fn without_an_oracle_nothing_begins_and_nothing_is_committed() {
+fn without_an_oracle_begin_and_commit_are_unavailable() {
     struct Once(AtomicBool);
     impl TsoSource for Once {
         fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
@@ -371,9 +371,9 @@ fn without_an_oracle_nothing_begins_and_nothing_is_committed() {
     });
 }
 
-/// Sessions run on a pool of threads: every future must be able to move between them.
+/// Sessions run on a multi-threaded runtime: every future must be `Send`.
 #[test]
-fn futures_can_move_between_threads() {
+fn futures_are_send() {
     fn sendable<T: Send>(future: T) -> T {
         future
     }

@@ -15,7 +15,7 @@ use raftstore::{RegionStatus, StoreId};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Status};
-use tso::cluster::{Attach, ClusterTag};
+use tso::cluster::{AttachCluster, ClusterTag};
 
 use super::endpoint::{CallError, Endpoint};
 use crate::api::{Request, Response, ServerError};
@@ -67,7 +67,7 @@ pub struct BadAddress {
 }
 
 /// A gRPC client that attaches the cluster to every request.
-type GrpcClient = KvClient<InterceptedService<Channel, Attach>>;
+type GrpcClient = KvClient<InterceptedService<Channel, AttachCluster>>;
 
 struct RemoteStore {
     address: String,
@@ -129,7 +129,7 @@ impl RemoteEndpoint {
             .keep_alive_while_idle(true)
             .http2_adaptive_window(true)
             .connect_lazy();
-        let client = KvClient::with_interceptor(channel, Attach(self.config.cluster.clone()))
+        let client = KvClient::with_interceptor(channel, AttachCluster(self.config.cluster.clone()))
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         Ok(RemoteStore { address: address.to_owned(), client })

@@ -1,4 +1,4 @@
-//! The buffer against a model: the merge table, savepoints, and scans laid over a snapshot.
+//! The write buffer against a model: the merge table, savepoints, and scans laid over a snapshot.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-impl Buffer {
+impl WriteBuffer {
     /// Panics if an invariant does not hold.
     fn check(&self) {
-        let live: usize = self.entries.iter().map(|(key, entry)| size(key, &entry.op)).sum();
-        let kept: usize = self.undo.iter().filter_map(|u| u.old.as_ref().map(|old| size(&u.key, &old.op))).sum();
+        let live: usize = self.entries.iter().map(|(key, entry)| entry_bytes(key, &entry.op)).sum();
+        let kept: usize = self.undo.iter().filter_map(|u| u.old.as_ref().map(|old| entry_bytes(&u.key, &old.op))).sum();
         assert_eq!(self.bytes, live + kept, "bytes are those of entries and undo log");
         for (key, entry) in &self.entries {
             let last = self.undo.iter().rposition(|undo| &undo.key == key);
@@ -40,16 +40,16 @@ enum Op {
     Delete(u8),
     Lock(u8),
     Savepoint,
-    /// Back to the savepoint that is this many before the newest.
-    Back(usize),
+    /// Rolls back to the savepoint that is this many before the newest.
+    RollbackTo(usize),
 }
 
-/// What a transaction did to a key, told apart from how the buffer tells it.
+/// The model's state of a key, independent of the buffer's representation.
 #[derive(Clone, Debug)]
 struct Own {
-    /// What its reads see; `None` where they see the snapshot.
+    /// The value that the transaction's reads see; `None` where they see the snapshot.
     view: Option<Option<Bytes>>,
-    /// It once inserted the key, so the commit must find it absent.
+    /// The transaction once inserted the key, so the commit must find it absent.
     must_be_absent: bool,
 }
 
@@ -77,7 +77,7 @@ fn apply_to_model(model: &mut Model, op: Op) -> bool {
         Op::Lock(k) => {
             model.entry(key(k)).or_insert(Own { view: None, must_be_absent: false });
         }
-        Op::Savepoint | Op::Back(_) => {}
+        Op::Savepoint | Op::RollbackTo(_) => {}
     }
     true
 }
@@ -94,8 +94,8 @@ fn model_mutations(model: &Model) -> Vec<Mutation> {
 }
 
 /// Applies operations to a buffer and to the model, checking after each.
-fn run(ops: &[Op]) -> (Buffer, Model) {
-    let mut buffer = Buffer::new(BufferLimits::default());
+fn run(ops: &[Op]) -> (WriteBuffer, Model) {
+    let mut buffer = WriteBuffer::new(BufferLimits::default());
     let mut model = Model::new();
     let mut marks: Vec<(usize, Model)> = Vec::new();
     for op in ops {
@@ -114,7 +114,7 @@ fn run(ops: &[Op]) -> (Buffer, Model) {
                 marks.push((buffer.savepoint(), model.clone()));
                 true
             }
-            Op::Back(n) => {
+            Op::RollbackTo(n) => {
                 let keep = marks.len().saturating_sub(n);
                 marks.truncate(keep);
                 if let Some((mark, state)) = marks.last() {
@@ -144,7 +144,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         4 => (0u8..8).prop_map(Op::Delete),
         2 => (0u8..8).prop_map(Op::Lock),
         2 => Just(Op::Savepoint),
-        2 => (0usize..3).prop_map(Op::Back),
+        2 => (0usize..3).prop_map(Op::RollbackTo),
     ]
 }
 
@@ -152,7 +152,7 @@ fn in_range(range: &ScanRange, key: &Key) -> bool {
     *key >= range.start && (range.end.as_bytes().is_empty() || *key < range.end)
 }
 
-/// A scan of the snapshot, as the key-value client pages it.
+/// One page of a scan of the snapshot, as the key-value client returns it.
 fn scan_base(base: &BTreeMap<Key, Bytes>, range: &ScanRange, limit: usize) -> Page {
     let mut all: Vec<(Key, Bytes)> =
         base.iter().filter(|(key, _)| in_range(range, key)).map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -216,9 +216,9 @@ proptest! {
 }
 
 #[test]
-fn limits_refuse_and_leave_the_buffer_as_it_was() {
+fn a_write_beyond_a_limit_leaves_the_buffer_unchanged() {
     let limits = BufferLimits { bytes: 390, keys: 3, key_bytes: 4, value_bytes: 100 };
-    let mut buffer = Buffer::new(limits);
+    let mut buffer = WriteBuffer::new(limits);
     let too_large = |result: Result<(), TxnError>| assert!(matches!(result, Err(TxnError::TooLarge(_))), "{result:?}");
     buffer.put(key(1), value(1)).expect("fits");
     too_large(buffer.put(Key::new("longer"), value(1)));
@@ -233,8 +233,8 @@ fn limits_refuse_and_leave_the_buffer_as_it_was() {
 }
 
 #[test]
-fn writing_one_key_again_and_again_needs_no_more_room() {
-    let mut buffer = Buffer::new(BufferLimits { bytes: 1_000, ..BufferLimits::default() });
+fn repeated_writes_of_one_key_need_no_more_memory() {
+    let mut buffer = WriteBuffer::new(BufferLimits { bytes: 1_000, ..BufferLimits::default() });
     for n in 0..=255 {
         buffer.put(key(1), value(n)).expect("only the newest value is kept");
     }

@@ -1,4 +1,4 @@
-//! Golden scripts of the committer: answers in, requests out. `UPDATE_GOLDENFILES=1` rewrites the expected output.
+//! Golden scripts of the committer: events in, effects out. `UPDATE_GOLDENFILES=1` rewrites the expected output.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ type Outcome = Result<String, Box<dyn Error>>;
 
 #[derive(goldenscript::Command)]
 enum Command {
-    /// A new commit: begin 100 put=a insert=b delete=c lock=d check=e batch=KEYS in_flight=BATCHES
+    /// Begins a commit: begin 100 put=a insert=b delete=c lock=d check=e batch=KEYS in_flight=BATCHES
     Begin {
         start_ts: u64,
         #[arg(key)]
@@ -29,26 +29,26 @@ enum Command {
         #[arg(key)]
         key: Option<String>,
     },
-    /// The outcome of resolving locks: resolved 0 LIVING... after=MS
+    /// The answer to a lock resolution: resolved 0 HOLDERS... after=MS
     Resolved {
         batch: usize,
         #[arg(pos, many, optional)]
-        living: Vec<u64>,
+        holders: Vec<u64>,
         #[arg(key)]
         after: Option<u64>,
     },
-    /// Locks could not be resolved.
+    /// A failed lock resolution.
     Unresolved(usize),
-    /// A timestamp from the oracle; none is a failure.
+    /// The answer of the oracle; without a timestamp a failure.
     CommitTs(Option<u64>),
-    /// The answer to the commit of the primary: committed ok LEFT...
+    /// The answer to the commit of the primary: committed ok REMAINING...
     Committed {
         result: String,
         #[arg(pos, many, optional)]
         left: Vec<String>,
     },
-    /// The answer to the roll-back of the primary.
-    Settled(String),
+    /// The answer to the rollback of the primary.
+    PrimaryRolledBack(String),
 }
 
 struct Runner {
@@ -153,8 +153,8 @@ impl Runner {
                 let result = if result == "ok" { Ok(()) } else { Err(error(result, &at, start_ts)?) };
                 Event::Prewritten(BatchId(*batch), result)
             }
-            Command::Resolved { batch, living, .. } => {
-                Event::Resolved(BatchId(*batch), Ok(living.iter().copied().map(ts).collect()))
+            Command::Resolved { batch, holders, .. } => {
+                Event::Resolved(BatchId(*batch), Ok(holders.iter().copied().map(ts).collect()))
             }
             Command::Unresolved(batch) => {
                 Event::Resolved(BatchId(*batch), Err(TxnError::Unavailable("no leader".to_owned())))
@@ -165,8 +165,8 @@ impl Runner {
                 Event::PrimaryCommitted(Ok(left.iter().map(|at| key(at)).collect()))
             }
             Command::Committed { result, .. } => Event::PrimaryCommitted(Err(error(result, primary, start_ts)?)),
-            Command::Settled(result) if result == "ok" => Event::PrimaryRolledBack(Ok(())),
-            Command::Settled(result) => Event::PrimaryRolledBack(Err(error(result, primary, start_ts)?)),
+            Command::PrimaryRolledBack(result) if result == "ok" => Event::PrimaryRolledBack(Ok(())),
+            Command::PrimaryRolledBack(result) => Event::PrimaryRolledBack(Err(error(result, primary, start_ts)?)),
         })
     }
 }
@@ -234,7 +234,7 @@ fn batches_are_bounded_by_bytes() {
     };
     let put = |n: u8| Mutation { key: Key::new(vec![n]), op: MutationOp::Put(Bytes::from(vec![n; 1_000])) };
     assert_eq!(sizes((0..10).map(put).collect(), 2_500), vec![2; 5]);
-    // Every lock names the primary: 16 KiB for each of the small changes that come after it.
+    // Every lock contains the primary's key: 16 KiB for each of the small mutations after it.
     let primary = Mutation { key: Key::new(vec![0; 16 << 10]), op: MutationOp::Delete };
     let small = (1..=100).map(|n| Mutation { key: Key::new(vec![n]), op: MutationOp::Lock });
     let sizes = sizes([primary].into_iter().chain(small).collect(), 400 << 10);

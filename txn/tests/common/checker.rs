@@ -1,13 +1,14 @@
 //! A checker of snapshot isolation for list-append histories.
 //!
-//! Every transaction reads whole lists and appends unique elements. The longest read of a list gives the order of its
-//! versions, and with it every dependency between transactions. Snapshot isolation holds exactly if these have no cycle
-//! but such as contain two anti-dependencies in a row (Cerone and Gotsman, PODC 2016). With real time among the
-//! dependencies it is *strong* snapshot isolation: a transaction sees all that was acknowledged before it began.
+//! Transactions read whole lists and append unique elements. The longest read of a list gives the order of its
+//! versions, and thereby every dependency between transactions. Snapshot isolation holds if and only if every cycle of
+//! dependencies contains two anti-dependencies in a row (Cerone and Gotsman, PODC 2016). With real time among the
+//! dependencies the property is *strong* snapshot isolation: a transaction sees every commit acknowledged before it
+//! began.
 //!
-//! The cycle search splits every transaction in two nodes: one reached by dependencies, one reached by an
-//! anti-dependency. From the second, only dependencies lead on, so that no path takes two anti-dependencies in a row;
-//! any cycle left is a violation.
+//! The cycle search splits each transaction into two nodes: one reached by dependencies, one reached by an
+//! anti-dependency. The second node has only dependencies as outgoing edges, so no path contains two anti-dependencies
+//! in a row. Any cycle found is a violation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,41 +21,41 @@ pub(crate) enum Op {
     Append(u64, u64),
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction, as its client knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// Acknowledged.
     Committed,
-    /// Surely not committed.
+    /// Certainly not committed.
     Aborted,
-    /// Nobody knows.
+    /// Undetermined.
     Unknown,
 }
 
-/// A transaction of a history. `began` and `ended` are places in one global order of events.
+/// A transaction of a history. `began` and `ended` are positions in one global order of events.
 #[derive(Clone, Debug)]
 pub(crate) struct Txn {
     pub(crate) ops: Vec<Op>,
-    pub(crate) fate: Fate,
+    pub(crate) outcome: Outcome,
     pub(crate) began: u64,
     pub(crate) ended: u64,
 }
 
-/// Says what is wrong with a history; `Ok` if it is one of strong snapshot isolation.
+/// Checks a history for strong snapshot isolation; the error describes a violation.
 pub(crate) fn check(history: &[Txn]) -> Result<(), String> {
     let appenders = appenders(history)?;
     let versions = versions(history)?;
     let seen: HashSet<u64> = versions.values().flatten().copied().collect();
-    // A transaction of unknown fate counts only if somebody saw it.
-    let counts = |txn: &Txn| match txn.fate {
-        Fate::Committed => true,
-        Fate::Aborted => false,
-        Fate::Unknown => txn.ops.iter().any(|op| matches!(op, Op::Append(_, element) if seen.contains(element))),
+    // A transaction with an unknown outcome counts only if one of its appends was read.
+    let counts = |txn: &Txn| match txn.outcome {
+        Outcome::Committed => true,
+        Outcome::Aborted => false,
+        Outcome::Unknown => txn.ops.iter().any(|op| matches!(op, Op::Append(_, element) if seen.contains(element))),
     };
     for element in &seen {
         match appenders.get(element) {
             None => return Err(format!("element {element} was never appended")),
-            Some(txn) if history[*txn].fate == Fate::Aborted => {
+            Some(txn) if history[*txn].outcome == Outcome::Aborted => {
                 return Err(format!("element {element} of the aborted transaction {txn} was seen"));
             }
             Some(_) => {}
@@ -86,8 +87,8 @@ fn appenders(history: &[Txn]) -> Result<HashMap<u64, usize>, String> {
     Ok(appenders)
 }
 
-/// A transaction's reads see its own appends, at the end, and nothing changes between two reads but by them; and it
-/// sees all appends of another transaction to a key or none.
+/// Checks one transaction by itself. Its reads end with its own earlier appends, and two reads of a key differ only by
+/// them.
 fn check_inside(n: usize, ops: &[Op], appenders: &HashMap<u64, usize>) -> Result<(), String> {
     let mut expected: HashMap<u64, Vec<u64>> = HashMap::new();
     let mut appended: HashMap<u64, Vec<u64>> = HashMap::new();
@@ -118,10 +119,10 @@ fn check_inside(n: usize, ops: &[Op], appenders: &HashMap<u64, usize>) -> Result
     Ok(())
 }
 
-/// The versions of every key: the longest list read of it, of which all other lists read must be prefixes.
+/// The versions of every key: the longest list that was read. All other reads must be prefixes of it.
 fn versions(history: &[Txn]) -> Result<BTreeMap<u64, Vec<u64>>, String> {
     let mut versions: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for txn in history.iter().filter(|txn| txn.fate != Fate::Aborted) {
+    for txn in history.iter().filter(|txn| txn.outcome != Outcome::Aborted) {
         for (key, list) in external_reads(txn) {
             let longest = versions.entry(key).or_default();
             let (short, long) = if list.len() < longest.len() { (&list, &*longest) } else { (&*longest, &list) };
@@ -139,7 +140,7 @@ fn versions(history: &[Txn]) -> Result<BTreeMap<u64, Vec<u64>>, String> {
     Ok(versions)
 }
 
-/// What a transaction read of the snapshot: its reads less its own appends.
+/// A transaction's reads of the snapshot: its reads without its own appends.
 fn external_reads(txn: &Txn) -> Vec<(u64, Vec<u64>)> {
     let mut own: HashMap<u64, usize> = HashMap::new();
     let mut reads = Vec::new();
@@ -155,7 +156,7 @@ fn external_reads(txn: &Txn) -> Vec<(u64, Vec<u64>)> {
     reads
 }
 
-/// Acknowledged appends must be in the versions that were read last: the history ends with a read of every key.
+/// Acknowledged appends must be in the last versions read: the history ends with a read of every key.
 fn lost_appends(history: &[Txn], txns: &[usize], versions: &BTreeMap<u64, Vec<u64>>) -> Result<(), String> {
     for n in txns {
         for op in &history[*n].ops {
@@ -202,7 +203,7 @@ impl Graph {
                 }
             }
         }
-        for a in txns.iter().filter(|n| history[**n].fate == Fate::Committed) {
+        for a in txns.iter().filter(|n| history[**n].outcome == Outcome::Committed) {
             for b in txns {
                 if history[*a].ended < history[*b].began {
                     graph.force(*a, *b);
@@ -228,7 +229,7 @@ impl Graph {
             .find_map(|node| self.visit(node, &mut state, &mut path))
     }
 
-    /// Depth first; `state` is true for a node on the path, false for a finished one.
+    /// Depth-first search. `state` is true for a node on the path, false for a finished one.
     fn visit(
         &self,
         node: (usize, bool),

@@ -1,4 +1,4 @@
-//! Endpoints that fail in ways a cluster does not: a coordinator that stops, answers that never come, reads that lie.
+//! Endpoints that fail in ways the in-memory cluster does not: a coordinator that stops, lost answers, wrong snapshots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use tso::Timestamp;
 
 type Answer = Result<Response, CallError>;
 
-/// Lets `calls` requests through; then nothing leaves the coordinator any more, until it is woken.
+/// Passes `calls` requests. Then the coordinator sends nothing more until it is woken.
 pub(crate) struct Stalling {
     endpoint: Arc<dyn Endpoint>,
     left: AtomicU64,
-    /// The request that it stalls on is delivered, and only its answer is late.
+    /// The first stalled request is delivered, and only its answer is delayed.
     deliver_last: bool,
     awake: watch::Sender<bool>,
     stalled: watch::Sender<bool>,
@@ -32,17 +32,17 @@ impl Stalling {
         Arc::new(Stalling { endpoint, left: AtomicU64::new(calls), deliver_last, awake, stalled })
     }
 
-    /// Whether the coordinator has stopped.
+    /// Whether the coordinator has stalled.
     pub(crate) fn has_stalled(&self) -> bool {
         *self.stalled.borrow()
     }
 
-    /// Waits until the coordinator has stopped.
+    /// Waits until the coordinator has stalled.
     pub(crate) async fn until_stalled(&self) {
         until(&self.stalled).await;
     }
 
-    /// The coordinator goes on.
+    /// Resumes the coordinator.
     pub(crate) fn wake(&self) {
         self.awake.send_replace(true);
     }
@@ -80,48 +80,48 @@ impl Endpoint for Stalling {
     }
 }
 
-/// What becomes of a request on its way.
+/// The fault injected into a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
-    /// It arrives at once.
+pub(crate) enum RequestFault {
+    /// None: it arrives at once.
     Pass,
-    /// It arrives after this time.
+    /// It arrives after this delay.
     Late(Duration),
-    /// Its store is not reached.
+    /// Its store is unreachable.
     Unreachable,
-    /// Nothing is heard of it.
+    /// It is never delivered and never answered.
     Silence,
 }
 
-/// The course of a request that is sent at this time after the test began.
-type Chosen = dyn Fn(&RequestBody, Duration) -> Course + Send + Sync;
+/// Chooses the fault of a request, given its body and the time since the test began.
+type ChooseFault = dyn Fn(&RequestBody, Duration) -> RequestFault + Send + Sync;
 
-/// Requests go the way that `course` says, given what they are and the time since the test began.
-pub(crate) struct Courses {
+/// Injects into each request the fault that `fault` chooses.
+pub(crate) struct FaultyEndpoint {
     cluster: MemoryCluster,
     began: Instant,
-    course: Box<Chosen>,
+    fault: Box<ChooseFault>,
 }
 
-impl Courses {
+impl FaultyEndpoint {
     #[allow(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
     pub(crate) fn new(
         cluster: &MemoryCluster,
-        course: impl Fn(&RequestBody, Duration) -> Course + Send + Sync + 'static,
-    ) -> Arc<Courses> {
-        Arc::new(Courses { cluster: cluster.clone(), began: Instant::now(), course: Box::new(course) })
+        fault: impl Fn(&RequestBody, Duration) -> RequestFault + Send + Sync + 'static,
+    ) -> Arc<FaultyEndpoint> {
+        Arc::new(FaultyEndpoint { cluster: cluster.clone(), began: Instant::now(), fault: Box::new(fault) })
     }
 }
 
-impl Endpoint for Courses {
+impl Endpoint for FaultyEndpoint {
     #[allow(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            match (self.course)(&request.body, self.began.elapsed()) {
-                Course::Pass => {}
-                Course::Late(delay) => tokio::time::sleep(delay).await,
-                Course::Unreachable => return Err(CallError::Unreachable { store, why: "injected".to_owned() }),
-                Course::Silence => std::future::pending().await,
+            match (self.fault)(&request.body, self.began.elapsed()) {
+                RequestFault::Pass => {}
+                RequestFault::Late(delay) => tokio::time::sleep(delay).await,
+                RequestFault::Unreachable => return Err(CallError::Unreachable { store, why: "injected".to_owned() }),
+                RequestFault::Silence => std::future::pending().await,
             }
             self.cluster.call(store, request).await
         })
@@ -136,21 +136,21 @@ impl Endpoint for Courses {
     }
 }
 
-/// What happens to commits.
+/// The fault injected into commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CommitFate {
-    /// Not delivered, and the sender knows.
+pub(crate) enum CommitFault {
+    /// Not delivered, and the sender knows it.
     Unreachable,
-    /// Not delivered, and the sender does not know.
+    /// Not delivered, and the sender does not know it.
     LostRequest,
-    /// Carried out, and the sender does not know.
+    /// Executed, and the sender does not know it.
     LostReply,
 }
 
-/// All commits meet one fate; everything else works.
+/// Injects one fault into all commits; other requests pass.
 pub(crate) struct NoCommits {
     pub(crate) cluster: MemoryCluster,
-    pub(crate) fate: CommitFate,
+    pub(crate) fault: CommitFault,
 }
 
 impl Endpoint for NoCommits {
@@ -160,10 +160,10 @@ impl Endpoint for NoCommits {
                 return self.cluster.call(store, request).await;
             }
             let why = "injected".to_owned();
-            match self.fate {
-                CommitFate::Unreachable => return Err(CallError::Unreachable { store, why }),
-                CommitFate::LostRequest => {}
-                CommitFate::LostReply => drop(self.cluster.call(store, request).await),
+            match self.fault {
+                CommitFault::Unreachable => return Err(CallError::Unreachable { store, why }),
+                CommitFault::LostRequest => {}
+                CommitFault::LostReply => drop(self.cluster.call(store, request).await),
             }
             Err(CallError::Lost { store, why })
         })
@@ -178,7 +178,7 @@ impl Endpoint for NoCommits {
     }
 }
 
-/// A planted bug: point reads see the newest version, not the snapshot's.
+/// A planted bug: point reads return the newest version instead of the snapshot's.
 pub(crate) struct NoSnapshots(pub(crate) MemoryCluster);
 
 impl Endpoint for NoSnapshots {

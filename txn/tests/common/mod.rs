@@ -1,9 +1,8 @@
-//! What the integration tests share: a cluster in memory, a clock that follows tokio's (paused) time, endpoints that
-//! misbehave.
+//! Shared parts of the integration tests: an in-memory cluster, an oracle on tokio's (paused) clock, faulty endpoints.
 //!
-//! Everything runs on one thread with time paused, so a run is determined by its seed, and waits cost nothing.
+//! Tests run on one thread with paused time, so the seed determines a run, and waits take no real time.
 
-#![allow(dead_code, reason = "every test binary uses a part of it")]
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod checker;
 pub(crate) mod endpoints;
@@ -24,7 +23,7 @@ use tokio::time::Instant;
 use tso::{Timestamp, TsRange, TsoClient, TsoError, TsoSource};
 use txn::{Database, TxnConfig};
 
-/// An oracle whose physical time is tokio's.
+/// An oracle whose physical time is tokio's clock.
 pub(crate) struct VirtualTso {
     started: Instant,
     last: Mutex<Timestamp>,
@@ -37,7 +36,7 @@ impl VirtualTso {
         Arc::new(VirtualTso { started: Instant::now(), last: Mutex::new(Timestamp::ZERO), calls: AtomicU64::new(0) })
     }
 
-    /// How many timestamps were issued.
+    /// The number of timestamps issued.
     pub(crate) fn issued(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -72,12 +71,12 @@ pub(crate) fn database(endpoint: Arc<dyn Endpoint>, tso: Arc<dyn TsoSource>, con
     Database::with_config(client, TsoClient::new(tso), config, &registry).expect("valid settings")
 }
 
-/// The locks that are left.
+/// The remaining locks.
 pub(crate) fn locks(cluster: &MemoryCluster) -> Vec<LockInfo> {
     cluster.locks().expect("well-formed locks")
 }
 
-/// Settings that make a run repeatable.
+/// Settings with a fixed seed, which make a run repeatable.
 pub(crate) fn seeded(seed: u64) -> TxnConfig {
     TxnConfig { seed: Some(seed), ..TxnConfig::default() }
 }
@@ -90,38 +89,39 @@ pub(crate) fn value(text: &str) -> Bytes {
     Bytes::from(text.to_owned())
 }
 
-/// Runs a test on one thread with paused time. The runtime, and with it whatever hangs in it, is gone afterwards.
+/// Runs a test on one thread with paused time. Its runtime is dropped afterwards, with every task that still hangs in
+/// it.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
-        // A run that hangs would otherwise never say with which seed.
+        // Without a timeout a hanging run would not report its seed.
         tokio::time::timeout(Duration::from_secs(3_600), test).await.expect("the test hangs")
     })
 }
 
-/// A planted bug: timestamps are handed out from a stock, so that they may be older than the call that asks for them.
-pub(crate) struct Hoarding {
+/// A planted bug: timestamps are prefetched, so they may be older than the call that receives them.
+pub(crate) struct Prefetching {
     source: Arc<VirtualTso>,
-    stock: Mutex<(Timestamp, u32)>,
+    prefetched: Mutex<(Timestamp, u32)>,
 }
 
-impl Hoarding {
-    pub(crate) fn new(source: Arc<VirtualTso>) -> Arc<Hoarding> {
-        Arc::new(Hoarding { source, stock: Mutex::new((Timestamp::ZERO, 0)) })
+impl Prefetching {
+    pub(crate) fn new(source: Arc<VirtualTso>) -> Arc<Prefetching> {
+        Arc::new(Prefetching { source, prefetched: Mutex::new((Timestamp::ZERO, 0)) })
     }
 }
 
-impl TsoSource for Hoarding {
+impl TsoSource for Prefetching {
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
         Box::pin(async move {
-            let needed = self.stock.lock().1 < count;
+            let needed = self.prefetched.lock().1 < count;
             if needed {
                 let range = self.source.allocate(100 + count).await?;
-                *self.stock.lock() = (Timestamp::from_raw(range.last.raw() - u64::from(range.count)), range.count);
+                *self.prefetched.lock() = (Timestamp::from_raw(range.last.raw() - u64::from(range.count)), range.count);
             }
-            let mut stock = self.stock.lock();
-            *stock = (Timestamp::from_raw(stock.0.raw() + u64::from(count)), stock.1 - count);
-            Ok(TsRange { last: stock.0, count })
+            let mut prefetched = self.prefetched.lock();
+            *prefetched = (Timestamp::from_raw(prefetched.0.raw() + u64::from(count)), prefetched.1 - count);
+            Ok(TsRange { last: prefetched.0, count })
         })
     }
 }

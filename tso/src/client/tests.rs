@@ -1,22 +1,22 @@
-//! Batching, ordering and failures of the client, over sources that the test holds back.
+//! Batching, ordering and failures of the client, over sources whose answers the test controls.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use futures::FutureExt;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
 use super::*;
 use crate::counter::CounterSource;
 
-/// A counter whose answers wait for permits, and whose answers get lost as often as it is told.
+/// A counter whose answers wait for permits, and which loses the next `replies_to_lose` answers.
 struct Gated {
     counter: CounterSource,
     permits: Semaphore,
     requests: AtomicU32,
     in_flight: AtomicU32,
-    lose: AtomicU32,
+    replies_to_lose: AtomicU32,
     closed: AtomicBool,
 }
 
@@ -27,12 +27,12 @@ impl Gated {
             permits: Semaphore::new(permits),
             requests: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),
-            lose: AtomicU32::new(0),
+            replies_to_lose: AtomicU32::new(0),
             closed: AtomicBool::new(false),
         })
     }
 
-    /// Waits until `requests` have been made.
+    /// Waits until `requests` requests have arrived.
     async fn wait_for(&self, requests: u32) {
         for _ in 0..10_000 {
             if self.requests.load(Ordering::SeqCst) >= requests {
@@ -44,7 +44,7 @@ impl Gated {
     }
 }
 
-/// Counts the requests in flight down, also when one is dropped.
+/// Decrements the number of requests in flight on drop, also for a cancelled request.
 struct InFlight<'a>(&'a AtomicU32);
 
 impl Drop for InFlight<'_> {
@@ -58,14 +58,15 @@ impl TsoSource for Gated {
         async move {
             assert_eq!(self.in_flight.fetch_add(1, Ordering::SeqCst), 0, "one request in flight");
             let _in_flight = InFlight(&self.in_flight);
-            // Issued when the request arrives; the answer may be held back after that.
+            // Issued when the request arrives; the answer may be delayed after that.
             let range = self.counter.take(count);
             self.requests.fetch_add(1, Ordering::SeqCst);
             if self.closed.load(Ordering::SeqCst) {
                 return Err(TsoError::Closed);
             }
             self.permits.acquire().await.unwrap().forget();
-            if self.lose.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            if self.replies_to_lose.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+            {
                 return Err(TsoError::Unavailable("lost".into()));
             }
             range
@@ -79,7 +80,7 @@ fn options() -> TsoClientOptions {
 }
 
 #[tokio::test]
-async fn one_caller_after_another_needs_no_queue() {
+async fn sequential_callers_send_their_own_requests() {
     let source = Gated::new(3);
     let client = TsoClient::new(source.clone());
     let mut last = Timestamp::ZERO;
@@ -92,7 +93,7 @@ async fn one_caller_after_another_needs_no_queue() {
 }
 
 #[tokio::test]
-async fn callers_during_a_flight_share_the_next_one() {
+async fn callers_during_a_request_share_the_next_one() {
     let source = Gated::new(0);
     let client = TsoClient::new(source.clone());
     let first = tokio::spawn({
@@ -102,7 +103,7 @@ async fn callers_during_a_flight_share_the_next_one() {
     source.wait_for(1).await;
     let issued_before = source.counter.last();
     let mut others: Vec<_> = (0..1000).map(|_| client.timestamp().boxed()).collect();
-    // Every caller has made its call, and queues.
+    // Every caller has made its call and is queued.
     for other in &mut others {
         assert!(other.now_or_never().is_none());
     }
@@ -115,9 +116,9 @@ async fn callers_during_a_flight_share_the_next_one() {
     assert_eq!(others.iter().collect::<HashSet<_>>().len(), 1000);
 }
 
-/// Many callers on many threads: every timestamp is above all that were issued when its call began.
+/// Many callers on many threads: every timestamp is above all that were issued before its call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_is_issued_before_its_call() {
+async fn timestamps_are_issued_after_the_call() {
     let source = Gated::new(1_000_000);
     let client = TsoClient::new(source.clone());
     let callers = (0..16).map(|_| {
@@ -139,22 +140,22 @@ async fn nothing_is_issued_before_its_call() {
 }
 
 #[tokio::test]
-async fn a_cancelled_caller_hands_the_flight_on() {
+async fn a_cancelled_caller_passes_its_permit_on() {
     let source = Gated::new(0);
     let client = TsoClient::new(source.clone());
     let mut first = client.timestamp().boxed();
     assert!((&mut first).now_or_never().is_none());
-    let mut gone = client.timestamp().boxed();
-    assert!((&mut gone).now_or_never().is_none());
+    let mut cancelled = client.timestamp().boxed();
+    assert!((&mut cancelled).now_or_never().is_none());
     let mut second = client.timestamp().boxed();
     assert!((&mut second).now_or_never().is_none());
-    drop(gone);
+    drop(cancelled);
     drop(first);
     source.permits.add_permits(1);
     let last = second.await.unwrap();
-    // The second request was for the one caller left.
+    // The second request was for the one remaining caller.
     assert_eq!((source.requests.load(Ordering::SeqCst), source.counter.last()), (2, last));
-    // And the client is not stuck when nobody is left.
+    // The client also works after its only caller was cancelled.
     let mut alone = client.timestamp().boxed();
     assert!((&mut alone).now_or_never().is_none());
     drop(alone);
@@ -163,9 +164,9 @@ async fn a_cancelled_caller_hands_the_flight_on() {
 }
 
 #[tokio::test]
-async fn lost_answers_are_asked_for_again() {
+async fn lost_answers_are_retried() {
     let source = Gated::new(1000);
-    source.lose.store(5, Ordering::SeqCst);
+    source.replies_to_lose.store(5, Ordering::SeqCst);
     let client = TsoClient::with_options(source.clone(), options(), None);
     let timestamp = client.timestamp().await.unwrap();
     assert_eq!(source.requests.load(Ordering::SeqCst), 6);
@@ -175,7 +176,7 @@ async fn lost_answers_are_asked_for_again() {
 #[tokio::test]
 async fn retries_end_at_the_deadline() {
     let source = Gated::new(100_000);
-    source.lose.store(u32::MAX, Ordering::SeqCst);
+    source.replies_to_lose.store(u32::MAX, Ordering::SeqCst);
     let deadline = Duration::from_millis(50);
     let registry = prometheus::Registry::new();
     let metrics = ClientMetrics::new(&registry).unwrap();
@@ -203,7 +204,7 @@ async fn the_queue_is_bounded() {
 }
 
 #[tokio::test]
-async fn closing_refuses_the_queue_and_whoever_comes() {
+async fn close_fails_queued_and_later_callers() {
     let source = Gated::new(0);
     let client = TsoClient::new(source.clone());
     let mut flying = client.timestamp().boxed();
@@ -215,16 +216,16 @@ async fn closing_refuses_the_queue_and_whoever_comes() {
     assert_eq!(client.timestamp().await, Err(TsoError::Closed));
     source.permits.add_permits(1);
     assert!(flying.await.is_ok());
-    // A source that is closed is not asked again.
+    // A closed source is not asked again.
     let source = Gated::new(1);
     source.closed.store(true, Ordering::SeqCst);
     assert_eq!(TsoClient::new(source.clone()).timestamp().await, Err(TsoError::Closed));
     assert_eq!(source.requests.load(Ordering::SeqCst), 1);
 }
 
-/// The check on what sources answer catches one that goes back in time.
+/// The client rejects a source that issues the same timestamp twice.
 #[tokio::test]
-async fn a_source_that_repeats_itself_is_not_believed() {
+async fn a_repeated_timestamp_is_rejected() {
     struct Stuck;
     impl TsoSource for Stuck {
         fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
@@ -238,7 +239,7 @@ async fn a_source_that_repeats_itself_is_not_believed() {
 }
 
 #[test]
-fn a_runtime_that_ends_leaves_nobody_waiting() {
+fn a_runtime_shutdown_fails_the_waiting_callers() {
     let source = Gated::new(0);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let client = runtime.block_on(async { TsoClient::new(source.clone()) });
@@ -252,12 +253,4 @@ fn a_runtime_that_ends_leaves_nobody_waiting() {
     drop(runtime);
     drop(flying);
     assert_eq!(queued.now_or_never(), Some(Err(TsoError::Closed)));
-}
-
-#[test]
-fn ranges() {
-    let range = TsRange { last: Timestamp::new(5, 1), count: 3 };
-    assert_eq!(range.first(), Timestamp::new(4, (1 << 18) - 1));
-    assert_eq!(range.iter().last(), Some(range.last));
-    assert_eq!(range.iter().count(), 3);
 }

@@ -1,5 +1,5 @@
-//! The generated types of `proto/node.proto`, and their conversion from and to the domain's. They go no further than this folder
-//! and the commands that dial a node.
+//! The generated types of `proto/node.proto`, and their conversions from and to the domain types. They are confined to
+//! the node and to the commands that dial it.
 
 #![allow(missing_docs, unreachable_pub, clippy::too_many_lines, reason = "generated code")]
 
@@ -65,7 +65,7 @@ impl From<Region> for raftstore::Region {
 }
 
 impl HeartbeatRequest {
-    /// A store's report, on its way.
+    /// Encodes a heartbeat.
     pub(crate) fn new(cluster: ClusterId, heartbeat: Heartbeat) -> HeartbeatRequest {
         let report = |r: DomainReport| RegionReport {
             region: Some(Region::from(&r.region)),
@@ -87,7 +87,7 @@ impl HeartbeatRequest {
 
 impl From<HeartbeatRequest> for Heartbeat {
     fn from(request: HeartbeatRequest) -> Heartbeat {
-        // A report without a region says nothing; the rest of the heartbeat still counts.
+        // A report without a region is skipped; the rest of the heartbeat is valid.
         let report = |r: RegionReport| {
             r.region.map(|region| DomainReport {
                 region: region.into(),

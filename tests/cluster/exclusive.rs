@@ -1,0 +1,56 @@
+//! One test with a cluster at a time, each within a time limit.
+//!
+//! The nodes of one cluster keep a small machine busy. Two clusters at once would slow each other beyond the tests'
+//! bounds. So every function that starts nodes takes a [`ClusterLock`], which a test acquires first and holds to its
+//! end. The lock's watchdog ends a test that exceeds the limit.
+
+use std::io::{self, Write};
+use std::panic::Location;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::process;
+
+/// The time limit of a test, counted from when it holds the lock.
+const TEST_LIMIT: Duration = Duration::from_secs(180);
+
+static CLUSTER: Mutex<()> = Mutex::new(());
+
+/// The process-wide lock that a test holds while its nodes run. Dropping it stops its watchdog.
+pub struct ClusterLock {
+    _stop_watchdog: mpsc::SyncSender<()>,
+    _guard: MutexGuard<'static, ()>,
+}
+
+impl ClusterLock {
+    /// Waits for the lock, and starts the watchdog.
+    #[track_caller]
+    pub fn acquire() -> ClusterLock {
+        let caller = Location::caller();
+        // libtest names the thread after the test, unless it runs all tests on the main thread.
+        let test = format!("{} ({caller})", thread::current().name().unwrap_or("a test"));
+        // A failed test poisons the lock; the next test starts nodes of its own.
+        let guard = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stop_watchdog, stopped) = mpsc::sync_channel::<()>(1);
+        thread::spawn(move || {
+            if stopped.recv_timeout(TEST_LIMIT) == Err(RecvTimeoutError::Timeout) {
+                abort(&test);
+            }
+        });
+        ClusterLock { _stop_watchdog: stop_watchdog, _guard: guard }
+    }
+}
+
+/// Reports the test and the logs of its processes, kills them, and ends this process: a test that hangs cannot be
+/// unwound. Writes to stderr itself, because libtest would capture `eprintln!`.
+fn abort(test: &str) -> ! {
+    let mut out = io::stderr().lock();
+    let _ = writeln!(out, "\n{test} did not end within {TEST_LIMIT:?}");
+    for (id, log) in process::running() {
+        let _ = writeln!(out, "---- {}\n{}", log.display(), process::tail(&log));
+        process::kill_group(id);
+    }
+    std::process::exit(101)
+}
