@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Function;
-use super::arithmetic::{bounded, division_by_zero, check_range, power};
+use super::arithmetic::{bounded, check_range, division_by_zero, power};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 
