@@ -106,7 +106,7 @@ fn the_sum_is_constant_while_leaders_move_and_a_store_dies() {
 
 /// All stores name the same leader.
 #[test]
-fn a_follower_names_the_leader() {
+fn all_stores_name_the_same_leader() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let stores = Stores::start(3, Key::from_static(b"m"));
     let client = Client::new(stores.running());
