@@ -142,7 +142,7 @@ impl SqlMetrics {
     }
 
     /// Counts a connection refused by the connection limit.
-    pub(crate) fn refuse(&self) {
+    pub(crate) fn connection_refused(&self) {
         self.refused.inc();
     }
 

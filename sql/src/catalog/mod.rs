@@ -74,7 +74,7 @@ impl Catalog {
 
 /// The SQL error of a violated uniqueness: 23505 with PostgreSQL's wording and fields for a row key, 42P07 for a table
 /// name taken by a concurrent transaction. `None` for other errors.
-pub fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) -> Option<SqlError> {
+pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) -> Option<SqlError> {
     let TxnError::AlreadyExists { key } = error else { return None };
     if let Some(name) = keys::name_of(key) {
         return Some(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
@@ -87,7 +87,7 @@ pub fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) ->
 }
 
 /// 23505 for a duplicate primary key.
-pub fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError {
+pub(crate) fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{}\"", table.key_name);
     let names: Vec<String> = table.primary_key.iter().map(|at| quote(&table.columns[*at].name)).collect();
     let values: Vec<String> = table.primary_key.iter().map(|at| output::to_text(&row[*at], zone)).collect();
@@ -103,14 +103,14 @@ pub fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError 
 }
 
 /// An identifier as SQL text: quoted unless it is plain lower case.
-pub fn quote(name: &str) -> String {
+pub(crate) fn quote(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// The SQL error of a transaction error that no constraint explains.
-pub fn storage_error(error: TxnError) -> SqlError {
+pub(crate) fn storage_error(error: TxnError) -> SqlError {
     let code = match &error {
         TxnError::Conflict(_) => SqlState::SERIALIZATION_FAILURE,
         TxnError::AlreadyExists { .. } => SqlState::UNIQUE_VIOLATION,

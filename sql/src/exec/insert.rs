@@ -135,22 +135,22 @@ impl Inserter<'_> {
         let keys: Vec<Key> = prepared.iter().map(|(key, _)| key.clone()).collect();
         let found: HashMap<Key, Bytes> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
         for (key, row) in prepared {
-            let taken_by_us = self.changed_keys.contains(&key);
-            let there = found.get(&key).cloned();
+            let changed_here = self.changed_keys.contains(&key);
+            let existing = found.get(&key).cloned();
             match conflict {
-                Conflict::DoUpdate { .. } if taken_by_us => {
+                Conflict::DoUpdate { .. } if changed_here => {
                     let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
                     let hint = "Ensure that no rows proposed for insertion within the same command have duplicate \
                                 constrained values.";
                     return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
                 }
-                Conflict::DoUpdate { assignments, filter } if there.is_some() => {
-                    let old = there.unwrap_or_default();
+                Conflict::DoUpdate { assignments, filter } if existing.is_some() => {
+                    let old = existing.unwrap_or_default();
                     let old = cursor::decode(table, &key, &old, &vec![true; table.columns.len()])?;
                     self.changed_keys.insert(key.clone());
                     self.change(key, old, row, (assignments, filter.as_ref()), ctx, params)?;
                 }
-                _ if taken_by_us || there.is_some() => {}
+                _ if changed_here || existing.is_some() => {}
                 _ => {
                     self.changed_keys.insert(key.clone());
                     ctx.txn.put(key, row::encode(table, &row)).map_err(storage_error)?;

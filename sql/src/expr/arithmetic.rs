@@ -82,7 +82,7 @@ fn shift(op: ArithOp, ty: SqlType, a: i64, count: i64) -> i64 {
 
 fn floats(op: ArithOp, a: f64, b: f64) -> Result<f64, SqlError> {
     let finite = a.is_finite() && b.is_finite();
-    let (value, may_vanish) = match op {
+    let (value, zero_is_exact) = match op {
         ArithOp::Add => (a + b, true),
         ArithOp::Subtract => (a - b, true),
         ArithOp::Multiply => (a * b, a == 0.0 || b == 0.0),
@@ -94,18 +94,18 @@ fn floats(op: ArithOp, a: f64, b: f64) -> Result<f64, SqlError> {
     if value.is_infinite() && finite {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
     }
-    if value == 0.0 && !may_vanish {
+    if value == 0.0 && !zero_is_exact {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
     }
     Ok(value)
 }
 
 /// Checks a result for overflow and underflow of finite operands.
-pub(super) fn overflowing(value: f64, finite: bool, may_vanish: bool) -> Result<f64, SqlError> {
+pub(super) fn check_range(value: f64, finite: bool, zero_is_exact: bool) -> Result<f64, SqlError> {
     if value.is_infinite() && finite {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
     }
-    if value == 0.0 && finite && !may_vanish {
+    if value == 0.0 && finite && !zero_is_exact {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
     }
     Ok(value)
@@ -120,5 +120,5 @@ pub(super) fn power(a: f64, b: f64) -> Result<f64, SqlError> {
         let message = "a negative number raised to a non-integer power yields a complex result";
         return Err(SqlError::new(SqlState::INVALID_POWER, message));
     }
-    overflowing(a.powf(b), a.is_finite() && b.is_finite(), a == 0.0)
+    check_range(a.powf(b), a.is_finite() && b.is_finite(), a == 0.0)
 }

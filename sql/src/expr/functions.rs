@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Function;
-use super::arithmetic::{bounded, division_by_zero, overflowing, power};
+use super::arithmetic::{bounded, check_range, division_by_zero, power};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 
@@ -101,7 +101,7 @@ fn of_float(function: Function, a: f64, second: &Datum) -> Result<Datum, SqlErro
             return Err(SqlError::new(SqlState::INVALID_POWER, "cannot take square root of a negative number"));
         }
         Function::Sqrt => a.sqrt(),
-        Function::Exp => overflowing(a.exp(), a.is_finite(), false)?,
+        Function::Exp => check_range(a.exp(), a.is_finite(), false)?,
         Function::Ln if a == 0.0 => {
             return Err(SqlError::new(SqlState::INVALID_LOGARITHM, "cannot take logarithm of zero"));
         }

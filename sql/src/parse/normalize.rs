@@ -70,8 +70,8 @@ fn last_token(tokens: &[TokenWithSpan]) -> Option<(usize, &TokenWithSpan)> {
 
 /// Splits `ISNULL` into two words unless it is a name.
 fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let means_it = |token: &TokenWithSpan| word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("isnull"));
-    if !tokens.iter().any(means_it) {
+    let is_isnull = |token: &TokenWithSpan| word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("isnull"));
+    if !tokens.iter().any(is_isnull) {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
@@ -81,7 +81,7 @@ fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let named = matches!(behind, Some(Token::Period))
             || behind.and_then(word).is_some_and(|w| w.eq_ignore_ascii_case("as"))
             || rest.peek().is_some_and(|t| t.token == Token::LParen);
-        if means_it(&token) && !named {
+        if is_isnull(&token) && !named {
             out.push(TokenWithSpan { token: Token::make_keyword("IS"), span: token.span });
             out.push(TokenWithSpan { token: Token::make_keyword("NULL"), span: token.span });
         } else {

@@ -36,13 +36,13 @@ impl Binder<'_> {
             return Err(self.unsupported("this target of INSERT is", insert.span().start));
         };
         let at = name.span().start;
-        let odd = insert.or.is_some()
+        let has_unsupported_clause = insert.or.is_some()
             || insert.overwrite
             || insert.partitioned.is_some()
             || !insert.assignments.is_empty()
             || insert.output.is_some()
             || insert.insert_alias.is_some();
-        if odd {
+        if has_unsupported_clause {
             return Err(self.unsupported("this form of INSERT is", at));
         }
         let table = self.table(name)?;

@@ -28,12 +28,12 @@ impl Binder<'_> {
             Some(Ast::Value(value)) => value.to_string().trim_matches('\'').to_ascii_lowercase(),
             Some(_) => "?".to_owned(),
         };
-        let asks = |name: &str| {
+        let is_on = |name: &str| {
             options.iter().flatten().any(|option| {
                 option.name.value.eq_ignore_ascii_case(name) && !["false", "off", "0"].contains(&value(option).as_str())
             })
         };
-        if *analyze || asks("analyze") {
+        if *analyze || is_on("analyze") {
             return Err(self.unsupported("EXPLAIN ANALYZE is", at));
         }
         let other_format = match format {

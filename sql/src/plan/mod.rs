@@ -227,10 +227,10 @@ pub(crate) struct DeletePlan {
 /// transaction control and SET/SHOW itself.
 pub fn bind(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
     // The binder bounds its own recursion, but the tree's span methods walk the whole tree.
-    deep_stack::run(statement.is_deep(), || bind_here(statement, declared, catalog))
+    deep_stack::run(statement.is_deep(), || bind_on_this_stack(statement, declared, catalog))
 }
 
-fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
+fn bind_on_this_stack(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
     let mut binder = Binder::new(statement, declared, catalog);
     let (body, columns) = bind_tree(&mut binder, &statement.tree)?;
     let params = binder.finish_params()?;

@@ -38,9 +38,8 @@ impl Binder<'_> {
 
     /// As `check_name`, for the name of a new table or column: words with a value are not allowed either.
     pub(super) fn check_new_name(&self, ident: &Ident) -> Result<(), SqlError> {
-        let meaningful =
-            ident.quote_style.is_none() && VALUES.iter().any(|word| ident.value.eq_ignore_ascii_case(word));
-        if meaningful {
+        let has_value = ident.quote_style.is_none() && VALUES.iter().any(|word| ident.value.eq_ignore_ascii_case(word));
+        if has_value {
             let message = format!("syntax error at or near \"{}\"", ident.value);
             return Err(self.error(SqlState::SYNTAX_ERROR, message, ident.span.start));
         }

@@ -42,11 +42,11 @@ impl Binder<'_> {
         if let Some(with) = &query.with {
             return Err(self.unsupported("WITH is", with.with_token.0.span.start));
         }
-        let odd = query.for_clause.is_some()
+        let has_unsupported_clause = query.for_clause.is_some()
             || query.settings.is_some()
             || query.format_clause.is_some()
             || !query.pipe_operators.is_empty();
-        if odd {
+        if has_unsupported_clause {
             return Err(self.unsupported("this clause of a query is", at));
         }
         self.descend()?;
@@ -131,7 +131,7 @@ impl Binder<'_> {
         if select.into.is_some() {
             return Err(self.unsupported("SELECT INTO is", at));
         }
-        let odd = select.top.is_some()
+        let has_unsupported_clause = select.top.is_some()
             || select.exclude.is_some()
             || !select.lateral_views.is_empty()
             || select.prewhere.is_some()
@@ -140,7 +140,7 @@ impl Binder<'_> {
             || !select.distribute_by.is_empty()
             || !select.sort_by.is_empty()
             || select.value_table_mode.is_some();
-        if odd { Err(self.unsupported("this clause of SELECT is", at)) } else { Ok(()) }
+        if has_unsupported_clause { Err(self.unsupported("this clause of SELECT is", at)) } else { Ok(()) }
     }
 
     /// The table of FROM, if any, and its scope.

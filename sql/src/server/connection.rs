@@ -154,7 +154,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             return Err(Fault::Fatal(SqlError::new(SqlState::INVALID_CATALOG_NAME, message)));
         }
         let Some(registered) = self.node.sessions.register(self.node.config.max_connections) else {
-            self.node.context.metrics.refuse();
+            self.node.context.metrics.connection_refused();
             let message = "sorry, too many clients already";
             return Err(Fault::Fatal(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));
         };
@@ -245,7 +245,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
     /// Writes the output buffer, shuts the socket down and drains the input for a moment.
     async fn close(mut self) {
         let deadline = clock::instant() + LINGER;
-        let farewell = async {
+        let shutdown = async {
             self.out.finish().await?;
             let mut left = LINGER_BYTES;
             while left > 0 {
@@ -259,7 +259,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             Ok::<(), std::io::Error>(())
         };
         // The client may have left already.
-        let _ = timeout_at(deadline, farewell).await;
+        let _ = timeout_at(deadline, shutdown).await;
     }
 }
 

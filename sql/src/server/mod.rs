@@ -104,7 +104,7 @@ impl SqlServer {
 
     fn accept(&self, stream: TcpStream, tasks: &TaskTracker, stop: &CancellationToken) {
         let Ok(permit) = self.handshakes.clone().try_acquire_owned() else {
-            self.node.context.metrics.refuse();
+            self.node.context.metrics.connection_refused();
             return;
         };
         if let Err(error) = stream.set_nodelay(true) {

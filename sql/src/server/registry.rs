@@ -18,11 +18,11 @@ const NODES: u64 = 1 << (31 - SESSION_BITS);
 #[derive(Debug)]
 pub(crate) struct Registry {
     node: i32,
-    inner: Mutex<Inner>,
+    inner: Mutex<Sessions>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Sessions {
     sessions: HashMap<i32, Entry>,
     next: i32,
     draining: bool,
@@ -50,7 +50,7 @@ impl Registry {
     /// An empty registry of a node.
     pub(crate) fn new(node_id: u64) -> Arc<Registry> {
         let node = i32::try_from(node_id % NODES).unwrap_or(0) << SESSION_BITS;
-        let inner = Inner { sessions: HashMap::new(), next: 0, draining: false };
+        let inner = Sessions { sessions: HashMap::new(), next: 0, draining: false };
         Arc::new(Registry { node, inner: Mutex::new(inner) })
     }
 

@@ -47,7 +47,7 @@ pub async fn reject_while_starting(listener: TcpListener, until: CancellationTok
                 let Ok(place) = places.clone().try_acquire_owned() else { continue };
                 tokio::spawn(async move {
                     // The client may have left or take too long. Neither matters.
-                    let _ = tokio::time::timeout(DEADLINE, answer(stream)).await;
+                    let _ = tokio::time::timeout(DEADLINE, reject(stream)).await;
                     drop(place);
                 });
             }
@@ -60,7 +60,7 @@ pub async fn reject_while_starting(listener: TcpListener, until: CancellationTok
     }
 }
 
-async fn answer(stream: TcpStream) -> io::Result<()> {
+async fn reject(stream: TcpStream) -> io::Result<()> {
     let (mut reader, writer) = stream.into_split();
     let mut out = Output::new(Box::new(writer), LINGER_BYTES as usize);
     let mut input = BytesMut::new();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// The node's reply to a client that sends `bytes`.
-    async fn said(address: SocketAddr, bytes: &[u8]) -> String {
+    async fn reply_to(address: SocketAddr, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut answer = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
     #[tokio::test]
     async fn early_clients_get_57p03() {
         let (address, ..) = early().await;
-        let answer = said(address, STARTUP).await;
+        let answer = reply_to(address, STARTUP).await;
         assert!(answer.starts_with('E') && answer.contains("SFATAL\0") && answer.contains("C57P03\0"), "{answer:?}");
 
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -141,7 +141,7 @@ mod tests {
         let (address, ..) = early().await;
         let before_tls = [SSL_REQUEST, STARTUP].concat();
         for bytes in [&b"\0\0\0\0"[..], b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", &before_tls] {
-            let answer = said(address, bytes).await;
+            let answer = reply_to(address, bytes).await;
             assert!(answer.starts_with('E') && answer.contains("C08P01\0"), "{bytes:?}: {answer:?}");
         }
     }
@@ -153,8 +153,8 @@ mod tests {
         for _ in 0..MAX_CONNECTIONS {
             silent.push(TcpStream::connect(address).await.unwrap());
         }
-        let mut unheard = TcpStream::connect(address).await.unwrap();
-        assert_eq!(unheard.read(&mut [0]).await.unwrap(), 0, "no place is left");
+        let mut over_limit = TcpStream::connect(address).await.unwrap();
+        assert_eq!(over_limit.read(&mut [0]).await.unwrap(), 0, "no place is left");
         drop(silent);
         let answered = async {
             loop {

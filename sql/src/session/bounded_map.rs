@@ -48,7 +48,7 @@ impl<T> BoundedMap<T> {
     }
 
     /// Fails if an entry of this size does not fit.
-    pub(crate) fn check_room(&self, name: &str, bytes: usize) -> Result<(), SqlError> {
+    pub(crate) fn check_capacity(&self, name: &str, bytes: usize) -> Result<(), SqlError> {
         let Limits { what, count, bytes: most } = self.limits;
         let replaced = self.entries.get(name);
         if replaced.is_none() && self.entries.len() > count {
@@ -115,18 +115,18 @@ mod tests {
     #[test]
     fn number_and_bytes_are_bounded_and_replacing_frees_space() {
         let mut kept = BoundedMap::new(Limits { what: "portals", count: 2, bytes: 100 });
-        assert_eq!(kept.check_room("a", 1000), Ok(()), "the first is taken, however large");
+        assert_eq!(kept.check_capacity("a", 1000), Ok(()), "the first is taken, however large");
         kept.insert("a".into(), 1, 60);
-        assert_eq!(kept.check_room("b", 41).unwrap_err().code.0, "53200");
-        assert_eq!(kept.check_room("a", 100), Ok(()));
+        assert_eq!(kept.check_capacity("b", 41).unwrap_err().code.0, "53200");
+        assert_eq!(kept.check_capacity("a", 100), Ok(()));
         kept.insert("a".into(), 2, 10);
         kept.insert(String::new(), 3, 10);
         let taken = kept.take("a").unwrap();
         assert_eq!((taken.value, kept.bytes), (2, 10));
         kept.put_back("a".into(), taken);
         kept.insert("b".into(), 4, 0);
-        assert_eq!(kept.check_room("c", 0).unwrap_err().code.0, "53400");
-        assert_eq!(kept.check_room("b", 0), Ok(()));
+        assert_eq!(kept.check_capacity("c", 0).unwrap_err().code.0, "53400");
+        assert_eq!(kept.check_capacity("b", 0), Ok(()));
         kept.clear_named();
         assert_eq!((kept.get(""), kept.get("a"), kept.bytes), (Some(&3), None, 10));
         assert!(kept.remove("") && !kept.remove(""));

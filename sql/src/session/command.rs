@@ -51,7 +51,7 @@ impl Session {
             }
             Control::Set { name, values, local } => self.set(name, values.as_deref(), *local, out),
             Control::SetTransaction { modes, session } => self.set_transaction(*modes, *session, out),
-            Control::SetNothing(tag) => Ok(Reply::Tag(tag)),
+            Control::SetNoop(tag) => Ok(Reply::Tag(tag)),
             Control::Reset(name) => {
                 match name {
                     Some(name) => self.settings.set(name, None, false)?,

@@ -20,7 +20,7 @@ pub(crate) enum Control {
     /// SET TRANSACTION, or with `session` SET SESSION CHARACTERISTICS AS TRANSACTION.
     SetTransaction { modes: Modes, session: bool },
     /// A SET without effect, such as SET CONSTRAINTS ALL IMMEDIATE. Holds the tag.
-    SetNothing(&'static str),
+    SetNoop(&'static str),
     /// RESET name, or RESET ALL.
     Reset(Option<String>),
     /// SHOW name, or SHOW ALL.
@@ -94,7 +94,7 @@ impl Control {
             Control::Begin { .. } | Control::Commit { .. } | Control::Rollback { .. } => StatementKind::Transaction,
             Control::Set { .. }
             | Control::SetTransaction { .. }
-            | Control::SetNothing(_)
+            | Control::SetNoop(_)
             | Control::Reset(_)
             | Control::Show(_) => StatementKind::Setting,
             _ => StatementKind::Other,
@@ -243,7 +243,7 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
         while p.head.is_some() {
             p.advance();
         }
-        return Ok(Control::SetNothing("SET CONSTRAINTS"));
+        return Ok(Control::SetNoop("SET CONSTRAINTS"));
     }
     if p.take("role") {
         return role(p, "none", "changing the role is not supported");
@@ -280,7 +280,7 @@ fn some_modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
 
 /// SET ROLE and SET SESSION AUTHORIZATION. Only the word for the role of the connection is accepted.
 fn role(p: &mut Parser<'_>, own: &str, refusal: &str) -> Result<Control, SqlError> {
-    if p.take(own) { Ok(Control::SetNothing("SET")) } else { Ok(unsupported(refusal)) }
+    if p.take(own) { Ok(Control::SetNoop("SET")) } else { Ok(unsupported(refusal)) }
 }
 
 fn time_zone(p: &mut Parser<'_>) -> Result<Option<Vec<String>>, SqlError> {
@@ -295,11 +295,11 @@ fn reset(p: &mut Parser<'_>) -> Result<Control, SqlError> {
         return Ok(Control::Reset(None));
     }
     if p.take("role") {
-        return Ok(Control::SetNothing("RESET"));
+        return Ok(Control::SetNoop("RESET"));
     }
     if p.take("session") {
         p.expect("authorization")?;
-        return Ok(Control::SetNothing("RESET"));
+        return Ok(Control::SetNoop("RESET"));
     }
     Ok(Control::Reset(Some(shown_name(p)?)))
 }

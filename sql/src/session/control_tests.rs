@@ -64,9 +64,9 @@ fn settings() {
         ok("set session characteristics as transaction isolation level serializable"),
         Control::SetTransaction { modes: serializable, session: true }
     );
-    assert_eq!(ok("set constraints all immediate"), Control::SetNothing("SET CONSTRAINTS"));
-    assert_eq!(ok("set session authorization default"), Control::SetNothing("SET"));
-    assert_eq!(ok("set role none"), Control::SetNothing("SET"));
+    assert_eq!(ok("set constraints all immediate"), Control::SetNoop("SET CONSTRAINTS"));
+    assert_eq!(ok("set session authorization default"), Control::SetNoop("SET"));
+    assert_eq!(ok("set role none"), Control::SetNoop("SET"));
     assert!(matches!(ok("set role bob"), Control::Unsupported(_)));
     assert_eq!(ok("reset all"), Control::Reset(None));
     assert_eq!(ok("reset cortado.hedge"), Control::Reset(Some("cortado.hedge".into())));

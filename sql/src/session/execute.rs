@@ -88,20 +88,20 @@ impl Session {
             let txn = self.interrupt.guard(self.deadline, begin).await?;
             self.active = Some(Active { txn, catalog: None, own_schema: false, written: Vec::new() });
         }
-        self.active.as_mut().ok_or_else(|| Fault::Statement(lost_transaction()))
+        self.active.as_mut().ok_or_else(|| Fault::Statement(missing_transaction()))
     }
 
     /// The catalog at the transaction's snapshot, and whether the transaction changed the schema.
     async fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
         self.active().await?;
         let Some(active) = &mut self.active else {
-            return Err(lost_transaction().into());
+            return Err(missing_transaction().into());
         };
         if let Some(catalog) = &active.catalog {
             return Ok((catalog.clone(), active.own_schema));
         }
-        let look = async { self.node.catalog.at(&active.txn).await.map_err(Fault::from) };
-        let catalog = self.interrupt.guard(self.deadline, look).await?;
+        let load = async { self.node.catalog.at(&active.txn).await.map_err(Fault::from) };
+        let catalog = self.interrupt.guard(self.deadline, load).await?;
         active.catalog = Some(catalog.clone());
         Ok((catalog, active.own_schema))
     }
@@ -188,7 +188,7 @@ impl Session {
 
     async fn next_rows(&mut self, run: &mut Run, wanted: usize) -> Result<Vec<crate::exec::Row>, Fault> {
         let Some(active) = &mut self.active else {
-            return Err(lost_transaction().into());
+            return Err(missing_transaction().into());
         };
         let mut context = ExecContext {
             txn: &mut active.txn,
@@ -308,6 +308,6 @@ fn several_commands() -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
 }
 
-fn lost_transaction() -> SqlError {
+fn missing_transaction() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a statement runs without a transaction")
 }

@@ -42,7 +42,7 @@ impl Session {
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, error).into());
         }
         let bytes = message.query.len().saturating_mul(PLAN_WEIGHT);
-        self.statements.check_room(&name, bytes)?;
+        self.statements.check_capacity(&name, bytes)?;
         let declared = declared_types(&message.type_oids)?;
         let (body, char_offset) = self.parse_single(&message.query, &declared)?;
         if !ends_transaction(&body) && !matches!(body, StatementBody::Empty) {
@@ -84,7 +84,7 @@ impl Session {
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, error).into());
         }
         let bytes = message.parameters.iter().flatten().map(|value| value.len() + size_of::<Datum>()).sum();
-        self.portals.check_room(name, bytes)?;
+        self.portals.check_capacity(name, bytes)?;
         self.begin_statement(prepared.char_offset);
         let columns = |count: Option<usize>| {
             Formats::read(&message.result_column_format_codes, count, |columns| {

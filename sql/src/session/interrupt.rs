@@ -121,7 +121,7 @@ pub(crate) fn shutdown_error() -> SqlError {
 mod tests {
     use super::*;
 
-    async fn never() -> Result<(), SqlError> {
+    async fn pending_work() -> Result<(), SqlError> {
         std::future::pending().await
     }
 
@@ -132,7 +132,7 @@ mod tests {
         interrupt.begin();
         assert_eq!(interrupt.check(), Ok(()), "a cancel from before the request is dropped");
         interrupt.cancel();
-        assert_eq!(interrupt.guard(None, never()).await.unwrap_err().code.0, "57014");
+        assert_eq!(interrupt.guard(None, pending_work()).await.unwrap_err().code.0, "57014");
         assert_eq!(interrupt.check(), Ok(()), "it stops one request");
         interrupt.cancel();
         interrupt.end();
@@ -146,7 +146,7 @@ mod tests {
         interrupt.begin();
         let other = interrupt.clone();
         let cancel = tokio::spawn(async move { other.cancel() });
-        assert_eq!(interrupt.guard(None, never()).await.unwrap_err().code.0, "57014");
+        assert_eq!(interrupt.guard(None, pending_work()).await.unwrap_err().code.0, "57014");
         cancel.await.unwrap();
     }
 
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(interrupt.check(), Ok(()), "what runs goes on");
         interrupt.kill();
         interrupt.stopped(false).await;
-        assert_eq!(interrupt.guard(None, never()).await.unwrap_err().code.0, "57P01");
+        assert_eq!(interrupt.guard(None, pending_work()).await.unwrap_err().code.0, "57P01");
         interrupt.end();
         assert_eq!(interrupt.check().unwrap_err().code.0, "57P01", "a kill stays");
     }
@@ -170,7 +170,7 @@ mod tests {
         let interrupt = Interrupt::default();
         interrupt.begin();
         let deadline = Some(Instant::now());
-        let error = interrupt.guard(deadline, never()).await.unwrap_err();
+        let error = interrupt.guard(deadline, pending_work()).await.unwrap_err();
         assert_eq!(error.message, "canceling statement due to statement timeout");
     }
 }

@@ -33,20 +33,20 @@ impl Session {
     }
 
     async fn run_query_string(&mut self, text: &str, out: &mut Output) -> Result<(), Fault> {
-        let pieces = lexer::split_statements(text);
-        match pieces.as_slice() {
+        let statements = lexer::split_statements(text);
+        match statements.as_slice() {
             [] => {
                 out.put(&EmptyQueryResponse::new())?;
                 Ok(())
             }
-            [piece] => {
-                self.char_offset = piece.char_offset;
-                let body = self.parse_statement(piece.text, &[])?;
+            [statement] => {
+                self.char_offset = statement.char_offset;
+                let body = self.parse_statement(statement.text, &[])?;
                 if matches!(body, StatementBody::Empty) {
                     out.put(&EmptyQueryResponse::new())?;
                     return Ok(());
                 }
-                let tag = self.run_single(&body, piece.char_offset, out).await?;
+                let tag = self.run_single(&body, statement.char_offset, out).await?;
                 out.put(&CommandComplete::new(tag))?;
                 Ok(())
             }
@@ -56,22 +56,23 @@ impl Session {
 
     /// Runs statements in order in one transaction. Parses all of them first and drops the trees: a string may have
     /// 100,000 statements.
-    async fn run_multi(&mut self, pieces: &[StatementText<'_>], out: &mut Output) -> Result<(), Fault> {
-        if pieces.len() > MAX_STATEMENTS {
-            let message = format!("query string of {} statements exceeds the limit of {MAX_STATEMENTS}", pieces.len());
+    async fn run_multi(&mut self, statements: &[StatementText<'_>], out: &mut Output) -> Result<(), Fault> {
+        if statements.len() > MAX_STATEMENTS {
+            let message =
+                format!("query string of {} statements exceeds the limit of {MAX_STATEMENTS}", statements.len());
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).into());
         }
-        for piece in pieces {
+        for statement in statements {
             self.interrupt.check()?;
             // This loop never waits, so it has to yield to other tasks.
             tokio::task::coop::consume_budget().await;
-            self.char_offset = piece.char_offset;
-            self.parse_statement(piece.text, &[])?;
+            self.char_offset = statement.char_offset;
+            self.parse_statement(statement.text, &[])?;
         }
-        let last = pieces.len() - 1;
-        for (at, piece) in pieces.iter().enumerate() {
-            self.begin_statement(piece.char_offset);
-            let body = self.parse_statement(piece.text, &[])?;
+        let last = statements.len() - 1;
+        for (at, statement) in statements.iter().enumerate() {
+            self.begin_statement(statement.char_offset);
+            let body = self.parse_statement(statement.text, &[])?;
             let tag = self.run_body(&body, false, out).await?;
             if at == last {
                 self.commit_implicit().await?;

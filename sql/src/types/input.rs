@@ -104,8 +104,8 @@ pub fn parse_float(text: &str) -> Result<f64, SqlError> {
     }
     let value: f64 = body.parse().map_err(|_| invalid(SqlType::Float8, text))?;
     let mantissa = unsigned.split(['e', 'E']).next().unwrap_or(unsigned);
-    let vanished = value == 0.0 && mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'));
-    if value.is_infinite() || vanished {
+    let underflowed = value == 0.0 && mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'));
+    if value.is_infinite() || underflowed {
         let message = format!("\"{body}\" is out of range for type double precision");
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
     }
