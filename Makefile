@@ -36,9 +36,9 @@ nightly: setup
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). Whole systems need PostgreSQL 15's servers.
 bench: setup
-	@cargo bench --locked --workspace --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
+	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
 
 # The log beside raft-engine and RocksDB: about half an hour, 20 GB of space.
 # ARGS are options of the benchmark: make bench-peers ARGS="--only W2"
 bench-peers: setup
-	@cargo bench --locked -p engine --bench peers -- $(ARGS)
+	@cargo bench --locked -p peers -- $(ARGS)

@@ -18,9 +18,10 @@ fuzz() {
 
 : "${SEEDS:=10000}" "${CUTS:=100}" "${FUZZ_SECONDS:=600}"
 
-step "the fuzz corpus" cargo test --locked --workspace --features engine/fuzzing --test log_corpus
-step "the log, $SEEDS seeds" env CORTADO_LOG_SEEDS="$SEEDS" cargo test --locked -p engine --test log_crash any_crash
-step "the log, 3000 crashes at each change" env CORTADO_LOG_CRASHES=3000 cargo test --locked -p engine --test log_matrix
+step "the fuzz corpus" cargo test --locked --features engine/fuzzing --test log_corpus
+step "the log, $SEEDS seeds" env CORTADO_LOG_SEEDS="$SEEDS" cargo test --locked -p engine --test log crash::any_crash
+step "the log, 3000 crashes at each change" \
+    env CORTADO_LOG_CRASHES=3000 cargo test --locked -p engine --test log matrix::
 step "the log, $CUTS power cuts" \
     env CORTADO_POWER_CUTS="$CUTS" cargo test --locked -p engine --test log_power_loss -- --nocapture
 step "Raft, $SEEDS seeds" env CORTADO_SIM_SEEDS="$SEEDS" cargo test --locked -p raftstore --test sim -- --nocapture

@@ -1,19 +1,18 @@
-//! What the log engine does per second on this machine's disk.
+//! The throughput of the log engine on the disk of this machine.
 //!
 //! `cargo bench -p engine --bench log`. The directory is `CORTADO_BENCH_DIR`, or a temporary one. The first line is the
-//! disk's own limit: overwriting 4 KiB and fdatasync, which no synced append of one writer can beat.
+//! limit of the disk: overwriting 4 KiB and fdatasync, which no synced append of one writer can beat.
 
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use engine::disk::{Disk, DiskCopy, DiskFile, RealDisk};
+use engine::disk::{Disk, DiskFile, RealDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions};
 use tempfile::TempDir;
 
@@ -24,7 +23,7 @@ fn directory() -> TempDir {
     }
 }
 
-/// About half compressible, as encoded commands are.
+/// About half compressible, like encoded commands.
 fn entry(seed: u64, len: usize) -> Bytes {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -40,7 +39,7 @@ fn open(dir: &TempDir, options: LogOptions) -> LogEngine {
     LogEngine::open(RealDisk::open(dir.path()).unwrap(), options).unwrap().0
 }
 
-/// Appends `total` batches of one entry from `threads` threads, each to a group of its own; the time it took.
+/// Appends `total` batches of one entry from `threads` threads, each to a group of its own. Returns the time taken.
 fn append(engine: &LogEngine, threads: u64, total: u64, len: usize, durability: Durability) -> Duration {
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -61,7 +60,7 @@ fn append(engine: &LogEngine, threads: u64, total: u64, len: usize, durability: 
     started.elapsed()
 }
 
-/// Keeps the log from growing without bound between measurements.
+/// Bounds the log between measurements.
 fn trim(engine: &LogEngine) {
     let mut batch = LogBatch::new();
     for group in engine.groups() {
@@ -135,7 +134,7 @@ fn filled(dir: &TempDir, entries: u64, len: usize, per_batch: u64) {
             (0..per_batch).map(|at| entry(number * per_batch + at, len)).collect(),
         );
         next[group] += per_batch;
-        // Queued without waiting, but no faster than the queue takes them.
+        // Queued without waiting, but no faster than the queue accepts them.
         loop {
             let failed = failed.clone();
             let done = Box::new(move |outcome: engine::log::Result<_>| {
@@ -197,7 +196,7 @@ fn recovery(criterion: &mut Criterion) {
     bench.finish();
 }
 
-/// A disk that takes everything and keeps nothing: what is measured on it is the engine alone.
+/// A disk that discards all writes: only the engine is measured.
 struct Nowhere;
 
 struct NoFile(AtomicU64);
@@ -220,9 +219,6 @@ impl Disk for Nowhere {
     }
     fn sync_dir(&self) -> std::io::Result<()> {
         Ok(())
-    }
-    fn begin_copy(&self, _: &Path) -> std::io::Result<Box<dyn DiskCopy>> {
-        Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 
@@ -249,8 +245,8 @@ impl DiskFile for NoFile {
     }
 }
 
-/// What the index costs: a run for each of many groups in one commit group, and finding an entry among a million that have a
-/// block each. The blocks that are looked up are in the cache.
+/// The cost of the index: adding a run for each of many groups in one commit group, and finding an entry among a
+/// million with a block each. The looked-up blocks are in the cache.
 fn index(criterion: &mut Criterion) {
     const GROUPS: u64 = 1000;
     const ENTRIES: u64 = 1_000_000;

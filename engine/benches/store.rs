@@ -1,5 +1,5 @@
-//! What the layers above pay for the key-value store, per operation, with all data in memory: a get, a snapshot, a scan
-//! and an applied batch, on RocksDB and (for what a simulation costs) in the in-memory store.
+//! The cost of the key-value store per operation, with all data in memory: a get, a snapshot, a scan and an applied
+//! batch, on RocksDB and on the in-memory store of simulations.
 #![allow(missing_docs, reason = "criterion generates the entry point")]
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -31,7 +31,7 @@ fn value(rng: &mut StdRng) -> [u8; VALUE_BYTES] {
     value
 }
 
-/// Loads the rows; flushed, so that gets go through files and the block cache, as most do.
+/// Loads the rows and flushes, so that gets read files and the block cache, as most do.
 fn load(store: &impl Store) {
     let mut rng = StdRng::seed_from_u64(1);
     for first in (0..ROWS).step_by(1000) {

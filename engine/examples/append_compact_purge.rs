@@ -1,13 +1,14 @@
-//! Appends, compacts and purges, as a store with a few hundred Raft groups does, and prints what that comes to.
+//! Appends, compacts and purges, like a store with a few hundred Raft groups, and prints the throughput.
 //!
 //! ```text
 //! cargo run --release -p engine --example append_compact_purge -- --dir DIR --seconds 30
 //! ```
 //!
-//! Each write appends one entry of 32 KiB to a group drawn from a normal distribution (mean 128, deviation 96; what is below 0
-//! counts as 0) and sets a small key of the group to the entry's index. Every 32nd entry of a group compacts the group to about 32
-//! entries. After every 1024 writes the log is purged, and groups that pin old files are compacted to their last 8 entries. It is
-//! the program of an article about a peer (raft-engine), written anew for this log, with bounds.
+//! Each write appends one entry of 32 KiB to a group drawn from a normal distribution (mean 128, deviation 96; negative
+//! draws are 0) and sets a small key of the group to the index of the entry. Every 32nd entry of a group compacts the
+//! group to about 32 entries. After every 1024 writes the log is purged, and groups that pin old files are compacted to
+//! their last 8 entries. The program comes from an article about a peer (raft-engine), rewritten for this log, with
+//! bounds.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,19 +34,19 @@ const KEPT_OF_LAGGING: u64 = 8;
 /// Appends, compacts and purges, and prints the throughput
 #[derive(Parser)]
 struct Options {
-    /// Where the log is; it is kept, and gone on with by the next run
+    /// Directory of the log; it is kept, and the next run continues it
     #[arg(long, default_value = "append-compact-purge-data")]
     dir: PathBuf,
-    /// End after so many seconds
+    /// Stop after so many seconds
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// End after so many writes
+    /// Stop after so many writes
     #[arg(long)]
     writes: Option<u64>,
     /// Bytes of an entry
     #[arg(long, default_value_t = 32 << 10)]
     entry_bytes: usize,
-    /// Bytes of files beyond which purge writes live data again
+    /// Size of all files above which purge rewrites live data
     #[arg(long, default_value_t = 2 << 30)]
     purge_threshold: u64,
     /// Make each write durable before the next one
@@ -54,10 +55,10 @@ struct Options {
     /// Compress entries with LZ4
     #[arg(long)]
     compress: bool,
-    /// Seed of the draws
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Seconds between the lines
+    /// Seconds between output lines
     #[arg(long, default_value_t = 1)]
     interval: u64,
 }
@@ -85,7 +86,7 @@ struct Program<'a> {
     log: &'a LogEngine,
     rng: StdRng,
     compactions: u64,
-    /// Bytes of files given up.
+    /// Bytes of removed files.
     freed: u64,
 }
 
@@ -123,7 +124,7 @@ impl Program<'_> {
         }
     }
 
-    /// One call is one step; the next one goes on once the writer has done it, and there is always a next one here.
+    /// One call does one step. The next step needs the writer to have done this one; here there is always a next one.
     fn purge(&mut self) {
         loop {
             let report = self.log.purge(Budget::default()).unwrap();
@@ -134,7 +135,7 @@ impl Program<'_> {
             if report.outcome == PurgeOutcome::Idle {
                 return;
             }
-            // What is queued in order is done in order: the step is done when this is.
+            // The queue is in order: when this batch is done, the step is done.
             self.log.write(LogBatch::new(), Durability::Buffered).unwrap();
         }
     }
@@ -153,7 +154,7 @@ impl Program<'_> {
         value.map_or(0, |value| u64::from_le_bytes(value.as_ref().try_into().unwrap()))
     }
 
-    /// A draw from a normal distribution (Box and Muller 1958); below 0 is 0.
+    /// A draw from a normal distribution (Box and Muller 1958); negative draws are 0.
     fn normal(&mut self, mean: f64, deviation: f64) -> u64 {
         let radius = (-2.0 * (1.0 - self.rng.random::<f64>()).ln()).sqrt();
         let angle = std::f64::consts::TAU * self.rng.random::<f64>();

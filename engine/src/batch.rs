@@ -1,7 +1,7 @@
 //! A write batch as plain data.
 //!
-//! The evaluator of a transaction builds one, Raft replicates its bytes, and apply writes it to the
-//! store: the bytes are built once and never re-encoded. The layout is pinned in `docs/formats.md`:
+//! Evaluation of a transaction builds a batch, Raft replicates its bytes, and apply writes it to the store. The bytes
+//! are built once and never re-encoded. `docs/formats.md` fixes the layout:
 //!
 //! ```text
 //! batch  = version:u8 op*                    version = 1
@@ -11,30 +11,29 @@
 //! field  = length:varint byte*               varint: LEB128, shortest form only
 //! ```
 //!
-//! Bytes from outside pass through [`WriteBatch::from_bytes`], which checks all of them, so that
-//! [`WriteBatch::iter`] never meets anything malformed. A batch has exactly one encoding: equal operations in
-//! equal order are equal bytes.
+//! [`WriteBatch::from_bytes`] validates all bytes from outside, so [`WriteBatch::iter`] never sees a malformed batch. A
+//! batch has exactly one encoding: equal operations in equal order have equal bytes.
 
 use crate::cf::Cf;
 
-/// First byte of the encoded form.
+/// The first byte of the encoding.
 const VERSION: u8 = 1;
-/// The encoded form of a batch without operations.
+/// The encoding of an empty batch.
 const EMPTY: &[u8] = &[VERSION];
 
 const KIND_PUT: u8 = 1;
 const KIND_DELETE: u8 = 2;
 const KIND_DELETE_RANGE: u8 = 3;
 
-/// Most bytes a length takes: ceil(64 / 7).
+/// The longest encoding of a length in bytes: ceil(64 / 7).
 const MAX_VARINT_BYTES: usize = 10;
 
-/// An ordered list of puts and deletes over the column families, held in its encoded form.
+/// An ordered list of puts and deletes over the column families, kept in encoded form.
 ///
-/// Later operations win over earlier ones on the same key.
+/// A later operation overrides earlier ones on the same key.
 ///
-/// Invariants: (1) `bytes` is empty exactly when `count` is 0; (2) otherwise it is a version byte followed by
-/// `count` well-formed operations and nothing else.
+/// Invariants: (1) `bytes` is empty exactly if `count` is 0; (2) otherwise `bytes` is a version byte and `count`
+/// well-formed operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
@@ -53,15 +52,15 @@ pub enum Op<'a> {
         /// Its new value.
         value: &'a [u8],
     },
-    /// Remove `key`; nothing happens if it is absent.
+    /// Remove `key`, if it exists.
     Delete {
         /// The column family.
         cf: Cf,
         /// The key.
         key: &'a [u8],
     },
-    /// Remove every key in `[start, end)`; an empty `end` means no upper bound. Nothing happens if `end` is not
-    /// empty and not above `start`.
+    /// Remove every key in `[start, end)`. An empty `end` means no upper bound. A non-empty `end` at or below `start`
+    /// removes nothing.
     DeleteRange {
         /// The column family.
         cf: Cf,
@@ -72,7 +71,7 @@ pub enum Op<'a> {
     },
 }
 
-/// Bytes that are not a write batch.
+/// The bytes are not a write batch.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("malformed write batch at byte {offset}")]
 pub struct MalformedBatch {
@@ -81,7 +80,7 @@ pub struct MalformedBatch {
 }
 
 impl WriteBatch {
-    /// An empty batch; allocates nothing.
+    /// An empty batch. Does not allocate.
     pub fn new() -> WriteBatch {
         WriteBatch::default()
     }
@@ -111,22 +110,22 @@ impl WriteBatch {
         self.count += other.count;
     }
 
-    /// Whether there is no operation.
+    /// Whether the batch has no operations.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many operations there are.
+    /// The number of operations.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Size of the encoded form in bytes.
+    /// The size of the encoding in bytes.
     pub fn size(&self) -> usize {
         self.as_bytes().len()
     }
 
-    /// Drops every operation and keeps the memory for the next ones.
+    /// Removes all operations and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
@@ -135,16 +134,16 @@ impl WriteBatch {
     /// The operations in order.
     pub fn iter(&self) -> impl Iterator<Item = Op<'_>> + '_ {
         let mut decoder = Decoder { bytes: &self.bytes, offset: EMPTY.len() };
-        // Invariant 2 makes an error impossible here; should it break, the batch ends at the bad operation.
+        // Invariant 2 rules out an error here. If it breaks, the batch ends at the bad operation.
         std::iter::from_fn(move || decoder.next_op().ok().flatten())
     }
 
-    /// The encoded form, for replication.
+    /// The encoding, for replication.
     pub fn as_bytes(&self) -> &[u8] {
         if self.bytes.is_empty() { EMPTY } else { &self.bytes }
     }
 
-    /// Takes over an encoded form, after checking the whole of it: `iter` never fails afterwards.
+    /// Decodes and validates a whole batch: `iter` never fails afterwards.
     pub fn from_bytes(bytes: &[u8]) -> Result<WriteBatch, MalformedBatch> {
         if bytes.first() != Some(&VERSION) {
             return Err(MalformedBatch { offset: 0 });
@@ -154,7 +153,7 @@ impl WriteBatch {
         while decoder.next_op()?.is_some() {
             count += 1;
         }
-        // One form for the empty batch, so that equality is equality of operations.
+        // The empty batch has one representation, so that equal operations compare equal.
         let bytes = if count == 0 { Vec::new() } else { bytes.to_vec() };
         Ok(WriteBatch { bytes, count })
     }
@@ -189,7 +188,7 @@ fn put_field(out: &mut Vec<u8>, field: &[u8]) {
     out.extend_from_slice(field);
 }
 
-/// Reads operations one after another; stops at the first malformed byte.
+/// Decodes operations one by one. Stops at the first malformed byte.
 struct Decoder<'a> {
     bytes: &'a [u8],
     offset: usize,
@@ -235,7 +234,7 @@ impl<'a> Decoder<'a> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let part = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit; a last byte of zero means a shorter form exists.
+            // The tenth byte has room for one bit. A last byte of zero means that a shorter form exists.
             if (shift == 63 && part > 1) || (byte == 0 && shift > 0) {
                 return Err(MalformedBatch { offset: start });
             }
@@ -263,7 +262,7 @@ mod tests {
         batch
     }
 
-    /// Pins the layout: a change here is a change of the format and needs a new version byte.
+    /// A change of these bytes is a change of the format and needs a new version byte.
     #[test]
     fn golden_bytes() {
         let mut expected = vec![1];
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_batches_are_one() {
+    fn empty_batches_are_equal() {
         let decoded = WriteBatch::from_bytes(&[1]).unwrap();
         assert_eq!(decoded, WriteBatch::new());
         assert!(decoded.is_empty());
@@ -302,9 +301,10 @@ mod tests {
         assert_eq!(WriteBatch::from_bytes(whole.as_bytes()), Ok(whole));
     }
 
-    /// A cut is accepted only between two operations, and then it is a batch of the operations before it.
+    /// A truncated batch is accepted only if cut between two operations. It is then the batch of the operations before
+    /// the cut.
     #[test]
-    fn every_truncation_is_refused_or_a_prefix() {
+    fn every_truncation_is_refused_or_decodes_to_a_prefix() {
         let whole = sample();
         let mut borders = vec![1];
         for kept in 1..=whole.len() {
@@ -370,7 +370,7 @@ mod tests {
             prop_assert_eq!(decoded, batch);
         }
 
-        /// Whatever is accepted has as many operations as it says and only one encoding.
+        /// An accepted batch has `len` operations and only one encoding.
         #[test]
         fn arbitrary_bytes_never_panic(mut bytes in any::<Vec<u8>>()) {
             bytes.insert(0, VERSION);

@@ -1,12 +1,12 @@
 //! The column families of the key-value store.
 //!
-//! Four, fixed for the life of the format: three for MVCC data and one for the store's own records of
-//! its regions. Every layer above names them through this enum, never by string.
+//! There are four, fixed by the format: three for MVCC data and one for the store's own records of its regions. Every
+//! layer above names them through this enum, never by string.
 
 /// A column family of the key-value store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cf {
-    /// Long values, by key and start_ts; and the raw records of the system region.
+    /// Long values, by key and start_ts, and the raw records of the system region.
     Default,
     /// Percolator locks, by key.
     Lock,
@@ -22,7 +22,7 @@ impl Cf {
     /// The column families that hold a region's replicated data, in the order of their codes.
     pub const DATA: [Cf; 3] = [Cf::Default, Cf::Lock, Cf::Write];
 
-    /// The name under which RocksDB knows it.
+    /// Its name in RocksDB.
     pub const fn name(self) -> &'static str {
         match self {
             Cf::Default => "default",
@@ -32,7 +32,7 @@ impl Cf {
         }
     }
 
-    /// The byte that stands for it on disk and on the wire.
+    /// Its code on disk and on the wire.
     pub const fn code(self) -> u8 {
         match self {
             Cf::Default => 0,
@@ -42,7 +42,7 @@ impl Cf {
         }
     }
 
-    /// The column family of a code; `None` if there is no such code.
+    /// The column family with this code, if any.
     pub const fn from_code(code: u8) -> Option<Cf> {
         match code {
             0 => Some(Cf::Default),

@@ -1,5 +1,5 @@
-//! The committed inputs of the fuzz targets, fed to what the targets feed them to. Fuzzing needs a nightly compiler and time; that what it began with, or
-//! found, still passes needs neither: `cargo test -p engine --features fuzzing --test log_corpus`.
+//! Runs the committed inputs of the fuzz targets. Fuzzing needs a nightly compiler and time; these inputs, the seeds
+//! and past findings, need neither: `cargo test -p engine --features fuzzing --test log_corpus`.
 
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used, clippy::expect_used, reason = "a test binary")]
 
@@ -7,6 +7,7 @@
 mod bases;
 #[path = "../fuzz/src/batch_decode.rs"]
 mod batch_decode;
+#[path = "log/model/mod.rs"]
 mod log_model;
 #[path = "../fuzz/src/mutate.rs"]
 mod mutate;
@@ -15,7 +16,7 @@ mod recover;
 #[path = "../fuzz/src/tools.rs"]
 mod tools;
 
-/// Runs every input of a target; at least so many there must be. The name of one that fails is the last that was printed.
+/// Runs every input of a target; there must be at least `at_least`. The last printed name is that of the failing input.
 fn replay(target: &str, at_least: usize, run: fn(&[u8])) {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut inputs: Vec<_> = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).collect();

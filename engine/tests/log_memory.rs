@@ -1,7 +1,8 @@
-//! What the log keeps in memory, counted at the allocator: bytes per entry, bytes per idle group, and what opening takes besides.
+//! The memory of the log, counted at the allocator: bytes per entry, bytes per idle group, and the temporary memory of
+//! opening.
 //!
-//! Each allocation counts as what a common allocator takes for it: a header of 8 bytes, and whole steps of 16. The allocator serves
-//! this test binary alone; the tests take turns, because it counts for all of them.
+//! An allocation counts with the overhead of a common allocator: a header of 8 bytes, rounded up to 16. The allocator
+//! is global to this test binary, so the tests run one at a time.
 
 #![expect(clippy::unwrap_used, reason = "a test says what must hold")]
 
@@ -16,10 +17,10 @@ use parking_lot::Mutex;
 struct Counting;
 
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
-/// The most that was allocated at once.
+/// The peak of the allocated bytes.
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
-/// What an allocation of `bytes` takes.
+/// The size of an allocation of `bytes` with overhead.
 fn taken(bytes: usize) -> i64 {
     (bytes + 8).next_multiple_of(16).max(32) as i64
 }
@@ -29,8 +30,8 @@ fn count(bytes: i64) {
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
-#[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
-// SAFETY: every call goes to the system's allocator as it came.
+#[expect(unsafe_code, reason = "GlobalAlloc is an unsafe trait")]
+// SAFETY: every call is passed unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(taken(layout.size()));
@@ -40,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         count(-taken(layout.size()));
-        // SAFETY: `ptr` came from `alloc` or `realloc` above, and so from the system's allocator.
+        // SAFETY: `ptr` came from `alloc` or `realloc` above, and so from the system allocator.
         unsafe { System.dealloc(ptr, layout) }
     }
 
@@ -78,7 +79,7 @@ fn open(dir: &tempfile::TempDir) -> (LogEngine, LogWriter) {
     (engine, writer)
 }
 
-/// Writes a log, and says what it takes in memory: as written, and when it is opened again.
+/// Writes a log and returns its memory: after writing, and after reopening.
 fn measure(write: impl Fn(&mut dyn FnMut(LogBatch))) -> [i64; 2] {
     let _turn = TURNS.lock();
     let dir = tempfile::tempdir().unwrap();
@@ -89,7 +90,7 @@ fn measure(write: impl Fn(&mut dyn FnMut(LogBatch))) -> [i64; 2] {
         writer.turn();
     };
     write(&mut submit);
-    // What the active file will say when it is sealed is in memory until then: it is filled up, and the next one says little.
+    // The index of the active file is in memory until the seal. Fill the file up: the next one has little in its index.
     let files = engine.stats().files;
     for number in 1.. {
         let mut state: u64 = number;
@@ -117,7 +118,7 @@ fn measure(write: impl Fn(&mut dyn FnMut(LogBatch))) -> [i64; 2] {
 fn an_entry_in_a_block_of_its_own_takes_eight_bytes() {
     const GROUPS: u64 = 1000;
     const ENTRIES: u64 = 1000;
-    // An entry as long as a block has one for itself; these are stored in a few bytes each.
+    // An entry as long as a block has a block of its own; these compress to a few bytes each.
     let entry = Bytes::from(vec![b'e'; 1 << 10]);
     let taken = measure(|submit| {
         for index in 1..=ENTRIES {
@@ -156,7 +157,7 @@ fn an_idle_group_takes_less_than_half_a_kilobyte() {
     }
 }
 
-/// Opens a log, and says what it keeps, and how much more it takes on the way, in bytes.
+/// Opens a log. Returns the bytes that it keeps, and the temporary peak above that.
 fn measure_opening(open: impl FnOnce() -> (LogEngine, LogWriter, RecoveryReport)) -> (RecoveryReport, i64, i64) {
     let before = allocated();
     PEAK.store(before, Ordering::Relaxed);
@@ -165,7 +166,8 @@ fn measure_opening(open: impl FnOnce() -> (LogEngine, LogWriter, RecoveryReport)
     (report, opened, PEAK.load(Ordering::Relaxed) - before - opened)
 }
 
-/// Opening a log reads a file's index from its bytes: its runs are never all spelled out at once, not even where all are of one group.
+/// Opening decodes the index of a file piece by piece: its runs are never all in memory at once, even if all belong to
+/// one group.
 #[test]
 fn opening_takes_little_more_than_the_index() {
     let _turn = TURNS.lock();
@@ -194,7 +196,7 @@ fn opening_takes_little_more_than_the_index() {
     assert!(each < 24.0, "{each:.1} bytes for each run of a file");
 }
 
-/// The newest file has no index: all of it is read and verified at open, a commit group at a time, however long it is.
+/// The newest file has no index. Opening reads and verifies it one commit group at a time, whatever its length.
 #[test]
 fn scanning_the_newest_file_takes_little_more_than_a_commit_group() {
     const LEN: u64 = 48 << 20;

@@ -1,17 +1,20 @@
-//! Real power loss: a process writes through the engine to an ext4 file system of its own, which is shut down under it in the
-//! middle of the work. What never left the page cache is gone then, as if the power had been. After each cut the file system is
-//! mounted again, the log opened and compared: nothing acknowledged as synced is lost, and no batch is half there.
+//! Real power loss: a process writes through the engine to an ext4 file system, which is shut down during the work.
+//! Data that never left the page cache is lost, as in a power cut. After each cut the file system is mounted again, and
+//! the log is opened and compared: nothing acknowledged as synced is lost, and no batch is incomplete.
 //!
-//! The file system lives in a file behind a loop device. `EXT4_IOC_SHUTDOWN` without flushing the journal stops it between two
-//! instructions; nothing reaches the loop device after that. The call has no safe wrapper in Rust, so a few lines of Python
-//! make it. Needs root, a loop device, `mkfs.ext4` and `python3`; without them the tests say so and do nothing, unless
-//! `CORTADO_POWER_CUTS=100` asks for a number of cuts: then what is missing is a failure.
+//! The file system is in a file behind a loop device. `EXT4_IOC_SHUTDOWN` without a journal flush stops it at once;
+//! nothing reaches the loop device after that. The call has no safe wrapper in Rust, so a few lines of Python make it.
+//! The tests need root, a loop device, `mkfs.ext4` and `python3`. Without them they print a message and pass, unless
+//! `CORTADO_POWER_CUTS=100` asks for a number of cuts: then they fail.
 //!
-//! The same work on a disk whose sync does nothing must lose something: that the test finds it proves that it looks.
+//! On a disk whose sync does nothing the same work must lose data: that proves the test effective.
+//!
+//! A binary of its own: it starts processes all the time, and each holds the locks and mounts of its parent until it
+//! executes its program.
 
 #![expect(clippy::unwrap_used, reason = "a test says what must hold")]
 
-#[path = "log_model/mod.rs"]
+#[path = "log/model/mod.rs"]
 mod log_model;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,21 +25,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use engine::disk::{Disk, DiskCopy, DiskFile, RealDisk};
+use engine::disk::{Disk, DiskFile, RealDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions};
 use log_model::cases::{entry, put};
 use log_model::{Change, State, batch_of, observe, small_options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// How many cuts are made unless told otherwise.
+/// The default number of cuts.
 const CUTS: u64 = 5;
-/// A disk that syncs nothing loses something within so many cuts.
-const CARELESS_CUTS: u64 = 20;
-/// Whatever is waited for takes less.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A disk that does not sync loses something within this many cuts.
+const NO_SYNC_CUTS: u64 = 20;
+/// The timeout of every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Shuts down the file system that holds a directory, when told to.
+/// Shuts down the file system of a directory on command.
 const CUTTER: &str = "
 import fcntl, os, struct, sys, time
 handle = os.open(sys.argv[1], os.O_RDONLY)
@@ -49,8 +52,8 @@ fcntl.ioctl(handle, EXT4_IOC_SHUTDOWN, struct.pack('I', NOLOGFLUSH))
 
 // The work ------------------------------------------------------------------------------------------------------------
 
-/// Batch number `number` of the history, as the process of life `life` writes it. Four groups grow, are overwritten and
-/// compacted; one is removed and made again; one counts.
+/// Batch number `number` of the history, as written in life `life`. Four groups grow, are overwritten and compacted;
+/// one is removed and recreated; one counts.
 fn batch(life: u64, number: u64) -> Vec<Change> {
     let (group, turn) = (1 + number % 4, number / 4);
     let entries = |group: u64, first: u64, count: u64| {
@@ -76,23 +79,23 @@ fn batch(life: u64, number: u64) -> Vec<Change> {
     changes
 }
 
-/// Small files, so that they are sealed, purged and used again all the time.
+/// Small files, so that they are sealed, purged and reused all the time.
 fn options(life: u64) -> LogOptions {
     let prefill_bytes = if life.is_multiple_of(2) { 16 << 10 } else { 0 };
     LogOptions { prefill_bytes, purge_threshold: 192 << 10, ..small_options() }
 }
 
-/// A build that forgets fdatasync.
-struct Careless(Arc<RealDisk>);
+/// A disk without fdatasync.
+struct NoSyncDisk(Arc<RealDisk>);
 
-struct CarelessFile(Arc<dyn DiskFile>);
+struct NoSyncFile(Arc<dyn DiskFile>);
 
-impl Disk for Careless {
+impl Disk for NoSyncDisk {
     fn open(&self, name: &str) -> std::io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(CarelessFile(self.0.open(name)?)))
+        Ok(Arc::new(NoSyncFile(self.0.open(name)?)))
     }
     fn create(&self, name: &str) -> std::io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(CarelessFile(self.0.create(name)?)))
+        Ok(Arc::new(NoSyncFile(self.0.create(name)?)))
     }
     fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
         self.0.rename(from, to)
@@ -106,12 +109,9 @@ impl Disk for Careless {
     fn sync_dir(&self) -> std::io::Result<()> {
         self.0.sync_dir()
     }
-    fn begin_copy(&self, path: &Path) -> std::io::Result<Box<dyn DiskCopy>> {
-        self.0.begin_copy(path)
-    }
 }
 
-impl DiskFile for CarelessFile {
+impl DiskFile for NoSyncFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<()> {
         self.0.read_at(buf, offset)
     }
@@ -132,17 +132,17 @@ impl DiskFile for CarelessFile {
     }
 }
 
-/// What the writing process is told, by its environment.
-const WORK: [&str; 4] = ["CORTADO_POWER_DIR", "CORTADO_POWER_LIFE", "CORTADO_POWER_FROM", "CORTADO_POWER_CARELESS"];
+/// The environment variables of the writing process.
+const WORK: [&str; 4] = ["CORTADO_POWER_DIR", "CORTADO_POWER_LIFE", "CORTADO_POWER_FROM", "CORTADO_POWER_NO_SYNC"];
 
-/// The writing process. It is this program again, run for this test alone; without a directory to write to there is nothing to do.
+/// The writing process: this binary, run for this test alone. Without a directory there is nothing to do.
 #[test]
 fn writing_process() {
-    let told = WORK.map(|name| std::env::var(name).ok());
-    let [Some(dir), Some(life), Some(from), Some(careless)] = told else { return };
+    let env = WORK.map(|name| std::env::var(name).ok());
+    let [Some(dir), Some(life), Some(from), Some(no_sync)] = env else { return };
     let (life, from) = (life.parse().unwrap(), from.parse().unwrap());
     let real = RealDisk::open(dir).unwrap();
-    let disk: Arc<dyn Disk> = if careless == "1" { Arc::new(Careless(real)) } else { real };
+    let disk: Arc<dyn Disk> = if no_sync == "1" { Arc::new(NoSyncDisk(real)) } else { real };
     let (engine, _) = LogEngine::open(disk, options(life)).unwrap();
     for number in from.. {
         let synced = number % 3 == 0;
@@ -155,12 +155,12 @@ fn writing_process() {
         if engine.submit_with(batch_of(&batch(life, number)), durability, Box::new(report)).is_err() {
             return;
         }
-        // Several are under way at once, but not without end.
+        // Bounds the number of batches in flight.
         if number % 8 == 0 && engine.write(LogBatch::new(), Durability::Buffered).is_err() {
             return;
         }
         if number % 4 == 0 {
-            // What purge cannot do, because the power is gone, is nobody's loss.
+            // Purge may fail once the power is off.
             let _ = engine.purge(Budget::default());
         }
     }
@@ -182,12 +182,12 @@ struct Volume {
     image: PathBuf,
     mount: PathBuf,
     mounted: bool,
-    /// Goes after the file system was unmounted.
+    /// Removed after the unmount.
     _dir: tempfile::TempDir,
 }
 
 impl Volume {
-    /// A new one, in memory where there is a place for that: its flushes cost nothing. An error says what is missing.
+    /// A new volume, in memory if possible: its flushes are free. The error says what is missing.
     fn new() -> Result<Volume, String> {
         if std::fs::metadata("/proc/self").map_err(|error| error.to_string())?.uid() != 0 {
             return Err("needs root".to_owned());
@@ -224,7 +224,7 @@ impl Volume {
 impl Drop for Volume {
     fn drop(&mut self) {
         if self.mounted && self.unmount().is_err() {
-            // Someone still holds it: it goes when they do.
+            // Still in use: the kernel unmounts it later.
             let _ = run("umount", &["-l", path(&self.mount)]);
         }
     }
@@ -257,41 +257,41 @@ impl Drop for Process {
 
 // The cuts ------------------------------------------------------------------------------------------------------------
 
-/// That a batch was acknowledged as synced, and when, by [`now`].
+/// A batch acknowledged as synced, and the time, by [`now`].
 struct Acknowledged {
     number: u64,
     at: u64,
 }
 
-/// Nanoseconds of the clock that all processes of the machine share.
+/// Nanoseconds of the monotonic clock, which all processes share.
 fn now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// A log on a volume, and what is known to be in it.
+/// A log on a volume, and its known content.
 struct Trial {
     volume: Volume,
     state: State,
     count: u64,
-    careless: bool,
+    no_sync: bool,
 }
 
 impl Trial {
-    fn new(volume: Volume, careless: bool) -> Trial {
-        Trial { volume, state: State::default(), count: 0, careless }
+    fn new(volume: Volume, no_sync: bool) -> Trial {
+        Trial { volume, state: State::default(), count: 0, no_sync }
     }
 
-    /// Starts the writing process; its acknowledgements come from the channel, until it ends.
+    /// Starts the writing process. The channel carries its acknowledgements until it ends.
     fn start(&self, life: u64) -> (Process, Receiver<Acknowledged>) {
-        let told = [
+        let env = [
             path(&self.volume.log()).to_owned(),
             life.to_string(),
             (self.count + 1).to_string(),
-            u8::from(self.careless).to_string(),
+            u8::from(self.no_sync).to_string(),
         ];
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "writing_process", "--nocapture"]).envs(WORK.iter().zip(&told));
+        command.args(["--exact", "writing_process", "--nocapture"]).envs(WORK.iter().zip(&env));
         let mut process = Process::spawn(&mut command);
         let (_, output) = process.pipes();
         let (sender, receiver) = crossbeam_channel::bounded(64);
@@ -308,7 +308,7 @@ impl Trial {
         (process, receiver)
     }
 
-    /// One life: work, cut, and see what is left. An error says what was lost.
+    /// One life: work, cut, check. The error says what was lost.
     fn cut(&mut self, life: u64, acknowledgements: u64) -> Result<(), String> {
         let mut cutter = Process::spawn(Command::new("python3").args(["-c", CUTTER, path(&self.volume.mount)]));
         let (mut tell, mut answers) = cutter.pipes();
@@ -318,15 +318,15 @@ impl Trial {
         let (process, receiver) = self.start(life);
         let mut synced = self.count;
         for _ in 0..acknowledgements {
-            synced = receiver.recv_timeout(PATIENCE).unwrap().number;
+            synced = receiver.recv_timeout(TIMEOUT).unwrap().number;
         }
         tell.write_all(b"\n").unwrap();
         let mut cut_at = String::new();
         answers.read_line(&mut cut_at).unwrap();
         let cut_at: u64 = cut_at.trim().parse().unwrap();
-        // What was acknowledged before the cut may be read after it. Of what was acknowledged later nothing is asked: the sync that is under
-        // way when ext4 is shut down may succeed with nothing on the disk, as it does for any program that writes there.
-        while let Ok(later) = receiver.recv_timeout(PATIENCE) {
+        // Acknowledgements from before the cut may be read after it. Later ones do not count: the sync in progress when
+        // ext4 is shut down may succeed with nothing on the disk, for any program.
+        while let Ok(later) = receiver.recv_timeout(TIMEOUT) {
             synced = if later.at < cut_at { later.number } else { synced };
         }
         answers.read_to_string(&mut ready).unwrap();
@@ -338,7 +338,7 @@ impl Trial {
         self.check(life, synced)
     }
 
-    /// Opens the log, and compares it with what was written.
+    /// Opens the log and compares it with the written batches.
     fn check(&mut self, life: u64, synced: u64) -> Result<(), String> {
         let disk = RealDisk::open(self.volume.log()).unwrap();
         let (engine, ..) = LogEngine::open_driven(disk, options(life)).map_err(|error| format!("open: {error}"))?;
@@ -358,7 +358,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Numbers of the log's files, and whether one of them is of recycled space.
+    /// The numbers of the log files, and whether one of them reuses a spare.
     fn files(&self) -> (Vec<u64>, bool) {
         let mut recycled = false;
         let mut numbers = Vec::new();
@@ -374,14 +374,14 @@ impl Trial {
     }
 }
 
-/// How many cuts are asked for, and the volume to make them on; `None`, and a message, where that is not possible here.
-fn asked() -> Option<(u64, Volume)> {
+/// The number of cuts, and a volume for them. Prints a message and returns `None` if power cannot be cut here.
+fn setup() -> Option<(u64, Volume)> {
     let asked = std::env::var("CORTADO_POWER_CUTS").ok().map(|cuts| cuts.parse().unwrap());
     match Volume::new() {
         Ok(volume) => Some((asked.unwrap_or(CUTS), volume)),
         Err(missing) => {
             assert!(asked.is_none(), "power cannot be cut here: {missing}");
-            // Not by a macro, whose output the test harness keeps to itself where a test passes.
+            // Not by a macro: the test harness captures its output when a test passes.
             let said = writeln!(std::io::stderr(), "SKIPPED, not passed: power cannot be cut here: {missing}");
             said.unwrap();
             None
@@ -391,7 +391,7 @@ fn asked() -> Option<(u64, Volume)> {
 
 #[test]
 fn nothing_synced_is_lost_when_the_power_is_cut() {
-    let Some((cuts, volume)) = asked() else { return };
+    let Some((cuts, volume)) = setup() else { return };
     let mut trial = Trial::new(volume, false);
     let mut rng = StdRng::seed_from_u64(1);
     let (mut recycled, mut dropped) = (false, 0);
@@ -402,14 +402,14 @@ fn nothing_synced_is_lost_when_the_power_is_cut() {
         recycled |= reused;
         dropped = files[0] - 1;
     }
-    assert!(recycled && dropped > 2, "files were sealed, purged and used again: {recycled}, {dropped}");
+    assert!(recycled && dropped > 2, "files must be sealed, purged and reused: {recycled}, {dropped}");
     println!("{cuts} cuts, {} batches, {dropped} files purged", trial.count);
 }
 
 #[test]
-fn a_build_without_fdatasync_is_found_out() {
-    let Some((_, volume)) = asked() else { return };
+fn a_disk_without_fdatasync_is_detected() {
+    let Some((_, volume)) = setup() else { return };
     let mut trial = Trial::new(volume, true);
-    let lost = (1..=CARELESS_CUTS).find_map(|life| trial.cut(life, 20 + life * 7).err());
+    let lost = (1..=NO_SYNC_CUTS).find_map(|life| trial.cut(life, 20 + life * 7).err());
     println!("lost: {}", lost.expect("nothing was lost though nothing was synced"));
 }

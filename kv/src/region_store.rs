@@ -1,6 +1,6 @@
 //! What the server needs of the store below it: snapshots of regions, and replication.
 //!
-//! `raftstore::StoreHandle` implements it for real. Tests of the server side use [`fake::FakeStore`], whose leadership
+//! `raftstore::StoreHandle` implements it for real. Tests of the server side use `fake::FakeStore`, whose leadership
 //! and proposals fail on demand.
 
 #[cfg(test)]
@@ -36,14 +36,36 @@ pub trait RegionStore: Clone + Send + Sync + 'static {
     /// The region that has a replica on this store and holds the storage key; `None` if there is none.
     fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
     /// A view for a linearizable read under the leader's lease. `None` if the lease does not cover it: use
-    /// [`RegionStore::read`].
+    /// [`RegionStore::read`]. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`RegionError`] if this store does not lead the region under this epoch (`NotLeader`, `RegionNotFound`,
+    /// `EpochNotMatch`) or cannot serve yet (`NotReady`).
     fn try_read(&self, context: RegionContext) -> Result<Option<Self::View>, RegionError>;
-    /// A view for a linearizable read. Waits for a read index if the lease does not cover it.
+    /// A view for a linearizable read. Waits for a read index if the lease does not cover it. The future may be dropped
+    /// at any time.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionStore::try_read`], and `ServerBusy` if the store's mailbox is full.
     fn read(&self, context: RegionContext) -> impl Future<Output = Result<Self::View, RegionError>> + Send;
-    /// A view to evaluate a write on. All entries of earlier terms are applied in it.
+    /// A view to evaluate a write on. All entries of earlier terms are applied in it. Does not wait, and does not prove
+    /// the lease: [`RegionStore::propose`] checks the term.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionStore::try_read`].
     fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError>;
-    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. Refused if the
-    /// term or the epoch has changed since.
+    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
+    /// is dropped, the batch may still take effect.
+    ///
+    /// # Errors
+    ///
+    /// - [`ProposeError::Region`]: refused, for example because the term or the epoch has changed since `basis`. It had
+    ///   no effect.
+    /// - [`ProposeError::TooLarge`]: it exceeds `max_proposal_bytes`. It had no effect.
+    /// - [`ProposeError::Undetermined`], [`ProposeError::Poisoned`]: it may or may not take effect.
     fn propose(
         &self,
         basis: &Self::View,

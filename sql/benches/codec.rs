@@ -1,4 +1,4 @@
-//! What a row, a key, a bind and a point select cost in the SQL layer, with the cluster in memory.
+//! Costs of a row, a key, a binding and a point select in the SQL layer, over an in-memory cluster.
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on says so")]
 
@@ -7,17 +7,18 @@ use std::sync::Arc;
 use criterion::{Criterion, criterion_group, criterion_main};
 use kv::client::Client;
 use kv::memory::MemoryCluster;
-use sql::catalog::{CatalogCache, Column, ColumnId, StorageId, Table, TableId};
+use sql::catalog::CatalogCache;
 use sql::codec::{key, row};
 use sql::exec::{ExecContext, Execution};
+use sql::table::{Column, ColumnId, StorageId, Table, TableId};
 use sql::types::{Datum, SqlType, TimeZone};
 use sql::{parse, plan};
 use tso::TsoClient;
 use txn::Database;
 
 const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
-const CREATE: &str = "create table sbtest1 (id int primary key, k int not null default 0, c varchar(120) not null default '', \
-                      pad varchar(60) not null default '')";
+const CREATE: &str = "create table sbtest1 (id int primary key, k int not null default 0, \
+                      c varchar(120) not null default '', pad varchar(60) not null default '')";
 
 fn table() -> Table {
     let column =

@@ -1,7 +1,8 @@
-//! A single-process server over an in-memory cluster, without Raft or disk: for trying the front end with psql and drivers.
+//! A single-process server over an in-memory cluster, without Raft or disk, for trying the front end with psql and
+//! drivers.
 //!
-//! `cargo run -p sql --example memory_server -- 127.0.0.1:5499`, then `psql -h 127.0.0.1 -p 5499 -U postgres`. Everything is gone when
-//! it stops.
+//! `cargo run -p sql --example memory_server -- 127.0.0.1:5499`, then `psql -h 127.0.0.1 -p 5499 -U postgres`. Nothing
+//! survives a restart.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! SQL errors: a SQLSTATE as PostgreSQL gives it, a message in its wording, and where in the statement.
+//! SQL errors: PostgreSQL's SQLSTATE and wording, and a position in the statement.
 //!
-//! Every layer of the front end fails with a [`SqlError`]; the session turns it into an ErrorResponse. What the transaction
-//! layer fails with is mapped here, by what the client should do next: run the transaction again (40001), find out what became of
-//! it (08007), reconnect or wait (57P03), make it smaller (54000). XX000 is a defect of ours.
+//! All modules of the front end return [`SqlError`]. The session turns it into an ErrorResponse. Errors of the
+//! transaction layer are mapped by the client's reaction: retry the transaction (40001), find out its outcome (08007),
+//! reconnect or wait (57P03), make it smaller (54000). XX000 is a defect of this program.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use txn::TxnError;
 
 pub use crate::sqlstate::SqlState;
 
-/// An error that goes to the client as an ErrorResponse.
+/// An error for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
-    /// Five characters, see PostgreSQL's appendix A.
+    /// The SQLSTATE.
     pub code: SqlState,
     /// The primary message, in PostgreSQL's wording where it has one.
     pub message: String,
-    /// Optional second line.
+    /// The detail line.
     pub detail: Option<Box<str>>,
-    /// What to do about it.
+    /// The hint line.
     pub hint: Option<Box<str>>,
-    /// Where in the statement text, in characters, from 1.
+    /// The position in the statement, in characters from 1.
     pub position: Option<u32>,
-    /// For constraint violations: table and constraint.
+    /// Table and constraint of a constraint violation.
     pub constraint: Option<Box<ConstraintFields>>,
 }
 
@@ -34,7 +34,7 @@ pub struct ConstraintFields {
     pub schema: String,
     /// The table.
     pub table: String,
-    /// The column, where one is to blame.
+    /// The column, for a violation of one column.
     pub column: Option<String>,
     /// The constraint, where it has a name.
     pub constraint: Option<String>,
@@ -44,6 +44,11 @@ impl SqlError {
     /// An error with a code and a message.
     pub fn new(code: SqlState, message: impl Into<String>) -> SqlError {
         SqlError { code, message: message.into(), detail: None, hint: None, position: None, constraint: None }
+    }
+
+    /// XX000 for a state that only a defect of this program can reach.
+    pub(crate) fn internal(why: &str) -> SqlError {
+        SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}"))
     }
 
     /// With a detail line.
@@ -58,7 +63,7 @@ impl SqlError {
         self
     }
 
-    /// With a position in the statement, in characters from 1; 0 means unknown.
+    /// With a position in the statement, in characters from 1. 0 means unknown.
     pub fn at(mut self, position: u32) -> SqlError {
         self.position = (position > 0).then_some(position);
         self
@@ -81,7 +86,7 @@ impl From<TxnError> for SqlError {
                     .detail(why)
                     .hint("The transaction might succeed if retried.")
             }
-            // The statement that inserted knows which constraint; here only the fact is left.
+            // The commit maps the key to its constraint. This mapping applies where that is not possible.
             TxnError::AlreadyExists { .. } => {
                 SqlError::new(SqlState::UNIQUE_VIOLATION, "duplicate key value violates unique constraint")
                     .detail("Another transaction inserted the same key first.")
@@ -106,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transaction_errors_have_the_state_that_tells_the_client_what_to_do() {
+    fn transaction_errors_map_to_sqlstates() {
         let states = [
             (TxnError::Conflict("k".into()), "40001"),
             (TxnError::AlreadyExists { key: kv::Key::new("k") }, "23505"),

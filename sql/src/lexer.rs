@@ -1,8 +1,8 @@
-//! The lexical layer of PostgreSQL's SQL, as far as a session needs it: to cut a query string into statements, to see which
-//! are the session's own (BEGIN, SET, ...), and to parse those; and to tell how much a text has in it before it is parsed.
+//! A lexer of PostgreSQL's SQL for the session: it splits query strings into statements, recognises and parses the
+//! session's own statements (BEGIN, SET, ...), and counts tokens before a text is parsed.
 //!
-//! Everything else goes to [`crate::parse`] as text. That is also why nothing here fails on a string or comment that does not end: it
-//! runs to the end of the text, and whoever parses the statement says what is wrong.
+//! All other statements go to the parser as text. An unterminated string or comment is no error here: it extends to the
+//! end of the text, and the parser reports it.
 
 /// A token of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Token<'a> {
     Number(&'a str),
     /// Any other character.
     Symbol(char),
-    /// A string or quoted identifier without its end.
+    /// An unterminated string or quoted identifier.
     Unterminated,
 }
 
@@ -37,23 +37,23 @@ pub(crate) struct Spanned<'a> {
 pub(crate) struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Whether the values of strings are wanted, or only where they end.
+    /// Whether to build the values of strings.
     values: bool,
 }
 
 /// One statement of a query string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
-    /// Its text, without the semicolon, white space around it trimmed; comments in front of it are kept, for they may be hints.
+pub(crate) struct StatementText<'a> {
+    /// The text, trimmed and without the semicolon. Leading comments are kept: they may be hints.
     pub(crate) text: &'a str,
-    /// How many characters of the query string come before it.
-    pub(crate) shift: u32,
+    /// Characters of the query string before it.
+    pub(crate) char_offset: u32,
 }
 
-/// Cuts a query string at its semicolons; pieces without a token vanish.
-pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
+/// Splits a query string at its semicolons. Statements without a token are dropped.
+pub(crate) fn split_statements(query: &str) -> Vec<StatementText<'_>> {
     let mut pieces = Vec::with_capacity(1);
-    let mut lexer = Lexer::skimming(query);
+    let mut lexer = Lexer::without_values(query);
     let mut start = 0;
     let mut tokens = 0;
     let mut counted = (0, 0u32);
@@ -73,7 +73,7 @@ pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
             let begin = start + (raw.len() - raw.trim_start().len());
             let more = query[counted.0..begin].chars().count();
             counted = (begin, counted.1.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)));
-            pieces.push(Piece { text, shift: counted.1 });
+            pieces.push(StatementText { text, char_offset: counted.1 });
         }
         match token {
             Some(semicolon) => (start, tokens) = (semicolon.end, 0),
@@ -82,9 +82,9 @@ pub(crate) fn split(query: &str) -> Vec<Piece<'_>> {
     }
 }
 
-/// How many words, symbols and blanks a text has.
-pub(crate) fn count(text: &str) -> usize {
-    let mut lexer = Lexer::skimming(text);
+/// The number of tokens and blanks of a text.
+pub(crate) fn count_tokens(text: &str) -> usize {
+    let mut lexer = Lexer::without_values(text);
     let mut count = 0;
     let mut end = 0;
     while let Some(token) = lexer.next() {
@@ -94,8 +94,8 @@ pub(crate) fn count(text: &str) -> usize {
     count + (text.len() - end)
 }
 
-/// The words by which errors and metrics call a statement.
-pub(crate) fn command(text: &str) -> String {
+/// The name of a statement in errors and metrics: `INSERT`, `CREATE TABLE`.
+pub(crate) fn command_name(text: &str) -> String {
     let mut lexer = Lexer::new(text);
     let mut words = Vec::new();
     while let Some(token) = lexer.next() {
@@ -120,14 +120,14 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0, values: true }
     }
 
-    /// The same, leaving the values of strings empty: for a look at where statements end.
-    fn skimming(text: &'a str) -> Lexer<'a> {
+    /// A lexer that leaves the values of strings empty, for finding the ends of statements.
+    fn without_values(text: &'a str) -> Lexer<'a> {
         Lexer { text, at: 0, values: false }
     }
 
     /// The next token, or `None` at the end of the text.
     pub(crate) fn next(&mut self) -> Option<Spanned<'a>> {
-        self.skip_blank();
+        self.skip_whitespace();
         let start = self.at;
         let first = self.rest().chars().next()?;
         let token = match first {
@@ -148,7 +148,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    fn skip_blank(&mut self) {
+    fn skip_whitespace(&mut self) {
         loop {
             let rest = self.rest();
             let trimmed = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
@@ -167,7 +167,7 @@ impl<'a> Lexer<'a> {
         let rest = self.rest();
         let length = rest.find(|c: char| !is_word_part(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(length);
-        // A prefix that belongs to the string after it.
+        // The prefix of a string.
         if after.starts_with('\'') && matches!(word, "e" | "E" | "b" | "B" | "x" | "X" | "n" | "N") {
             self.at += length;
             let escapes = word.eq_ignore_ascii_case("e");
@@ -184,7 +184,7 @@ impl<'a> Lexer<'a> {
         Token::Number(&rest[..length])
     }
 
-    /// A string with `quote` at both ends, where a doubled quote stands for one; `escapes` if a backslash takes the next character along.
+    /// A quoted string; a doubled quote stands for one. `escapes`: a backslash escapes the next character.
     fn quoted(&mut self, quote: char, escapes: bool) -> Option<String> {
         self.at += 1;
         let mut value = String::new();
@@ -208,7 +208,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// `$tag$ ... $tag$`, or a lone dollar sign (of a parameter, whose number is the next token).
+    /// A dollar-quoted string, or the dollar sign of a parameter, whose number is the next token.
     fn dollar(&mut self) -> Token<'a> {
         let rest = self.rest();
         let Some(length) = rest[1..].find('$') else {
@@ -236,7 +236,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length of the block comment at the head of `text`; block comments nest.
+/// The length of the block comment that `text` starts with. Block comments nest.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0usize;
     let mut at = 0;
@@ -286,11 +286,11 @@ mod tests {
     use super::*;
 
     fn texts(query: &str) -> Vec<(&str, u32)> {
-        split(query).into_iter().map(|p| (p.text, p.shift)).collect()
+        split_statements(query).into_iter().map(|p| (p.text, p.char_offset)).collect()
     }
 
     #[test]
-    fn a_query_string_is_cut_at_semicolons_outside_of_quotes_and_comments() {
+    fn splits_at_semicolons_outside_quotes_and_comments() {
         assert_eq!(texts("select 1; select ';' ;"), [("select 1", 0), ("select ';'", 10)]);
         assert_eq!(texts(" ; -- ping\n ; /* a /* b; */ ; */ "), []);
         assert_eq!(texts("é; x"), [("é", 0), ("x", 3)]);
@@ -305,18 +305,18 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_named_as_in_errors() {
-        assert_eq!(command("insert into t values (1)"), "INSERT");
-        assert_eq!(command("/*+ x */ create  table t (a int)"), "CREATE TABLE");
-        assert_eq!(command("((select 1))"), "SELECT");
-        assert_eq!(command("drop table if exists t"), "DROP TABLE");
-        assert_eq!(command("1"), "");
+    fn command_names() {
+        assert_eq!(command_name("insert into t values (1)"), "INSERT");
+        assert_eq!(command_name("/*+ x */ create  table t (a int)"), "CREATE TABLE");
+        assert_eq!(command_name("((select 1))"), "SELECT");
+        assert_eq!(command_name("drop table if exists t"), "DROP TABLE");
+        assert_eq!(command_name("1"), "");
     }
 
     #[test]
-    fn everything_is_counted_but_what_is_inside_of_strings() {
-        assert_eq!(count("(1), (22)"), 8);
-        assert_eq!(count("e'\\'; ;' $a$;;$a$"), 3);
+    fn string_contents_are_not_counted() {
+        assert_eq!(count_tokens("(1), (22)"), 8);
+        assert_eq!(count_tokens("e'\\'; ;' $a$;;$a$"), 3);
     }
 
     #[test]
@@ -345,8 +345,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[ ;'\"$a-z\\\\/*é-]{0,40}") {
-            for piece in split(&text) {
+        fn no_text_panics(text in "[ ;'\"$a-z\\\\/*é-]{0,40}") {
+            for piece in split_statements(&text) {
                 prop_assert!(text.contains(piece.text));
             }
         }

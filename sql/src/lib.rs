@@ -1,17 +1,44 @@
 //! The PostgreSQL front end: sessions, catalog, binder, plans, executor.
 //!
-//! [`server`] speaks the wire protocol and owns a [`session`] per connection; a statement is parsed ([`parse`]),
-//! bound against the catalog ([`plan`]), executed over a transaction ([`exec`]), and its rows are encoded ([`types`]).
+//! [`server`] speaks the wire protocol and owns a session per connection. A statement is parsed ([`parse`]), bound
+//! against the catalog ([`plan`]), executed over a transaction ([`exec`]), and its rows are encoded ([`types`]).
+//!
+//! # Layers
+//!
+//! A module imports from modules with a lower number only.
+//!
+//! 1. `sqlstate`: the SQLSTATE codes
+//! 2. `error`: [`error::SqlError`], and the mapping of transaction errors
+//! 3. `clock`: the system's clocks and random numbers
+//! 4. `metrics`: counters and histograms of the front end
+//! 5. `deep_stack`: runs deep recursion on a large stack
+//! 6. `lexer`: tokens; splits query strings
+//! 7. `types`: SQL types and values, their text and binary forms
+//! 8. `table`: descriptors of tables and columns
+//! 9. `codec`: rows to keys and values
+//! 10. `catalog`: stored descriptors, their cache, schema changes
+//! 11. `parse`: text to syntax trees
+//! 12. `expr`: bound expressions and their evaluation
+//! 13. `plan`: syntax trees to plans
+//! 14. `exec`: runs plans over a transaction
+//! 15. `protocol`: wire messages in, replies out
+//! 16. `session`: transaction state, settings, prepared statements
+//! 17. `server`: sockets, startup, connections
 
 pub mod catalog;
+mod clock;
 pub mod codec;
+mod deep_stack;
 pub mod error;
 pub mod exec;
+mod expr;
 mod lexer;
+mod metrics;
 pub mod parse;
 pub mod plan;
-mod roomy;
+mod protocol;
 pub mod server;
-pub mod session;
+mod session;
 mod sqlstate;
+pub mod table;
 pub mod types;

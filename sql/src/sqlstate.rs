@@ -1,4 +1,4 @@
-//! The SQLSTATEs that clients of this server meet, by PostgreSQL's condition names and in the order of the codes.
+//! The SQLSTATEs of this server, by PostgreSQL's condition names, in the order of the codes.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use std::fmt;
 pub struct SqlState(pub &'static str);
 
 impl SqlState {
-    /// Nothing went wrong.
+    /// `successful_completion`
     pub const SUCCESSFUL_COMPLETION: SqlState = SqlState("00000");
-    /// COMMIT was sent and its outcome is not known.
+    /// The outcome of a commit is not known.
     pub const TRANSACTION_RESOLUTION_UNKNOWN: SqlState = SqlState("08007");
     /// A message that the protocol does not allow.
     pub const PROTOCOL_VIOLATION: SqlState = SqlState("08P01");
-    /// Something that PostgreSQL has and Cortado does not (yet).
+    /// A feature of PostgreSQL that Cortado lacks.
     pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
     /// `cardinality_violation`
     pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
@@ -41,7 +41,7 @@ impl SqlState {
     pub const INVALID_OFFSET: SqlState = SqlState("2201X");
     /// Bytes that are not text in the client's encoding.
     pub const CHARACTER_NOT_IN_REPERTOIRE: SqlState = SqlState("22021");
-    /// A value that the parameter or function does not take.
+    /// A value that the parameter or function does not accept.
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `invalid_escape_sequence` of a LIKE pattern
     pub const INVALID_ESCAPE_SEQUENCE: SqlState = SqlState("22025");
@@ -51,29 +51,29 @@ impl SqlState {
     pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState("22P03");
     /// `not_null_violation`
     pub const NOT_NULL_VIOLATION: SqlState = SqlState("23502");
-    /// A second row with the same key.
+    /// `unique_violation`
     pub const UNIQUE_VIOLATION: SqlState = SqlState("23505");
-    /// A transaction is open where none may be, or a mode is set too late.
+    /// A statement that is not allowed in a transaction, or a mode set too late.
     pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25001");
     /// A write in a read-only transaction.
     pub const READ_ONLY_SQL_TRANSACTION: SqlState = SqlState("25006");
-    /// A transaction is wanted and none is open.
+    /// No transaction is open.
     pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
-    /// The transaction failed earlier; only its end is taken.
+    /// The transaction has failed. Only COMMIT and ROLLBACK are accepted.
     pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
-    /// A transaction stood idle for too long.
+    /// The idle-in-transaction timeout.
     pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: SqlState = SqlState("25P03");
-    /// No prepared statement of that name.
+    /// No prepared statement has this name.
     pub const INVALID_SQL_STATEMENT_NAME: SqlState = SqlState("26000");
-    /// The connection names no user.
+    /// The startup packet names no user.
     pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState("28000");
-    /// No portal of that name.
+    /// No portal has this name.
     pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
-    /// No database of that name.
+    /// No database has this name.
     pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
     /// `invalid_schema_name`
     pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
-    /// Somebody else committed first: the whole transaction can be run again.
+    /// A conflict with another transaction. The whole transaction can be retried.
     pub const SERIALIZATION_FAILURE: SqlState = SqlState("40001");
     /// The statement cannot be parsed.
     pub const SYNTAX_ERROR: SqlState = SqlState("42601");
@@ -83,7 +83,7 @@ impl SqlState {
     pub const AMBIGUOUS_COLUMN: SqlState = SqlState("42702");
     /// `undefined_column`
     pub const UNDEFINED_COLUMN: SqlState = SqlState("42703");
-    /// No parameter, type or other object of that name.
+    /// No parameter, type or other object has this name.
     pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
     /// `duplicate_alias`
     pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
@@ -103,9 +103,9 @@ impl SqlState {
     pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
     /// `undefined_parameter`
     pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
-    /// A portal of that name is open.
+    /// A portal of this name exists.
     pub const DUPLICATE_CURSOR: SqlState = SqlState("42P03");
-    /// A prepared statement of that name exists.
+    /// A prepared statement of this name exists.
     pub const DUPLICATE_PREPARED_STATEMENT: SqlState = SqlState("42P05");
     /// `duplicate_table`
     pub const DUPLICATE_TABLE: SqlState = SqlState("42P07");
@@ -119,29 +119,29 @@ impl SqlState {
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
     /// `out_of_memory`
     pub const OUT_OF_MEMORY: SqlState = SqlState("53200");
-    /// As many connections as are allowed.
+    /// The connection limit is reached.
     pub const TOO_MANY_CONNECTIONS: SqlState = SqlState("53300");
-    /// A limit of memory or of things kept per session.
+    /// A limit on a session's objects.
     pub const CONFIGURATION_LIMIT_EXCEEDED: SqlState = SqlState("53400");
-    /// A statement or transaction exceeds a limit of size.
+    /// A limit on the size of a statement or transaction.
     pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState("54000");
     /// `statement_too_complex`
     pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState("54001");
-    /// A result with more columns than the protocol allows.
+    /// Too many result columns.
     pub const TOO_MANY_COLUMNS: SqlState = SqlState("54011");
-    /// An object that is not in a state for this.
+    /// An object in the wrong state.
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState("55000");
-    /// A parameter that cannot be changed now, or ever.
+    /// A parameter that cannot be changed.
     pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
-    /// The client, or statement_timeout, stopped the statement.
+    /// A cancel request or the statement timeout.
     pub const QUERY_CANCELED: SqlState = SqlState("57014");
-    /// The server stops.
+    /// The server is shutting down.
     pub const ADMIN_SHUTDOWN: SqlState = SqlState("57P01");
     /// The cluster cannot serve now.
     pub const CANNOT_CONNECT_NOW: SqlState = SqlState("57P03");
-    /// A session stood idle for too long.
+    /// The idle-session timeout.
     pub const IDLE_SESSION_TIMEOUT: SqlState = SqlState("57P05");
-    /// A defect, or damaged data.
+    /// A defect of the server.
     pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
     /// `data_corrupted`
     pub const DATA_CORRUPTED: SqlState = SqlState("XX001");

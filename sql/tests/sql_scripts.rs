@@ -1,8 +1,8 @@
-//! Runs the golden SQL scripts of `tests/scripts`.
+//! Runs the golden SQL scripts of `tests/scripts` against a server.
 
-#![allow(clippy::expect_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
 
-mod sql_support;
+mod support;
 
 use std::path::Path;
 
@@ -14,6 +14,6 @@ async fn scripts() {
     paths.sort();
     assert!(!paths.is_empty(), "there are scripts");
     for path in paths {
-        sql_support::run_script(&path).await;
+        support::script::run(&path).await;
     }
 }

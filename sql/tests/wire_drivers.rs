@@ -1,19 +1,19 @@
-//! A real driver against the server: tokio-postgres, which prepares everything, speaks binary and pipelines.
+//! A real driver against the server: tokio-postgres, which prepares all statements, uses binary formats and pipelines.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
 
-mod wire_common;
+mod support;
 
 use std::time::Duration;
 
 use futures::TryStreamExt;
 use kv::memory::{Faults, MemoryCluster};
 use sql::server::SqlConfig;
+use support::client::{Raw, bind, execute, named, parse, query, sync};
+use support::{TestServer, eventually};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, SimpleQueryMessage};
-use wire_common::client::{Raw, bind, execute, named, parse, query, sync};
-use wire_common::{TestServer, eventually};
 
 async fn with_table(server: &TestServer) -> Client {
     let client = server.connect().await;
@@ -24,7 +24,7 @@ async fn with_table(server: &TestServer) -> Client {
     client
 }
 
-/// Every call to the store waits, as good as surely, far longer than a test.
+/// Every call to the store waits, almost surely far longer than a test.
 fn stalled() -> Faults {
     Faults { delay_max: Duration::from_secs(1_000_000), ..Faults::none() }
 }
@@ -34,7 +34,7 @@ fn state(error: &tokio_postgres::Error) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn values_travel_in_binary_both_ways() {
+async fn values_are_binary_in_both_directions() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     let insert = client.prepare("insert into t values ($1, $2, $3, $4, $5, $6)").await.expect("prepares");
@@ -104,7 +104,7 @@ async fn transactions_commit_and_roll_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn portals_hand_out_rows_in_parts() {
+async fn portals_return_rows_in_parts() {
     let server = TestServer::start().await;
     let mut client = with_table(&server).await;
     let values: Vec<String> = (0..1000).map(|id| format!("({id})")).collect();
@@ -174,14 +174,14 @@ async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
         let error = client.query("select * from t", &[]).await.expect_err("canceled");
         (client, state(&error).to_owned())
     });
-    // The request may not have begun yet, so that a first cancel may come too early.
+    // The request may not have begun yet, so a first cancel may be dropped.
     let canceled = async {
         while !waiting.is_finished() {
             token.cancel_query(tokio_postgres::NoTls).await.expect("reaches the server");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(wire_common::PATIENCE, canceled).await.expect("canceled in time");
+    tokio::time::timeout(support::PATIENCE, canceled).await.expect("canceled in time");
     let (client, state) = waiting.await.expect("no panic");
     assert_eq!(state, "57014");
     server.cluster.set_faults(Faults::none());
@@ -190,9 +190,9 @@ async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
     }
 }
 
-/// pgjdbc sends a limit of one row with statements that have none, and lost the second try for it.
+/// pgjdbc sends a limit of one row with statements without rows, which disabled their retry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_limit_does_not_keep_a_statement_from_being_run_again() {
+async fn a_row_limit_does_not_disable_the_retry() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     client.batch_execute("insert into t (id, n) values (1, 0)").await.expect("inserts");
@@ -211,7 +211,7 @@ async fn a_row_limit_does_not_keep_a_statement_from_being_run_again() {
     assert_eq!(row.get::<_, i32>(0), 11);
 }
 
-/// All of them were parsed before the first ran, and their trees kept: gigabytes for a string of some megabytes.
+/// All statements were parsed before the first ran, and their trees kept: gigabytes for a string of a few megabytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_string_of_very_many_statements_is_refused_before_it_runs() {
     let server = TestServer::start().await;
@@ -226,7 +226,7 @@ async fn a_string_of_very_many_statements_is_refused_before_it_runs() {
     assert_eq!(client.query("select id from t", &[]).await.expect("selects").len(), 1);
 }
 
-/// They were bounded in number only.
+/// Only their number was bounded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prepared_statements_and_portals_are_bounded_in_bytes() {
     let server = TestServer::start().await;
@@ -272,7 +272,7 @@ async fn a_timeout_stops_a_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_transaction_is_ended_and_so_is_an_idle_session() {
+async fn idle_transactions_and_idle_sessions_time_out() {
     let server = TestServer::start().await;
     let mut raw = Raw::login(server.address).await;
     raw.query("set idle_in_transaction_session_timeout = '20ms'").await;
@@ -288,7 +288,7 @@ async fn an_idle_transaction_is_ended_and_so_is_an_idle_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn concurrent_increments_are_all_counted() {
+async fn no_concurrent_increment_is_lost() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     client.batch_execute("insert into t (id, n) values (1, 0)").await.expect("inserts");
@@ -298,7 +298,8 @@ async fn concurrent_increments_are_all_counted() {
         workers.push(tokio::spawn(async move {
             let mut done = 0;
             while done < 25 {
-                // The statement is run again inside when it meets another; only if that happens too often the client sees it.
+                // The session retries the statement after a conflict. The client sees one only if that happens too
+                // often.
                 match client.execute("update t set n = n + 1 where id = $1", &[&1i64]).await {
                     Ok(count) => {
                         assert_eq!(count, 1);
@@ -317,7 +318,7 @@ async fn concurrent_increments_are_all_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_insert_that_loses_a_race_is_told_so() {
+async fn an_insert_that_loses_a_race_conflicts_and_then_is_a_duplicate() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     let other = server.connect().await;
@@ -325,7 +326,7 @@ async fn an_insert_that_loses_a_race_is_told_so() {
     other.batch_execute("insert into t (id) values (7)").await.expect("inserts");
     let error = client.batch_execute("commit").await.expect_err("lost");
     assert_eq!(state(&error), "40001");
-    // Run again, as the error says, the transaction sees the other's row; the session is idle again and takes it.
+    // The retried transaction sees the other's row. The session is idle and accepts it.
     client.batch_execute("begin").await.expect("begins");
     let error = client.batch_execute("insert into t (id) values (7)").await.expect_err("taken");
     assert_eq!(state(&error), "23505");
@@ -334,7 +335,7 @@ async fn an_insert_that_loses_a_race_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_lets_what_runs_finish_and_tells_the_idle() {
+async fn shutdown_waits_for_transactions_and_ends_idle_sessions() {
     let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_secs(30)).await;
     let mut idle = Raw::login(server.address).await;
     let mut busy = Raw::login(server.address).await;
@@ -354,14 +355,14 @@ async fn a_stop_lets_what_runs_finish_and_tells_the_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends_what_does_not_finish() {
+async fn shutdown_ends_sessions_after_the_grace_period() {
     let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
     raw.query("begin").await;
     let mut stuck = Raw::login(server.address).await;
     server.cluster.set_faults(stalled());
-    stuck.send(&wire_common::client::query("select * from t")).await;
+    stuck.send(&support::client::query("select * from t")).await;
     server.begin_stop();
     for raw in [&mut raw, &mut stuck] {
         let reply = raw.reply().await.expect("a last word");
@@ -373,7 +374,7 @@ async fn a_stop_ends_what_does_not_finish() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_is_counted() {
+async fn metrics_count_statements_errors_and_connections() {
     let server = TestServer::start().await;
     let client = with_table(&server).await;
     client.execute("insert into t (id) values (1)", &[]).await.expect("inserts");
@@ -412,17 +413,17 @@ fn slow() -> Faults {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_does_not_tear_a_commit() {
+async fn a_cancel_does_not_interrupt_a_commit() {
     let server = TestServer::start().await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
     raw.query("begin").await;
     raw.query("insert into t values (1), (2), (3)").await;
     server.cluster.set_faults(slow());
-    raw.send(&wire_common::client::query("commit")).await;
+    raw.send(&support::client::query("commit")).await;
     for _ in 0..20 {
         let mut other = Raw::open(server.address).await;
-        other.send(&wire_common::client::cancel(raw.pid, raw.secret)).await;
+        other.send(&support::client::cancel(raw.pid, raw.secret)).await;
         assert_eq!(other.reply().await, None);
     }
     assert_eq!(raw.transcript().await, ["CommandComplete COMMIT", "ReadyForQuery I"]);
@@ -432,14 +433,14 @@ async fn a_cancel_does_not_tear_a_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_does_not_tear_a_commit() {
+async fn a_disconnect_does_not_interrupt_a_commit() {
     let server = TestServer::start().await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
     raw.query("begin").await;
     raw.query("insert into t values (1), (2), (3)").await;
     server.cluster.set_faults(slow());
-    raw.send(&wire_common::client::query("commit")).await;
+    raw.send(&support::client::query("commit")).await;
     raw.shutdown().await;
     drop(raw);
     eventually("the session ends", || server.server.connections() == 0).await;
@@ -449,7 +450,7 @@ async fn a_client_that_leaves_does_not_tear_a_commit() {
     assert_eq!(count[1], "DataRow [\"3\"]");
 }
 
-/// A session that has asked for far more than the sockets hold, and reads nothing.
+/// A session that has requested more than the sockets buffer, and does not read.
 async fn unread_result(server: &TestServer) -> Raw {
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key, s text)").await;
@@ -457,7 +458,7 @@ async fn unread_result(server: &TestServer) -> Raw {
     for id in 0..300 {
         raw.query(&format!("insert into t values ({id}, '{text}')")).await;
     }
-    raw.send(&wire_common::client::query("select * from t")).await;
+    raw.send(&support::client::query("select * from t")).await;
     raw
 }
 
@@ -467,7 +468,7 @@ async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
     let mut raw = unread_result(&server).await;
     let mut other = Raw::open(server.address).await;
     assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
-    other.send(&wire_common::client::cancel(raw.pid, raw.secret)).await;
+    other.send(&support::client::cancel(raw.pid, raw.secret)).await;
     assert_eq!(other.reply().await, None);
     let lines = raw.until_ready().await;
     let error = &lines[lines.len() - 2];
@@ -477,7 +478,7 @@ async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_does_not_read_does_not_hold_the_stop() {
+async fn a_client_that_does_not_read_does_not_delay_shutdown() {
     let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
     let mut raw = unread_result(&server).await;
     assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
@@ -487,7 +488,7 @@ async fn a_client_that_does_not_read_does_not_hold_the_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_columns_than_the_protocol_counts_are_refused() {
+async fn too_many_result_columns_are_refused() {
     let server = TestServer::start().await;
     let client = server.connect().await;
     let error = client.batch_execute(&format!("select {}", vec!["1"; 70_000].join(","))).await.expect_err("too many");

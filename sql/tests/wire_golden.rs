@@ -1,25 +1,27 @@
 //! Golden transcripts of the protocol: messages in, messages out.
 //!
-//! A script's commands are messages of a client; a prefix names the connection (`a: query "begin"`). What the server answers is
-//! read at `query` and `sync` (up to ReadyForQuery) and at `flush N` (N messages). Commands:
+//! A script's commands are client messages. A prefix names the connection (`a: query "begin"`). The replies are read at
+//! `query` and `sync` (up to ReadyForQuery) and at `flush N` (N messages). Commands:
 //!
-//! - `query TEXT`, `sync`, `flush N`, `parse NAME TEXT [OID...]`, `describe S|P NAME`, `execute PORTAL [LIMIT]`, `close S|P NAME`
+//! - `query TEXT`, `sync`, `flush N`, `parse NAME TEXT [OID...]`, `describe S|P NAME`, `execute PORTAL [LIMIT]`,
+//!   `close S|P NAME`
 //! - `bind PORTAL STATEMENT [VALUE...] [in=0,1] [out=0,1]`: values as text, `NULL`, or `0x...`
-//! - `skipped TEXT`: a query string that the server is to skip; `call`: a function call; `stray`: copy messages outside of COPY
-//! - `cancel`: a CancelRequest for the connection, by another one; `terminate`
+//! - `skipped TEXT`: a query string that the server has to skip; `call`: a function call; `stray`: copy messages
+//!   outside of COPY
+//! - `cancel`: a CancelRequest for the connection, sent on another one; `terminate`
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
 
-mod wire_common;
+mod support;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
 use goldenscript::{Argument, Command, Context};
+use support::TestServer;
+use support::client::{Raw, Reply, bind, cancel, execute, flush, message, named, parse, query, sync};
 use tokio::runtime::Runtime;
-use wire_common::TestServer;
-use wire_common::client::{Raw, Reply, bind, cancel, execute, flush, message, named, parse, query, sync};
 
 struct Runner {
     runtime: Runtime,

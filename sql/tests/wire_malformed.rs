@@ -1,17 +1,17 @@
-//! Malformed, hostile and half-sent messages over real sockets: each is answered with an error where the protocol allows it, the
-//! connection is closed, and the server goes on serving others.
+//! Malformed, hostile and incomplete messages over real sockets. Each gets an error where the protocol allows one, the
+//! connection is closed, and the server keeps serving others.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
 
-mod wire_common;
+mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
-use wire_common::client::{Raw, bind, cancel, message, packet, parse, query, startup, sync};
-use wire_common::{TestServer, eventually};
+use support::client::{Raw, bind, cancel, message, packet, parse, query, startup, sync};
+use support::{TestServer, eventually};
 
 const V3_0: i32 = 0x0003_0000;
 const SSL: i32 = 80_877_103;
@@ -21,14 +21,14 @@ fn hello() -> Vec<u8> {
     startup(V3_0, &[("user", "postgres"), ("database", "postgres")])
 }
 
-/// Sends `bytes` on a new connection; what comes back must be one FATAL error with `state`, then the end.
+/// Sends `bytes` on a new connection. The reply must be one FATAL error with `state`, then the end of the connection.
 async fn refused_at_startup(server: &TestServer, bytes: &[u8], state: &str) {
     let mut raw = Raw::open(server.address).await;
     raw.send(bytes).await;
     expect_fatal(&mut raw, state, &bytes.escape_ascii().to_string()).await;
 }
 
-/// Sends `bytes` in a session; the same.
+/// The same for `bytes` sent in a session.
 async fn refused_in_session(server: &TestServer, bytes: &[u8], state: &str) {
     let mut raw = Raw::login(server.address).await;
     raw.send(bytes).await;
@@ -72,7 +72,7 @@ async fn malformed_startups_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn encryption_is_refused_and_nothing_may_follow_unasked() {
+async fn encryption_is_refused_and_pipelined_bytes_are_an_error() {
     let server = TestServer::start().await;
     let mut raw = Raw::open(server.address).await;
     raw.send(&packet(GSS, b"")).await;
@@ -126,7 +126,7 @@ async fn lengths_out_of_range_end_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_that_do_not_hold_what_they_say_end_the_session() {
+async fn malformed_bodies_end_the_session() {
     let server = TestServer::start().await;
     let bodies: [(u8, &[u8]); 14] = [
         (b'Q', b""),
@@ -153,16 +153,16 @@ async fn bodies_that_do_not_hold_what_they_say_end_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_huge_claim_allocates_nothing_and_half_a_message_is_waited_for() {
+async fn a_claimed_length_is_not_allocated() {
     const SESSIONS: usize = 128;
-    // What threads reserve for themselves, in this test and those beside it.
+    // Address space that threads reserve, in this test and those beside it.
     const NOISE: usize = 2 << 30;
     let server = TestServer::start().await;
     let before = virtual_bytes();
     let mut waiting = Vec::new();
     for _ in 0..SESSIONS {
         let mut raw = Raw::login(server.address).await;
-        // Within the cap, so it is waited for: the sessions claim 8 GiB together.
+        // Within the limit, so the server waits for it: the sessions claim 8 GiB together.
         let mut bytes = vec![b'Q'];
         bytes.extend_from_slice(&(64_i32 << 20).to_be_bytes());
         bytes.extend_from_slice(b"select ");
@@ -177,7 +177,7 @@ async fn a_huge_claim_allocates_nothing_and_half_a_message_is_waited_for() {
     eventually("all sessions are gone", || server.server.connections() == 0).await;
 }
 
-/// The address space in use. What is allocated and never written to shows here and nowhere else.
+/// The address space in use. It shows allocations that were never written to.
 fn virtual_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     statm.split(' ').next().and_then(|pages| pages.parse::<usize>().ok()).expect("a number of pages") * 4096
@@ -205,7 +205,7 @@ async fn slow_startups_are_bounded_in_number_and_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_connection_too_many_is_told_so() {
+async fn connections_beyond_the_limit_are_refused() {
     let config = SqlConfig { max_connections: 2, ..SqlConfig::default() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     let first = Raw::login(server.address).await;
@@ -229,14 +229,14 @@ async fn a_cancel_with_a_wrong_secret_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_arrive_in_any_pieces() {
+async fn messages_may_arrive_byte_by_byte() {
     let server = TestServer::start().await;
     let mut raw = Raw::open(server.address).await;
     let mut bytes = hello();
     bytes.extend_from_slice(&query("show server_encoding"));
     bytes.extend_from_slice(&parse("", "show server_encoding", &[]));
     bytes.extend_from_slice(&bind("", "", &[], &[], &[1]));
-    bytes.extend_from_slice(&wire_common::client::execute("", 0));
+    bytes.extend_from_slice(&support::client::execute("", 0));
     bytes.extend_from_slice(&sync());
     for byte in bytes {
         raw.send(&[byte]).await;
@@ -261,7 +261,7 @@ async fn random_bytes_never_stop_the_server() {
         let mut raw = Raw::login(server.address).await;
         for _ in 0..rng.random_range(1..6) {
             let kind = b"QPBDECHSFdcf"[rng.random_range(0..12)];
-            // Messages without a body are sound, some of them.
+            // Some messages without a body are valid.
             let length = if rng.random_bool(0.2) { 0 } else { rng.random_range(0..60) };
             let body: Vec<u8> = (0..length).map(|_| [0, 0, 0, 1, b'a', 255][rng.random_range(0..6)]).collect();
             raw.try_send(&message(kind, &body)).await;
@@ -271,7 +271,7 @@ async fn random_bytes_never_stop_the_server() {
         while raw.reply().await.is_some() {}
     }
     still_serves(&server).await;
-    // A panic that is caught, as a connection's is, would show nowhere else.
+    // A caught panic, as a connection's is, would show nowhere else.
     assert_eq!(panics.load(Ordering::SeqCst), 0, "something panicked");
     assert_eq!(server.metric("sql_panics_total "), Some(0.0));
 }

@@ -2,7 +2,7 @@
 //!
 //! A port that is bound but not listened on can be bound by a second process, which would then fail too late. So the
 //! node listens on all its ports at once. Connections of other nodes wait for a server. PostgreSQL clients that connect
-//! before the node serves are rejected with that reason ([`sql::server::turn_away`]).
+//! before the node serves are rejected with that reason ([`sql::server::reject_while_starting`]).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -64,7 +64,7 @@ impl Ports {
             config.advertise = config.listen.into();
         }
         let cancel = CancellationToken::new();
-        let task = tokio::spawn(sql::server::turn_away(pg, cancel.clone()));
+        let task = tokio::spawn(sql::server::reject_while_starting(pg, cancel.clone()));
         Ok(Ports { config: config.clone(), listen, http, pg: Mutex::new(Some(RejectingListener { cancel, task })) })
     }
 

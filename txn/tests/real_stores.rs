@@ -8,7 +8,7 @@
 
 mod common;
 #[allow(dead_code, reason = "the tests of kv use the rest")]
-#[path = "../../kv/tests/cluster/stores.rs"]
+#[path = "../../kv/tests/kv/cluster/stores.rs"]
 mod stores;
 
 use std::sync::Arc;

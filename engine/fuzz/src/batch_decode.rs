@@ -1,12 +1,12 @@
-//! Decodes bytes that may be anything: what stands in commit groups, blocks, headers, indexes and write batches.
+//! Decodes arbitrary bytes as the parts of commit groups, blocks, headers, indexes and write batches.
 //!
-//! The first byte of an input names the decoder. Nothing panics, nothing is allocated that the input only claims (libFuzzer's
-//! `-malloc_limit_mb` watches that), and what is decoded is encoded and decoded again to the same.
+//! The first byte of an input selects the decoder. Nothing panics, no allocation follows a claimed size (libFuzzer's
+//! `-malloc_limit_mb` checks that), and a decoded value survives a round trip.
 
 use engine::WriteBatch;
 use engine::log::fuzzing;
 
-/// The decoder of write batches; those below are the log's.
+/// The decoder of write batches. Lower numbers are decoders of the log.
 pub const WRITE_BATCH: u8 = fuzzing::DECODERS;
 
 pub fn run(input: &[u8]) {

@@ -1,5 +1,5 @@
-//! What the fuzz targets of the Raft log do with their input. Each input is a small program, so that the fuzzer changes what is
-//! done and not only bytes that a checksum refuses.
+//! The fuzz targets of the Raft log. Each input is a small program, so that the fuzzer mutates operations, and not only
+//! bytes that a checksum detects.
 
 pub mod bases;
 pub mod batch_decode;
@@ -7,5 +7,5 @@ pub mod mutate;
 pub mod recover;
 pub mod tools;
 
-#[path = "../../tests/log_model/mod.rs"]
+#[path = "../../tests/log/model/mod.rs"]
 pub mod log_model;

@@ -1,8 +1,8 @@
-//! Damage to a set of files, as the input says.
+//! Damage to a set of files, as the input describes it.
 
 use crate::bases::Files;
 
-/// The bytes of an input, one after another; zeros when they are used up.
+/// Reads the bytes of an input in order; returns zeros past its end.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {
@@ -16,9 +16,9 @@ impl Input<'_> {
         usize::from(self.byte()) | usize::from(self.byte()) << 8
     }
 
-    /// A place in something of length `len`: in the first bytes, where a header stands; behind the first page; before the end; or
+    /// An offset in a file of length `len`: near its start, in the header; after the first page; near its end; or
     /// anywhere, at a multiple of 8.
-    fn place(&mut self, len: usize) -> usize {
+    fn offset(&mut self, len: usize) -> usize {
         let number = self.number();
         let at = number & 0x3fff;
         match number >> 14 {
@@ -35,12 +35,12 @@ impl Input<'_> {
     }
 }
 
-/// A CRC-32 finds any three flipped bits in what the logs of the bases have in one piece: no more are flipped where it is to be
-/// relied upon.
+/// A CRC-32 detects any three flipped bits in the checksummed parts of the base logs. No more are flipped where the
+/// target relies on detection.
 const FLIPS: usize = 3;
-/// Kinds of changes, which an input names by number.
+/// The kinds of changes, which an input selects by number.
 pub const KINDS: u8 = 10;
-/// Numbers that code may stumble over.
+/// Edge cases for numbers in the files.
 const NUMBERS: [u64; 14] = [
     0,
     1,
@@ -57,10 +57,10 @@ const NUMBERS: [u64; 14] = [
     u64::MAX - 1,
     u64::MAX,
 ];
-/// More changes in one input only slow it down.
+/// The most changes of one input. More only slow it down.
 const CHANGES: usize = 24;
 
-/// Changes files until the input is used up. Without `forging` in ways that no checksum lets through.
+/// Changes files until the input is used up. Without `forging`, checksums detect all changes.
 pub fn mutate(files: &mut Files, input: &mut Input<'_>, forging: bool) {
     let mut flips = 0;
     for _ in 0..CHANGES {
@@ -74,7 +74,7 @@ fn change(files: &mut Files, input: &mut Input<'_>, forging: bool, flips: &mut u
     let what = input.byte() % KINDS;
     let name = input.name(files)?;
     let content = files.get_mut(&name)?;
-    let at = input.place(content.len());
+    let at = input.offset(content.len());
     match what {
         0 => content.truncate(at),
         1 => {
@@ -83,7 +83,7 @@ fn change(files: &mut Files, input: &mut Input<'_>, forging: bool, flips: &mut u
         }
         2 => {
             let source = files.get(&input.name(files)?)?;
-            let from = input.place(source.len());
+            let from = input.offset(source.len());
             let piece = source[from..source.len().min(from + 8 * usize::from(input.byte()))].to_vec();
             let target = &mut files.get_mut(&name)?[at..];
             let count = piece.len().min(target.len());

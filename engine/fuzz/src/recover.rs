@@ -1,72 +1,73 @@
 //! Opens a log whose files were damaged, in each recovery mode, and runs the tools over it.
 //!
-//! The first byte of an input names a sound log; the second what is done to it, and who looks at it then (each by itself, so that an
-//! input takes little time); the rest says how it is damaged.
+//! The first byte of an input selects a sound log. The second selects the kind of damage, and the operation to run on
+//! the result (one for each input, so that an input takes little time). The rest describes the damage.
 //!
-//! - Damage that no checksum lets through: the log is refused with a typed error, or shows a state that it once had, and none from
-//!   before the last commit that what is left of the files proves to be synced. What is salvaged, dumped or repaired was written.
-//! - Damage, and then all checksums are made right again: whatever is in the files now, nothing panics.
-//! - Files made of the input alone: the same.
+//! - `DAMAGE`: checksums detect all of it. The log is refused with a typed error, or shows a state that it once had,
+//!   and none from before the last commit that the files still prove to be synced. Salvage, dump and repair show only
+//!   data that was written.
+//! - `FORGE`: damage, then all checksums are fixed. Whatever is in the files now, nothing panics.
+//! - `RAW`: files made of the input alone. Nothing panics.
+//!
+//! `recover` uses `tools`; both use `bases`.
 
 use engine::disk::SimDisk;
-use engine::log::{
-    Budget, Durability, GroupId, LogEngine, LogError, LogOptions, RecoveryMode, RecoveryReport, Result, fuzzing,
-};
+use engine::log::{Budget, Durability, LogError, LogOptions, RecoveryMode, RecoveryReport, Result, fuzzing};
 
-use crate::bases::{Base, Files, bases, disk_with, files};
+use crate::bases::{Base, Files, bases, disk_with, files, is_damage_error, was_written};
 use crate::log_model::cases::append;
-use crate::log_model::{Observed, batch_of, is_true_to, observe, open};
+use crate::log_model::{Observed, batch_of, check_salvaged, observe, open};
 use crate::mutate::{Input, mutate};
 use crate::tools;
 
-/// What is done to a log, by the second byte of an input.
-pub const DAMAGED: u8 = 0;
-pub const REPAIRED: u8 = 1;
+/// The kinds of damage, in the second byte of an input.
+pub const DAMAGE: u8 = 0;
+pub const FORGE: u8 = 1;
 pub const RAW: u8 = 2;
-const DONE: u8 = 3;
+const DAMAGE_KINDS: u8 = 3;
 
-/// Who looks at it then, by the same byte: opening, salvaging, the tools that look, repair.
-pub const OPENED: u8 = 0;
-pub const SALVAGED: u8 = 1;
-pub const LOOKED_AT: u8 = 2;
-pub const COPIED: u8 = 3;
-const LOOKS: u8 = 4;
+/// The operations, in the same byte: open, salvage, the read-only tools, repair.
+pub const OPEN: u8 = 0;
+pub const SALVAGE: u8 = 1;
+pub const INSPECT: u8 = 2;
+pub const REPAIR: u8 = 3;
+const OPERATIONS: u8 = 4;
 
-/// A group that no base has.
+/// A group that no base log has.
 const NEW_GROUP: u64 = 77;
 
-/// The second byte of an input.
-pub fn plan(done: u8, look: u8) -> u8 {
-    look * DONE + done
+/// The second byte of an input, from the kind of damage and the operation.
+pub fn plan(damage: u8, operation: u8) -> u8 {
+    operation * DAMAGE_KINDS + damage
 }
 
 pub fn run(input: &[u8]) {
     let mut input = Input(input);
     let base = &bases()[usize::from(input.byte()) % bases().len()];
     let plan = input.byte();
-    let look = plan / DONE % LOOKS;
-    match plan % DONE {
-        DAMAGED => {
+    let operation = plan / DAMAGE_KINDS % OPERATIONS;
+    match plan % DAMAGE_KINDS {
+        DAMAGE => {
             let mut files = base.files.clone();
             mutate(&mut files, &mut input, false);
-            damaged(base, &files, look);
+            damaged(base, &files, operation);
         }
-        REPAIRED => {
+        FORGE => {
             let mut files = base.files.clone();
             mutate(&mut files, &mut input, true);
-            repair(&mut files);
-            hostile(&files, &base.options, look);
+            fix_checksums(&mut files);
+            hostile(&files, &base.options, operation);
         }
         _ => {
             let mut files = raw(&mut input);
-            hostile(&files, &base.options, look);
-            repair(&mut files);
-            hostile(&files, &base.options, look);
+            hostile(&files, &base.options, operation);
+            fix_checksums(&mut files);
+            hostile(&files, &base.options, operation);
         }
     }
 }
 
-/// Up to three files of the input's bytes.
+/// Up to three files made of the bytes of the input.
 fn raw(input: &mut Input<'_>) -> Files {
     let mut files = Files::new();
     for seq in 1..=3 {
@@ -81,13 +82,13 @@ fn raw(input: &mut Input<'_>) -> Files {
     files
 }
 
-/// Makes the checksums of all files right, each file continuing the one before.
-fn repair(files: &mut Files) {
+/// Fixes the checksums of all files; each file continues the previous one.
+fn fix_checksums(files: &mut Files) {
     let logs = files.iter_mut().filter(|(name, _)| name.ends_with(".log"));
     logs.fold(None, |chain, (_, content)| fuzzing::repair(content, chain).or(chain));
 }
 
-/// The position up to which the newest file says that all is synced; 0 without a file, when a new log is begun.
+/// The position up to which the newest file records that all is synced; 0 without a file, because a new log is created.
 fn proven(files: &Files) -> u64 {
     // Files are numbered from 1.
     let is_log = |name: &String| name.ends_with(".log") && *name != format!("{:016}.log", 0);
@@ -95,33 +96,25 @@ fn proven(files: &Files) -> u64 {
     newest.and_then(|(_, content)| fuzzing::proven(content)).unwrap_or(0)
 }
 
-/// Whether a refusal is for what is in the files.
-pub fn is_typed(error: &LogError) -> bool {
-    matches!(
-        error,
-        LogError::Corrupt { .. } | LogError::Missing { .. } | LogError::Misplaced { .. } | LogError::Version { .. }
-    )
-}
-
-fn damaged(base: &Base, files: &Files, look: u8) {
-    match look {
-        OPENED => {
+fn damaged(base: &Base, files: &Files, operation: u8) {
+    match operation {
+        OPEN => {
             let cut = truncated(base, files);
             strict(base, files, cut.as_ref());
         }
-        SALVAGED => [false, true].into_iter().for_each(|keep_doubtful| salvaged(base, files, keep_doubtful)),
-        LOOKED_AT => tools::look(base, files),
-        _ => tools::copy(base, files),
+        SALVAGE => [false, true].into_iter().for_each(|keep_doubtful| salvaged(base, files, keep_doubtful)),
+        INSPECT => tools::inspect(base, files),
+        _ => tools::repair_damaged(base, files),
     }
 }
 
-/// A torn tail is cut off, and the log goes on; anything else is refused. Returns what opening reported.
+/// A torn tail is cut, and the log continues; other damage is refused. Returns the report of opening.
 fn truncated(base: &Base, files: &Files) -> Option<RecoveryReport> {
     let disk = disk_with(files);
     let (engine, _writer, report) = match open(&disk, &base.options) {
         Ok(opened) => opened,
         Err(error) => {
-            assert!(is_typed(&error), "{error}");
+            assert!(is_damage_error(&error), "{error}");
             return None;
         }
     };
@@ -131,16 +124,16 @@ fn truncated(base: &Base, files: &Files) -> Option<RecoveryReport> {
             let positions = base.history.positions.iter().skip(1).chain([&u64::MAX]);
             let mut allowed = base.history.iter().zip(positions).filter(|(_, next)| **next > floor);
             assert!(allowed.any(|(state, _)| state.seen() == seen), "lost what is proven up to {floor}: {seen:?}");
-            goes_on(&disk, &base.options, seen);
+            continues(&disk, &base.options, seen);
         }
-        Err(error) => assert!(is_typed(&error), "{error}"),
+        Err(error) => assert!(is_damage_error(&error), "{error}"),
     }
     Some(report)
 }
 
-/// The log takes a batch, and has it after a crash.
-fn goes_on(disk: &SimDisk, options: &LogOptions, mut seen: Observed) {
-    let text = "a log that was opened goes on";
+/// The log accepts a batch, and shows it after a crash.
+fn continues(disk: &SimDisk, options: &LogOptions, mut seen: Observed) {
+    let text = "an opened log continues";
     let reopened = open(disk, options).and_then(|(engine, mut writer, report)| {
         assert_eq!((report.truncated_bytes, observe(&engine)?), (0, seen.clone()), "opened again");
         let batch = batch_of(&[append(NEW_GROUP, 1, &[100])]);
@@ -156,21 +149,21 @@ fn goes_on(disk: &SimDisk, options: &LogOptions, mut seen: Observed) {
     assert_eq!(now, seen, "{text}");
 }
 
-/// Nothing is cut off: a log that would be is refused, and its files stay as they are.
+/// `Strict` refuses a log that needs a cut, and does not change its files.
 fn strict(base: &Base, files: &Files, cut: Option<&RecoveryReport>) {
     let disk = disk_with(files);
     match open(&disk, &LogOptions { recovery: RecoveryMode::Strict, ..base.options.clone() }) {
         Ok((.., report)) => assert_eq!(Some(&report), cut, "as it is opened otherwise"),
         Err(error) => {
             let torn = matches!(error, LogError::TornTail { .. });
-            assert!(torn || is_typed(&error), "{error}");
+            assert!(torn || is_damage_error(&error), "{error}");
             assert_eq!(torn, cut.is_some_and(|report| report.truncated_bytes > 0), "{error}");
-            assert_eq!(self::files(&disk), *files, "refused, and changed");
+            assert_eq!(self::files(&disk), *files, "refused, but changed");
         }
     }
 }
 
-/// Whatever is shown was written, and unless what is doubtful is asked for, is what a sound log would show. No file is touched.
+/// Salvage shows only written data, and without `keep_doubtful` only what a sound log shows. It changes no file.
 fn salvaged(base: &Base, files: &Files, keep_doubtful: bool) {
     let options = LogOptions { recovery: RecoveryMode::Salvage, keep_doubtful, ..base.options.clone() };
     let disk = disk_with(files);
@@ -178,67 +171,55 @@ fn salvaged(base: &Base, files: &Files, keep_doubtful: bool) {
         Ok((engine, mut writer, report)) => {
             assert!(was_written(base, &engine) || files.is_empty());
             if !keep_doubtful {
-                let mut lies = Vec::new();
+                let mut violations = Vec::new();
                 for state in base.history.iter().rev() {
-                    lies.extend(is_true_to(&engine, &report, state).err());
+                    violations.extend(check_salvaged(&engine, &report, state).err());
                 }
-                // That of the newest state is the one to look at.
-                let lie = lies.first().filter(|_| lies.len() == base.history.len());
-                assert_eq!(lie, None, "{report:?}");
+                // Report the one for the newest state.
+                let violation = violations.first().filter(|_| violations.len() == base.history.len());
+                assert_eq!(violation, None, "{report:?}");
             }
             let refused = engine.write(batch_of(&[append(NEW_GROUP, 1, &[100])]), Durability::Synced);
             assert!(matches!(refused, Err(LogError::ReadOnly)), "{refused:?}");
             writer.finish();
         }
-        Err(error) => assert!(is_typed(&error) || matches!(error, LogError::NoLog), "{error}"),
+        Err(error) => assert!(is_damage_error(&error) || matches!(error, LogError::NoLog), "{error}"),
     }
-    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "salvaged, and changed");
+    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "salvaged, but changed");
 }
 
-/// Every entry and every key that can be read was written once, in its place.
-pub fn was_written(base: &Base, engine: &LogEngine) -> bool {
-    let entries = |group: GroupId| {
-        let bounds = engine.bounds(group).into_iter().flat_map(|bounds| bounds.first..=bounds.last);
-        bounds.filter_map(move |index| Some((index, engine.entry(group, index).ok()?)))
-    };
-    engine.groups().into_iter().all(|group| {
-        entries(group).all(|(index, entry)| base.history.brought(group.0, index, entry.len(), &entry))
-            && engine.scan(group).into_iter().flatten().all(|(key, value)| base.history.was_set(group.0, &key, &value))
-    })
-}
-
-/// Nothing is known of the files: all of it may be refused, and nothing panics.
-fn hostile(files: &Files, options: &LogOptions, look: u8) {
-    let modes: &[RecoveryMode] = match look {
-        OPENED => &[RecoveryMode::TruncateTail, RecoveryMode::Strict],
-        SALVAGED => &[RecoveryMode::Salvage],
-        LOOKED_AT => return tools::look_at_anything(files),
-        _ => return tools::copy_anything(files, options),
+/// Arbitrary files: any of them may be refused, and nothing panics.
+fn hostile(files: &Files, options: &LogOptions, operation: u8) {
+    let modes: &[RecoveryMode] = match operation {
+        OPEN => &[RecoveryMode::TruncateTail, RecoveryMode::Strict],
+        SALVAGE => &[RecoveryMode::Salvage],
+        INSPECT => return tools::inspect_arbitrary(files),
+        _ => return tools::repair_arbitrary(files, options),
     };
     for recovery in modes.iter().copied() {
         for deep in [false, true] {
             let disk = disk_with(files);
             let options = LogOptions { recovery, verify: deep, keep_doubtful: deep, ..options.clone() };
-            used(&disk, &options, recovery).unwrap_or_else(|error| assert!(is_refusal(&error), "{error}"));
-            assert!(recovery != RecoveryMode::Salvage || self::files(&disk) == *files, "salvaged, and changed");
+            exercise(&disk, &options, recovery).unwrap_or_else(|error| assert!(is_refusal(&error), "{error}"));
+            assert!(recovery != RecoveryMode::Salvage || self::files(&disk) == *files, "salvaged, but changed");
         }
     }
 }
 
 fn is_refusal(error: &LogError) -> bool {
-    is_typed(error) || matches!(error, LogError::TornTail { .. } | LogError::NoLog)
+    is_damage_error(error) || matches!(error, LogError::TornTail { .. } | LogError::NoLog)
 }
 
 /// Opens a log, reads it and writes to it.
-fn used(disk: &SimDisk, options: &LogOptions, recovery: RecoveryMode) -> Result<()> {
+fn exercise(disk: &SimDisk, options: &LogOptions, recovery: RecoveryMode) -> Result<()> {
     let (engine, mut writer, _) = open(disk, options)?;
     if let Err(error) = observe(&engine) {
         let lost = recovery == RecoveryMode::Salvage && matches!(error, LogError::Lost { .. });
-        assert!(lost || is_typed(&error), "{error}");
+        assert!(lost || is_damage_error(&error), "{error}");
     }
     for round in 0..4 {
         let batch = batch_of(&[append(NEW_GROUP, round + 1, &[100])]);
-        // The log may have its reasons to refuse, or be poisoned by what it finds; purge reads what nobody has read yet.
+        // The log may refuse the batch or be poisoned; purge reads data that was not read yet.
         let _ = engine.submit_with(batch, Durability::Synced, Box::new(drop));
         let _ = engine.purge(Budget::default());
         writer.turn();

@@ -1,4 +1,4 @@
-//! The tools over a damaged log: they change nothing, say nothing that was not written, and agree with what opening finds.
+//! The tools on a damaged log: they change nothing, show only data that was written, and agree with opening.
 
 use std::sync::Arc;
 
@@ -6,35 +6,34 @@ use engine::disk::SimDisk;
 use engine::log::tools::{CheckReport, DumpOptions, Record, RepairOptions, RepairReport, check, dump, repair, stats};
 use engine::log::{LogError, LogOptions, RecoveryMode, Result};
 
-use crate::bases::{Base, Files, disk_with, files};
+use crate::bases::{Base, Files, disk_with, files, is_damage_error, was_written};
 use crate::log_model::open;
-use crate::recover::{is_typed, was_written};
 
-/// Bytes of each entry that are dumped.
+/// The number of bytes of each entry to dump.
 const PREFIX: usize = 8;
 
-/// Damage that no checksum lets through: what a check calls sound opens, and as it says; what is dumped was written.
-pub fn look(base: &Base, files: &Files) {
+/// Detectable damage: a log that `check` calls sound opens as reported, and a dump shows only data that was written.
+pub fn inspect(base: &Base, files: &Files) {
     let disk = disk_with(files);
     match checked(&disk) {
         Ok(report) if report.is_sound() => {
             let tail = report.torn_tail.as_ref().map(|tail| (tail.file.clone(), tail.offset));
             let opened = open(&disk_with(files), &base.options).map(|(.., report)| report);
             let opened = opened.map(|report| (report.truncated_at.clone(), report.groups, report.entries));
-            let opened = opened.unwrap_or_else(|error| panic!("sound, and not opened: {error}"));
-            assert_eq!(opened, (tail, report.groups, report.entries), "sound, and opened otherwise");
+            let opened = opened.unwrap_or_else(|error| panic!("sound, but not opened: {error}"));
+            assert_eq!(opened, (tail, report.groups, report.entries), "sound, but opened differently");
         }
         Ok(_) => {}
-        Err(error) => assert!(is_told(&error), "{error}"),
+        Err(error) => assert!(is_refusal(&error), "{error}"),
     }
-    let shown = dumped(&disk, &mut |record| assert!(was_said(base, record), "never written: {record}"));
-    shown.unwrap_or_else(|error| assert!(is_told(&error), "{error}"));
-    counted(&disk).unwrap_or_else(|error| assert!(is_told(&error), "{error}"));
-    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "looked at, and changed");
+    let shown = dumped(&disk, &mut |record| assert!(shows_written(base, record), "never written: {record}"));
+    shown.unwrap_or_else(|error| assert!(is_refusal(&error), "{error}"));
+    counted(&disk).unwrap_or_else(|error| assert!(is_refusal(&error), "{error}"));
+    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "inspected, but changed");
 }
 
-/// The same damage: the log that a repair makes is sound, and all that it holds was written.
-pub fn copy(base: &Base, files: &Files) {
+/// Detectable damage: a repaired log is sound and holds only data that was written.
+pub fn repair_damaged(base: &Base, files: &Files) {
     let disk = disk_with(files);
     for keep_doubtful in [false, true] {
         match repaired(&disk, &base.options, keep_doubtful) {
@@ -45,31 +44,31 @@ pub fn copy(base: &Base, files: &Files) {
                 let again = checked(&fixed).unwrap_or_else(|error| panic!("repaired: {error}"));
                 assert!(again.is_sound() && again.entries <= report.entries, "{again:?}\n{report:?}");
             }
-            Err(error) => assert!(is_told(&error), "{error}"),
+            Err(error) => assert!(is_refusal(&error), "{error}"),
         }
     }
-    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "repaired, and changed");
+    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "repaired, but changed");
 }
 
-/// Nothing is known of the files: all of it may be refused, and nothing panics.
-pub fn look_at_anything(files: &Files) {
+/// Arbitrary files: the tools may refuse them, and nothing panics.
+pub fn inspect_arbitrary(files: &Files) {
     let disk = disk_with(files);
     for outcome in [checked(&disk).map(drop), dumped(&disk, &mut |_| ()), counted(&disk)] {
-        outcome.unwrap_or_else(|error| assert!(is_told(&error), "{error}"));
+        outcome.unwrap_or_else(|error| assert!(is_refusal(&error), "{error}"));
     }
-    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "looked at, and changed");
+    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "inspected, but changed");
 }
 
-/// The same of repair. What a log of such bytes says may be more than a log takes: then that is refused.
-pub fn copy_anything(files: &Files, options: &LogOptions) {
+/// Arbitrary files: a repair may refuse them, also because they hold more than a log accepts. Nothing panics.
+pub fn repair_arbitrary(files: &Files, options: &LogOptions) {
     let disk = disk_with(files);
     [false, true].into_iter().for_each(|keep_doubtful| drop(repaired(&disk, options, keep_doubtful)));
-    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "repaired, and changed");
+    assert_eq!((self::files(&disk), disk.changes()), (files.clone(), 0), "repaired, but changed");
 }
 
-/// Whether a tool refused for what is in the files.
-fn is_told(error: &LogError) -> bool {
-    is_typed(error) || matches!(error, LogError::NoLog)
+/// Whether a tool refused because of the files.
+fn is_refusal(error: &LogError) -> bool {
+    is_damage_error(error) || matches!(error, LogError::NoLog)
 }
 
 fn checked(disk: &SimDisk) -> Result<CheckReport> {
@@ -102,12 +101,12 @@ fn repaired(disk: &SimDisk, log: &LogOptions, keep_doubtful: bool) -> Result<(Ar
     Ok((fixed, report))
 }
 
-/// Whether a record shows something that was written.
-fn was_said(base: &Base, record: &Record) -> bool {
+/// Whether a record shows only data that was written.
+fn shows_written(base: &Base, record: &Record) -> bool {
     use engine::log::tools::Change::Put;
     match record {
         Record::Entry(entry) => {
-            let written = |len: u64| base.history.brought(entry.group.0, entry.index, len as usize, &entry.prefix);
+            let written = |len: u64| base.history.was_appended(entry.group.0, entry.index, len as usize, &entry.prefix);
             entry.bytes.is_none_or(written)
         }
         Record::Change(Put { group, key, value }) => base.history.was_set(group.0, key, value),

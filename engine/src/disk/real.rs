@@ -1,10 +1,11 @@
 //! The operating system's file system as a [`Disk`].
 //!
-//! One directory, held by an exclusive lock for as long as the [`RealDisk`] lives, so that no second process (and no
-//! second engine of this one) writes the same files. It can be opened to be read only: then nothing here writes, whatever is called.
-//! Reads and writes are positioned, and every call is made again where the kernel interrupts it, or shortens it; a sync is fdatasync, which
-//! also commits a changed length. (The standard library does so for its calls, but for renames, links and removals: of these an error tells
-//! little about the outcome, and whoever made the call looks what is there.)
+//! A [`RealDisk`] holds an exclusive lock on its directory for its whole life: no second process, and no second engine
+//! of this process, writes the same files. A directory opened read-only is never written.
+//!
+//! Reads and writes are positioned. Every call is retried if a signal interrupts it, and continued if the kernel does
+//! only part of it. The standard library does the same for its calls, except renames and removals: an error of these
+//! does not tell the outcome, and the caller checks it. A sync is fdatasync, which also commits a changed length.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -17,9 +18,9 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::{Disk, DiskCopy, DiskFile, check_name, partial_name};
+use super::{Disk, DiskFile, check_name};
 
-/// The file whose lock is the directory's; never listed and never opened by name.
+/// The file that carries the lock of the directory. It is never listed and cannot be opened by name.
 pub(super) const LOCK_NAME: &str = "LOCK";
 
 /// A locked directory of the operating system.
@@ -28,30 +29,22 @@ pub struct RealDisk {
     dir: PathBuf,
     /// Open only for `sync_dir`.
     handle: File,
-    /// Holds the lock; the kernel lets go of it when the file is closed, also when the process dies.
+    /// Holds the lock. The kernel releases it when the file is closed, also when the process dies.
     _lock: Option<File>,
     read_only: bool,
 }
 
 struct RealFile(File);
 
-/// The kernel takes no more pieces in one call.
-const PIECES_MOST: usize = 1024;
+/// The most slices that the kernel takes in one call (IOV_MAX).
+const MAX_SLICES: usize = 1024;
 
-/// No page of a kernel that this runs on is smaller; of larger ones some are kept that could have been let go of.
+/// The smallest page size. With larger pages, some pages at the edges of a range stay cached.
 const PAGE: u64 = 4096;
 
-/// A directory in the making. It has a lock file as any directory has, and takes it along when it gets its name.
-struct RealCopy {
-    source: PathBuf,
-    staging: Arc<RealDisk>,
-    path: PathBuf,
-    published: bool,
-}
-
 impl RealDisk {
-    /// Opens `dir`, creating it where it does not exist, and locks it. `WouldBlock`, naming the directory, when someone
-    /// else holds the lock.
+    /// Opens `dir`, creating it if it does not exist, and locks it. Fails with `WouldBlock`, naming the directory, if
+    /// the lock is taken.
     pub fn open(dir: impl AsRef<Path>) -> io::Result<Arc<RealDisk>> {
         let dir = dir.as_ref().to_path_buf();
         let missing: Vec<&Path> =
@@ -66,9 +59,9 @@ impl RealDisk {
         Ok(Arc::new(RealDisk { dir, handle, _lock: lock, read_only: false }))
     }
 
-    /// Opens `dir`, which must be there, to be read only: creations, renames and removals are refused, and files cannot be written.
-    /// `WouldBlock`, naming the directory, when someone else holds its lock. A directory without a lock file is read without: it was
-    /// never opened, or is a copy, and nothing is created in it.
+    /// Opens `dir`, which must exist, read-only: creations, renames, removals and writes are refused. Fails with
+    /// `WouldBlock`, naming the directory, if the lock is taken. A directory without a lock file (never opened before,
+    /// or a copy) is read without a lock; nothing is created in it.
     pub fn open_existing(dir: impl AsRef<Path>) -> io::Result<Arc<RealDisk>> {
         let dir = dir.as_ref().to_path_buf();
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
@@ -94,7 +87,7 @@ impl RealDisk {
         Ok(self.dir.join(name))
     }
 
-    /// The path of a file that is about to be changed.
+    /// The path of a file to change. Fails if the directory is read-only.
     fn path_to_change(&self, name: &str) -> io::Result<PathBuf> {
         self.writable()?;
         self.path(name)
@@ -104,22 +97,22 @@ impl RealDisk {
         if !self.read_only {
             return Ok(());
         }
-        let what = format!("directory {} is open to be read only", self.dir.display());
+        let what = format!("directory {} is open read-only", self.dir.display());
         Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, what))
     }
 }
 
 /// Takes the lock of `dir`.
 fn lock(file: File, dir: &Path) -> io::Result<File> {
-    uninterrupted(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)).map_err(|errno| {
+    retry_interrupted(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)).map_err(|errno| {
         let kind = io::Error::from(errno).kind();
         io::Error::new(kind, format!("directory {} is in use by another process: {errno}", dir.display()))
     })?;
     Ok(file)
 }
 
-/// Makes a call until no signal interrupts it.
-fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+/// Repeats a call while signals interrupt it.
+fn retry_interrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
             Err(Errno::INTR) => {}
@@ -128,9 +121,13 @@ fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Err
     }
 }
 
-/// Takes space; where kernel or file system have no such call the file is only extended, and takes the space as it is written to.
-fn take_space(allocate: impl FnMut() -> Result<(), Errno>, extend: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    match uninterrupted(allocate) {
+/// Reserves space. If the kernel or the file system does not support that, only extends the file: later writes allocate
+/// the space.
+fn reserve_space(
+    allocate: impl FnMut() -> Result<(), Errno>,
+    extend: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    match retry_interrupted(allocate) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => extend(),
         outcome => outcome.map_err(io::Error::from),
     }
@@ -176,93 +173,19 @@ impl Disk for RealDisk {
         let system = rustix::fs::fstatvfs(&self.handle)?;
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
-
-    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
-        self.writable()?;
-        let name = path.file_name().and_then(|name| name.to_str());
-        let Some(name) = name else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("not a directory's name: {}", path.display()),
-            ));
-        };
-        let partial = path.with_file_name(partial_name(name));
-        let taken = |path: &Path| Err(io::Error::new(io::ErrorKind::AlreadyExists, path.display().to_string()));
-        if !is_vacant(path)? {
-            return taken(path);
-        }
-        // What an earlier copy left has a lock file; anything else is not ours to remove.
-        if !is_vacant(&partial)? && !partial.join(LOCK_NAME).is_file() {
-            return taken(&partial);
-        }
-        let staging = RealDisk::open(partial)?;
-        let copy = RealCopy { source: self.dir.clone(), staging, path: path.to_path_buf(), published: false };
-        copy.clear()?;
-        Ok(Box::new(copy))
-    }
 }
 
-impl RealCopy {
-    fn clear(&self) -> io::Result<()> {
-        self.staging.list()?.iter().try_for_each(|name| self.staging.remove(name))
-    }
-
-    fn discard(&self) -> io::Result<()> {
-        self.clear()?;
-        std::fs::remove_file(self.staging.dir.join(LOCK_NAME))?;
-        std::fs::remove_dir(&self.staging.dir)
-    }
-}
-
-impl DiskCopy for RealCopy {
-    fn link(&self, name: &str) -> io::Result<()> {
-        check_name(name)?;
-        std::fs::hard_link(self.source.join(name), self.staging.path(name)?)
-    }
-
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.staging.create(name)
-    }
-
-    fn publish(&mut self) -> io::Result<()> {
-        self.staging.sync_dir()?;
-        // In place of an empty directory, if there is one; the kernel refuses where it is not empty any more.
-        std::fs::rename(&self.staging.dir, &self.path)?;
-        self.published = true;
-        sync_parent(&self.path)
-    }
-}
-
-impl Drop for RealCopy {
-    fn drop(&mut self) {
-        if !self.published {
-            // What cannot be removed now is removed by the next copy to the same place.
-            drop(self.discard());
-        }
-    }
-}
-
-/// Whether nothing is there, or an empty directory.
-fn is_vacant(path: &Path) -> io::Result<bool> {
-    match std::fs::read_dir(path) {
-        Ok(mut entries) => Ok(entries.next().is_none()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// Lets the kernel begin to write a part of a file to the disk. It waits for nothing but a place in the disk's queue, and takes no notice of errors of
-/// writing, which stay for the next sync: that is so with this flag alone.
+/// Starts the write-back of a part of a file. The call waits only for a place in the device queue. With this flag alone
+/// it does not consume write errors: the next sync reports them.
 #[expect(unsafe_code, reason = "there is no safe binding of sync_file_range")]
 fn write_back(file: &File, offset: u64, len: u64) {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
     // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no memory of ours.
-    // Advisory: what is not begun now is done by the sync.
+    // Advisory: the sync writes the rest.
     let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// Makes the name of a directory durable.
+/// Makes the name of a directory durable in its parent.
 fn sync_parent(dir: &Path) -> io::Result<()> {
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
@@ -273,31 +196,31 @@ impl DiskFile for RealFile {
         self.0.read_exact_at(buf, offset)
     }
 
-    fn read_now_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool> {
+    fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool> {
         match rustix::io::preadv2(&self.0, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
             Ok(read) if read == buf.len() => Ok(true),
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            // A file system that cannot tell.
+            // The file system does not support NOWAIT.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.read_at(buf, offset).map(|()| true),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    fn will_read(&self, offset: u64, len: u64) {
-        // Without the advice it is read when it is asked for.
+    fn prefetch(&self, offset: u64, len: u64) {
+        // Advisory: on an error the later read does the work.
         let _ = rustix::fs::fadvise(&self.0, offset, NonZeroU64::new(len), Advice::WillNeed);
     }
 
-    fn will_sync(&self, offset: u64, len: u64) {
+    fn start_writeback(&self, offset: u64, len: u64) {
         write_back(&self.0, offset, len);
     }
 
-    fn forget(&self, offset: u64, len: u64) {
-        // The kernel lets go of whole pages only, and takes no length for all there is.
+    fn drop_cached(&self, offset: u64, len: u64) {
+        // The kernel drops whole pages only. No length means to the end of the file.
         let from = offset - offset % PAGE;
         let to = offset.saturating_add(len).checked_next_multiple_of(PAGE).filter(|to| i64::try_from(*to).is_ok());
         if len > 0 {
-            // Without the advice it is read from memory where that has it.
+            // Advisory: on an error the pages stay cached.
             let _ = rustix::fs::fadvise(&self.0, from, to.and_then(|to| NonZeroU64::new(to - from)), Advice::DontNeed);
         }
     }
@@ -309,8 +232,8 @@ impl DiskFile for RealFile {
     fn write_vectored_at(&self, mut parts: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
         IoSlice::advance_slices(&mut parts, 0);
         while !parts.is_empty() {
-            let most = parts.len().min(PIECES_MOST);
-            match uninterrupted(|| rustix::io::pwritev(&self.0, &parts[..most], offset))? {
+            let count = parts.len().min(MAX_SLICES);
+            match retry_interrupted(|| rustix::io::pwritev(&self.0, &parts[..count], offset))? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => {
                     offset += written as u64;
@@ -327,7 +250,7 @@ impl DiskFile for RealFile {
             return Ok(());
         }
         let allocate = || rustix::fs::fallocate(&self.0, FallocateFlags::empty(), have, len - have);
-        take_space(allocate, || self.set_len(len))
+        reserve_space(allocate, || self.set_len(len))
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -351,14 +274,14 @@ impl DiskFile for RealFile {
 mod tests {
     use super::*;
 
-    /// Answers as it is told, call by call, then well.
-    fn answers(errnos: &'static [Errno]) -> impl FnMut() -> Result<(), Errno> {
+    /// A call that fails with each of `errnos` in turn, and succeeds after them.
+    fn failing_with(errnos: &'static [Errno]) -> impl FnMut() -> Result<(), Errno> {
         let mut left = errnos.iter();
         move || left.next().map_or(Ok(()), |errno| Err(*errno))
     }
 
     #[test]
-    fn space_is_taken_through_interruptions_and_on_any_kernel() {
+    fn reserving_space_retries_interrupts_and_falls_back_to_extending() {
         for (errnos, extended, error) in [
             (&[][..], false, None),
             (&[Errno::INTR, Errno::INTR], false, None),
@@ -368,7 +291,7 @@ mod tests {
             (&[Errno::IO], false, Some(io::Error::from(Errno::IO).kind())),
         ] {
             let mut was_extended = false;
-            let outcome = take_space(answers(errnos), || {
+            let outcome = reserve_space(failing_with(errnos), || {
                 was_extended = true;
                 Ok(())
             });

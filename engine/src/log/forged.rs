@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::format::{
     Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Item, PAGE, Place, REUSED, UNIT, align,
-    decode_meta, encode_blocks, encode_items, expand, file_name,
+    decode_meta, decompress, encode_blocks, encode_items, file_name,
 };
 use super::read::{LogFile, scan};
 use super::tools::{DumpOptions, Record, check, dump, stats};
@@ -91,7 +91,7 @@ fn add_unused_file(disk: &SimDisk, content: &[u8]) {
 /// A crash between the creation of a file of a spare and the seal of the one before. Headers that a client planted in
 /// the spare are not groups of the new file, at any offset.
 #[test]
-fn a_planted_header_does_not_make_an_unused_file_used() {
+fn planted_header_does_not_make_an_unused_file_used() {
     for (at, ahead, synced) in [(0, 0, 0), (0, 0, 3), (8, 0, 0), (8, 0, 3), (4096, 2, 5), (20_000, 300, 5)] {
         let disk = small_log();
         let lsn = last_group(&disk).0 + 1 + ahead;
@@ -112,7 +112,7 @@ fn a_planted_header_does_not_make_an_unused_file_used() {
 /// was written to, and the seal before it is missing. The offline check agrees: it used to call the log sound if the
 /// first group was torn.
 #[test]
-fn a_file_that_was_written_to_is_in_use() {
+fn written_file_is_in_use() {
     let disk = small_log();
     let (last, chain) = last_group(&disk);
     let header = GroupHeader {
@@ -143,7 +143,7 @@ fn a_file_that_was_written_to_is_in_use() {
 /// Reused space full of headers with long metas, each of which would cost a checksum over half of the file. The work is
 /// bounded, and groups proven to be synced are found all the same.
 #[test]
-fn planted_headers_cost_a_bounded_time() {
+fn planted_headers_cost_bounded_time() {
     const LEN: usize = 1 << 20;
     let disk = small_log();
     let (last, _) = last_group(&disk);
@@ -186,7 +186,7 @@ fn planted_headers_cost_a_bounded_time() {
 
 /// A planted header that cannot follow there is skipped: another position, or synced beyond itself.
 #[test]
-fn a_planted_header_that_cannot_be_is_no_torn_tail() {
+fn impossible_planted_header_is_no_torn_tail() {
     let disk = small_log();
     let (last, _) = last_group(&disk);
     let (_, mut header) = LogFile::load(disk.as_ref(), 1, None).unwrap();
@@ -210,7 +210,7 @@ fn a_planted_header_that_cannot_be_is_no_torn_tail() {
 
 /// A name with the highest number, and a seal with a correct checksum: nothing counts up to there.
 #[test]
-fn a_file_with_a_huge_number_is_no_reason_to_miss_all_before_it() {
+fn file_with_a_huge_number_adds_no_missing_files() {
     const HUGE: u64 = (1 << 35) - 1;
     let disk = small_log();
     let footer = Footer {
@@ -238,7 +238,7 @@ fn a_file_with_a_huge_number_is_no_reason_to_miss_all_before_it() {
 
 /// A spare with the highest number has no successor, so it is not ours.
 #[test]
-fn a_spare_with_a_huge_number_is_left_alone() {
+fn spare_with_a_huge_number_is_left_alone() {
     let disk = small_log();
     let huge = format!("{:016}.spare", u64::MAX);
     disk.set_content(&huge, vec![0; 64 << 10]);
@@ -259,7 +259,7 @@ fn a_spare_with_a_huge_number_is_left_alone() {
 
 /// A commit group with correct checksums whose item names more entries than exist, up to beyond the highest index.
 #[test]
-fn a_dump_shows_no_more_entries_than_there_are() {
+fn dump_shows_no_more_entries_than_exist() {
     let disk = small_log();
     let name = file_name(1);
     let mut content = disk.content(&name).unwrap();
@@ -268,7 +268,7 @@ fn a_dump_shows_no_more_entries_than_there_are() {
     let header = GroupHeader::decode(head, place(1)).unwrap();
     let body = content[at + GROUP_HEADER..][..header.body as usize].to_vec();
     let meta = &content[at + GROUP_HEADER + body.len()..][..header.meta_stored as usize];
-    let meta = expand(header.meta_codec, meta, header.meta_raw as usize).unwrap();
+    let meta = decompress(header.meta_codec, meta, header.meta_raw as usize).unwrap();
     let (blocks, _) = decode_meta(&meta, header.blocks, PAGE + GROUP_HEADER as u64).unwrap();
     for first in [1, u64::MAX - 1, u64::MAX] {
         let item = Item::Append { group: GroupId(1), first, count: u64::MAX };

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use super::error::Damage;
 use super::format::{
     BLOCK_HEADER, Block, BlockBuilder, BlockHeader, Codec, Compression, Compressor, Cursor, FOOTER, FileHeader, Footer,
-    GROUP_HEADER, GroupHeader, Identity, IndexReader, Place, Span, UNIT, WriteBuffer, decode_meta, encode_blocks,
-    encode_items, expand, replay,
+    GROUP_HEADER, GroupHeader, Identity, IndexReader, Place, Span, UNIT, WriteBuffer, decode_meta, decompress,
+    encode_blocks, encode_items, replay,
 };
 use super::index::{FileSummary, Index};
 use super::types::GroupId;
@@ -172,15 +172,15 @@ fn codec(bytes: &[u8]) {
     let Some(([low, middle, high], bytes)) = bytes.split_first_chunk::<3>() else { return };
     let claimed = usize::from(*low) | usize::from(*middle) << 8 | usize::from(*high) << 16;
     for codec in [Codec::Raw, Codec::Lz4, Codec::Zstd] {
-        if let Ok(raw) = expand(codec, bytes, claimed) {
+        if let Ok(raw) = decompress(codec, bytes, claimed) {
             assert_eq!(raw.len(), claimed);
         }
     }
     for compression in [Compression::Lz4, Compression::Zstd(1)] {
         let Ok(mut compressor) = Compressor::new(compression, 0) else { continue };
-        if let Some((codec, packed)) = compressor.shrink(bytes) {
+        if let Some((codec, packed)) = compressor.compress(bytes) {
             assert!(packed.len() < bytes.len());
-            assert_eq!(expand(codec, &packed, bytes.len()), Ok(bytes.to_vec()));
+            assert_eq!(decompress(codec, &packed, bytes.len()), Ok(bytes.to_vec()));
         }
     }
 }
@@ -293,7 +293,7 @@ pub fn samples(content: &[u8]) -> Vec<Sample> {
         let stored = &rest[..rest.len().min(group.meta_stored as usize)];
         let moved = group.encode(PLACE, 64, stored).0;
         out.push(Sample { decoder: COMMIT_GROUP, bytes: [&moved, stored].concat() });
-        if let Ok(raw) = expand(group.meta_codec, stored, group.meta_raw as usize) {
+        if let Ok(raw) = decompress(group.meta_codec, stored, group.meta_raw as usize) {
             out.push(Sample { decoder: META, bytes: [&[group.blocks as u8], raw.as_slice()].concat() });
         }
         if !body.is_empty() && body.len() < 4096 {
@@ -305,7 +305,7 @@ pub fn samples(content: &[u8]) -> Vec<Sample> {
     if let Some(footer) = Footer::decode(tail, header.place, body.len() as u64) {
         out.push(Sample { decoder: SEAL, bytes: footer.encode(PLACE, 64).to_vec() });
         let index = &body[footer.index_offset as usize..][..footer.index_stored as usize];
-        if let Ok(raw) = expand(footer.codec, index, footer.index_raw as usize) {
+        if let Ok(raw) = decompress(footer.codec, index, footer.index_raw as usize) {
             let claimed = [raw.len() as u8, (raw.len() >> 8) as u8, 0];
             out.push(Sample { decoder: CODEC, bytes: [&claimed, index].concat() });
             out.push(Sample { decoder: INDEX, bytes: raw });

@@ -27,7 +27,7 @@ pub(crate) struct LogMetrics {
     pub(crate) write_seconds: Histogram,
     pub(crate) sync_seconds: Histogram,
     /// As purge found them when it last looked.
-    pub(crate) lagging_groups: IntGauge,
+    pub(crate) pinning_groups: IntGauge,
     pub(crate) pinned_bytes: IntGauge,
     recovery: Recovery,
     registry: Registry,
@@ -71,7 +71,7 @@ impl LogMetrics {
             )?,
             write_seconds: histogram("cortado_log_write_seconds", "Encoding and writing a commit group", seconds()?)?,
             sync_seconds: histogram("cortado_log_sync_seconds", "Duration of fdatasync", seconds()?)?,
-            lagging_groups: gauge("cortado_log_lagging_groups", "Raft groups whose entries pin old files")?,
+            pinning_groups: gauge("cortado_log_lagging_groups", "Raft groups whose entries pin old files")?,
             pinned_bytes: gauge("cortado_log_pinned_bytes", "Bytes of the entries that pin old files")?,
             recovery: Recovery {
                 seconds: registered(registry, Gauge::new("cortado_log_recovery_seconds", "How long opening took")?)?,
@@ -98,7 +98,7 @@ impl LogMetrics {
 
     /// Sets how many groups pin old files, and the bytes that they pin.
     pub(crate) fn set_pinning(&self, groups: u64, bytes: u64) {
-        self.lagging_groups.set(to_gauge(groups));
+        self.pinning_groups.set(to_gauge(groups));
         self.pinned_bytes.set(to_gauge(bytes));
     }
 

@@ -166,7 +166,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_setting_is_taken_within_its_bounds_and_refused_outside() {
+    fn settings_are_accepted_within_their_bounds_only() {
         for (name, set, least, greatest) in BOUNDS {
             with(set, least).validate().unwrap();
             with(set, greatest.unwrap_or(u64::MAX)).validate().unwrap();

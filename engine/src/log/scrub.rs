@@ -75,7 +75,7 @@ struct Round {
 /// The file that was active when the round began, up to what was in the index and durable then.
 struct Tail {
     seq: u64,
-    upto: u64,
+    end_lsn: u64,
     /// Set once the header is read.
     at: Option<Position>,
 }
@@ -155,7 +155,7 @@ impl Reader<'_> {
     /// Reads header and seal of a sealed file; `false` if the file is gone.
     fn scrub_file(&self, seq: u64, report: &mut ScrubReport) -> bool {
         let Some(file) = self.state.files.get(seq) else { return false };
-        file.file.forget(0, u64::MAX);
+        file.file.drop_cached(0, u64::MAX);
         let loaded = self.reload(&file, report);
         let found = loaded.as_ref().map_or(file.as_ref(), |(found, _)| found);
         match read_seal(found) {
@@ -219,13 +219,13 @@ impl Reader<'_> {
 impl Round {
     fn begin(state: &LogState) -> Round {
         // Before the files are listed: what is published by now is in these.
-        let upto = state.published.load(Ordering::Acquire).min(state.synced.load(Ordering::Acquire));
+        let end_lsn = state.published.load(Ordering::Acquire).min(state.synced.load(Ordering::Acquire));
         let mut files: Vec<u64> = state.files.lengths().into_iter().map(|(seq, _)| seq).collect();
         let active = files.pop();
         let newest = files.last().copied().unwrap_or(0);
         files.reverse();
         Round {
-            tail: active.map(|seq| Tail { seq, upto, at: None }),
+            tail: active.map(|seq| Tail { seq, end_lsn, at: None }),
             files,
             newest,
             current: None,
@@ -287,7 +287,7 @@ impl Tail {
         let Some(at) = &mut self.at else { return false };
         let mut groups = GroupReader::exact(&file);
         let mut failed = None;
-        while failed.is_none() && at.lsn < self.upto && report.bytes + groups.bytes_read < max_bytes.max(1) {
+        while failed.is_none() && at.lsn < self.end_lsn && report.bytes + groups.bytes_read < max_bytes.max(1) {
             match next_group(&mut groups, at) {
                 Ok(group) => {
                     scrub_group(reader.state, &mut groups, &group, &mut report.damage);
@@ -301,7 +301,7 @@ impl Tail {
             report.bytes += GROUP_HEADER as u64;
             reader.report_file(&file, at.offset, error, report);
         }
-        failed.is_none() && at.lsn < self.upto
+        failed.is_none() && at.lsn < self.end_lsn
     }
 }
 

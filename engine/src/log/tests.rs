@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 
 use super::format::{
     BLOCK_HEADER, Block, BlockBuilder, Codec, Compressor, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader,
-    Identity, Item, Place, WriteBuffer, decode_meta, encode_items, expand, file_name, parse_file_name, replay,
+    Identity, Item, Place, WriteBuffer, decode_meta, decompress, encode_items, file_name, parse_file_name, replay,
 };
 use super::index::{FileSummary, Index};
 use super::read::{LogState, WriteError};
@@ -61,7 +61,7 @@ fn audit(state: &LogState) {
 
 /// The usage that purge relies on is right: after each turn and after reopening, whatever was rewritten and dropped.
 #[test]
-fn files_are_referred_to_as_the_index_counts() {
+fn usage_of_files_matches_the_index() {
     for seed in 0..20 {
         let mut rng = StdRng::seed_from_u64(seed);
         let disk = SimDisk::new();
@@ -83,7 +83,7 @@ fn files_are_referred_to_as_the_index_counts() {
 }
 
 #[test]
-fn a_full_queue_is_busy_and_a_closed_one_closed() {
+fn full_queue_is_busy_and_closed_queue_is_closed() {
     let disk = SimDisk::new();
     let small = LogOptions { queue_batches: 2, queue_bytes: 1000, ..options() };
     let (engine, mut writer, _) = LogEngine::open_driven(disk, small).unwrap();
@@ -106,18 +106,18 @@ fn a_full_queue_is_busy_and_a_closed_one_closed() {
 }
 
 #[test]
-fn a_batch_that_breaks_a_bound_is_invalid() {
+fn batch_out_of_bounds_is_invalid() {
     let disk = SimDisk::new();
     let (engine, mut writer, _) = LogEngine::open_driven(disk, options()).unwrap();
     let refused = |fill: &dyn Fn(&mut LogBatch), writer: &mut LogWriter| {
         let mut batch = LogBatch::new();
         fill(&mut batch);
-        let fate = Arc::new(parking_lot::Mutex::new(None));
-        let told = fate.clone();
-        engine.submit_with(batch, Durability::Buffered, Box::new(move |outcome| *told.lock() = Some(outcome))).unwrap();
+        let outcome_slot = Arc::new(parking_lot::Mutex::new(None));
+        let slot = outcome_slot.clone();
+        engine.submit_with(batch, Durability::Buffered, Box::new(move |outcome| *slot.lock() = Some(outcome))).unwrap();
         writer.turn();
-        let fate = fate.lock().take();
-        matches!(fate, Some(Err(LogError::Invalid(_))))
+        let outcome_slot = outcome_slot.lock().take();
+        matches!(outcome_slot, Some(Err(LogError::Invalid(_))))
     };
     assert!(refused(&|batch| batch.put(GroupId(1), &vec![0; 70 << 10], b""), &mut writer));
     assert!(refused(&|batch| batch.append(GroupId(1), u64::MAX, vec![Bytes::new()]), &mut writer));
@@ -128,7 +128,7 @@ fn a_batch_that_breaks_a_bound_is_invalid() {
 }
 
 #[test]
-fn what_is_written_is_measured() {
+fn writes_are_counted() {
     let registry = prometheus::Registry::new();
     let measured = LogOptions { registry: Some(registry.clone()), ..options() };
     let (engine, mut writer, _) = LogEngine::open_driven(SimDisk::new(), measured.clone()).unwrap();
@@ -155,7 +155,7 @@ fn what_is_written_is_measured() {
 
 /// A log written with one setting is read with any other: each block names its codec.
 #[test]
-fn what_one_codec_wrote_is_read_whatever_the_setting() {
+fn any_setting_reads_any_codec() {
     let disk = SimDisk::new();
     let settings = [Compression::Off, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(19)];
     let text: Vec<u8> = (0..4000u32).flat_map(|number| format!("row {} ", number % 97).into_bytes()).collect();
@@ -178,7 +178,7 @@ fn what_one_codec_wrote_is_read_whatever_the_setting() {
 
 /// In a sequence nothing is written behind a failed batch, until the caller resumes it.
 #[test]
-fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
+fn failed_batch_fails_the_rest_of_its_sequence() {
     let disk = SimDisk::new();
     let options = LogOptions { spare_files: 0, compression: Compression::Off, ..options() };
     let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options).unwrap();
@@ -216,7 +216,7 @@ fn a_sequence_ends_with_the_first_batch_that_is_not_written() {
 
 /// A header lists the groups of the file before it up to a bound; beyond, it omits them.
 #[test]
-fn a_file_header_that_would_be_too_long_lists_no_groups() {
+fn file_header_omits_a_too_long_list_of_groups() {
     for (count, listed) in [(1_000_000, true), (1_100_000, false)] {
         let mut header = FileHeader {
             place: PLACE,
@@ -251,7 +251,7 @@ fn header_of_ranges(count: u64) -> FileHeader {
 
 /// The largest list of files is read back, also if no two of them are consecutive.
 #[test]
-fn a_file_header_that_fits_is_read_back() {
+fn file_header_with_many_files_round_trips() {
     for (count, fits) in [(100_000, true), (1 << 20, true), ((1 << 20) + 1, false)] {
         let mut header = header_of_ranges(count);
         assert_eq!(header.fits(), fits, "{count} files");
@@ -262,7 +262,7 @@ fn a_file_header_that_fits_is_read_back() {
 
 /// A log with more files than a header can list gets no next file: nothing is written, and the error says why.
 #[test]
-fn a_log_of_too_many_files_is_refused_the_next() {
+fn log_of_too_many_files_gets_no_next_file() {
     let disk = SimDisk::new();
     let (engine, writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
     let mut batch = LogBatch::new();
@@ -281,7 +281,7 @@ fn a_log_of_too_many_files_is_refused_the_next() {
 
 /// A log works at each bound: it writes, rotates, reads, purges, and opens again.
 #[test]
-fn a_log_works_at_each_bound() {
+fn log_works_at_each_bound_of_its_options() {
     for (name, set, least, greatest) in options::tests::BOUNDS {
         for value in [least, greatest.unwrap_or(u64::MAX)] {
             let options = options::tests::with(set, value);
@@ -331,13 +331,13 @@ fn item() -> impl Strategy<Value = Item> {
 
 proptest! {
     #[test]
-    fn a_meta_is_decoded_as_it_was_encoded(items in prop::collection::vec(item(), 0..20)) {
+    fn meta_round_trips(items in prop::collection::vec(item(), 0..20)) {
         let encoded = encode_items(&items);
         prop_assert_eq!(decode_meta(&encoded, 0, 64).unwrap(), (Vec::new(), items));
     }
 
     #[test]
-    fn a_file_header_is_decoded_as_it_was_encoded(
+    fn file_header_round_trips(
         live in prop::collection::btree_set(1u64..50, 0..9),
         changed in prop::option::of(prop::collection::btree_set(any::<u64>(), 0..40)),
         reused in any::<bool>(),
@@ -362,7 +362,7 @@ proptest! {
     }
 
     #[test]
-    fn a_block_is_decoded_as_it_was_built(
+    fn block_round_trips(
         entries in prop::collection::vec(prop::collection::vec(0u8..4, 0..600), 1..40),
         compression in prop::sample::select(vec![Compression::Off, Compression::Lz4, Compression::Zstd(3)]),
     ) {
@@ -390,7 +390,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..9], 0..400), blocks in 0u32..9) {
+    fn decoders_do_not_panic(
+        bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..9], 0..400),
+        blocks in 0u32..9,
+    ) {
         if let Ok((table, items)) = decode_meta(&bytes, blocks, 64) {
             let _ = replay(&items, &table, 3, &mut FileSummary::default());
             let _ = replay(&items, &table, 3, &mut Index::new().editor());
@@ -404,7 +407,7 @@ proptest! {
         let _ = Block::decode(&bytes, PLACE, 0);
         let _ = Block::parse(Bytes::from(bytes.clone()), blocks as u16);
         for codec in [Codec::Raw, Codec::Lz4, Codec::Zstd] {
-            let _ = expand(codec, &bytes, bytes.len() * blocks as usize);
+            let _ = decompress(codec, &bytes, bytes.len() * blocks as usize);
         }
         if let Some(head) = bytes.first_chunk::<GROUP_HEADER>() {
             let _ = GroupHeader::decode(head, PLACE).map(|header| header.total());
@@ -414,7 +417,7 @@ proptest! {
     }
 
     #[test]
-    fn a_name_is_a_number_or_nothing(name in "[0-9a-z.]{0,24}", seq in 1u64..1 << 35) {
+    fn file_names_round_trip(name in "[0-9a-z.]{0,24}", seq in 1u64..1 << 35) {
         prop_assert_eq!(parse_file_name(&file_name(seq)), Some(seq));
         if let Some(seq) = parse_file_name(&name) {
             prop_assert_eq!(file_name(seq), name);

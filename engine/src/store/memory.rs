@@ -1,8 +1,8 @@
-//! An ordered in-memory store with the crash behaviour of the real one.
+//! An ordered in-memory store with the crash behaviour of the RocksDB store.
 //!
-//! Snapshots are O(1) (persistent maps). `flush` remembers the present state and `crash` returns to it, so a
-//! simulation sees exactly what RocksDB without a WAL and with atomic flush would leave. A simulator can order the
-//! nth write or flush to fail; like the real store, this one is then poisoned until it is reopened by `crash`.
+//! Snapshots are O(1): the maps are persistent. `flush` saves the current state and `crash` returns to it. So a
+//! simulation sees what RocksDB leaves with atomic flush and without a WAL. A simulator can make the nth write or flush
+//! fail. Like the RocksDB store, this one is then poisoned until `crash` reopens it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use parking_lot::Mutex;
 
-use super::rows::RowCheck;
-use super::{Cursor, Reader, Result, Store, StoreError};
+use super::{Cursor, Reader, Result, RowCheck, Store, StoreError};
 use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
 
@@ -19,7 +18,7 @@ type Map = OrdMap<Arc<[u8]>, Arc<[u8]>>;
 /// An entry of a map.
 type Entry<'a> = (&'a Arc<[u8]>, &'a Arc<[u8]>);
 
-/// The four column families at one point.
+/// The four column families at one point in time.
 #[derive(Clone, Debug, Default)]
 struct Families {
     default: Map,
@@ -71,30 +70,30 @@ impl Families {
     }
 }
 
-/// What the handles share.
+/// The state that all handles share.
 ///
-/// Invariant: `flushed` is a state that `live` had at some moment of the past or present, over all families.
+/// Invariant: `flushed` is a present or past state of `live`, in all families at once.
 #[derive(Debug, Default)]
 struct State {
     live: Arc<Families>,
     flushed: Arc<Families>,
-    /// Successful writes left before one fails, if one is to fail.
+    /// If a write is to fail: successful writes before it.
     writes_left: Option<u64>,
-    /// Successful flushes left before one fails, if one is to fail.
+    /// If a flush is to fail: successful flushes before it.
     flushes_left: Option<u64>,
-    /// Set by the first failure.
+    /// The cause of the first failure.
     poisoned: Option<String>,
 }
 
 impl State {
     fn begin_write(&mut self) -> Result<()> {
         self.check()?;
-        if spend(&mut self.writes_left) { Ok(()) } else { Err(self.poison("injected write failure")) }
+        if count_down(&mut self.writes_left) { Ok(()) } else { Err(self.poison("injected write failure")) }
     }
 
     fn flush(&mut self) -> Result<()> {
         self.check()?;
-        if !spend(&mut self.flushes_left) {
+        if !count_down(&mut self.flushes_left) {
             return Err(self.poison("injected flush failure"));
         }
         self.flushed = Arc::clone(&self.live);
@@ -111,8 +110,8 @@ impl State {
     }
 }
 
-/// Takes one from what is left; false when there was none.
-fn spend(left: &mut Option<u64>) -> bool {
+/// Counts down to a planned failure. Returns `false` when its turn has come.
+fn count_down(left: &mut Option<u64>) -> bool {
     match left {
         None => true,
         Some(0) => false,
@@ -123,7 +122,7 @@ fn spend(left: &mut Option<u64>) -> bool {
     }
 }
 
-/// See the module documentation. Cloning gives another handle.
+/// See the module documentation. Clones share the store.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
@@ -141,22 +140,22 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// Forgets everything that was not flushed, as a crash does, and is reopened by it: no longer poisoned, and no
-    /// failure is ordered any more. Snapshots taken before keep what they saw.
+    /// Loses everything that was not flushed and reopens the store: it is no longer poisoned and has no planned
+    /// failures. Older snapshots are unaffected.
     pub fn crash(&self) {
         let mut state = self.state.lock();
         let flushed = Arc::clone(&state.flushed);
         *state = State { live: Arc::clone(&flushed), flushed, ..State::default() };
     }
 
-    /// Orders the `nth` write from now to fail (1 is the next one; 0 counts as 1). A failed write changes nothing
-    /// and poisons the store. `replace_range` counts as one write, and then as one flush.
+    /// Makes the `nth` write from now fail (1 is the next one; 0 counts as 1). A failed write changes nothing and
+    /// poisons the store. `replace_range` counts as one write, and then as one flush.
     pub fn fail_write(&self, nth: u64) {
         self.state.lock().writes_left = Some(nth.saturating_sub(1));
     }
 
-    /// Orders the `nth` flush from now to fail (1 is the next one; 0 counts as 1). What was flushed before stays, and
-    /// the store is poisoned.
+    /// Makes the `nth` flush from now fail (1 is the next one; 0 counts as 1). Flushed data stays, and the store is
+    /// poisoned.
     pub fn fail_flush(&self, nth: u64) {
         self.state.lock().flushes_left = Some(nth.saturating_sub(1));
     }
@@ -195,8 +194,8 @@ impl Store for MemoryStore {
         Ok(self.state.lock().flushed.map(cf).get(key).map(|value| value.to_vec()))
     }
 
-    /// On an error in the middle the range keeps the first half of the rows, flushed: the worst that the contract
-    /// allows, so that callers are tested against it.
+    /// After an error the range holds the first half of the rows, flushed: the worst that the contract allows. Callers
+    /// are tested against it.
     fn replace_range(
         &self,
         start: &[u8],
@@ -204,7 +203,7 @@ impl Store for MemoryStore {
         rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
         last: &WriteBatch,
     ) -> Result<()> {
-        // The rows may come from this very store: they are read before its lock is taken.
+        // The rows may come from this store: read them before taking its lock.
         let mut taken = Vec::new();
         let read = read_rows(start, end, rows, &mut taken);
         let mut state = self.state.lock();
@@ -227,7 +226,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// Moves rows into `taken` until the end or the first that fails.
+/// Moves rows into `taken` up to the end or the first failure.
 fn read_rows(
     start: &[u8],
     end: &[u8],
@@ -243,7 +242,7 @@ fn read_rows(
     Ok(())
 }
 
-/// A cursor over one map. Every step is a search from the root, so that both directions cost the same.
+/// A cursor over one map. Every step searches from the root, so both directions cost the same.
 struct MemoryCursor<'a> {
     map: &'a Map,
     lower: Vec<u8>,
@@ -252,19 +251,19 @@ struct MemoryCursor<'a> {
 }
 
 impl<'a> MemoryCursor<'a> {
-    /// Stands on the first key from `from` on, if it is within the bounds.
-    fn forward(&mut self, from: Bound<&[u8]>) -> bool {
+    /// Moves to the first key from `from` on, if it is within the bounds.
+    fn seek_forward(&mut self, from: Bound<&[u8]>) -> bool {
         let found = self.map.range::<_, [u8]>((from, Bound::Unbounded)).next();
-        self.settle(found)
+        self.set_position(found)
     }
 
-    /// Stands on the last key up to `to`, if it is within the bounds.
-    fn backward(&mut self, to: Bound<&[u8]>) -> bool {
+    /// Moves to the last key up to `to`, if it is within the bounds.
+    fn seek_backward(&mut self, to: Bound<&[u8]>) -> bool {
         let found = self.map.range::<_, [u8]>((Bound::Unbounded, to)).next_back();
-        self.settle(found)
+        self.set_position(found)
     }
 
-    fn settle(&mut self, found: Option<Entry<'a>>) -> bool {
+    fn set_position(&mut self, found: Option<Entry<'a>>) -> bool {
         let within =
             |key: &[u8]| key >= self.lower.as_slice() && (self.upper.is_empty() || key < self.upper.as_slice());
         self.at = found.map(|(key, value)| (key.as_ref(), value.as_ref())).filter(|(key, _)| within(key));
@@ -275,12 +274,12 @@ impl<'a> MemoryCursor<'a> {
 impl Cursor for MemoryCursor<'_> {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let from = key.max(&self.lower).to_vec();
-        Ok(self.forward(Bound::Included(&from)))
+        Ok(self.seek_forward(Bound::Included(&from)))
     }
 
     fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
         if self.upper.is_empty() || key < self.upper.as_slice() {
-            Ok(self.backward(Bound::Included(key)))
+            Ok(self.seek_backward(Bound::Included(key)))
         } else {
             self.seek_to_last()
         }
@@ -292,27 +291,27 @@ impl Cursor for MemoryCursor<'_> {
 
     fn seek_to_last(&mut self) -> Result<bool> {
         let upper = self.upper.clone();
-        Ok(self.backward(if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(&upper) }))
+        Ok(self.seek_backward(if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(&upper) }))
     }
 
     fn next(&mut self) -> Result<bool> {
         let Some((key, _)) = self.at else { return Ok(false) };
-        Ok(self.forward(Bound::Excluded(key)))
+        Ok(self.seek_forward(Bound::Excluded(key)))
     }
 
     fn prev(&mut self) -> Result<bool> {
         let Some((key, _)) = self.at else { return Ok(false) };
-        Ok(self.backward(Bound::Excluded(key)))
+        Ok(self.seek_backward(Bound::Excluded(key)))
     }
 
-    #[expect(clippy::expect_used, reason = "documented: only when standing on a key")]
+    #[expect(clippy::expect_used, reason = "documented: the cursor must be valid")]
     fn key(&self) -> &[u8] {
-        self.at.expect("the cursor stands on a key").0
+        self.at.expect("the cursor is valid").0
     }
 
-    #[expect(clippy::expect_used, reason = "documented: only when standing on a key")]
+    #[expect(clippy::expect_used, reason = "documented: the cursor must be valid")]
     fn value(&self) -> &[u8] {
-        self.at.expect("the cursor stands on a key").1
+        self.at.expect("the cursor is valid").1
     }
 }
 
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_replacement_leaves_half_of_it_for_good() {
+    fn a_failed_replacement_leaves_half_of_the_rows_flushed() {
         let store = MemoryStore::new();
         store.write(&put(b"old")).unwrap();
         store.fail_write(1);

@@ -1,32 +1,31 @@
 //! The key-value store of the replicated state: four column families, atomic batches, snapshots.
 //!
-//! Committed entries are applied here. There is no write-ahead log of its own: what survives a crash is a
-//! consistent prefix of everything written (all column families flush together), and the Raft log
-//! replays the rest. [`rocks::RocksStore`] is the real one, [`memory::MemoryStore`] an ordered map with the same
-//! crash behaviour for simulation and tests.
+//! Apply writes committed entries here. The store has no write-ahead log: after a crash it holds a consistent prefix of
+//! all writes, because all column families flush together, and the Raft log replays the rest. [`rocks::RocksStore`] is
+//! the store of a node. [`memory::MemoryStore`] is an ordered map with the same crash behaviour, for simulations and
+//! tests.
 
 pub mod memory;
 pub mod rocks;
-mod rows;
 
 use std::path::PathBuf;
 
 use crate::batch::WriteBatch;
 use crate::cf::Cf;
 
-/// What can go wrong in the store, by what the caller does next.
+/// Errors of the store, grouped by the reaction of the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk or RocksDB refused. If it was a write or a flush, the store is poisoned from now on.
+    /// The disk or RocksDB failed. After a failed write or flush the store is poisoned.
     #[error("key-value store: {0}")]
     Backend(String),
-    /// An earlier write or flush failed: nothing is written or flushed again until the store is reopened.
+    /// An earlier write or flush failed. The store refuses writes and flushes until it is reopened.
     #[error("key-value store is poisoned by an earlier failure: {0}")]
     Poisoned(String),
-    /// The store's files are damaged. It stops serving.
+    /// The files of the store are damaged. The node stops serving from it.
     #[error("key-value store is corrupt: {0}")]
     Corrupt(String),
-    /// The files were written by a newer release. Nothing was changed on disk.
+    /// A newer release wrote the files. Nothing was changed on disk.
     #[error("key-value store in {dir} has format {found}, this release reads up to {supported}")]
     NewerFormat {
         /// The store's directory.
@@ -36,13 +35,13 @@ pub enum StoreError {
         /// The newest version this release knows.
         supported: u32,
     },
-    /// Another process, or another handle of this one, has the directory open.
+    /// Another process, or another store of this process, has the directory open.
     #[error("key-value store in {dir} is in use by another process")]
     Locked {
         /// The store's directory.
         dir: PathBuf,
     },
-    /// Rows given to [`Store::replace_range`] that break its rules. The store itself is unharmed.
+    /// The rows given to [`Store::replace_range`] violate its contract. The store is intact.
     #[error("rows do not fit the range they replace: {0}")]
     InvalidRows(String),
     /// An I/O error outside RocksDB, such as on a snapshot file.
@@ -53,19 +52,19 @@ pub enum StoreError {
 /// Result of a store operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// A consistent view of the store that never changes.
+/// A consistent, immutable view of the store.
 pub trait Reader {
     /// The value of `key`, or `None`.
     fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// A cursor over the keys in `[lower, upper)`; an empty `upper` means no upper bound. It is not
-    /// positioned until the first seek.
+    /// A cursor over the keys in `[lower, upper)`. An empty `upper` means no upper bound. The cursor has no position
+    /// before the first seek.
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor + '_>>;
 }
 
 /// A position in one column family within fixed bounds.
 ///
-/// Every seek and step returns whether the cursor now stands on a key. Errors are sticky.
+/// Every seek and step returns whether the cursor is valid: positioned on a key. Errors are sticky.
 pub trait Cursor {
     /// To the first key at or after `key`.
     fn seek(&mut self, key: &[u8]) -> Result<bool>;
@@ -75,37 +74,37 @@ pub trait Cursor {
     fn seek_to_first(&mut self) -> Result<bool>;
     /// To the last key within the bounds.
     fn seek_to_last(&mut self) -> Result<bool>;
-    /// To the next key. Only when standing on one.
+    /// To the next key. The cursor must be valid.
     fn next(&mut self) -> Result<bool>;
-    /// To the previous key. Only when standing on one.
+    /// To the previous key. The cursor must be valid.
     fn prev(&mut self) -> Result<bool>;
-    /// The key stood on. Panics when not standing on one.
+    /// The current key. Panics if the cursor is not valid.
     fn key(&self) -> &[u8];
-    /// The value stood on. Panics when not standing on one.
+    /// The current value. Panics if the cursor is not valid.
     fn value(&self) -> &[u8];
 }
 
-/// The store itself. Cloning gives another handle to the same store.
+/// A handle to the store. Clones share the store.
 pub trait Store: Clone + Send + Sync + 'static {
-    /// Its snapshots; cheap to clone, free to move to another thread.
+    /// A snapshot. Cheap to clone; may move to another thread.
     type Snapshot: Reader + Clone + Send + Sync + 'static;
 
     /// A snapshot of everything written before the call.
     fn snapshot(&self) -> Self::Snapshot;
 
-    /// Writes a batch atomically: visible to snapshots taken after it returns, durable only after a flush.
+    /// Writes a batch atomically. Snapshots taken after the call see it; it is durable only after a flush.
     fn write(&self, batch: &WriteBatch) -> Result<()>;
 
-    /// Makes everything written before the call durable, all column families at one point.
+    /// Makes everything written before the call durable, in all column families at one point.
     fn flush(&self) -> Result<()>;
 
-    /// The value of `key` as a crash at this moment would leave it: at least as new as the last completed flush, and
-    /// newer if the store has flushed on its own since.
+    /// The value of `key` that a crash at this moment would leave: that of the last completed flush, or a newer one if
+    /// the store has flushed on its own since.
     fn get_flushed(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Replaces all data of `[start, end)` in the [`Cf::DATA`] families by `rows`, which come sorted by
-    /// (cf code, key), then writes `last` and flushes. An empty `end` means no upper bound. Not atomic: after a crash or
-    /// an error in the middle the range holds anything, and the caller, who recorded its intent elsewhere, calls again.
+    /// Replaces all data of `[start, end)` in the [`Cf::DATA`] families by `rows`, sorted by (cf code, key); then
+    /// writes `last` and flushes. An empty `end` means no upper bound. Not atomic: after a crash or an error the
+    /// content of the range is undefined. The caller has recorded its intent elsewhere and calls again.
     fn replace_range(
         &self,
         start: &[u8],
@@ -113,4 +112,45 @@ pub trait Store: Clone + Send + Sync + 'static {
         rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
         last: &WriteBatch,
     ) -> Result<()>;
+}
+
+/// Validates the rows of [`Store::replace_range`], for both stores: data families only, strictly ascending by (cf code,
+/// key), within the range.
+struct RowCheck<'a> {
+    start: &'a [u8],
+    end: &'a [u8],
+    last: Option<(Cf, Vec<u8>)>,
+}
+
+impl<'a> RowCheck<'a> {
+    /// A check for rows of `[start, end)`. An empty `end` means no upper bound.
+    fn new(start: &'a [u8], end: &'a [u8]) -> RowCheck<'a> {
+        RowCheck { start, end, last: None }
+    }
+
+    /// Accepts or refuses the next row.
+    fn accept(&mut self, cf: Cf, key: &[u8]) -> Result<()> {
+        if !Cf::DATA.contains(&cf) {
+            return Err(refusal(cf, key, "not a data family"));
+        }
+        if key < self.start || (!self.end.is_empty() && key >= self.end) {
+            return Err(refusal(cf, key, "outside of the range"));
+        }
+        match &mut self.last {
+            Some((last_cf, last_key)) => {
+                if (last_cf.code(), last_key.as_slice()) >= (cf.code(), key) {
+                    return Err(refusal(cf, key, "not above the row before it"));
+                }
+                *last_cf = cf;
+                last_key.clear();
+                last_key.extend_from_slice(key);
+            }
+            None => self.last = Some((cf, key.to_vec())),
+        }
+        Ok(())
+    }
+}
+
+fn refusal(cf: Cf, key: &[u8], what: &str) -> StoreError {
+    StoreError::InvalidRows(format!("{} \"{}\": {what}", cf.name(), key.escape_ascii()))
 }

@@ -1,11 +1,11 @@
 //! The store over RocksDB: one instance, four column families, WAL off, atomic flush.
 //!
-//! The Raft log is the only write-ahead log, so every write here goes to the memtables alone, and what a crash
-//! leaves is what was flushed: a consistent prefix of all writes over all column families, because they always flush
-//! together. Dropping the last handle is such a crash; a clean stop calls `flush` first.
+//! The Raft log is the only write-ahead log: writes go to the memtables only. After a crash the store holds what was
+//! flushed, which is a consistent prefix of all writes, because all column families always flush together. Dropping the
+//! last handle has the effect of a crash; a clean stop calls `flush` first.
 //!
-//! Reads take no lock that a write can hold for long: a get or a cursor works on a RocksDB snapshot. After a failed
-//! write or flush the store is poisoned: it reads on, and refuses to write until it is reopened.
+//! A get or a cursor reads a RocksDB snapshot and takes no lock that a write holds for long. After a failed write or
+//! flush the store is poisoned: it still serves reads, and refuses writes until it is reopened.
 
 mod dir;
 mod flush;
@@ -27,36 +27,36 @@ use super::{Result, Store, StoreError};
 use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
 
-/// See the module documentation. Cloning gives another handle.
+/// See the module documentation. Clones share the store.
 #[derive(Clone)]
 pub struct RocksStore {
-    shared: Arc<Shared>,
+    database: Arc<Database>,
 }
 
-/// What the handles and the snapshots keep alive. The lock on the directory is given up after the database is closed:
-/// fields drop in the order of their declaration.
-struct Shared {
+/// The open database, which handles and snapshots keep alive. Fields drop in declaration order: the lock on the
+/// directory is released after the database is closed.
+struct Database {
     db: DB,
     _lock: dir::DirLock,
     dir: PathBuf,
-    /// Settings by column family, also for the files that are built for ingestion.
+    /// Options by column family code, also for building files to ingest.
     family_options: [Options; Cf::ALL.len()],
     write_options: WriteOptions,
-    /// Options that leave the memtables out.
+    /// Read options that skip the memtables.
     flushed_reads: ReadOptions,
-    /// Proves that what was flushed is on disk.
+    /// Flushes, and verifies that the data is on disk.
     flusher: flush::Flusher,
-    /// Numbers the subfolders of range replacements.
+    /// The number of the next ingestion subfolder.
     next_ingest: AtomicU64,
-    /// Set once, by the first failed write or flush.
+    /// The cause of the first failed write or flush.
     poisoned: OnceLock<String>,
 }
 
 impl RocksStore {
     /// Opens or creates the store in `dir`.
     ///
-    /// A directory of a newer format is refused before anything in it is changed; one that is in use is
-    /// [`StoreError::Locked`]. Blocks on the disk.
+    /// Refuses a directory of a newer format before changing anything in it, and a directory in use with
+    /// [`StoreError::Locked`]. Blocks on disk I/O.
     pub fn open(dir: &Path, options: &RocksOptions) -> Result<RocksStore> {
         let lock = dir::prepare(dir)?;
         let (db_options, family_options) = options::build(options)?;
@@ -70,7 +70,7 @@ impl RocksStore {
         write_options.disable_wal(true);
         let mut flushed_reads = ReadOptions::default();
         flushed_reads.set_read_tier(ReadTier::Persisted);
-        let shared = Shared {
+        let database = Database {
             db,
             _lock: lock,
             dir: dir.to_owned(),
@@ -82,41 +82,41 @@ impl RocksStore {
             poisoned: OnceLock::new(),
         };
         for cf in Cf::ALL {
-            shared.family(cf)?;
+            database.family(cf)?;
         }
-        shared.flusher.start(&shared)?;
-        Ok(RocksStore { shared: Arc::new(shared) })
+        database.flusher.resume(&database)?;
+        Ok(RocksStore { database: Arc::new(database) })
     }
 
-    /// Bytes that the keys of `[start, end)` in the data families take on disk; an empty `end` means no upper bound.
-    /// An estimate: memtables are left out, deleted and overwritten data still counts until it is compacted away.
+    /// Bytes on disk of the keys of `[start, end)` in the data families. An empty `end` means no upper bound. An
+    /// estimate: it excludes memtables, and includes deleted and overwritten data until compaction drops it.
     pub fn approximate_size(&self, start: &[u8], end: &[u8]) -> u64 {
-        // RocksDB wants an upper bound; a few keys above this one do not change an estimate.
+        // RocksDB requires an upper bound. A few keys above this one do not change an estimate.
         let end = if end.is_empty() { &[0xff; 64] } else { end };
         if start >= end {
             return 0;
         }
         let size = |cf| {
-            let family = self.shared.family(cf).ok()?;
-            self.shared.db.get_approximate_sizes_cf(family, &[rocksdb::Range::new(start, end)]).first().copied()
+            let family = self.database.family(cf).ok()?;
+            self.database.db.get_approximate_sizes_cf(family, &[rocksdb::Range::new(start, end)]).first().copied()
         };
         Cf::DATA.into_iter().filter_map(size).sum()
     }
 
-    /// The number behind a RocksDB property (such as `rocksdb.cur-size-all-mem-tables`) of one column family; `None`
-    /// if there is no such number.
+    /// A numeric RocksDB property of one column family, such as `rocksdb.cur-size-all-mem-tables`; `None` if it does
+    /// not exist.
     pub fn property(&self, cf: Cf, name: &str) -> Option<u64> {
-        self.shared.db.property_int_value_cf(self.shared.family(cf).ok()?, name).ok().flatten()
+        self.database.db.property_int_value_cf(self.database.family(cf).ok()?, name).ok().flatten()
     }
 
-    /// The text behind a RocksDB property (such as `rocksdb.stats`), for people; `None` if there is no such property.
+    /// A RocksDB property as text, such as `rocksdb.stats`; `None` if it does not exist.
     pub fn property_text(&self, name: &str) -> Option<String> {
-        self.shared.db.property_value(name).ok().flatten()
+        self.database.db.property_value(name).ok().flatten()
     }
 
     /// The directory given to `open`.
     pub fn dir(&self) -> &Path {
-        &self.shared.dir
+        &self.database.dir
     }
 }
 
@@ -124,29 +124,29 @@ impl Store for RocksStore {
     type Snapshot = RocksSnapshot;
 
     fn snapshot(&self) -> RocksSnapshot {
-        RocksSnapshot::take(&self.shared)
+        RocksSnapshot::take(&self.database)
     }
 
     fn write(&self, batch: &WriteBatch) -> Result<()> {
-        self.shared.check()?;
+        self.database.check_poisoned()?;
         let mut encoded = rocksdb::WriteBatch::default();
         for op in batch.iter() {
-            self.shared.encode(op, batch, &mut encoded)?;
+            self.database.encode(op, batch, &mut encoded)?;
         }
-        let written = self.shared.db.write_opt(encoded, &self.shared.write_options);
-        written.map_err(|error| self.shared.poison(error))?;
-        self.shared.flusher.written();
+        let written = self.database.db.write_opt(encoded, &self.database.write_options);
+        written.map_err(|error| self.database.poison(error))?;
+        self.database.flusher.count_write();
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
-        self.shared.check()?;
-        self.shared.flusher.flush(&self.shared)
+        self.database.check_poisoned()?;
+        self.database.flusher.flush(&self.database)
     }
 
     fn get_flushed(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let family = self.shared.family(cf)?;
-        let found = self.shared.db.get_pinned_cf_opt(family, key, &self.shared.flushed_reads).map_err(on_read)?;
+        let family = self.database.family(cf)?;
+        let found = self.database.db.get_pinned_cf_opt(family, key, &self.database.flushed_reads).map_err(on_read)?;
         Ok(found.map(|value| value.to_vec()))
     }
 
@@ -157,45 +157,45 @@ impl Store for RocksStore {
         rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
         last: &WriteBatch,
     ) -> Result<()> {
-        self.shared.check()?;
-        // Nothing of the store is touched until every row is in a file.
-        let files = ingest::build(&self.shared, start, end, rows)?;
+        self.database.check_poisoned()?;
+        // The store is not changed until every row is in a file.
+        let files = ingest::build(&self.database, start, end, rows)?;
         let mut clear = WriteBatch::new();
         let snapshot = self.snapshot();
         for cf in Cf::DATA {
-            // A range tombstone costs every later read of the range: none where there is nothing to remove.
+            // A range tombstone slows every later read of the range: write none if there is nothing to remove.
             if snapshot.first_key(cf, start, end)?.is_some() {
                 clear.delete_range(cf, start, end);
             }
         }
         drop(snapshot);
         self.write(&clear)?;
-        // Ingestion would itself flush what it finds in the way, but without the proof that our own flush gives, and a
-        // memtable that is still there would hide what is ingested below it.
+        // Ingestion flushes overlapping memtables itself, but does not verify that the flush reached the disk. A
+        // memtable that is left would hide the ingested rows.
         self.flush()?;
         let mut options = IngestExternalFileOptions::default();
         options.set_move_files(true);
         for (cf, paths) in files.by_family() {
-            let ingested = self.shared.db.ingest_external_file_cf_opts(self.shared.family(cf)?, &options, paths);
-            ingested.map_err(|error| self.shared.poison(error))?;
+            let ingested = self.database.db.ingest_external_file_cf_opts(self.database.family(cf)?, &options, paths);
+            ingested.map_err(|error| self.database.poison(error))?;
         }
         self.write(last)?;
         self.flush()
     }
 }
 
-impl Shared {
+impl Database {
     /// The handle of a column family.
     fn family(&self, cf: Cf) -> Result<&rocksdb::ColumnFamily> {
         self.db.cf_handle(cf.name()).ok_or_else(|| StoreError::Corrupt(format!("no column family {}", cf.name())))
     }
 
-    /// Refuses if an earlier write or flush failed.
-    fn check(&self) -> Result<()> {
+    /// Fails if an earlier write or flush failed.
+    fn check_poisoned(&self) -> Result<()> {
         self.poisoned.get().map_or(Ok(()), |cause| Err(StoreError::Poisoned(cause.clone())))
     }
 
-    /// Remembers the first failure for good.
+    /// Poisons the store with its first failure.
     fn poison(&self, error: rocksdb::Error) -> StoreError {
         self.poison_with(error.to_string());
         on_read(error)
@@ -214,7 +214,7 @@ impl Shared {
             Op::Delete { cf, key } => out.delete_cf(self.family(cf)?, key),
             Op::DeleteRange { cf, start, end } => {
                 if !end.is_empty() {
-                    // RocksDB refuses a whole batch for a range that ends before it starts; to us it is empty.
+                    // RocksDB rejects a whole batch for a range that ends before it starts. Here such a range is empty.
                     if start < end {
                         out.delete_range_cf(self.family(cf)?, start, end);
                     }
@@ -228,7 +228,8 @@ impl Shared {
         Ok(())
     }
 
-    /// A key just above every key of the family, be it stored or put by `batch`; RocksDB knows no open end.
+    /// A key just above every key of the family, stored or put by `batch`. RocksDB has no range deletion without an
+    /// end.
     fn end_of_keys(&self, cf: Cf, batch: &WriteBatch) -> Result<Option<Vec<u8>>> {
         let mut iter = self.db.raw_iterator_cf(self.family(cf)?);
         iter.seek_to_last();
@@ -241,7 +242,8 @@ impl Shared {
     }
 }
 
-/// A failed open. Damage is told from other refusals, because only damage cannot be cured by trying again.
+/// The error of a failed open. RocksDB reports damage as an invalid argument; unlike other errors, a retry cannot cure
+/// it.
 fn on_open(error: rocksdb::Error) -> StoreError {
     match error.kind() {
         rocksdb::ErrorKind::InvalidArgument => StoreError::Corrupt(error.into_string()),

@@ -207,7 +207,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// - `Key(Locked)` with the locks that all regions reported. Keys of regions without locks are prewritten.
+    /// - `Key(Locked)` with the locks that all regions reported. Requests that met no lock have prewritten their keys.
     /// - `Key(WriteConflict)`: another transaction committed to a key above `start_ts`.
     /// - `Key(AlreadyExists)`: an `Insert` or `CheckNotExists` found a value.
     /// - `Key(RolledBack)`: another transaction rolled this one back.

@@ -45,8 +45,8 @@ pub enum PageEnd {
 pub struct ScanPage {
     /// The pairs found, in the order of the scan.
     pub pairs: Vec<(Key, Bytes)>,
-    /// The start of the next page, or the exclusive end of a reverse scan's next page. `None` if and only if the range
-    /// is exhausted.
+    /// The start of the next page, or the exclusive end of a reverse scan's next page. `None` if and only if `end` is
+    /// [`PageEnd::Range`].
     pub resume: Option<Key>,
     /// Why the page ended.
     pub end: PageEnd,

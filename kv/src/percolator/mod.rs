@@ -4,7 +4,7 @@
 //! action does not wait, read a clock or know another region. Every action is idempotent by `start_ts`: its request may
 //! arrive late, twice or out of order. It applies to all its keys or changes nothing.
 //!
-//! - [`prewrite`]: first phase; locks keys and stages values.
+//! - [`prewrite()`]: first phase; locks keys and stages values.
 //! - [`commit`], [`rollback`], [`resolve_lock`] (`decision.rs`): replace a transaction's locks by its decision.
 //! - [`check_txn_status`], [`heartbeat`] (`primary.rs`): read or extend the primary lock.
 //!

@@ -366,8 +366,8 @@ impl Peer {
     }
 
     /// Truncates the log and returns its new start, which the caller must write. Entries above `flushed` are kept,
-    /// because a restart replays them. Entries up to `pinning` keep the log engine from freeing old files. Neither does
-    /// any effect of the peer depend on this write, nor the write on them.
+    /// because a restart replays them. Entries up to `pinning` keep the log engine from freeing old files. No effect of
+    /// the peer depends on this write, and it depends on no effect.
     #[must_use]
     pub(crate) fn truncate_log(&mut self, flushed: LogIndex, pinning: LogIndex, now: MonoTime) -> Option<LogPosition> {
         if self.is_installing() {

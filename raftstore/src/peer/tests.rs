@@ -178,7 +178,7 @@ impl Script {
             let answer = match waiting {
                 Waiting::Write(probe) => probe
                     .try_get()
-                    .map(|fate| fate.map_or_else(|e| e.to_string(), |index| format!("committed at {index}"))),
+                    .map(|outcome| outcome.map_or_else(|e| e.to_string(), |index| format!("committed at {index}"))),
                 Waiting::Read(probe) => probe.try_get().map(|answer| {
                     answer.map_or_else(|e| e.to_string(), |ready| format!("may read at {}", ready.index))
                 }),

@@ -171,11 +171,11 @@ impl Outcome {
             ("poisoned stores", stats.poisoned, 100),
             ("partitions", stats.partitions, 200),
             ("pauses", stats.pauses, 100),
-            ("turns held up", stats.stalled_turns, 1000),
+            ("stalled turns", stats.stalled_turns, 1000),
             ("candidates that lost power", stats.candidates, 50),
             ("writes refused for a full disk", stats.disk_full, 30),
             ("confirmed writes", clients.writes, 10_000),
-            ("writes of unknown fate", clients.unknown, 100),
+            ("writes of unknown outcome", clients.unknown, 100),
             ("lease reads", clients.lease_reads, 5_000),
             ("index reads", clients.index_reads, 2_000),
         ];

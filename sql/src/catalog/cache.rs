@@ -1,4 +1,4 @@
-//! A node's cache of the catalog, by version.
+//! A node's cache of catalogs by version.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -10,29 +10,30 @@ use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
 use super::keys::{self, VersionRecord};
-use super::{Catalog, StorageId, descriptor, storage_error};
+use super::{Catalog, descriptor, storage_error};
 use crate::codec::CodecError;
 use crate::error::SqlError;
+use crate::table::StorageId;
 
-/// Versions kept: the current one, and older ones that running transactions still see.
-const KEPT: usize = 4;
-/// Transactions whose version is remembered between their statements.
-const REMEMBERED: usize = 256;
-/// Catalogs of transactions with schema changes of their own are numbered from here, above every committed version.
+/// Limit of cached versions: the current one and those of running transactions.
+const MAX_CATALOGS: usize = 4;
+/// Number of slots that remember a transaction's version between its statements.
+const VERSION_SLOTS: usize = 256;
+/// First version number for catalogs with a transaction's own schema changes. Above every committed version.
 const OWN_VERSIONS: u64 = 1 << 63;
-/// Descriptors to a page when the catalog is loaded.
-const PAGE: u32 = 256;
+/// Descriptors per page when a catalog is loaded.
+const PAGE_ROWS: u32 = 256;
 
-/// A node's cache of the catalog; clones share it.
+/// A node's catalog cache. Clones share it.
 #[derive(Clone)]
 pub struct CatalogCache {
-    shared: Arc<Shared>,
+    state: Arc<CacheState>,
 }
 
-struct Shared {
-    /// Newest last.
+struct CacheState {
+    /// By version, newest last.
     catalogs: RwLock<Vec<Arc<Catalog>>>,
-    /// Direct-mapped: the version that a transaction, named by its start_ts, sees. Losing an entry costs a read.
+    /// Direct-mapped by start_ts: the version that a transaction sees. A lost entry costs a read.
     versions: Vec<Mutex<(Timestamp, u64)>>,
     hasher: RandomState,
     own: AtomicU64,
@@ -47,9 +48,9 @@ impl Default for CatalogCache {
 impl CatalogCache {
     /// An empty cache.
     pub fn new() -> CatalogCache {
-        let versions = (0..REMEMBERED).map(|_| Mutex::new((Timestamp::ZERO, 0))).collect();
+        let versions = (0..VERSION_SLOTS).map(|_| Mutex::new((Timestamp::ZERO, 0))).collect();
         CatalogCache {
-            shared: Arc::new(Shared {
+            state: Arc::new(CacheState {
                 catalogs: RwLock::new(Vec::new()),
                 versions,
                 hasher: RandomState::new(),
@@ -58,13 +59,13 @@ impl CatalogCache {
         }
     }
 
-    /// The catalog at the transaction's snapshot, with the transaction's own schema changes. One read of the version
-    /// record per transaction as long as the version is known here; a new version is loaded as a whole.
+    /// The catalog at the transaction's snapshot, with its own schema changes. Reads the version record once per
+    /// transaction. An unknown version is loaded as a whole.
     pub async fn at(&self, txn: &Transaction) -> Result<Arc<Catalog>, SqlError> {
         let start_ts = txn.start_ts();
-        let remembered = *self.slot(start_ts).lock();
-        if remembered.0 == start_ts
-            && let Some(catalog) = self.cached(remembered.1)
+        let slot = *self.slot(start_ts).lock();
+        if slot.0 == start_ts
+            && let Some(catalog) = self.cached(slot.1)
         {
             return Ok(catalog);
         }
@@ -73,86 +74,86 @@ impl CatalogCache {
             None => VersionRecord { version: 0, writer: Timestamp::ZERO },
         };
         if record.writer == start_ts {
-            // Its own changes, which may yet be undone: nobody else may see this catalog, nor this transaction after
-            // its next change.
-            let version = self.shared.own.fetch_add(1, Ordering::Relaxed);
+            // The transaction's own changes may be rolled back. No other transaction may see this catalog, nor this one
+            // after its next change.
+            let version = self.state.own.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::new(load(txn, version).await?));
         }
         let catalog = match self.cached(record.version) {
             Some(catalog) => catalog,
-            None => self.keep(load(txn, record.version).await?),
+            None => self.insert(load(txn, record.version).await?),
         };
         *self.slot(start_ts).lock() = (start_ts, record.version);
         Ok(catalog)
     }
 
-    /// Whether one of these storages, which `seen` has, is known here to have been given up since: by DROP or TRUNCATE.
-    pub(crate) fn has_given_up(&self, seen: &Catalog, storages: &[StorageId]) -> bool {
+    /// Whether a newer catalog in the cache lacks one of these storages of `seen`: DROP or TRUNCATE has removed it.
+    pub(crate) fn was_dropped_since(&self, seen: &Catalog, storages: &[StorageId]) -> bool {
         if storages.is_empty() {
             return false;
         }
-        let newest = self.shared.catalogs.read().last().cloned();
+        let newest = self.state.catalogs.read().last().cloned();
         newest.is_some_and(|newest| {
             newest.version > seen.version && storages.iter().any(|storage| newest.by_storage(*storage).is_none())
         })
     }
 
-    /// To be called before a transaction changes the schema: what is remembered of it no longer holds.
-    pub(super) fn forget(&self, start_ts: Timestamp) {
+    /// Forgets the version of a transaction. Called before it changes the schema.
+    pub(super) fn forget_version(&self, start_ts: Timestamp) {
         let mut slot = self.slot(start_ts).lock();
         if slot.0 == start_ts {
             *slot = (Timestamp::ZERO, 0);
         }
     }
 
-    /// Creates the catalog's own records if the cluster is new. Idempotent, safe to run on every node at start.
+    /// Creates the catalog's own records in a new cluster. Idempotent: every node may call it.
     pub async fn initialise(&self, db: &Database) -> Result<(), SqlError> {
         let mut txn = db.begin().await.map_err(storage_error)?;
         if let Some(record) = txn.get(&keys::version()).await.map_err(storage_error)? {
             VersionRecord::decode(&record)?;
             return Ok(());
         }
-        // Version 1 is nobody's own change, so it names no writer.
+        // No transaction owns version 1.
         let record = VersionRecord { version: 1, writer: Timestamp::ZERO };
         txn.insert(keys::version(), record.encode()).map_err(storage_error)?;
         txn.insert(keys::next_id(), keys::encode_id(keys::FIRST_ID)).map_err(storage_error)?;
         match txn.commit().await {
-            // Another node was faster.
+            // Another node has created them.
             Ok(_) | Err(TxnError::AlreadyExists { .. } | TxnError::Conflict(_)) => Ok(()),
             Err(error) => Err(storage_error(error)),
         }
     }
 
     fn slot(&self, start_ts: Timestamp) -> &Mutex<(Timestamp, u64)> {
-        let hash = self.shared.hasher.hash_one(start_ts);
-        &self.shared.versions[(hash % REMEMBERED as u64) as usize]
+        let hash = self.state.hasher.hash_one(start_ts);
+        &self.state.versions[(hash % VERSION_SLOTS as u64) as usize]
     }
 
     fn cached(&self, version: u64) -> Option<Arc<Catalog>> {
-        self.shared.catalogs.read().iter().rev().find(|catalog| catalog.version == version).cloned()
+        self.state.catalogs.read().iter().rev().find(|catalog| catalog.version == version).cloned()
     }
 
-    fn keep(&self, catalog: Catalog) -> Arc<Catalog> {
-        let mut catalogs = self.shared.catalogs.write();
-        if let Some(same) = catalogs.iter().find(|kept| kept.version == catalog.version) {
+    fn insert(&self, catalog: Catalog) -> Arc<Catalog> {
+        let mut catalogs = self.state.catalogs.write();
+        if let Some(same) = catalogs.iter().find(|cached| cached.version == catalog.version) {
             return same.clone();
         }
         let catalog = Arc::new(catalog);
         catalogs.push(catalog.clone());
-        catalogs.sort_by_key(|kept| kept.version);
-        let surplus = catalogs.len().saturating_sub(KEPT);
+        catalogs.sort_by_key(|cached| cached.version);
+        let surplus = catalogs.len().saturating_sub(MAX_CATALOGS);
         catalogs.drain(..surplus);
         catalog
     }
 }
 
-/// Reads the catalog at a transaction's snapshot.
+/// Loads the catalog at a transaction's snapshot.
 async fn load(txn: &Transaction, version: u64) -> Result<Catalog, SqlError> {
     let (start, end) = keys::tables();
     let mut range = ScanRange { start, end, reverse: false };
     let mut tables = Vec::new();
     loop {
-        let page = txn.scan(&range, PAGE).await.map_err(storage_error)?;
+        let page = txn.scan(&range, PAGE_ROWS).await.map_err(storage_error)?;
         for (_, value) in &page.pairs {
             tables.push(descriptor::decode(value)?);
         }

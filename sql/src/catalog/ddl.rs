@@ -1,6 +1,6 @@
-//! Schema changes: writes of a transaction to the catalog's records.
+//! Schema changes: a transaction's writes to the catalog's records.
 //!
-//! Every change raises the version record, so that of two concurrent ones the second to commit fails, and the version
+//! Every change raises the version record. So the second of two concurrent changes fails at its commit, and a version
 //! names one state.
 
 use kv::Key;
@@ -8,28 +8,28 @@ use txn::Transaction;
 
 use super::cache::CatalogCache;
 use super::keys::{self, VersionRecord};
-use super::table::{Column, StorageId, Table, TableId};
 use super::{descriptor, storage_error};
 use crate::codec::CodecError;
 use crate::error::{SqlError, SqlState};
+use crate::table::{Column, StorageId, Table, TableId};
 
-/// What CREATE TABLE asks for, checked by the binder.
+/// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewTable {
-    /// As folded.
+    /// The folded name.
     pub name: String,
-    /// With ids from 1.
+    /// The columns, with ids from 1.
     pub columns: Vec<Column>,
-    /// Positions of the primary key; empty for a hidden row id.
+    /// Positions of the primary key columns. Empty for a hidden row id.
     pub primary_key: Vec<usize>,
-    /// Name of the primary key constraint; empty without one.
+    /// The name of the primary key constraint. Empty without one.
     pub key_name: String,
 }
 
-/// Adds a table. The caller has looked that the name is free in the transaction's snapshot; should somebody else take
-/// it meanwhile, the commit fails.
+/// Creates a table. The caller has checked the name in the transaction's snapshot. If another transaction takes it
+/// meanwhile, the commit fails.
 pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
-    let id = change(cache, txn, 1).await?;
+    let id = raise_version(cache, txn, 1).await?;
     let table = Table {
         id: TableId(id),
         storage: StorageId(id),
@@ -43,31 +43,31 @@ pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &New
     txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)
 }
 
-/// Removes a table of the transaction's catalog; its rows become unreachable and are reclaimed later.
+/// Drops a table. Its rows become unreachable and are reclaimed later.
 pub async fn drop_table(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
-    change(cache, txn, 0).await?;
+    raise_version(cache, txn, 0).await?;
     txn.delete(keys::name(&table.name)).map_err(storage_error)?;
     txn.delete(keys::table(table.id)).map_err(storage_error)?;
-    give_up(txn, table.storage)
+    mark_dropped(txn, table.storage)
 }
 
-/// Empties a table of the transaction's catalog by giving it new storage.
+/// Truncates a table by giving it a new storage id.
 pub async fn truncate(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
-    let id = change(cache, txn, 1).await?;
-    give_up(txn, table.storage)?;
+    let id = raise_version(cache, txn, 1).await?;
+    mark_dropped(txn, table.storage)?;
     let emptied = Table { storage: StorageId(id), ..table.clone() };
     txn.put(keys::table(table.id), descriptor::encode(&emptied)).map_err(storage_error)
 }
 
-fn give_up(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {
+fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {
     let at = keys::encode_dropped(txn.start_ts());
     txn.put(keys::dropped(storage), at).map_err(storage_error)
 }
 
-/// Raises the version and draws `ids` consecutive ids, of which the first is returned.
-async fn change(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result<u32, SqlError> {
+/// Raises the catalog version and allocates `ids` consecutive ids. Returns the first.
+async fn raise_version(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result<u32, SqlError> {
     let start_ts = txn.start_ts();
-    cache.forget(start_ts);
+    cache.forget_version(start_ts);
     let record = VersionRecord::decode(&required(txn, &keys::version()).await?)?;
     let raised = VersionRecord { version: record.version + 1, writer: start_ts };
     txn.put(keys::version(), raised.encode()).map_err(storage_error)?;

@@ -1,14 +1,14 @@
-//! The record of a table: version byte, then varints and length-prefixed strings.
+//! The encoding of table descriptors: a version byte, then varints and length-prefixed strings.
 //!
-//! `version, id, storage, name, key name, number of columns, columns, number of key columns, positions`; a column is
-//! `id, type, type modifier, flags (1 NOT NULL, 2 has default), name[, default]`. The type is its PostgreSQL OID; the
-//! modifier is 0 or a varchar's limit plus one.
+//! Table: `version, id, storage, name, key name, number of columns, columns, number of key columns, positions`. Column:
+//! `id, type, type modifier, flags (1 NOT NULL, 2 has default), name[, default]`. The type is its PostgreSQL OID. The
+//! modifier is 0, or a varchar's limit plus one.
 
 use bytes::Bytes;
 
 use super::keys;
-use super::table::{Column, ColumnId, MAX_COLUMNS, StorageId, Table, TableId};
 use crate::codec::{CodecError, get_varint, put_varint, take};
+use crate::table::{Column, ColumnId, MAX_COLUMNS, StorageId, Table, TableId};
 use crate::types::SqlType;
 
 const WHAT: &str = "table descriptor";
@@ -16,7 +16,7 @@ const VERSION: u8 = 1;
 const NOT_NULL: u64 = 1;
 const HAS_DEFAULT: u64 = 2;
 
-/// The record of a table.
+/// Encodes a table.
 pub fn encode(table: &Table) -> Bytes {
     let mut out = vec![VERSION];
     put_varint(table.id.0.into(), &mut out);
@@ -46,7 +46,7 @@ pub fn encode(table: &Table) -> Bytes {
     out.into()
 }
 
-/// Reads [`encode`], and checks the table's invariants.
+/// Decodes a table and checks its invariants.
 pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
     let mut input = keys::versioned(bytes, WHAT)?;
     let input = &mut input;

@@ -1,4 +1,4 @@
-//! Keys and small records of the catalog, all in the system region's range `m`.
+//! Keys and small records of the catalog, all in the system region under `m`.
 //!
 //! | key | value |
 //! |---|---|
@@ -8,14 +8,14 @@
 //! | `mt{table id}` | a table's descriptor |
 //! | `md{storage id}` | storage whose rows are to be removed, and when it was given up |
 //!
-//! Ids are four bytes big-endian; every value opens with a version byte.
+//! Ids are four bytes, big-endian. Every value starts with a version byte.
 
 use bytes::Bytes;
 use kv::Key;
 use tso::Timestamp;
 
-use super::table::{StorageId, TableId};
 use crate::codec::{CodecError, take};
+use crate::table::{StorageId, TableId};
 
 /// The id of the schema `public`, PostgreSQL's.
 const PUBLIC_ID: u32 = 2200;
@@ -28,21 +28,21 @@ const VERSION: u8 = 1;
 pub struct VersionRecord {
     /// Raised by every schema change.
     pub version: u64,
-    /// start_ts of the transaction that wrote it: a reader that finds its own has changed the schema itself.
+    /// The start_ts of its writer. A reader that finds its own start_ts has changed the schema itself.
     pub writer: Timestamp,
 }
 
-/// Where the version record is.
+/// The key of the version record.
 pub fn version() -> Key {
     Key::new(&b"mv"[..])
 }
 
-/// Where the id counter is.
+/// The key of the id counter.
 pub fn next_id() -> Key {
     Key::new(&b"mi"[..])
 }
 
-/// Where a name of the schema `public` points to its table.
+/// The key that maps a name in the schema `public` to its table.
 pub fn name(name: &str) -> Key {
     let mut out = b"mn".to_vec();
     out.extend_from_slice(&PUBLIC_ID.to_be_bytes());
@@ -56,7 +56,7 @@ pub fn name_of(key: &Key) -> Option<&str> {
     std::str::from_utf8(rest.get(4..)?).ok()
 }
 
-/// Where a table's descriptor is.
+/// The key of a table's descriptor.
 pub fn table(id: TableId) -> Key {
     with_id(b"mt", id.0)
 }
@@ -66,12 +66,12 @@ pub fn tables() -> (Key, Key) {
     (Key::new(&b"mt"[..]), Key::new(&b"mu"[..]))
 }
 
-/// Where given-up storage is remembered.
+/// The key of the record of a dropped storage.
 pub fn dropped(id: StorageId) -> Key {
     with_id(b"md", id.0)
 }
 
-/// The range of all given-up storage.
+/// The range of the records of dropped storages.
 pub fn all_dropped() -> (Key, Key) {
     (Key::new(&b"md"[..]), Key::new(&b"me"[..]))
 }
@@ -89,7 +89,7 @@ fn with_id(prefix: &[u8], id: u32) -> Key {
 }
 
 impl VersionRecord {
-    /// Its bytes.
+    /// Encodes the record.
     pub fn encode(self) -> Bytes {
         let mut out = vec![VERSION];
         out.extend_from_slice(&self.version.to_be_bytes());
@@ -97,7 +97,7 @@ impl VersionRecord {
         out.into()
     }
 
-    /// Reads [`VersionRecord::encode`].
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<VersionRecord, CodecError> {
         let mut rest = versioned(bytes, "catalog version")?;
         let version = number::<8>(&mut rest, "catalog version")?;
@@ -109,33 +109,33 @@ impl VersionRecord {
     }
 }
 
-/// The value of [`next_id`] and of [`name`].
+/// Encodes the value of [`next_id`] and of [`name`].
 pub fn encode_id(id: u32) -> Bytes {
     let mut out = vec![VERSION];
     out.extend_from_slice(&id.to_be_bytes());
     out.into()
 }
 
-/// Reads [`encode_id`].
+/// Decodes an id.
 pub fn decode_id(bytes: &[u8]) -> Result<u32, CodecError> {
     let mut rest = versioned(bytes, "catalog id")?;
     number::<4>(&mut rest, "catalog id").map(u32::from_be_bytes)
 }
 
-/// The value of [`dropped`]: the snapshot of the transaction that gave the storage up.
+/// Encodes the value of [`dropped`]: the start_ts of the transaction that dropped the storage.
 pub fn encode_dropped(at: Timestamp) -> Bytes {
     let mut out = vec![VERSION];
     out.extend_from_slice(&at.raw().to_be_bytes());
     out.into()
 }
 
-/// Reads [`encode_dropped`].
+/// Decodes the value of [`dropped`].
 pub fn decode_dropped(bytes: &[u8]) -> Result<Timestamp, CodecError> {
     let mut rest = versioned(bytes, "dropped storage")?;
     number::<8>(&mut rest, "dropped storage").map(|raw| Timestamp::from_raw(u64::from_be_bytes(raw)))
 }
 
-/// What follows the version byte.
+/// The bytes after the version byte.
 pub fn versioned<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a [u8], CodecError> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => Ok(rest),

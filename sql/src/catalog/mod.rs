@@ -1,25 +1,30 @@
-//! The catalog: schemas of tables, their rows in the system region, and the version that plans are cached by.
+//! The catalog: table descriptors stored in the system region, and the version that validates cached plans.
 //!
-//! Records live under `m` ([`keys`]); [`descriptor`] encodes a table's. A schema change is an ordinary transaction that
-//! also raises the version record ([`ddl`]), so that two of them conflict and the version names one state of the
-//! catalog. A transaction reads the version at its snapshot and finds the rest in the node's [`CatalogCache`], or loads
-//! it at that same snapshot ([`cache`]).
+//! Records live under the prefix `m` ([`keys`]). [`descriptor`] encodes a table's record. A schema change is an
+//! ordinary transaction that also raises the version record ([`ddl`]): two changes conflict, and a version names one
+//! state of the catalog. A transaction reads the version at its snapshot and takes the rest from the node's
+//! [`CatalogCache`], or loads it at that snapshot ([`cache`]).
 //!
-//! A transaction that writes to a table while another one drops or truncates it writes to storage that nobody reads any
-//! more. Nothing of it is left when both have committed: what it wrote lies under a storage id that is never used again and
-//! is removed with the rest of that storage ([`reclaim`]). The session therefore refuses such a commit with 40001 as far as
-//! its node knows of the other transaction ([`CatalogCache::has_given_up`]); one that commits within the same moment, on a
-//! node that has not heard of it, gets through. To rule that out every write would have to leave a mark that the schema
-//! change meets: a check that a fence key does not exist leaves none, and its latch, which is exclusive, would make the
-//! writers of a table wait for one another. Schema changes that wait for all nodes will do it. CREATE cannot be overlapped:
-//! the table is not there before it commits.
+//! A transaction may write to a table while another one drops or truncates it. Its rows then lie under a storage id
+//! that is never used again, and are removed with that storage ([`reclaim`]). The session refuses such a commit with
+//! 40001 if its node knows of the other transaction ([`CatalogCache::was_dropped_since`]). A commit at the same moment,
+//! on a node that has not heard of it, succeeds. To rule that out, every write would have to leave a mark that the
+//! schema change meets. A check that a fence key does not exist leaves none, and its exclusive latch would serialise
+//! the writers of a table. Schema changes that wait for all nodes will close the gap. CREATE has none: the table does
+//! not exist before the commit.
+//!
+//! # Layers
+//!
+//! 1. `keys`: keys and small records
+//! 2. `descriptor`, `reclaim`: table records, removal of dropped rows
+//! 3. `cache`: catalogs by version
+//! 4. `ddl`: schema changes
 
 pub mod cache;
 pub mod ddl;
 pub mod descriptor;
 pub mod keys;
 pub mod reclaim;
-pub mod table;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,20 +32,20 @@ use std::sync::Arc;
 use txn::TxnError;
 
 pub use cache::CatalogCache;
-pub use table::{Column, ColumnId, StorageId, Table, TableId};
 
 use crate::codec;
 use crate::error::{ConstraintFields, SqlError, SqlState};
+use crate::table::{StorageId, Table};
 use crate::types::{Datum, TimeZone, output};
 
-/// The one schema.
+/// The only schema.
 pub const PUBLIC: &str = "public";
 
-/// The catalog as one transaction sees it, cached per version; cheap to clone.
+/// The catalog at one snapshot, cached per version. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    /// Grows with every committed schema change; cached plans of another version are bound anew. Within a transaction
-    /// that has changed the schema itself, a number that no other catalog has.
+    /// Grows with every committed schema change. Plans of another version are bound again. After a transaction's own
+    /// schema change, a number that no other catalog has.
     pub version: u64,
     tables: Arc<HashMap<String, Arc<Table>>>,
 }
@@ -52,12 +57,12 @@ impl Catalog {
         Catalog { version, tables: Arc::new(tables) }
     }
 
-    /// A table of the schema `public`, by its folded name.
+    /// A table of the schema `public` by its folded name.
     pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
         self.tables.get(name)
     }
 
-    /// All tables, in no order.
+    /// All tables, unordered.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }
@@ -67,7 +72,7 @@ impl Catalog {
     }
 }
 
-/// What a violated uniqueness is in SQL: 23505 for a row key, with PostgreSQL's words and fields, 42P07 for a table
+/// The SQL error of a violated uniqueness: 23505 with PostgreSQL's wording and fields for a row key, 42P07 for a table
 /// name taken by a concurrent transaction. `None` for other errors.
 pub fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) -> Option<SqlError> {
     let TxnError::AlreadyExists { key } = error else { return None };
@@ -81,7 +86,7 @@ pub fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) ->
     Some(duplicate_key(table, &row, zone))
 }
 
-/// 23505 for a row whose primary key is taken.
+/// 23505 for a duplicate primary key.
 pub fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{}\"", table.key_name);
     let names: Vec<String> = table.primary_key.iter().map(|at| quote(&table.columns[*at].name)).collect();
@@ -97,14 +102,14 @@ pub fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError 
     error
 }
 
-/// An identifier as SQL text: in quotes unless it is plain lower case.
+/// An identifier as SQL text: quoted unless it is plain lower case.
 pub fn quote(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// An error of the transaction layer where no constraint can be behind it.
+/// The SQL error of a transaction error that no constraint explains.
 pub fn storage_error(error: TxnError) -> SqlError {
     let code = match &error {
         TxnError::Conflict(_) => SqlState::SERIALIZATION_FAILURE,

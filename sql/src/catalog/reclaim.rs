@@ -1,12 +1,12 @@
 //! Removes the rows of dropped and truncated tables, a bounded batch at a time.
 //!
-//! A storage that was given up is swept from its first row to its last: right away, and once more when it is so old that
-//! no transaction from before is likely to be running still, since one that overlapped the drop may commit rows behind
-//! the first sweep. When a sweep begun at that age has found nothing, the record of the storage goes with it.
+//! A dropped storage is swept from its first row to its last, twice: at once, and again at an age when no transaction
+//! from before the drop is likely to run. A transaction that overlapped the drop may commit rows behind the first
+//! sweep. When a sweep begun at that age finds nothing, the record of the storage is removed too.
 //!
-//! Removed rows leave their old versions behind, which a scan must pass. So a sweep goes on where it stopped instead of
-//! from the start, and an empty storage is left alone between its two sweeps. Where sweeps stand is kept in memory
-//! only: a reclaimer that takes over begins them anew.
+//! Removed rows leave old versions behind, which a scan has to skip. So a sweep resumes where it stopped, and an empty
+//! storage is not scanned between its two sweeps. Positions are kept in memory only: another reclaimer starts its
+//! sweeps again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,76 +14,76 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::{Database, TxnError};
 
-use super::StorageId;
 use super::keys;
 use crate::codec;
+use crate::table::StorageId;
 
-/// Rows removed in one transaction.
-const BATCH: u32 = 512;
-/// Storages worked on in one step.
-const STORAGES: u32 = 16;
-/// Records read at once.
-const PAGE: u32 = 64;
-/// Age at which a storage is swept for the last time.
-const SETTLED_MS: u64 = 3_600_000;
+/// Rows removed per transaction.
+const BATCH_ROWS: u32 = 512;
+/// Limit of storages swept in one step.
+const MAX_STORAGES: u32 = 16;
+/// Records read per page.
+const PAGE_RECORDS: u32 = 64;
+/// Age of a storage at its last sweep, in milliseconds.
+const FINAL_SWEEP_AGE_MS: u64 = 3_600_000;
 
-/// What one step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Rows removed.
     pub rows: u64,
-    /// Records of emptied storage removed.
+    /// Records of empty storages removed.
     pub storages: u64,
-    /// Whether there is more to do now: the caller may go on at once, else in a minute or so.
+    /// Whether more can be done now. Otherwise the caller waits a minute or so.
     pub more: bool,
 }
 
-/// How far a storage is.
+/// The progress on one storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Being swept.
+    /// A sweep is under way.
     Sweep(Sweep),
-    /// Swept, and too young for the last time.
+    /// Swept once, and too young for the last sweep.
     Waiting,
-    /// Nothing is left of it.
-    Gone,
+    /// Empty; its record is removed.
+    Empty,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sweep {
-    /// The rows before this key are gone.
+    /// The next key. Rows before it are removed.
     next: Key,
-    /// It began when the storage was old enough.
+    /// Whether the storage was old enough for the last sweep when this one began.
     is_last: bool,
-    /// It has found rows.
+    /// Whether it has found rows.
     found: bool,
 }
 
-/// Removes what was given up. One per cluster is enough; two that meet conflict, and one of them finds less to do.
+/// Removes dropped storages. One per cluster is enough. Two may conflict, and one of them then removes less.
 #[derive(Debug, Default)]
 pub struct Reclaimer {
-    /// Of the storages whose record was there of late.
+    /// Progress of the storages whose record was found in the last step.
     states: BTreeMap<StorageId, State>,
 }
 
 impl Reclaimer {
-    /// One that knows of no storage yet.
+    /// A reclaimer without progress.
     pub fn new() -> Reclaimer {
         Reclaimer::default()
     }
 
-    /// One step: a batch from each of the first storages that have something left.
+    /// Removes a batch from each of the first storages that have rows left.
     pub async fn step(&mut self, db: &Database) -> Result<Progress, TxnError> {
         let mut progress = Progress::default();
-        let mut worked = 0;
+        let mut swept = 0;
         let mut seen = BTreeSet::new();
         let txn = db.begin().await?;
         let (start, end) = keys::all_dropped();
         let mut range = ScanRange { start, end, reverse: false };
         loop {
-            let page = txn.scan(&range, PAGE).await?;
+            let page = txn.scan(&range, PAGE_RECORDS).await?;
             for (record, value) in page.pairs {
-                if worked == STORAGES {
+                if swept == MAX_STORAGES {
                     progress.more = true;
                     return Ok(progress);
                 }
@@ -93,9 +93,9 @@ impl Reclaimer {
                 seen.insert(storage);
                 let age_ms = txn.start_ts().physical_ms().saturating_sub(since.physical_ms());
                 if let Some(sweep) = self.sweep(storage, age_ms) {
-                    worked += 1;
-                    // After an error the sweep goes on from where it was.
-                    let state = sweep.batch(db, storage, record, &mut progress).await?;
+                    swept += 1;
+                    // After an error the sweep resumes at its last position.
+                    let state = sweep.remove_batch(db, storage, record, &mut progress).await?;
                     self.states.insert(storage, state);
                 }
             }
@@ -108,14 +108,14 @@ impl Reclaimer {
         Ok(progress)
     }
 
-    /// The sweep that a storage needs now, if any.
+    /// The sweep to continue or begin on a storage, if any.
     fn sweep(&self, storage: StorageId, age_ms: u64) -> Option<Sweep> {
-        let is_settled = age_ms >= SETTLED_MS;
+        let is_final = age_ms >= FINAL_SWEEP_AGE_MS;
         match self.states.get(&storage) {
             Some(State::Sweep(sweep)) => Some(sweep.clone()),
-            Some(State::Waiting) if !is_settled => None,
-            Some(State::Gone) => None,
-            Some(State::Waiting) | None => Some(Sweep::begin(storage, is_settled)),
+            Some(State::Waiting) if !is_final => None,
+            Some(State::Empty) => None,
+            Some(State::Waiting) | None => Some(Sweep::begin(storage, is_final)),
         }
     }
 }
@@ -126,8 +126,8 @@ impl Sweep {
         Sweep { next, is_last, found: false }
     }
 
-    /// Removes one batch. How far the storage is then.
-    async fn batch(
+    /// Removes one batch. Returns the storage's progress.
+    async fn remove_batch(
         mut self,
         db: &Database,
         storage: StorageId,
@@ -136,7 +136,7 @@ impl Sweep {
     ) -> Result<State, TxnError> {
         let mut batch = db.begin().await?;
         let (_, end) = codec::key::storage_range(storage);
-        let rows = batch.scan(&ScanRange { start: self.next.clone(), end, reverse: false }, BATCH).await?;
+        let rows = batch.scan(&ScanRange { start: self.next.clone(), end, reverse: false }, BATCH_ROWS).await?;
         let count = rows.pairs.len() as u64;
         for (row, _) in rows.pairs {
             batch.delete(row)?;
@@ -158,7 +158,7 @@ impl Sweep {
         progress.storages += u64::from(is_empty);
         self.found = found;
         let state = match rows.resume {
-            _ if is_empty => State::Gone,
+            _ if is_empty => State::Empty,
             Some(resume) => State::Sweep(Sweep { next: resume, ..self }),
             None if self.is_last => State::Sweep(Sweep::begin(storage, true)),
             None => State::Waiting,

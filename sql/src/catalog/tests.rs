@@ -1,7 +1,8 @@
-//! Records of the catalog: pinned bytes, and damage that is noticed.
+//! Catalog records: pinned bytes, and detection of damage.
 
 use super::keys::{self, VersionRecord};
 use super::*;
+use crate::table::{Column, ColumnId, TableId};
 use crate::types::SqlType;
 
 fn hex(bytes: &[u8]) -> String {
@@ -61,7 +62,7 @@ fn golden_descriptor() {
 }
 
 #[test]
-fn broken_invariants_are_noticed() {
+fn broken_invariants_are_detected() {
     let mut table = sample();
     table.columns[1].name = "id".to_owned();
     assert!(descriptor::decode(&descriptor::encode(&table)).is_err());

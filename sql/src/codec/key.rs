@@ -1,26 +1,26 @@
-//! Memory-comparable keys: the byte order of two encodings is the SQL order of the values.
+//! Memory-comparable keys: the byte order of encodings is the SQL order of the values.
 //!
 //! | value | bytes |
 //! |---|---|
-//! | integer, timestamp | a byte `0x80 + n` (from 0) or `0x7f - n` (below 0), then the `n` significant bytes, big-endian |
+//! | integer, timestamp | `0x80 + n` (from 0) or `0x7f - n` (below 0), then the `n` significant bytes, big-endian |
 //! | boolean | `0` or `1` |
 //! | float | 8 bytes: sign bit flipped, or all bits of a negative one; -0 as 0, one NaN above infinity |
 //! | text, bytea | the bytes with `00` written `00 ff`, then `00 01` |
 //!
-//! Every encoding is prefix-free, so that columns follow one another without separators.
+//! Every encoding is prefix-free, so columns need no separators.
 
 use bytes::Bytes;
 use kv::Key;
 
 use super::CodecError;
-use crate::catalog::{StorageId, Table};
+use crate::table::{StorageId, Table};
 use crate::types::{Datum, SqlType};
 
 const WHAT: &str = "row key";
-/// Bytes before the primary key: `t`, the storage id, `r`.
+/// Length of the prefix before the primary key: `t`, storage id, `r`.
 pub const PREFIX_LEN: usize = 6;
 
-/// The bytes that all row keys of a table begin with.
+/// The prefix of a table's row keys.
 pub fn row_prefix(storage: StorageId) -> Vec<u8> {
     // Room for a typical key without growing.
     let mut out = Vec::with_capacity(PREFIX_LEN + 26);
@@ -30,7 +30,7 @@ pub fn row_prefix(storage: StorageId) -> Vec<u8> {
     out
 }
 
-/// The range of everything stored under a storage id, rows and whatever comes beside them.
+/// The range of all keys under a storage id.
 pub fn storage_range(storage: StorageId) -> (Key, Key) {
     let bound = |id: u64| {
         let mut out = vec![b't'];
@@ -43,14 +43,14 @@ pub fn storage_range(storage: StorageId) -> (Key, Key) {
     (bound(storage.0.into()), bound(u64::from(storage.0) + 1))
 }
 
-/// The storage id of a row key, and its primary key part; `None` if it is no row key.
+/// The storage id and primary key part of a row key; `None` for other keys.
 pub fn split_row_key(key: &[u8]) -> Option<(StorageId, &[u8])> {
     let (prefix, rest) = key.split_at_checked(PREFIX_LEN)?;
     let id = u32::from_be_bytes(prefix[1..5].try_into().ok()?);
     (prefix[0] == b't' && prefix[5] == b'r').then_some((StorageId(id), rest))
 }
 
-/// The key of a row from its primary key columns; `None` if one of them is NULL or missing.
+/// The key of a row; `None` if a primary key column is NULL or missing.
 pub fn row_key(table: &Table, row: &[Datum]) -> Option<Key> {
     let mut out = row_prefix(table.storage);
     for at in &table.primary_key {
@@ -59,7 +59,7 @@ pub fn row_key(table: &Table, row: &[Datum]) -> Option<Key> {
     Some(Key::new(out))
 }
 
-/// The key of a row without a primary key: unique because the transaction's timestamp is, and `sequence` within it.
+/// The key of a row without a primary key. Unique by the transaction's timestamp, and by `sequence` within it.
 pub fn hidden_key(storage: StorageId, start_ts: tso::Timestamp, sequence: u64) -> Key {
     let mut out = row_prefix(storage);
     out.extend_from_slice(&start_ts.raw().to_be_bytes());
@@ -67,7 +67,7 @@ pub fn hidden_key(storage: StorageId, start_ts: tso::Timestamp, sequence: u64) -
     Key::new(out)
 }
 
-/// The smallest byte string above everything that starts with `prefix`; empty if there is none.
+/// The smallest byte string above all strings with this prefix; empty if there is none.
 pub fn successor(prefix: &[u8]) -> Vec<u8> {
     let mut out = prefix.to_vec();
     while let Some(last) = out.pop() {
@@ -79,7 +79,7 @@ pub fn successor(prefix: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Appends a value; `None`, with nothing appended, for NULL.
+/// Appends a value. NULL appends nothing and returns `None`.
 pub fn put(value: &Datum, out: &mut Vec<u8>) -> Option<()> {
     match value {
         Datum::Null => return None,
@@ -93,7 +93,7 @@ pub fn put(value: &Datum, out: &mut Vec<u8>) -> Option<()> {
 }
 
 fn put_int(value: i64, out: &mut Vec<u8>) {
-    // Of a negative number the complement counts: -1 needs no bytes, -256 one.
+    // A negative number counts the bytes of its complement: none for -1, one for -256.
     let size = if value < 0 { !value } else { value };
     let count = 8 - (size.leading_zeros() / 8) as usize;
     let tag = if value < 0 { 0x7f - count as u8 } else { 0x80 + count as u8 };
@@ -125,7 +125,7 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 1]);
 }
 
-/// Reads a value of a type and moves `input` behind it.
+/// Reads a value of a type and advances `input`.
 pub fn get(ty: SqlType, input: &mut &[u8]) -> Result<Datum, CodecError> {
     Ok(match ty {
         SqlType::Bool => match super::take(input, 1, WHAT)?[0] {
@@ -180,7 +180,7 @@ fn get_bytes(input: &mut &[u8]) -> Result<Vec<u8>, CodecError> {
     }
 }
 
-/// Reads the primary key columns of a row key into their places in `row`.
+/// Decodes the primary key columns of a row key into their places in `row`.
 pub fn get_row_key(table: &Table, key: &Key, row: &mut [Datum]) -> Result<(), CodecError> {
     let Some((storage, mut rest)) = split_row_key(key.as_bytes()) else {
         return Err(CodecError::new(WHAT, "wrong prefix"));

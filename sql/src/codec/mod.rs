@@ -1,21 +1,21 @@
-//! How rows become keys and values, and back.
+//! The encoding of rows as keys and values.
 //!
-//! A row's key is `t{storage id}r{primary key}`, memory-comparable: the order of the bytes is the order of the SQL
-//! values ([`key`]). Its value holds the other columns, each under its column id, so that a later schema reads an
-//! earlier row ([`row`]). Both are pinned by golden tests and described in `docs/formats.md`.
+//! A row's key is `t{storage id}r{primary key}`, memory-comparable: byte order is SQL order ([`key`]). Its value holds
+//! the other columns, each under its column id, so a later schema can read an earlier row ([`row`]). Golden tests pin
+//! both. `docs/formats.md` describes them.
 
 pub mod key;
 pub mod row;
 
 use crate::error::{SqlError, SqlState};
 
-/// Bytes that are not what the codec writes.
+/// Malformed bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}: {why}")]
 pub struct CodecError {
-    /// What was being read.
+    /// The thing being decoded.
     pub what: &'static str,
-    /// What is wrong with it.
+    /// The defect.
     pub why: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl From<CodecError> for SqlError {
     }
 }
 
-/// Appends an unsigned number, seven bits to a byte, low ones first.
+/// Appends an unsigned varint: seven bits per byte, low bits first.
 pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
@@ -41,7 +41,7 @@ pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Reads what [`put_varint`] wrote and moves `input` behind it.
+/// Reads a varint and advances `input`.
 pub fn get_varint(input: &mut &[u8], what: &'static str) -> Result<u64, CodecError> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {

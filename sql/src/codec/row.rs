@@ -1,20 +1,20 @@
-//! Row values: the columns outside of the key, each under its column id.
+//! Row values: the columns that the key does not hold, each under its column id.
 //!
-//! A version byte, then a field per column in the order of ids: a varint of `(id - previous id) << 3 | kind`, then what
-//! the kind asks for. NULL is written (one byte), so that a missing field means "written before the column existed".
-//! Fields of ids that the reader does not know are passed over.
+//! A version byte, then a field per column in the order of ids: a varint of `(id - previous id) << 3 | kind`, then the
+//! data of the kind. NULL is stored as one byte: a missing field means that the row was written before the column
+//! existed. Readers skip fields of unknown ids.
 
 use bytes::Bytes;
 
 use super::{CodecError, get_varint, put_varint, take};
-use crate::catalog::Table;
+use crate::table::Table;
 use crate::types::Datum;
 
 const WHAT: &str = "row value";
 /// The only version so far.
 pub const VERSION: u8 = 1;
 
-/// Kinds of field: the low three bits of its tag.
+/// Field kinds: the low three bits of the tag.
 const NULL: u64 = 0;
 const FALSE: u64 = 1;
 const TRUE: u64 = 2;
@@ -29,8 +29,7 @@ const BYTES: u64 = 6;
 /// Eight bytes, little-endian.
 const TIMESTAMP: u64 = 7;
 
-/// Encodes the columns of `row` that its key does not carry. A primary key column is left out unless the key does not
-/// give it back exactly, which is so for the float -0 alone.
+/// Encodes the columns of `row` that its key does not hold exactly. Of primary key columns that is only the float -0.
 pub fn encode(table: &Table, row: &[Datum]) -> Bytes {
     let mut out = Vec::with_capacity(16 + row.iter().map(size_hint).sum::<usize>());
     out.push(VERSION);
@@ -85,8 +84,8 @@ fn put_string(tag: u64, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Decodes into `row`, one place per column of the table, those columns that `needed` marks; the others keep what they
-/// hold. `row` comes with NULLs, or the columns of the key already filled in.
+/// Decodes the columns marked in `needed` into `row`, which has a place for every column. The others keep their values:
+/// NULL, or a key column already decoded.
 pub fn decode(table: &Table, value: &[u8], needed: &[bool], row: &mut [Datum]) -> Result<(), CodecError> {
     let Some((&version, mut rest)) = value.split_first() else { return Err(CodecError::new(WHAT, "empty")) };
     if version != VERSION {
@@ -109,7 +108,7 @@ pub fn decode(table: &Table, value: &[u8], needed: &[bool], row: &mut [Datum]) -
     Ok(())
 }
 
-/// Reads a field, or only passes over it; `None` then.
+/// Reads a field. Skips it and returns `None` if not `wanted`.
 fn get_field(kind: u64, wanted: bool, input: &mut &[u8]) -> Result<Option<Datum>, CodecError> {
     let eight = |input: &mut &[u8]| -> Result<u64, CodecError> {
         let bytes = take(input, 8, WHAT)?;

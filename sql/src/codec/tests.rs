@@ -1,10 +1,10 @@
-//! The codec keeps order, gives back what it was given, and its bytes are pinned.
+//! The codec keeps order and round-trips values, and its bytes are pinned.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{key, row};
-use crate::catalog::{Column, ColumnId, StorageId, Table, TableId};
+use crate::table::{Column, ColumnId, StorageId, Table, TableId};
 use crate::types::compare::compare;
 use crate::types::{Datum, SqlType};
 
@@ -132,7 +132,7 @@ fn negative_zero_survives_in_a_key() {
 }
 
 #[test]
-fn rows_outlive_schema_changes() {
+fn rows_survive_schema_changes() {
     let old = table(&[("id", SqlType::Int4), ("a", SqlType::Text), ("b", SqlType::Int4)], &[0]);
     let value = row::encode(&old, &[Datum::Int(1), Datum::Text("x".into()), Datum::Int(2)]);
     // `a` dropped, `c` added.
@@ -207,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn key_values_come_back((ty, values) in values()) {
+    fn key_values_round_trip((ty, values) in values()) {
         let bytes: Vec<u8> = values.iter().flat_map(encoded).collect();
         let mut input = &bytes[..];
         for value in &values {
@@ -218,11 +218,12 @@ proptest! {
     }
 
     #[test]
-    fn row_values_come_back((ty, values) in values(), nulls: [bool; 5]) {
+    fn row_values_round_trip((ty, values) in values(), nulls: [bool; 5]) {
         let names = ["a", "b", "c", "d", "e"];
         let columns: Vec<(&str, SqlType)> = names.iter().take(values.len()).map(|name| (*name, ty)).collect();
         let table = table(&columns, &[]);
-        let values: Vec<Datum> = values.into_iter().zip(nulls).map(|(v, null)| if null { Datum::Null } else { v }).collect();
+        let or_null = |(value, null)| if null { Datum::Null } else { value };
+        let values: Vec<Datum> = values.into_iter().zip(nulls).map(or_null).collect();
         let bytes = row::encode(&table, &values);
         let mut back = vec![Datum::Null; values.len()];
         row::decode(&table, &bytes, &vec![true; values.len()], &mut back).unwrap();

@@ -1,33 +1,34 @@
-//! The state of aggregates while rows go by.
+//! Accumulators of aggregate functions.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::budget::Budget;
-use super::eval::{Env, bounded, eval, holds};
 use super::rows::distinct_key;
 use crate::error::{SqlError, SqlState};
+use crate::expr::arithmetic::bounded;
+use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{AggregateCall, AggregateKind};
 use crate::types::compare::compare;
 use crate::types::{Datum, SqlType};
 
-/// One aggregate under way.
+/// The state of one aggregate.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
-    /// Rows counted: those whose argument is not NULL.
+    /// Number of rows whose argument is not NULL.
     count: i64,
-    /// Exact: the sum of 2^63 bigints still fits.
+    /// Exact: the sum of 2^63 bigints fits.
     int_sum: i128,
     float_sum: f64,
     saw_infinity: bool,
-    /// The extreme or the boolean so far.
+    /// The minimum, maximum or boolean so far.
     value: Option<Datum>,
     seen: HashSet<Vec<u8>>,
 }
 
 impl Accumulator {
-    /// Takes in a row.
+    /// Adds a row.
     pub(crate) fn add(
         &mut self,
         call: &AggregateCall,
@@ -36,7 +37,7 @@ impl Accumulator {
         budget: &mut Budget,
     ) -> Result<(), SqlError> {
         if let Some(filter) = &call.filter
-            && !holds(filter, row, env)?
+            && !is_true(filter, row, env)?
         {
             return Ok(());
         }
@@ -68,8 +69,8 @@ impl Accumulator {
                 self.float_sum += v;
                 self.saw_infinity |= v.is_infinite();
             }
-            (AggregateKind::Min, _) => self.keep(value, Ordering::Less),
-            (AggregateKind::Max, _) => self.keep(value, Ordering::Greater),
+            (AggregateKind::Min, _) => self.keep_extreme(value, Ordering::Less),
+            (AggregateKind::Max, _) => self.keep_extreme(value, Ordering::Greater),
             (AggregateKind::BoolAnd, Datum::Bool(v)) => {
                 self.value = Some(Datum::Bool(*v && self.value != Some(Datum::Bool(false))));
             }
@@ -80,13 +81,13 @@ impl Accumulator {
         }
     }
 
-    fn keep(&mut self, value: Cow<'_, Datum>, wanted: Ordering) {
+    fn keep_extreme(&mut self, value: Cow<'_, Datum>, wanted: Ordering) {
         if self.value.as_ref().is_none_or(|best| compare(&value, best) == wanted) {
             self.value = Some(value.into_owned());
         }
     }
 
-    /// The result over all rows taken in.
+    /// The result over all added rows.
     pub(crate) fn finish(self, call: &AggregateCall) -> Result<Datum, SqlError> {
         if call.kind == AggregateKind::Count {
             return Ok(Datum::Int(self.count));
@@ -106,7 +107,7 @@ impl Accumulator {
     }
 }
 
-/// A sum that is infinite although nothing infinite went in has overflowed.
+/// Fails if finite inputs overflowed to an infinite sum.
 fn finite(sum: f64, saw_infinity: bool) -> Result<f64, SqlError> {
     if sum.is_infinite() && !saw_infinity {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
@@ -118,7 +119,7 @@ fn as_float(value: i128) -> f64 {
     value as f64
 }
 
-/// The average of integers: whole part and remainder apart, so that nothing is lost where it can be held.
+/// The average of integers. Whole part and remainder are divided separately to keep precision.
 fn int_average(sum: i128, count: i64) -> f64 {
     let count = i128::from(count);
     as_float(sum / count) + as_float(sum % count) / as_float(count)

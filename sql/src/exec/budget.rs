@@ -1,13 +1,13 @@
-//! Bounded memory: what a statement buffers is counted, and refused above a limit.
+//! Accounting of the memory that a statement buffers, refused above a limit.
 
 use super::Row;
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 
-/// Most bytes that a statement may hold at once in sorts, DISTINCT and rows to return.
+/// Limit of bytes that a statement holds in sorts, DISTINCT and returned rows.
 pub(crate) const STATEMENT_LIMIT: usize = 128 << 20;
 
-/// Counts the memory of one statement.
+/// The memory account of a statement.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: usize,
@@ -15,12 +15,12 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Nothing used of `limit` bytes.
+    /// An empty account.
     pub(crate) fn new(limit: usize) -> Budget {
         Budget { used: 0, limit }
     }
 
-    /// Counts bytes that will be held; 53200 beyond the limit.
+    /// Adds bytes. 53200 beyond the limit.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), SqlError> {
         self.used = self.used.saturating_add(bytes);
         if self.used <= self.limit {
@@ -31,13 +31,13 @@ impl Budget {
         Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail))
     }
 
-    /// Gives bytes back.
+    /// Subtracts bytes.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
     }
 }
 
-/// About the bytes of a row.
+/// The approximate bytes of a row.
 pub(crate) fn row_bytes(row: &Row) -> usize {
     size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
 }

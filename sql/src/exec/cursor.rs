@@ -1,27 +1,29 @@
-//! Reading the rows of a source, a page at a time.
+//! Reads the rows of a source in pages.
 //!
-//! The bounds of a table access are computed once, when the cursor is made; then each call fetches one page. Pages
-//! begin small, in case a LIMIT is satisfied early, and grow.
+//! The bounds of a table access are computed when the cursor is created. Each call fetches one page. Pages start small,
+//! because a LIMIT may be satisfied early, and grow.
 
 use bytes::Bytes;
 use kv::Key;
 use kv::client::ScanRange;
 use txn::Transaction;
 
-use super::eval::{Env, eval};
 use super::{Row, empty_row};
-use crate::catalog::{Table, storage_error};
+use crate::catalog::storage_error;
 use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;
-use crate::plan::{AccessPath, Bound, Expr, Source, TableAccess};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval};
+use crate::plan::{AccessPath, KeyBound, Source, TableAccess};
+use crate::table::Table;
 use crate::types::Datum;
 
-/// Rows of a page at most.
+/// Limit of rows per page.
 const MAX_PAGE: u32 = 1024;
-/// Keys of one batch of point gets.
+/// Keys per batch of point gets.
 const POINTS_PAGE: usize = 256;
 
-/// A row on its way through a query, with its key where it comes from a table.
+/// A row, with its key if it comes from a table.
 pub(crate) type KeyedRow = (Option<Key>, Row);
 
 /// A position in a source.
@@ -31,18 +33,18 @@ pub(crate) struct Cursor {
 }
 
 enum State {
-    /// Rows that need no reading: how many were given.
+    /// Rows computed from the plan. Holds how many were returned.
     Fixed(usize),
-    /// Keys to get, in order; those before the position were.
+    /// Keys to get, in order. Those before `next` were read.
     Points { keys: Vec<Key>, next: usize },
-    /// What is left of a range.
+    /// The rest of a range.
     Scan(ScanRange),
-    /// At the end.
-    Done,
+    /// The end.
+    AtEnd,
 }
 
 impl Cursor {
-    /// A cursor at the beginning. `first_page` is how many rows are likely to be wanted.
+    /// A cursor at the start of a source. `first_page`: the number of rows likely to be needed.
     pub(crate) fn new(source: &Source, first_page: u32, env: &Env<'_>) -> Result<Cursor, SqlError> {
         let state = match source {
             Source::Single | Source::Values(_) => State::Fixed(0),
@@ -51,7 +53,7 @@ impl Cursor {
         Ok(Cursor { state, page: first_page.clamp(1, MAX_PAGE) })
     }
 
-    /// The next page, possibly empty; `None` at the end. `wanted` bounds how much is computed ahead.
+    /// The next page, possibly empty; `None` at the end. `wanted` bounds how many rows are computed ahead.
     pub(crate) async fn next(
         &mut self,
         source: &Source,
@@ -98,7 +100,7 @@ impl Cursor {
                         None => (Vec::new(), 1),
                     },
                     several => {
-                        // Large values come a few at a time.
+                        // A page of large values may hold only some of the keys.
                         let page = txn.batch_get_page(several).await.map_err(storage_error)?;
                         let before = |resume: &Key| several.partition_point(|key| key < resume);
                         (page.pairs, page.resume.as_ref().map_or(several.len(), before))
@@ -111,20 +113,20 @@ impl Cursor {
                 decode_all(access, found).map(Some)
             }
             State::Scan(range) => {
-                // Reads of this node's own store never wait; now and then somebody else has to run, a cancel included.
+                // Reads of this node's own store never wait, so this loop has to yield. Cancel needs it too.
                 tokio::task::coop::consume_budget().await;
                 let page = txn.scan(range, self.page).await.map_err(storage_error)?;
                 self.page = (self.page * 2).min(MAX_PAGE);
                 match page.resume {
-                    // A page that does not advance would be read for ever.
+                    // A page that does not advance would loop forever.
                     Some(resume) if range.reverse && resume < range.end => range.end = resume,
                     Some(resume) if !range.reverse && resume > range.start => range.start = resume,
                     Some(_) => return Err(CodecError::new("page of a scan", "does not advance").into()),
-                    None => self.state = State::Done,
+                    None => self.state = State::AtEnd,
                 }
                 decode_all(access, page.pairs).map(Some)
             }
-            State::Fixed(_) | State::Done => Ok(None),
+            State::Fixed(_) | State::AtEnd => Ok(None),
         }
     }
 }
@@ -137,7 +139,7 @@ fn decode_all(access: &TableAccess, pairs: Vec<(Key, Bytes)>) -> Result<Vec<Keye
     decoded.collect()
 }
 
-/// A stored row: the needed columns, NULL for the others.
+/// Decodes the needed columns of a stored row. The others are NULL.
 pub(crate) fn decode(table: &Table, key: &Key, value: &[u8], needed: &[bool]) -> Result<Row, CodecError> {
     let mut out = empty_row(table);
     if table.primary_key.iter().any(|at| needed.get(*at) == Some(&true)) {
@@ -159,7 +161,7 @@ fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
             let mut keys = Vec::with_capacity(points.len());
             for point in points {
                 let mut bytes = key::row_prefix(table.storage);
-                if put_all(point, env, &mut bytes)? {
+                if put_values(point, env, &mut bytes)? {
                     keys.push(Key::new(bytes));
                 }
             }
@@ -171,14 +173,14 @@ fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
         }
         AccessPath::Range { prefix, lower, upper } => {
             let mut bytes = key::row_prefix(table.storage);
-            if !put_all(prefix, env, &mut bytes)? {
-                return Ok(State::Done);
+            if !put_values(prefix, env, &mut bytes)? {
+                return Ok(State::AtEnd);
             }
-            let lower = tightest(&bytes, lower, env, Side::Lower)?;
-            let upper = tightest(&bytes, upper, env, Side::Upper)?;
+            let lower = tightest_bound(&bytes, lower, env, Side::Lower)?;
+            let upper = tightest_bound(&bytes, upper, env, Side::Upper)?;
             match (lower, upper) {
                 (Some(start), Some(end)) if start < end => Ok(scan(start, end, access.reverse)),
-                _ => Ok(State::Done),
+                _ => Ok(State::AtEnd),
             }
         }
     }
@@ -188,8 +190,8 @@ fn scan(start: Vec<u8>, end: Vec<u8>, reverse: bool) -> State {
     State::Scan(ScanRange { start: Key::new(start), end: Key::new(end), reverse })
 }
 
-/// Appends the values of key columns; false if one is NULL, which equals nothing.
-fn put_all(values: &[Expr], env: &Env<'_>, out: &mut Vec<u8>) -> Result<bool, SqlError> {
+/// Appends the values of key columns. Returns false if one is NULL, which matches nothing.
+fn put_values(values: &[Expr], env: &Env<'_>, out: &mut Vec<u8>) -> Result<bool, SqlError> {
     for value in values {
         if key::put(&*eval(value, &[], env)?, out).is_none() {
             return Ok(false);
@@ -205,8 +207,8 @@ enum Side {
     Upper,
 }
 
-/// The byte bound that satisfies all bounds of one side, within `prefix`; `None` if one is NULL.
-fn tightest(prefix: &[u8], bounds: &[Bound], env: &Env<'_>, side: Side) -> Result<Option<Vec<u8>>, SqlError> {
+/// The tightest byte bound of one side within `prefix`; `None` if a bound is NULL.
+fn tightest_bound(prefix: &[u8], bounds: &[KeyBound], env: &Env<'_>, side: Side) -> Result<Option<Vec<u8>>, SqlError> {
     let mut best = if side == Side::Lower { prefix.to_vec() } else { key::successor(prefix) };
     for bound in bounds {
         let value = eval(&bound.value, &[], env)?;
@@ -217,7 +219,7 @@ fn tightest(prefix: &[u8], bounds: &[Bound], env: &Env<'_>, side: Side) -> Resul
         if key::put(&value, &mut bytes).is_none() {
             return Ok(None);
         }
-        // What is in the bound's own value lies between its bytes and their successor.
+        // Keys with the bound's own value lie between its bytes and their successor.
         let behind = (side == Side::Lower) != bound.inclusive;
         let bytes = if behind { key::successor(&bytes) } else { bytes };
         let tighter = if side == Side::Lower { bytes > best } else { bytes < best };

@@ -1,8 +1,8 @@
-//! INSERT: rows of a source become rows of a table.
+//! INSERT.
 //!
-//! Uniqueness of the primary key costs no read: the write itself says that the key must not exist, and the commit
-//! checks it. Inside an explicit transaction the keys are looked up in batches as well, so that the error comes with
-//! the statement, as PostgreSQL's does.
+//! Uniqueness of the primary key costs no read: the write requires that the key does not exist, and the commit checks
+//! it. An explicit transaction also looks the keys up in batches, so that the error comes with the statement, as in
+//! PostgreSQL.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,41 +12,44 @@ use txn::TxnError;
 
 use super::budget::{Budget, row_bytes};
 use super::cursor;
-use super::eval::{Env, eval, holds};
 use super::rows::check_not_null;
-use super::{Done, ExecContext, QueryRun, Row, budget};
-use crate::catalog::{Table, duplicate_key, storage_error};
+use super::{Changes, ExecContext, QueryRun, Row, budget};
+use crate::catalog::{duplicate_key, storage_error};
 use crate::codec::{CodecError, key, row};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Conflict, Expr, InsertPlan};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval, is_true};
+use crate::plan::{Conflict, InsertPlan};
+use crate::table::Table;
 use crate::types::Datum;
 
-/// Rows handled together.
+/// Rows processed together.
 const CHUNK: usize = 512;
 
-/// The work of one INSERT.
+/// The state of one INSERT.
 struct Inserter<'p> {
     plan: &'p InsertPlan,
-    done: Done,
+    done: Changes,
     budget: Budget,
-    /// Where the hidden row ids of this statement begin.
+    /// The first hidden row id of this statement.
     first_id: u64,
     /// Keys that this statement has inserted or changed, for ON CONFLICT.
-    touched: HashSet<Key>,
+    changed_keys: HashSet<Key>,
 }
 
 /// Runs an INSERT to its end.
-pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Done, SqlError> {
+pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Changes, SqlError> {
     let mut source = QueryRun::new(&plan.source, &ctx.env(params))?;
-    // The undo log grows with every new key, so that no two rows of a transaction get the same number.
+    // The undo log grows with every new key, so row ids are unique within a transaction.
     let first_id = ctx.txn.savepoint() as u64;
-    let mut inserter = Inserter { plan, done: Done::default(), budget: budget(), first_id, touched: HashSet::new() };
+    let mut inserter =
+        Inserter { plan, done: Changes::default(), budget: budget(), first_id, changed_keys: HashSet::new() };
     let mut waiting: Vec<Row> = Vec::new();
     loop {
         let rows = source.next(&plan.source, ctx, params, CHUNK).await?;
         let at_end = rows.is_empty();
         if plan.reads_itself && !at_end {
-            // Rows inserted here must not come back out of the scan.
+            // The scan must not return rows inserted here.
             for row in rows {
                 inserter.budget.charge(row_bytes(&row))?;
                 waiting.push(row);
@@ -72,7 +75,7 @@ impl Inserter<'_> {
             let env = ctx.env(params);
             let row = match &self.plan.columns {
                 None => source,
-                Some(columns) => widened(columns, source, &env)?,
+                Some(columns) => table_row(columns, source, &env)?,
             };
             check_not_null(table, &row, ctx.zone)?;
             let key = if table.has_hidden_key() {
@@ -86,7 +89,7 @@ impl Inserter<'_> {
         match &self.plan.conflict {
             Conflict::Fail => {
                 if ctx.explicit {
-                    check_free(table, &prepared, ctx).await?;
+                    check_keys_unused(table, &prepared, ctx).await?;
                 }
                 prepared.into_iter().try_for_each(|(key, row)| self.store(key, row, ctx, params))
             }
@@ -97,19 +100,19 @@ impl Inserter<'_> {
         }
     }
 
-    /// Stores a row whose key must be free.
+    /// Stores a row whose key must not exist.
     fn store(&mut self, key: Key, row: Row, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<(), SqlError> {
         let table = &*self.plan.table;
         let value = row::encode(table, &row);
         if table.has_hidden_key() {
             ctx.txn.put(key, value).map_err(storage_error)?;
         } else {
-            ctx.txn.insert(key, value).map_err(|error| taken(table, &row, error, ctx))?;
+            ctx.txn.insert(key, value).map_err(|error| store_error(table, &row, error, ctx))?;
         }
-        self.finished(&row, &ctx.env(params))
+        self.record_row(&row, &ctx.env(params))
     }
 
-    fn finished(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
+    fn record_row(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
         self.done.count += 1;
         if let Some(returning) = &self.plan.returning {
             let returned = project(returning, row, env)?;
@@ -119,9 +122,8 @@ impl Inserter<'_> {
         Ok(())
     }
 
-    /// ON CONFLICT: looks the keys up, and leaves or changes the rows that are there. New rows are plain puts: should
-    /// somebody else insert the same key meanwhile, the commit conflicts, and the statement can be run again to see
-    /// that row.
+    /// ON CONFLICT: looks the keys up and skips or updates existing rows. New rows are plain puts: if another
+    /// transaction inserts the same key, the commit conflicts and the retried statement sees that row.
     async fn resolve(
         &mut self,
         conflict: &Conflict,
@@ -133,7 +135,7 @@ impl Inserter<'_> {
         let keys: Vec<Key> = prepared.iter().map(|(key, _)| key.clone()).collect();
         let found: HashMap<Key, Bytes> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
         for (key, row) in prepared {
-            let taken_by_us = self.touched.contains(&key);
+            let taken_by_us = self.changed_keys.contains(&key);
             let there = found.get(&key).cloned();
             match conflict {
                 Conflict::DoUpdate { .. } if taken_by_us => {
@@ -145,21 +147,21 @@ impl Inserter<'_> {
                 Conflict::DoUpdate { assignments, filter } if there.is_some() => {
                     let old = there.unwrap_or_default();
                     let old = cursor::decode(table, &key, &old, &vec![true; table.columns.len()])?;
-                    self.touched.insert(key.clone());
+                    self.changed_keys.insert(key.clone());
                     self.change(key, old, row, (assignments, filter.as_ref()), ctx, params)?;
                 }
                 _ if taken_by_us || there.is_some() => {}
                 _ => {
-                    self.touched.insert(key.clone());
+                    self.changed_keys.insert(key.clone());
                     ctx.txn.put(key, row::encode(table, &row)).map_err(storage_error)?;
-                    self.finished(&row, &ctx.env(params))?;
+                    self.record_row(&row, &ctx.env(params))?;
                 }
             }
         }
         Ok(())
     }
 
-    /// DO UPDATE of one row: the expressions see the old row and then the one proposed.
+    /// DO UPDATE of one row. The expressions see the old row followed by the proposed row.
     fn change(
         &mut self,
         key: Key,
@@ -174,7 +176,7 @@ impl Inserter<'_> {
         let mut new = old.clone();
         let both: Row = old.into_iter().chain(proposed).collect();
         if let Some(filter) = filter
-            && !holds(filter, &both, &env)?
+            && !is_true(filter, &both, &env)?
         {
             return Ok(());
         }
@@ -183,12 +185,12 @@ impl Inserter<'_> {
         }
         check_not_null(table, &new, ctx.zone)?;
         ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
-        self.finished(&new, &env)
+        self.record_row(&new, &env)
     }
 }
 
-/// A row of the table from a row of the source, each of whose columns goes to one place at most.
-fn widened(columns: &[Expr], mut source: Row, env: &Env<'_>) -> Result<Row, SqlError> {
+/// Builds a row of the table from a row of the source. Each source column is used at most once.
+fn table_row(columns: &[Expr], mut source: Row, env: &Env<'_>) -> Result<Row, SqlError> {
     let mut row = Vec::with_capacity(columns.len());
     for expr in columns {
         row.push(match expr {
@@ -204,14 +206,18 @@ pub(super) fn project(exprs: &[Expr], row: &Row, env: &Env<'_>) -> Result<Row, S
     exprs.iter().map(|expr| Ok(eval(expr, row, env)?.into_owned())).collect()
 }
 
-/// 23505 if one of the keys is taken in the snapshot or by the transaction itself.
-pub(super) async fn check_free(table: &Table, rows: &[(Key, Row)], ctx: &ExecContext<'_>) -> Result<(), SqlError> {
+/// 23505 if one of the keys exists in the snapshot or in the transaction's own writes.
+pub(super) async fn check_keys_unused(
+    table: &Table,
+    rows: &[(Key, Row)],
+    ctx: &ExecContext<'_>,
+) -> Result<(), SqlError> {
     if table.has_hidden_key() {
         return Ok(());
     }
     let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
     loop {
-        // By pages: of the rows that are there only their keys are wanted.
+        // In pages: only the keys of existing rows are needed.
         let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
         let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
         if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
@@ -224,8 +230,8 @@ pub(super) async fn check_free(table: &Table, rows: &[(Key, Row)], ctx: &ExecCon
     }
 }
 
-/// An error of storing a row under a key that must be free.
-pub(super) fn taken(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
+/// The error of storing a row whose key must not exist.
+pub(super) fn store_error(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
     match error {
         TxnError::AlreadyExists { .. } => duplicate_key(table, row, ctx.zone),
         other => storage_error(other),

@@ -1,17 +1,19 @@
-//! The executor: runs a plan over a transaction, pulling rows in batches.
+//! The executor: runs a plan over a transaction and returns rows in batches.
 //!
-//! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] of plain functions over
-//! them (filter, aggregate, project, distinct, sort, limit). Changes of rows are in [`insert`] and [`modify`]; they do
-//! all their work in the first call. Expressions are evaluated by [`eval`]. What is held in memory is counted by
-//! [`mod@budget`] and bounded.
+//! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] over them (filter,
+//! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows; they do all their work in the
+//! first call. [`mod@budget`] bounds buffered memory.
+//!
+//! # Layers
+//!
+//! 1. `budget`, `cursor`, `rows`: memory accounting, reading, operations on rows
+//! 2. `aggregate`, `insert`: accumulators, INSERT
+//! 3. `modify`, `pipeline`: UPDATE and DELETE, the stages of a query
 
 mod aggregate;
 mod budget;
 mod cursor;
-pub(crate) mod eval;
-mod functions;
 mod insert;
-mod like;
 mod modify;
 mod pipeline;
 mod rows;
@@ -21,34 +23,35 @@ use std::sync::Arc;
 
 use txn::Transaction;
 
-use crate::catalog::{CatalogCache, Table, ddl};
+use crate::catalog::{CatalogCache, ddl};
 use crate::error::SqlError;
+use crate::expr::eval::Env;
 use crate::plan::{Body, Plan, SelectPlan};
+use crate::table::Table;
 use crate::types::{Datum, TimeZone};
 use budget::Budget;
 use cursor::Cursor;
-use eval::Env;
 use pipeline::Pipeline;
 
 /// A row of a result.
 pub type Row = Vec<Datum>;
 
-/// What a statement may look at besides its transaction.
+/// The environment of a statement's execution.
 pub struct ExecContext<'a> {
-    /// The transaction it runs in.
+    /// The transaction.
     pub txn: &'a mut Transaction,
     /// The node's catalog cache.
     pub catalog: &'a CatalogCache,
-    /// The session's zone.
+    /// The session's time zone.
     pub zone: &'a TimeZone,
-    /// `now()`: start of the transaction, microseconds since 2000-01-01 UTC.
+    /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.
     pub now: i64,
-    /// Session facts for `current_user`, `current_database()`, ...
+    /// The session's user, for `current_user`.
     pub user: &'a str,
     /// The database's name.
     pub database: &'a str,
-    /// Whether more statements may follow in the transaction: duplicate keys are then looked for at once, not at the
-    /// commit.
+    /// Whether more statements may follow in the transaction. Duplicate keys are then looked up at once, not left to
+    /// the commit.
     pub explicit: bool,
 }
 
@@ -61,7 +64,7 @@ impl<'a> ExecContext<'a> {
     }
 }
 
-/// A plan under execution: portals keep one between fetches.
+/// A plan under execution. A portal keeps it between fetches.
 pub struct Execution {
     plan: Arc<Plan>,
     params: Vec<Datum>,
@@ -70,18 +73,18 @@ pub struct Execution {
 }
 
 enum State {
-    /// Nothing has been done yet.
+    /// Not started.
     New,
-    /// A query that is being read.
+    /// A running query.
     Query(Box<QueryRun>),
-    /// All is done; these rows are left to hand out.
+    /// Finished, with these rows left to return.
     Rows(VecDeque<Row>),
 }
 
-/// What a finished statement says of itself in CommandComplete.
+/// The command tag of a finished statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// `SELECT n`: the session counts the rows.
+    /// `SELECT n`. The session counts the rows.
     Select,
     /// `INSERT 0 n`
     Insert(u64),
@@ -89,18 +92,19 @@ pub enum Tag {
     Update(u64),
     /// `DELETE n`
     Delete(u64),
-    /// As is: `CREATE TABLE`, `EXPLAIN`, ...
+    /// A fixed tag: `CREATE TABLE`, `EXPLAIN`, ...
     Plain(&'static str),
 }
 
 impl Execution {
-    /// Prepares to run `plan` with `params`, already of the plan's parameter types. Does no I/O.
+    /// Prepares the execution of `plan`. `params` have the plan's parameter types. Does no I/O.
     pub fn new(plan: Arc<Plan>, params: Vec<Datum>) -> Result<Execution, SqlError> {
         Ok(Execution { plan, params, state: State::New, tag: Tag::Select })
     }
 
-    /// The next batch of at most `max_rows` rows; an empty one only at the end. A statement without rows does all its
-    /// work in the first call. On an error the caller rolls the transaction's buffer back to where the statement began.
+    /// The next batch of at most `max_rows` rows, empty only at the end. A statement that changes rows does all its
+    /// work in the first call. After an error the caller drops the transaction or rolls its buffer back to the
+    /// statement's start.
     pub async fn next(&mut self, ctx: &mut ExecContext<'_>, max_rows: usize) -> Result<Vec<Row>, SqlError> {
         let max_rows = max_rows.max(1);
         if let State::New = self.state {
@@ -116,7 +120,7 @@ impl Execution {
         }
     }
 
-    /// The tag; valid once `next` returned an empty batch.
+    /// The tag. Valid after `next` has returned an empty batch.
     pub fn tag(&self) -> Tag {
         self.tag.clone()
     }
@@ -152,7 +156,7 @@ impl Execution {
     }
 }
 
-/// Carries out a schema change; returns its tag.
+/// Executes a schema change. Returns its tag.
 async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'static str, SqlError> {
     Ok(match body {
         Body::CreateTable(new) => {
@@ -177,14 +181,14 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
     })
 }
 
-/// What a change of rows did.
+/// The result of a change of rows.
 #[derive(Default)]
-struct Done {
+struct Changes {
     count: u64,
     returned: VecDeque<Row>,
 }
 
-/// A query under way.
+/// A running query.
 struct QueryRun {
     cursor: Cursor,
     pipeline: Pipeline,
@@ -194,11 +198,11 @@ struct QueryRun {
 impl QueryRun {
     fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<QueryRun, SqlError> {
         let pipeline = Pipeline::new(plan, env)?;
-        let cursor = Cursor::new(&plan.source, pipeline.wants(plan), env)?;
+        let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), env)?;
         Ok(QueryRun { cursor, pipeline, exhausted: false })
     }
 
-    /// The next batch; an empty one only at the end.
+    /// The next batch, empty only at the end.
     async fn next(
         &mut self,
         plan: &SelectPlan,
@@ -234,7 +238,7 @@ impl QueryRun {
     }
 }
 
-/// A budget for one statement.
+/// The memory budget of a statement.
 fn budget() -> Budget {
     Budget::new(budget::STATEMENT_LIMIT)
 }

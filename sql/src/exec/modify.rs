@@ -1,27 +1,29 @@
 //! UPDATE and DELETE.
 //!
-//! Rows are changed as they are read: a change lands on the key just read, behind the cursor, so the scan never meets
-//! it again. Only an UPDATE that moves rows to other keys reads all of them first, then deletes, then inserts, so that
-//! rows may trade places.
+//! A row is changed right after it is read. The write goes to the key just read, behind the cursor, so the scan does
+//! not see it. An UPDATE that changes keys reads all rows first, then deletes, then inserts, so that rows may exchange
+//! keys.
 
 use kv::Key;
 
 use super::budget::{Budget, row_bytes};
 use super::cursor::Cursor;
-use super::eval::{Env, eval, holds};
-use super::insert::{check_free, project, taken};
+use super::insert::{check_keys_unused, project, store_error};
 use super::rows::check_not_null;
-use super::{Done, ExecContext, Row, budget};
-use crate::catalog::{Table, storage_error};
+use super::{Changes, ExecContext, Row, budget};
+use crate::catalog::storage_error;
 use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;
-use crate::plan::{DeletePlan, Expr, Source, TableAccess, UpdatePlan};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval, is_true};
+use crate::plan::{DeletePlan, Source, TableAccess, UpdatePlan};
+use crate::table::Table;
 use crate::types::Datum;
 
-/// Rows of the first page.
+/// Rows per page.
 const FIRST_PAGE: u32 = 256;
 
-/// The rows that a statement is about, a page at a time.
+/// The rows to change, in pages.
 struct Target<'p> {
     source: Source,
     filter: Option<&'p Expr>,
@@ -42,7 +44,7 @@ impl<'p> Target<'p> {
         for (key, row) in page {
             let Some(key) = key else { continue };
             let passes = match self.filter {
-                Some(filter) => holds(filter, &row, &env)?,
+                Some(filter) => is_true(filter, &row, &env)?,
                 None => true,
             };
             if passes {
@@ -53,9 +55,9 @@ impl<'p> Target<'p> {
     }
 }
 
-/// Notes a changed row, and what RETURNING makes of it.
-fn finished(
-    done: &mut Done,
+/// Counts a changed row and evaluates RETURNING.
+fn record_row(
+    done: &mut Changes,
     returning: Option<&Vec<Expr>>,
     row: &Row,
     env: &Env<'_>,
@@ -71,23 +73,31 @@ fn finished(
 }
 
 /// Runs a DELETE to its end.
-pub(super) async fn delete(plan: &DeletePlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Done, SqlError> {
+pub(super) async fn delete(
+    plan: &DeletePlan,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<Changes, SqlError> {
     let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
-    let (mut done, mut budget) = (Done::default(), budget());
+    let (mut done, mut budget) = (Changes::default(), budget());
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, row) in rows {
             ctx.txn.delete(key).map_err(storage_error)?;
-            finished(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+            record_row(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
         }
     }
     Ok(done)
 }
 
 /// Runs an UPDATE to its end.
-pub(super) async fn update(plan: &UpdatePlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Done, SqlError> {
+pub(super) async fn update(
+    plan: &UpdatePlan,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<Changes, SqlError> {
     let table = &*plan.access.table;
     let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
-    let (mut done, mut budget) = (Done::default(), budget());
+    let (mut done, mut budget) = (Changes::default(), budget());
     let mut moved: Vec<(Key, Row)> = Vec::new();
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, old) in rows {
@@ -99,16 +109,16 @@ pub(super) async fn update(plan: &UpdatePlan, ctx: &mut ExecContext<'_>, params:
                 continue;
             }
             ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
-            finished(&mut done, plan.returning.as_ref(), &new, &ctx.env(params), &mut budget)?;
+            record_row(&mut done, plan.returning.as_ref(), &new, &ctx.env(params), &mut budget)?;
         }
     }
     for (_, row) in move_rows(table, moved, ctx).await? {
-        finished(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+        record_row(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
     }
     Ok(done)
 }
 
-/// A row with the assignments carried out, all of which see the old one.
+/// Applies the assignments to a row. All of them see the old row.
 fn changed(plan: &UpdatePlan, old: Row, env: &Env<'_>) -> Result<Row, SqlError> {
     let mut values = Vec::with_capacity(plan.assignments.len());
     for (_, expr) in &plan.assignments {
@@ -121,29 +131,29 @@ fn changed(plan: &UpdatePlan, old: Row, env: &Env<'_>) -> Result<Row, SqlError> 
     Ok(new)
 }
 
-/// Stores rows under their new keys; first all old keys are freed. Returns the rows with their new keys.
+/// Stores rows under their new keys after deleting all old keys. Returns the rows with their new keys.
 async fn move_rows(
     table: &Table,
     rows: Vec<(Key, Row)>,
     ctx: &mut ExecContext<'_>,
 ) -> Result<Vec<(Key, Row)>, SqlError> {
     let mut placed = Vec::with_capacity(rows.len());
-    let mut leaving = Vec::new();
+    let mut relocated = Vec::new();
     for (old_key, row) in rows {
         let new_key = key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?;
         if new_key != old_key {
             ctx.txn.delete(old_key).map_err(storage_error)?;
-            leaving.push((new_key.clone(), row.clone()));
+            relocated.push((new_key.clone(), row.clone()));
         } else {
             ctx.txn.put(old_key, row::encode(table, &row)).map_err(storage_error)?;
         }
         placed.push((new_key, row));
     }
     if ctx.explicit {
-        check_free(table, &leaving, ctx).await?;
+        check_keys_unused(table, &relocated, ctx).await?;
     }
-    for (key, row) in leaving {
-        ctx.txn.insert(key, row::encode(table, &row)).map_err(|error| taken(table, &row, error, ctx))?;
+    for (key, row) in relocated {
+        ctx.txn.insert(key, row::encode(table, &row)).map_err(|error| store_error(table, &row, error, ctx))?;
     }
     Ok(placed)
 }

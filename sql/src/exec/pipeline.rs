@@ -1,8 +1,8 @@
-//! What happens to rows between source and client: filter, aggregation, projection, DISTINCT, sort, OFFSET and LIMIT.
+//! The stages between source and client: filter, aggregation, projection, DISTINCT, sort, OFFSET and LIMIT.
 //!
-//! Pure: rows are pushed in, results taken out. Without aggregation and sort a row goes straight through; with them
-//! results come when [`Pipeline::finish`] has been called. A sort under a LIMIT keeps no more than twice the rows that
-//! can come out.
+//! Pure: rows are pushed in and results taken out. Aggregation and sort produce results in [`Pipeline::finish`];
+//! otherwise a row passes straight through. A sort under a LIMIT buffers at most twice the rows that can be returned,
+//! or 1024.
 
 use std::cmp::Ordering;
 use std::collections::{HashSet, VecDeque};
@@ -11,40 +11,41 @@ use kv::Key;
 
 use super::aggregate::Accumulator;
 use super::budget::{Budget, row_bytes};
-use super::eval::{Env, eval, holds};
 use super::rows::distinct_key;
 use super::{Row, budget};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Expr, SelectPlan, SortKey};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval, is_true};
+use crate::plan::{SelectPlan, SortKey};
 use crate::types::Datum;
 use crate::types::compare::compare;
 
-/// The first page when all rows will be read anyway.
-const WHOLE: u32 = 1024;
-/// The first page when a client may stop at any row.
-const FIRST: u32 = 128;
+/// First page when all rows will be read.
+const FULL_PAGE: u32 = 1024;
+/// First page when the client may stop at any row.
+const INITIAL_PAGE: u32 = 128;
 
 /// The state of a query's stages.
 pub(crate) struct Pipeline {
     skip: u64,
-    /// Rows that may still come out.
-    left: u64,
+    /// Rows that may still be returned.
+    remaining: u64,
     accumulators: Vec<Accumulator>,
     seen: HashSet<Vec<u8>>,
-    /// Rows to be sorted, with their keys if they are to be locked.
+    /// Rows to sort, with their keys if they are to be locked.
     unsorted: Vec<(Option<Key>, Row)>,
-    /// Results.
+    /// Finished rows.
     out: VecDeque<(Option<Key>, Row)>,
     budget: Budget,
-    /// The output is columns of the input, each at most once: they can be moved.
+    /// Whether the output is distinct columns of the input, which can be moved.
     plain: bool,
 }
 
 impl Pipeline {
-    /// The stages of a plan; LIMIT and OFFSET are computed now.
+    /// The stages of a plan. Evaluates LIMIT and OFFSET.
     pub(crate) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<Pipeline, SqlError> {
         let skip = row_count(plan.offset.as_ref(), env, "OFFSET")?.unwrap_or(0);
-        let left = row_count(plan.limit.as_ref(), env, "LIMIT")?.unwrap_or(u64::MAX);
+        let remaining = row_count(plan.limit.as_ref(), env, "LIMIT")?.unwrap_or(u64::MAX);
         let calls = plan.aggregation.as_ref().map_or(0, |aggregation| aggregation.calls.len());
         let columns: Option<Vec<usize>> = plan
             .output
@@ -57,7 +58,7 @@ impl Pipeline {
         let plain = columns.is_some_and(|columns| columns.iter().enumerate().all(|(i, at)| !columns[..i].contains(at)));
         Ok(Pipeline {
             skip,
-            left,
+            remaining,
             accumulators: (0..calls).map(|_| Accumulator::default()).collect(),
             seen: HashSet::new(),
             unsorted: Vec::new(),
@@ -67,28 +68,28 @@ impl Pipeline {
         })
     }
 
-    /// How many rows of the source are likely to be wanted.
-    pub(crate) fn wants(&self, plan: &SelectPlan) -> u32 {
+    /// The number of source rows likely to be needed first.
+    pub(crate) fn first_page_rows(&self, plan: &SelectPlan) -> u32 {
         if plan.aggregation.is_some() || !plan.sort.is_empty() {
-            return WHOLE;
+            return FULL_PAGE;
         }
-        let rows = u32::try_from(self.left.saturating_add(self.skip)).unwrap_or(u32::MAX);
-        // A filter drops some of what is read.
+        let rows = u32::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(u32::MAX);
+        // A filter drops some rows.
         let least = if plan.filter.is_some() || plan.distinct { 32 } else { 1 };
-        rows.clamp(least, FIRST)
+        rows.clamp(least, INITIAL_PAGE)
     }
 
-    /// Whether no further row of the source can change the result.
+    /// Whether no further source row can change the result.
     pub(crate) fn is_satisfied(&self) -> bool {
-        self.left == 0 && self.accumulators.is_empty() && self.unsorted.is_empty()
+        self.remaining == 0 && self.accumulators.is_empty() && self.unsorted.is_empty()
     }
 
-    /// Results at hand.
+    /// The number of finished rows.
     pub(crate) fn ready(&self) -> usize {
         self.out.len()
     }
 
-    /// Takes in a row of the source.
+    /// Adds a row of the source.
     pub(crate) fn push(
         &mut self,
         plan: &SelectPlan,
@@ -97,7 +98,7 @@ impl Pipeline {
         env: &Env<'_>,
     ) -> Result<(), SqlError> {
         if let Some(filter) = &plan.filter
-            && !holds(filter, &row, env)?
+            && !is_true(filter, &row, env)?
         {
             return Ok(());
         }
@@ -132,8 +133,8 @@ impl Pipeline {
         }
         self.budget.charge(row_bytes(&output))?;
         self.unsorted.push((key, output));
-        // Only the first rows of the order can come out.
-        let most = usize::try_from(self.left.saturating_add(self.skip)).unwrap_or(usize::MAX);
+        // Only the first rows of the order can be returned.
+        let most = usize::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(usize::MAX);
         if self.unsorted.len() >= most.saturating_mul(2).max(1024) {
             self.sort(&plan.sort);
             let dropped: usize = self.unsorted.drain(most..).map(|(_, row)| row_bytes(&row)).sum();
@@ -149,14 +150,14 @@ impl Pipeline {
     fn emit(&mut self, plan: &SelectPlan, key: Option<Key>, mut row: Row) {
         if self.skip > 0 {
             self.skip -= 1;
-        } else if self.left > 0 {
-            self.left -= 1;
+        } else if self.remaining > 0 {
+            self.remaining -= 1;
             row.truncate(plan.visible);
             self.out.push_back((key, row));
         }
     }
 
-    /// The source has no more rows.
+    /// Finishes aggregation and sort at the end of the source.
     pub(crate) fn finish(&mut self, plan: &SelectPlan, env: &Env<'_>) -> Result<(), SqlError> {
         if let Some(aggregation) = &plan.aggregation {
             let mut row = Vec::with_capacity(aggregation.calls.len());
@@ -164,7 +165,7 @@ impl Pipeline {
                 row.push(accumulator.finish(call)?);
             }
             let passes = match &aggregation.having {
-                Some(having) => holds(having, &row, env)?,
+                Some(having) => is_true(having, &row, env)?,
                 None => true,
             };
             if passes {
@@ -178,7 +179,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Takes out at most `most` results, and the keys of rows among them that the plan locks.
+    /// Takes at most `most` rows, and the keys of those that the plan locks.
     pub(crate) fn take(&mut self, plan: &SelectPlan, most: usize) -> (Vec<Row>, Vec<Key>) {
         let mut keys = Vec::new();
         let count = most.min(self.out.len());
@@ -196,7 +197,7 @@ impl Pipeline {
     }
 }
 
-/// The value of LIMIT or OFFSET; `None` for NULL or none.
+/// The value of LIMIT or OFFSET; `None` if NULL or absent.
 fn row_count(expr: Option<&Expr>, env: &Env<'_>, clause: &str) -> Result<Option<u64>, SqlError> {
     let Some(expr) = expr else { return Ok(None) };
     match &*eval(expr, &[], env)? {

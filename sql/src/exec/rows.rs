@@ -1,22 +1,23 @@
-//! Small operations on rows that several parts of the executor share.
+//! Operations on rows that several parts of the executor share.
 
-use crate::catalog::{PUBLIC, Table};
+use crate::catalog::PUBLIC;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
+use crate::table::Table;
 use crate::types::{Datum, TimeZone, output};
 
-/// Bytes that are equal exactly if the values are, NULLs equal to one another.
+/// Bytes that are equal if and only if the values are. NULLs are equal to each other.
 pub(super) fn distinct_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> Vec<u8> {
     let mut out = Vec::new();
     for value in values {
         out.push(u8::from(!value.is_null()));
-        // NULL adds nothing, which the byte before says.
+        // NULL appends nothing. The byte before it tells it from an empty value.
         let _ = key::put(value, &mut out);
     }
     out
 }
 
-/// 23502 if a NOT NULL column of a row to be stored is NULL.
+/// 23502 if a NOT NULL column of a row is NULL.
 pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> Result<(), SqlError> {
     let Some((column, _)) = table.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null())
     else {
@@ -35,7 +36,7 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> R
     Err(error)
 }
 
-/// A row for an error message, long values cut.
+/// A row for an error message, with long values truncated.
 fn describe(row: &[Datum], zone: &TimeZone) -> String {
     const SHOWN: usize = 64;
     let values: Vec<String> = row

@@ -1,25 +1,25 @@
-//! How deep the syntax tree of a token list can get.
+//! An upper bound of a syntax tree's depth, from its tokens.
 //!
-//! The parser builds chains of operators, casts and UNIONs in loops, so that its own limit of recursion does not see
-//! them; the tree of `a + b + c ...` is as deep as the chain is long, and whoever walks over it, or frees it, needs as
-//! much stack. So the depth is bounded beforehand, from the tokens alone.
+//! The parser builds chains of operators, casts and UNIONs in loops, which its recursion limit does not count. The tree
+//! of `a + b + c ...` is as deep as the chain is long, and walking or freeing it needs as much stack. So the depth is
+//! bounded before parsing, from the tokens alone.
 //!
-//! A group (parentheses, brackets, CASE ... END) is a list of items apart by commas; an item is a chain whose tree is at
-//! most as deep as it has operators, plus the deepest group among its operands. Groups hand their depth to the chain
-//! that they stand in. ANDs and ORs bind less than all others, and the binder flattens them, hence they are counted
-//! apart and allowed more of.
+//! A group (parentheses, brackets, CASE ... END) is a list of items separated by commas. An item is a chain. Its tree
+//! is at most as deep as its number of operators plus the deepest group among its operands. A group adds its depth to
+//! the chain around it. ANDs and ORs bind loosest, and the binder flattens them, so they are counted separately with a
+//! higher limit.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Deepest nesting of parentheses and the like.
+/// Limit of nested groups.
 pub(super) const MAX_NESTING: usize = 100;
-/// Deepest tree of operators other than AND and OR.
+/// Limit of the depth of operators other than AND and OR.
 pub(super) const MAX_DEPTH: usize = 1000;
-/// Most ANDs and ORs on the way from the root of a tree to a leaf.
+/// Limit of ANDs and ORs on a path from root to leaf.
 pub(super) const MAX_LOGICAL: usize = 4000;
 
-/// The depth of a tree: AND and OR, and all else.
+/// The depth of a tree: ANDs and ORs, and other operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Depth {
     logical: usize,
@@ -32,16 +32,16 @@ impl Depth {
     }
 }
 
-/// A group under way.
+/// The state of an open group.
 #[derive(Debug, Default)]
 struct Group {
-    /// Whether it is CASE rather than parentheses.
+    /// Whether it is CASE, not parentheses.
     case: bool,
     /// The deepest item so far.
     items: Depth,
-    /// UNIONs and the like: each puts what stands before it one level deeper, commas or not.
+    /// UNIONs and the like: each puts everything before it one level deeper, across commas.
     unions: usize,
-    /// ANDs and ORs of the item at hand, and the deepest of what they join.
+    /// ANDs and ORs of the current item, and the deepest of their operands.
     logical: usize,
     joined: Depth,
     /// Operators since the last AND, OR or comma, and the deepest group among their operands.
@@ -50,7 +50,7 @@ struct Group {
 }
 
 impl Group {
-    /// An AND or OR, or the end of the item: what came since the last one is as deep as it gets.
+    /// Ends an operand at an AND, an OR or the end of the item.
     fn end_of_operand(&mut self) {
         let depth = Depth { logical: self.operand.logical, other: self.operand.other + self.operators };
         self.joined = self.joined.max(depth);
@@ -64,7 +64,7 @@ impl Group {
         (self.logical, self.joined) = (0, Depth::default());
     }
 
-    /// The depth so far, itself included.
+    /// The depth so far, including the group itself.
     fn depth(&self) -> Depth {
         let operand = Depth { logical: self.operand.logical, other: self.operand.other + self.operators };
         let joined = self.joined.max(operand);
@@ -74,21 +74,21 @@ impl Group {
     }
 }
 
-/// How deep the tree of the tokens may get at most; `None` if that is deeper than any walk over it should follow.
-pub(super) fn most(tokens: &[TokenWithSpan]) -> Option<usize> {
+/// An upper bound of the depth of the tokens' tree; `None` beyond the limits.
+pub(super) fn max_depth(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut outer: Vec<Group> = Vec::new();
     let mut group = Group::default();
     let mut deepest = 0;
     for token in tokens {
         match &token.token {
             Token::LParen | Token::LBracket => open(&mut outer, &mut group, false),
-            // What CASEs lack their END makes no tree.
+            // CASEs without END form no tree: close them too.
             Token::RParen | Token::RBracket => while close(&mut outer, &mut group) == Some(true) {},
             Token::Comma => group.end_of_item(),
             Token::SemiColon if outer.is_empty() => group = Group::default(),
             Token::SemiColon => group.end_of_item(),
             Token::Word(word) => match word.keyword {
-                // A quoted word, or one without a meaning.
+                // A quoted word or a plain identifier.
                 Keyword::NoKeyword => {}
                 Keyword::AND | Keyword::OR => {
                     group.end_of_operand();
@@ -102,7 +102,7 @@ pub(super) fn most(tokens: &[TokenWithSpan]) -> Option<usize> {
                     group.unions += 1;
                 }
                 Keyword::TRUE | Keyword::FALSE | Keyword::NULL => {}
-                // Some are operators, and more may become so.
+                // Some other keywords are operators. Count all of them.
                 _ => group.operators += 1,
             },
             token if is_operator(token) => group.operators += 1,
@@ -121,17 +121,17 @@ fn open(outer: &mut Vec<Group>, group: &mut Group, case: bool) {
     outer.push(std::mem::replace(group, Group { case, ..Group::default() }));
 }
 
-/// Ends a group; says whether it was a CASE, and `None` if there is none to end.
+/// Closes a group. Returns whether it was a CASE; `None` if none is open.
 fn close(outer: &mut Vec<Group>, group: &mut Group) -> Option<bool> {
     let up = outer.pop()?;
     let ended = std::mem::replace(group, up);
-    // A subscript, a call or an empty pair of parentheses is a node of its own, as an operator is.
+    // A subscript, a call or empty parentheses are a node of their own, like an operator.
     group.operators += 1;
     group.operand = group.operand.max(ended.depth());
     Some(ended.case)
 }
 
-/// Whether a token is, or may be, an operator symbol.
+/// Whether a token may be an operator symbol.
 fn is_operator(token: &Token) -> bool {
     !matches!(
         token,

@@ -1,14 +1,14 @@
-//! The dialect that statements are parsed in: sqlparser's for PostgreSQL, but for
+//! The parser's dialect: sqlparser's for PostgreSQL, except for:
 //!
-//! - names of arguments that are expressions (`f(a.b => 1)`), which PostgreSQL has not either: to find out whether an
-//!   argument is named so, the parser parses it twice, and nested calls in time exponential in their depth;
-//! - where operators end;
-//! - the binding of operators, which is PostgreSQL's ([`precedence`]);
-//! - DEFAULT of a column, whose place in the text is kept ([`default_span`]);
-//! - a bound on the work: where the parser is in doubt it tries one way and then another, within which it may be in
-//!   doubt again, so that malformed text of a few hundred bytes would be parsed for ever ([`Exhausted`]).
+//! - expressions as argument names (`f(a.b => 1)`), which PostgreSQL lacks too: to detect them the parser parses each
+//!   argument twice, which makes nested calls exponential in their depth;
+//! - the ends of operator tokens;
+//! - operator precedence, which is PostgreSQL's ([`precedence`]);
+//! - DEFAULT of a column, whose location in the text is kept ([`default_span`]);
+//! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
+//!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
 //!
-//! Everything else is passed on; the crate's own macro for derived dialects works inside of that crate only.
+//! All other methods delegate. The crate's macro for derived dialects works only inside that crate.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -23,35 +23,35 @@ use super::precedence;
 
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// How often the parser may ask which dialect this is, for each token of a long text. It asks less than once where it is in no doubt.
-const QUESTIONS_PER_TOKEN: usize = 5;
-/// The same for any text, however short: in short ones it asks up to three times for each.
-const QUESTIONS: usize = 20_000;
+/// Limit of dialect queries per token of a long text. Unambiguous text needs less than one.
+const CALLS_PER_TOKEN: usize = 5;
+/// Limit of dialect queries of any text. Short texts need up to three per token.
+const MIN_CALLS: usize = 20_000;
 
 /// See the module documentation.
 #[derive(Debug)]
 pub(super) struct CortadoDialect {
-    /// Questions that are still answered.
+    /// Remaining dialect queries.
     left: Cell<usize>,
 }
 
-/// What unwinds out of a parser that has looked at its tokens too often. There is no other way to stop it: few of its steps can
-/// be made to fail, but all of them ask for the dialect.
+/// The payload of the unwind that stops a parser over its limit. There is no other way: few of its steps can fail, but
+/// all of them query the dialect.
 pub(super) struct Exhausted;
 
 impl CortadoDialect {
-    /// To split a text into tokens, which looks at each character once.
-    pub(super) fn to_split() -> CortadoDialect {
+    /// For the tokenizer, which reads each character once.
+    pub(super) fn for_tokenizer() -> CortadoDialect {
         CortadoDialect { left: Cell::new(usize::MAX) }
     }
 
-    /// To parse so many tokens.
-    pub(super) fn to_parse(tokens: usize) -> CortadoDialect {
-        CortadoDialect { left: Cell::new(QUESTIONS + QUESTIONS_PER_TOKEN * tokens) }
+    /// For parsing this many tokens.
+    pub(super) fn for_parser(tokens: usize) -> CortadoDialect {
+        CortadoDialect { left: Cell::new(MIN_CALLS + CALLS_PER_TOKEN * tokens) }
     }
 }
 
-/// The DEFAULT expression of a column, and where it stands in the text.
+/// The DEFAULT expression of a column and its span in the text.
 pub(crate) fn default_span(option: &Expr) -> Option<(&Expr, Span)> {
     match option {
         Expr::Prefixed { prefix, value } => Some((value, prefix.span)),
@@ -59,11 +59,12 @@ pub(crate) fn default_span(option: &Expr) -> Option<(&Expr, Span)> {
     }
 }
 
-/// `DEFAULT expr` of a column. The tree does not tell where an expression ends, so a prefix that nothing else makes carries it.
+/// Parses `DEFAULT expr` of a column. The tree lacks the ends of expressions, so a prefix node that nothing else
+/// produces carries the span.
 fn column_default(parser: &mut Parser<'_>) -> Result<Option<ColumnOption>, ParserError> {
     parser.advance_token();
     let start = parser.peek_token_ref().span.start;
-    // Whether a column is being defined matters only to operators that the precedences here do not have.
+    // The parser's column-definition state affects only operators that have no precedence here.
     let value = Box::new(parser.parse_expr()?);
     let mut last = parser.get_current_index();
     while last > 0 && matches!(parser.token_at(last).token, Token::Whitespace(_)) {
@@ -74,14 +75,14 @@ fn column_default(parser: &mut Parser<'_>) -> Result<Option<ColumnOption>, Parse
     Ok(Some(ColumnOption::Default(Expr::Prefixed { prefix, value })))
 }
 
-/// A prefix operator and what it binds.
+/// Parses a prefix operator and its operand.
 fn prefix(parser: &mut Parser<'_>, op: UnaryOperator, binding: u8) -> Result<Expr, ParserError> {
     parser.advance_token();
     Ok(Expr::UnaryOp { op, expr: Box::new(parser.parse_subexpr(binding)?) })
 }
 
 impl Dialect for CortadoDialect {
-    // To the parser's questions "is this PostgreSQL?" the answer is yes.
+    // Counts the query and answers as PostgreSQL's dialect.
     fn dialect(&self) -> TypeId {
         match self.left.get().checked_sub(1) {
             Some(left) => self.left.set(left),
@@ -114,8 +115,8 @@ impl Dialect for CortadoDialect {
         BASE.is_reserved_for_identifier(kw)
     }
 
-    // A sign behind an operator is the operand's, and `/*` and `--` begin comments. The operators that have such a character inside are
-    // tokens of their own.
+    // A sign after an operator belongs to the operand, and `/*` and `--` start comments. Operators that contain such
+    // characters are tokens of their own.
     fn is_custom_operator_part(&self, ch: char) -> bool {
         !matches!(ch, '+' | '-' | '*' | '/') && BASE.is_custom_operator_part(ch)
     }

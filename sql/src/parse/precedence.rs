@@ -1,4 +1,4 @@
-//! How tightly operators bind, as in PostgreSQL's grammar (`gram.y`), from the loosest:
+//! Operator precedence of PostgreSQL's grammar (`gram.y`), lowest first:
 //!
 //! | operators | |
 //! |---|---|
@@ -10,15 +10,15 @@
 //! | `+ -`, then `* / %`, then `^` | from the left |
 //! | `AT TIME ZONE`, `COLLATE`, unary `+ -`, subscripts, `::`, `.` | |
 //!
-//! The parser's own table for the dialect differs in places (`~` and `!~` are comparisons there, unary minus binds less than `^`), and it has words that
-//! mean nothing in PostgreSQL (XOR, REGEXP, DIV). What may not stand in a row is refused by the binder, which still
-//! sees the parentheses.
+//! The parser's table for PostgreSQL differs: `~` and `!~` are comparisons there, and unary minus binds less than `^`.
+//! It also has words without meaning in PostgreSQL (XOR, REGEXP, DIV). The binder, which still sees the parentheses,
+//! refuses chains of non-associative operators.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
-use super::tokens::is_distinct;
+use super::normalize::is_distinct;
 
 pub(super) const NONE: u8 = 0;
 pub(super) const OR: u8 = 10;
@@ -37,7 +37,7 @@ pub(super) const SUBSCRIPT: u8 = 130;
 pub(super) const CAST: u8 = 140;
 pub(super) const PERIOD: u8 = 200;
 
-/// What the next token binds with as an operator behind an expression; [`NONE`] if it is none.
+/// The precedence of the next token as a binary or postfix operator; [`NONE`] if it is none.
 pub(super) fn of_next(parser: &Parser<'_>) -> u8 {
     match &parser.peek_token_ref().token {
         Token::Word(word) => of_word(word.keyword, parser),

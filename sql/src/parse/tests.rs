@@ -19,7 +19,7 @@ fn splits_statements() {
 }
 
 #[test]
-fn syntax_errors_stand_at_a_token() {
+fn syntax_errors_have_the_position_of_a_token() {
     assert_eq!(error("selec 1"), ("42601 syntax error at or near \"selec\"".into(), Some(1)));
     assert_eq!(error("select\n  * frm t"), ("42601 syntax error at or near \"t\"".into(), Some(16)));
     assert_eq!(error("select 'ä' 1"), ("42601 syntax error at or near \"1\"".into(), Some(12)));
@@ -28,7 +28,7 @@ fn syntax_errors_stand_at_a_token() {
 }
 
 #[test]
-fn what_has_no_end_is_named() {
+fn unterminated_tokens_are_named() {
     assert_eq!(error("select 'abc"), ("42601 unterminated quoted string at or near \"'abc\"".into(), Some(8)));
     assert_eq!(error("select \"abc"), ("42601 unterminated quoted identifier at or near \"\"abc\"".into(), Some(8)));
     assert_eq!(error("select 1 /* x"), ("42601 unterminated /* comment at or near \"/* x\"".into(), Some(10)));
@@ -58,16 +58,16 @@ fn depth_and_size_are_bounded() {
     assert_eq!(code(&format!("select {}1", "- ".repeat(5000))), "54001");
     assert_eq!(code(&format!("select true{}", " and true".repeat(50_000))), "54001");
     assert_eq!(code(&format!("select 1{}", "::int".repeat(5000))), "54001");
-    assert_eq!(code(&format!("select '{}'", "x".repeat(MAX_TEXT))), "54000");
+    assert_eq!(code(&format!("select '{}'", "x".repeat(MAX_TEXT_BYTES))), "54000");
     assert_eq!(code(&format!("select 1{}", ",1".repeat(MAX_TOKENS / 2))), "54000");
     assert_eq!(parse(&format!("select true{}", " and a = 1".repeat(1500))).unwrap().len(), 1);
     assert_eq!(parse(&format!("select 1 in (1{})", ", 1 + 1".repeat(20_000))).unwrap().len(), 1);
 }
 
-/// A group's own depth was forgotten at its closing parenthesis: `((x + 1 ...) + 1 ...)` could be as deep as the text was long, and
-/// overflowed the stack.
+/// A group's own depth was dropped at its closing parenthesis: `((x + 1 ...) + 1 ...)` could be as deep as the text was
+/// long, and overflowed the stack.
 #[test]
-fn what_is_inside_of_parentheses_counts_towards_the_chain_behind_them() {
+fn the_depth_inside_parentheses_counts_in_the_chain_after_them() {
     let code = |sql: &str| parse(sql).unwrap_err().code.0;
     let chain = " + 1".repeat(499);
     let close = format!("{chain})").repeat(99);
@@ -82,9 +82,9 @@ fn what_is_inside_of_parentheses_counts_towards_the_chain_behind_them() {
     );
 }
 
-/// Words that are operators to the parser, or may be, were not counted; nor were UNIONs of more than one column.
+/// Keyword operators were not counted, nor were UNIONs of more than one column.
 #[test]
-fn every_word_operator_counts() {
+fn every_keyword_operator_counts() {
     let code = |sql: &str| parse(sql).unwrap_err().code.0;
     for operator in
         ["xor", "rlike", "regexp", "overlaps", "member of", "div", "notnull is", "is distinct from", "at time zone"]
@@ -99,7 +99,7 @@ fn every_word_operator_counts() {
     }
 }
 
-/// The deepest trees that are let through must be freed on half of a worker thread's stack.
+/// The deepest accepted trees must be freed on half of a worker thread's stack.
 #[test]
 fn trees_at_the_limit_do_not_overflow_the_stack() {
     let work = || {
@@ -113,9 +113,9 @@ fn trees_at_the_limit_do_not_overflow_the_stack() {
     std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap();
 }
 
-/// The parser asks a bounded number of times about each token: the limit is far from what any statement needs.
+/// The limit of dialect queries is far from the needs of any valid statement.
 #[test]
-fn long_statements_are_not_taken_for_endless_ones() {
+fn long_statements_stay_within_the_work_limit() {
     let columns = (0..300).map(|i| format!("c{i} varchar(10) not null default 'x' || lower('Y')")).collect::<Vec<_>>();
     let tables = format!("create table t ({}, primary key (c1, c2))", columns.join(", "));
     let row = "(1, 'two', -3.5, null, $1, now(), date '2024-01-01', cast(5 as bigint), (1 + 2) * 3)";
@@ -127,9 +127,9 @@ fn long_statements_are_not_taken_for_endless_ones() {
     }
 }
 
-/// Where the parser tries two ways and both lead to the same place, each level of nesting doubled the time.
+/// Where the parser tries two alternatives with the same result, each level of nesting doubled the time.
 #[test]
-fn malformed_nesting_ends_soon() {
+fn malformed_nesting_terminates() {
     let nested = [("floor(", ")"), ("position(", ")"), ("1 in (select (", "))"), ("* from (select ", ")")];
     for (open, close) in nested {
         for begin in ["select", "insert into t (select", "select 1 from (select"] {
@@ -147,10 +147,10 @@ fn malformed_nesting_ends_soon() {
 fn positions_count_characters() {
     let parsed = &parse("select 'äö',\n  x").unwrap()[0];
     assert_eq!(parsed.text.position(Location { line: 2, column: 3 }), 16);
-    assert_eq!(parsed.text.position(NOWHERE), 0);
+    assert_eq!(parsed.text.position(NO_LOCATION), 0);
 }
 
-/// Each level doubled the time of parsing: fifty would never end.
+/// Each level doubled the parse time: fifty levels never finished.
 #[test]
 fn nested_calls_parse_in_linear_time() {
     let depth = 50;
@@ -158,9 +158,9 @@ fn nested_calls_parse_in_linear_time() {
     assert_eq!(parse(&sql).unwrap().len(), 1);
 }
 
-/// Operators bind as PostgreSQL's do: each text is followed by what it means, in parentheses.
+/// Each text must parse like the parenthesised text next to it.
 #[test]
-fn operators_bind_as_in_postgresql() {
+fn operator_precedence_is_postgresqls() {
     let pairs = [
         ("a is distinct from true and b = 5", "(a is distinct from true) and (b = 5)"),
         ("a is not distinct from b or c", "(a is not distinct from b) or c"),
@@ -202,7 +202,7 @@ fn operators_bind_as_in_postgresql() {
     }
 }
 
-/// An expression with all its parentheses, none doubled.
+/// An expression with explicit parentheses.
 fn shape(sql: &str) -> String {
     use sqlparser::ast::{BinaryOperator, SelectItem, SetExpr};
     fn of(expr: &Expr) -> String {
@@ -231,7 +231,7 @@ fn shape(sql: &str) -> String {
 }
 
 #[test]
-fn strings_go_on_behind_a_line_break_only() {
+fn strings_continue_only_after_a_line_break() {
     assert_eq!(shown("select 'foo'\n 'bar' -- and\n'!'"), ["SELECT 'foobar!'"]);
     assert_eq!(shown("select E'a\\n'\n'b'").len(), 1);
     assert_eq!(error("select 'a' 'b'"), ("42601 syntax error at or near \"'b'\"".into(), Some(12)));
@@ -242,7 +242,7 @@ fn strings_go_on_behind_a_line_break_only() {
 }
 
 #[test]
-fn what_the_tokenizer_takes_for_more_than_postgresql_does() {
+fn tokens_that_postgresql_refuses() {
     let junk = |text: &str| format!("42601 trailing junk after numeric literal at or near \"{text}\"");
     for text in ["1L", "1_000", "0x1F", "1a", "1.5e"] {
         assert_eq!(error(&format!("select {text}")), (junk(text), Some(8)));

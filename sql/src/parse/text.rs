@@ -1,13 +1,13 @@
-//! The text of a query string, and where things are in it.
+//! The text of a query string, with conversions between its locations and positions.
 //!
-//! The parser tells places as lines and columns, PostgreSQL's clients are told characters from 1, and slicing wants
-//! bytes. Where the lines begin is noted once, so that each of many places of a long text costs the same.
+//! The parser has lines and columns, clients get characters from 1, and slicing needs bytes. An index of line starts
+//! keeps each conversion cheap in long texts.
 
 use std::sync::Arc;
 
 use sqlparser::tokenizer::{Location, Span};
 
-/// A text with the beginnings of its lines.
+/// A text with an index of its lines.
 #[derive(Clone, Debug)]
 pub struct SourceText {
     text: Arc<str>,
@@ -15,7 +15,7 @@ pub struct SourceText {
     end: Line,
 }
 
-/// What comes before a line, or the end.
+/// The bytes and characters before a line, or before the end.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     bytes: usize,
@@ -23,7 +23,7 @@ struct Line {
 }
 
 impl SourceText {
-    /// Of a text.
+    /// Indexes a text.
     pub fn new(text: &str) -> SourceText {
         let mut lines = vec![Line { bytes: 0, chars: 0 }];
         let mut before = Line { bytes: 0, chars: 0 };
@@ -41,7 +41,7 @@ impl SourceText {
         &self.text
     }
 
-    /// The position of a location, in characters from 1; 0 for an unknown one.
+    /// The position of a location in characters from 1; 0 if unknown.
     pub fn position(&self, location: Location) -> u32 {
         match self.line(location) {
             Some((line, column)) => u32::try_from(line.chars + column + 1).unwrap_or(0),
@@ -49,19 +49,19 @@ impl SourceText {
         }
     }
 
-    /// The byte at which a location lies; `None` for an unknown one.
+    /// The byte offset of a location; `None` if unknown.
     pub fn offset(&self, location: Location) -> Option<usize> {
         let (line, column) = self.line(location)?;
         let end = self.line_end(location.line);
         let rest = &self.text[line.bytes..end.bytes];
         if end.bytes - line.bytes == end.chars - line.chars {
-            // All of it is ASCII.
+            // The line is ASCII.
             return Some(line.bytes + column.min(rest.len()));
         }
         Some(line.bytes + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at))
     }
 
-    /// The source text of a span; empty for an unknown one.
+    /// The source text of a span; empty if unknown.
     pub fn source(&self, span: Span) -> &str {
         match (self.offset(span.start), self.offset(span.end)) {
             (Some(start), Some(end)) if start <= end => &self.text[start..end],
@@ -69,19 +69,19 @@ impl SourceText {
         }
     }
 
-    /// The position of a byte, in characters from 1.
+    /// The position of a byte in characters from 1.
     pub fn position_of_byte(&self, at: usize) -> u32 {
         u32::try_from(self.text[..at].chars().count() + 1).unwrap_or(0)
     }
 
-    /// A location's line, and its column from 0.
+    /// The line of a location, and its column from 0.
     fn line(&self, location: Location) -> Option<(Line, usize)> {
         let number = usize::try_from(location.line.checked_sub(1)?).ok()?;
         let column = usize::try_from(location.column.saturating_sub(1)).ok()?;
         Some((*self.lines.get(number)?, column))
     }
 
-    /// Where a line, numbered from 1, ends: where the next one begins.
+    /// The end of a line, numbered from 1: the start of the next one.
     fn line_end(&self, number: u64) -> Line {
         usize::try_from(number).ok().and_then(|number| self.lines.get(number)).copied().unwrap_or(self.end)
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_on_lines_of_any_characters() {
+    fn locations_are_converted_on_lines_of_any_characters() {
         let text = SourceText::new("abc\näöx\n\nlast");
         assert_eq!([text.offset(at(1, 2)), text.offset(at(2, 3)), text.offset(at(4, 1))], [Some(1), Some(8), Some(11)]);
         assert_eq!([text.position(at(1, 2)), text.position(at(2, 3)), text.position(at(4, 1))], [2, 7, 10]);

@@ -1,18 +1,17 @@
-//! Access paths: which part of a table a statement reads, found in its filter.
+//! Access paths: the part of a table that a statement reads, derived from its filter.
 //!
-//! Conditions that compare a primary key column with a value that no row changes become bounds of the key; what is left
-//! over stays a filter. The bounds are expressions, computed when the statement runs, so that one plan serves all
-//! parameters.
+//! Conditions that compare a primary key column with a row-independent value become key bounds. The remaining
+//! conditions stay in the filter. Bounds are expressions evaluated at execution, so one plan serves all parameters.
 
 use std::sync::Arc;
 
-use super::expr::{CompareOp, Expr};
-use crate::catalog::Table;
+use crate::expr::{CompareOp, Expr};
+use crate::table::Table;
 use crate::types::Datum;
 
-/// Most keys of one list: IN, or ORs of whole keys.
+/// Limit of keys of one list: IN, or ORs of whole keys.
 const MAX_LISTED: usize = 65_536;
-/// Most keys that the lists of several key columns are multiplied out to.
+/// Limit of keys in the product of the lists of several key columns.
 const MAX_POINTS: usize = 4096;
 
 /// How a table is read.
@@ -20,35 +19,35 @@ const MAX_POINTS: usize = 4096;
 pub(crate) struct TableAccess {
     /// The table.
     pub(crate) table: Arc<Table>,
-    /// Which of its rows.
+    /// The rows to read.
     pub(crate) path: AccessPath,
-    /// In descending order of the key.
+    /// Whether to read in descending key order.
     pub(crate) reverse: bool,
-    /// Columns that anybody looks at; the others stay NULL.
+    /// The columns in use. The others stay NULL.
     pub(crate) needed: Vec<bool>,
 }
 
-/// Part of a table. Values are expressions without columns; a NULL among them matches nothing.
+/// A part of a table. Values are expressions without columns; NULL matches nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AccessPath {
-    /// Rows of these primary keys.
+    /// The rows with these primary keys.
     Points(Vec<Vec<Expr>>),
-    /// Rows whose key begins with `prefix` and whose next key column keeps to all of the bounds.
-    Range { prefix: Vec<Expr>, lower: Vec<Bound>, upper: Vec<Bound> },
+    /// Rows whose key starts with `prefix` and whose next key column satisfies all bounds.
+    Range { prefix: Vec<Expr>, lower: Vec<KeyBound>, upper: Vec<KeyBound> },
     /// All rows.
     Full,
 }
 
 /// A bound of a key column.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bound {
-    /// Its value.
+pub(crate) struct KeyBound {
+    /// The value.
     pub(crate) value: Expr,
-    /// Whether the value itself is within.
+    /// Whether the value itself satisfies the bound.
     pub(crate) inclusive: bool,
 }
 
-/// Splits a filter into an access path and what remains to be checked.
+/// Splits a filter into an access path and the remaining filter.
 pub(super) fn choose(table: &Table, filter: Option<Expr>) -> (AccessPath, Option<Expr>) {
     let mut conditions = Vec::new();
     flatten(filter, &mut conditions);
@@ -59,7 +58,7 @@ pub(super) fn choose(table: &Table, filter: Option<Expr>) -> (AccessPath, Option
     (path, filter)
 }
 
-/// The parts of a conjunction; `TRUE` has none.
+/// The parts of a conjunction. `TRUE` has none.
 fn flatten(filter: Option<Expr>, out: &mut Vec<Expr>) {
     match filter {
         Some(Expr::And(items)) => items.into_iter().for_each(|item| flatten(Some(item), out)),
@@ -68,7 +67,7 @@ fn flatten(filter: Option<Expr>, out: &mut Vec<Expr>) {
     }
 }
 
-/// `column op value`, the column on whichever side.
+/// `column op value`, with the column on either side.
 fn comparison(expr: &Expr) -> Option<(usize, CompareOp, &Expr)> {
     let Expr::Compare { op, left, right } = expr else { return None };
     match (&**left, &**right) {
@@ -78,7 +77,7 @@ fn comparison(expr: &Expr) -> Option<(usize, CompareOp, &Expr)> {
     }
 }
 
-/// The values that a condition allows a column: one for `=`, several for IN.
+/// The values that a condition allows for a column: one for `=`, several for IN.
 fn alternatives(expr: &Expr, column: usize) -> Option<Vec<Expr>> {
     match expr {
         Expr::Compare { .. } => match comparison(expr)? {
@@ -98,7 +97,7 @@ fn alternatives(expr: &Expr, column: usize) -> Option<Vec<Expr>> {
     }
 }
 
-/// Point gets, if every key column is pinned down.
+/// Point gets, if every key column has a list of values.
 fn points(table: &Table, conditions: &[Expr], used: &mut [bool]) -> Option<AccessPath> {
     if table.has_hidden_key() {
         return None;
@@ -127,7 +126,7 @@ fn points(table: &Table, conditions: &[Expr], used: &mut [bool]) -> Option<Acces
     Some(AccessPath::Points(keys))
 }
 
-/// `(a, b) IN ((1, 2), ...)` and `a = 1 OR a = 2`: every arm names one whole key and nothing else.
+/// The keys of `(a, b) IN ((1, 2), ...)` and `a = 1 OR a = 2`, if every arm is exactly one whole key.
 fn disjunction(table: &Table, condition: &Expr) -> Option<Vec<Vec<Expr>>> {
     let Expr::Or(arms) = condition else { return None };
     if arms.len() > MAX_LISTED {
@@ -153,7 +152,7 @@ fn disjunction(table: &Table, condition: &Expr) -> Option<Vec<Vec<Expr>>> {
         .collect()
 }
 
-/// A range: equality on leading key columns, then bounds on the next.
+/// A range: equality on leading key columns, then bounds on the next one.
 fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
     let mut prefix = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
@@ -180,7 +179,7 @@ fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
                 CompareOp::Eq | CompareOp::NotEq => continue,
             };
             used[at] = true;
-            bounds.push(Bound { value, inclusive });
+            bounds.push(KeyBound { value, inclusive });
         }
         break;
     }
@@ -191,8 +190,8 @@ fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
     }
 }
 
-/// The direction in which the path gives rows in the order of these columns, each ascending or descending; `None` if it
-/// does in neither.
+/// The direction (true: reverse) in which the path returns rows in this order of columns, each with its descending
+/// flag. `None` if neither direction does.
 pub(super) fn gives_order(table: &Table, path: &AccessPath, order: &[(usize, bool)]) -> Option<bool> {
     let fixed = match path {
         AccessPath::Points(keys) if keys.len() <= 1 => return Some(false),
@@ -205,7 +204,7 @@ pub(super) fn gives_order(table: &Table, path: &AccessPath, order: &[(usize, boo
     let mut direction = None;
     for (column, descending) in order {
         if next == key.len() && !key.is_empty() {
-            // The whole key has been compared: no two rows are left to order.
+            // The whole key is compared: no rows are left to order.
             break;
         }
         if key[..fixed].contains(column) {

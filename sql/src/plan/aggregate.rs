@@ -1,14 +1,14 @@
-//! Aggregate functions: what the binder collects of them, and their types.
+//! Aggregate functions: their resolution and result types.
 //!
-//! PostgreSQL's `sum(bigint)` and `avg` are `numeric`. Here `sum(bigint)` is a `bigint` and fails with 22003 where it
-//! does not fit; `avg` of integers is `double precision`, computed from the exact sum.
+//! In PostgreSQL `sum(bigint)` and `avg` are `numeric`. Here `sum(bigint)` is a `bigint` and fails with 22003 on
+//! overflow; `avg` of integers is `double precision`, computed from the exact sum.
 
 use sqlparser::tokenizer::Location;
 
-use super::expr::Expr;
+use crate::expr::Expr;
 use crate::types::SqlType;
 
-/// What an aggregate computes.
+/// The function of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AggregateKind {
     /// `count(*)`, and `count(x)` over non-NULL values
@@ -31,39 +31,39 @@ pub(crate) enum AggregateKind {
     BoolOr,
 }
 
-/// One aggregate of a query; its result is a column of the one row that the aggregation gives.
+/// An aggregate of a query. Its result is a column of the aggregation's row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AggregateCall {
-    /// What it computes.
+    /// The function.
     pub(crate) kind: AggregateKind,
-    /// Over what; `None` for `count(*)`.
+    /// The argument; `None` for `count(*)`.
     pub(crate) arg: Option<Expr>,
-    /// Over distinct values only.
+    /// Whether to aggregate distinct values only.
     pub(crate) distinct: bool,
-    /// Over the rows for which this is true.
+    /// FILTER: only rows for which this is true.
     pub(crate) filter: Option<Expr>,
-    /// As in SQL, for EXPLAIN.
+    /// The SQL name, for EXPLAIN.
     pub(crate) name: &'static str,
 }
 
-/// What the binder knows of the aggregates of the query at hand.
+/// The aggregates of the current query.
 #[derive(Debug, Default)]
 pub(super) struct AggregateState {
-    /// Whether the clause at hand may contain them.
+    /// Whether the current clause allows aggregates.
     pub(super) allowed: bool,
-    /// Whether the argument of one is being bound.
+    /// Whether an aggregate's argument is being bound.
     pub(super) inside: bool,
-    /// Those found so far.
+    /// The aggregates found so far.
     pub(super) calls: Vec<AggregateCall>,
-    /// The first column named outside of any.
-    pub(super) bare: Option<(String, Location)>,
+    /// The first column reference outside of an aggregate.
+    pub(super) ungrouped: Option<(String, Location)>,
 }
 
-/// The kind and type of an aggregate over an argument of a type; `None` if there is no such function.
+/// The function, result type and name of an aggregate; `None` if it does not exist for the argument type.
 pub(super) fn resolve(name: &str, arg: SqlType) -> Option<(AggregateKind, SqlType, &'static str)> {
     use AggregateKind::{AvgFloat, AvgInt, BoolAnd, BoolOr, Count, Max, Min, SumFloat, SumInt};
     let ordered = arg.is_number() || arg.is_text() || arg == SqlType::Timestamptz;
-    // min and max exist for text, which varchar becomes.
+    // `min` and `max` exist for text only; varchar becomes text.
     let extreme = if arg.is_text() { SqlType::Text } else { arg };
     Some(match name {
         "count" => (Count, SqlType::Int8, "count"),

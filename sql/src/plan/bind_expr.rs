@@ -1,16 +1,16 @@
-//! Binding of expressions: from the parser's tree to [`Expr`], with types.
+//! Binding of expressions: from the parser's tree to a typed [`Expr`].
 
 use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, UnaryOperator, Value, ValueWithSpan};
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
-use super::comparison::{Held, Level, is_comparison, row_operands};
+use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
 use super::decimal::Decimal;
-use super::expr::{ArithOp, CompareOp, Expr};
 use super::fold::fold;
 use super::type_name;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{NOWHERE, is_distinct, start_of};
+use crate::expr::{ArithOp, CompareOp, Expr};
+use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use crate::types::cast::CastContext;
 use crate::types::{Datum, SqlType, input};
 
@@ -23,7 +23,7 @@ impl Binder<'_> {
         bound
     }
 
-    /// Binds a condition, `construct` naming it in errors.
+    /// Binds a condition. `construct` names it in errors.
     pub(super) fn condition(&mut self, ast: &Ast, scope: &Scope, construct: &str) -> Result<Expr, SqlError> {
         let value = self.expr(ast, scope)?;
         self.boolean(value, construct)
@@ -51,12 +51,12 @@ impl Binder<'_> {
                 self.special_function(ast, scope)
             }
             Ast::Collate { expr, collation } => self.collate(expr, collation, scope),
-            _ => self.tests(ast, scope),
+            _ => self.is_test(ast, scope),
         }
     }
 
-    /// `IS ...` and what is not supported.
-    fn tests(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+    /// Binds `IS ...` tests. Other expressions are unsupported.
+    fn is_test(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let (expr, value, negated, name) = match ast {
             Ast::IsNull(expr) => return self.is_null(expr, false, scope),
             Ast::IsNotNull(expr) => return self.is_null(expr, true, scope),
@@ -68,7 +68,7 @@ impl Binder<'_> {
             Ast::IsNotUnknown(expr) => (expr, None, true, "IS NOT UNKNOWN"),
             other => return Err(self.unsupported_expr(other)),
         };
-        self.refuse_in_a_row(Level::Is, expr, None, "is")?;
+        self.refuse_nonassociative(Level::Is, expr, None, "is")?;
         let at = start_of(expr);
         let expr = Box::new(self.condition(expr, scope, name)?);
         let expr = match value {
@@ -94,7 +94,7 @@ impl Binder<'_> {
         self.unsupported(what, start_of(ast))
     }
 
-    /// A literal; `negative` for one behind a minus, which belongs to the number as in PostgreSQL.
+    /// Binds a literal. `negative`: after a minus sign, which belongs to the number as in PostgreSQL.
     fn value(&mut self, value: &ValueWithSpan, negative: bool) -> Result<Typed, SqlError> {
         let at = value.span.start;
         let text = match &value.value {
@@ -116,7 +116,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Const(Datum::Text(text.as_str().into())), SqlType::Unknown, at))
     }
 
-    /// The smallest of integer, bigint and double precision that holds a number.
+    /// A number as the smallest of integer, bigint and double precision that holds it.
     fn number(&self, digits: &str, negative: bool, at: Location) -> Result<Typed, SqlError> {
         let text = if negative { format!("-{digits}") } else { digits.to_owned() };
         if let Ok(value) = text.parse::<i64>() {
@@ -130,7 +130,7 @@ impl Binder<'_> {
         })
     }
 
-    /// A chain of ANDs or of ORs, which may be long: its left spine is walked in a loop.
+    /// Binds a chain of ANDs or of ORs. Chains may be long: loops over the left spine.
     fn logical(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let Ast::BinaryOp { op: chain_op, .. } = ast else { return Err(self.unsupported_expr(ast)) };
         let name = if *chain_op == BinaryOperator::And { "AND" } else { "OR" };
@@ -151,7 +151,7 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), SqlType::Bool, start_of(rest)))
     }
 
-    /// A chain of other binary operators, likewise.
+    /// Binds a chain of other binary operators, with a loop over the left spine too.
     fn chain(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let mut links = Vec::new();
         let mut rest = ast;
@@ -164,12 +164,12 @@ impl Binder<'_> {
         for (op, left, right) in &links {
             match op {
                 op if is_comparison(op) => {
-                    self.refuse_in_a_row(Level::Comparison, left, Some(right), &op.to_string())?;
+                    self.refuse_nonassociative(Level::Comparison, left, Some(right), &op.to_string())?;
                 }
                 BinaryOperator::Custom(custom) if is_distinct(custom).is_some() => {
-                    self.refuse_in_a_row(Level::Is, left, Some(right), "is")?;
+                    self.refuse_nonassociative(Level::Is, left, Some(right), "is")?;
                 }
-                // The parser takes one literal behind ESCAPE, PostgreSQL an expression.
+                // The parser accepts only one literal after ESCAPE, PostgreSQL an expression.
                 _ if matches!(
                     left,
                     Ast::Like { escape_char: Some(_), .. } | Ast::ILike { escape_char: Some(_), .. }
@@ -227,7 +227,7 @@ impl Binder<'_> {
         if fits {
             return Ok(value);
         }
-        let position = self.before(start_of(operand), symbol);
+        let position = self.position_before(start_of(operand), symbol);
         let (code, what, hint) = if value.ty == SqlType::Unknown {
             (SqlState::AMBIGUOUS_FUNCTION, "operator is not unique", super::operators::NOT_UNIQUE_HINT)
         } else {
@@ -243,7 +243,7 @@ impl Binder<'_> {
             return Err(self.unsupported("this form of CAST is", at));
         }
         let ty = self.type_named(data_type, at).map_err(|mut error| {
-            // The parser tells the place of few types: the name stands behind the operator.
+            // The parser has the location of few types. The name follows the operator.
             if type_name::location(data_type).is_none() && *kind == CastKind::DoubleColon {
                 error.position = Some(self.cast_position(inner) + 2);
             }
@@ -252,20 +252,20 @@ impl Binder<'_> {
         let value = self.expr(inner, scope)?;
         let from = value.ty;
         match self.coerce(value, ty, CastContext::Explicit)? {
-            // A literal that was cast is a literal no more.
+            // After a cast it is no literal any more.
             Some(value) => Ok(Typed { decimal: None, ..value }),
             None => {
                 let message = format!("cannot cast type {} to {}", from.base_name(), ty.base_name());
                 let position = match kind {
                     CastKind::DoubleColon => self.cast_position(inner),
-                    _ => self.before(at, "cast"),
+                    _ => self.position_before(at, "cast"),
                 };
                 Err(SqlError::new(SqlState::CANNOT_COERCE, message).at(position))
             }
         }
     }
 
-    /// Where the `::` behind an operand is.
+    /// The position of the `::` after an operand.
     fn cast_position(&self, operand: &Ast) -> u32 {
         let mut casts = 0;
         let mut innermost = operand;
@@ -281,7 +281,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The type of a name; an error stands at the name, or `near` it where the parser does not tell.
+    /// The type of a name. Errors have the name's position, or `near` if the parser lacks it.
     pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<SqlType, SqlError> {
         let at = type_name::location(name).unwrap_or(near);
         type_name::resolve(name).map_err(|error| error.at(self.position(at)))
@@ -314,13 +314,13 @@ impl Binder<'_> {
             (false, true) => "ilike",
             (false, false) => "like",
         };
-        self.refuse_in_a_row(Level::Between, expr, Some(pattern), word)?;
+        self.refuse_nonassociative(Level::Between, expr, Some(pattern), word)?;
         let left = self.expr(expr, scope)?;
         let right = self.expr(pattern, scope)?;
         let escape = match escape {
             Some(value) => {
                 let value = self.value(value, false)?;
-                Some(self.settle(value)?.expr)
+                Some(self.resolve_unknown(value)?.expr)
             }
             None => None,
         };
@@ -328,7 +328,7 @@ impl Binder<'_> {
     }
 
     fn is_null(&mut self, operand: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
-        self.refuse_in_a_row(Level::Is, operand, None, "is")?;
+        self.refuse_nonassociative(Level::Is, operand, None, "is")?;
         let value = self.expr(operand, scope)?;
         let at = value.at;
         let expr = Expr::IsNull { expr: Box::new(value.expr), negated };
@@ -342,12 +342,12 @@ impl Binder<'_> {
         otherwise: Option<&Ast>,
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
-        let at = conditions.first().map_or(NOWHERE, |when| start_of(&when.condition));
-        let mut held = Held::default();
+        let at = conditions.first().map_or(NO_LOCATION, |when| start_of(&when.condition));
+        let mut shared = SharedOperands::default();
         let subject = match operand {
             Some(ast) => {
                 let subject = self.expr(ast, scope)?;
-                Some(self.hold(subject, &mut held)?)
+                Some(self.share(subject, &mut shared)?)
             }
             None => None,
         };
@@ -363,7 +363,7 @@ impl Binder<'_> {
             });
             results.push(self.expr(&when.result, scope)?);
         }
-        // PostgreSQL looks at ELSE first when it chooses the type.
+        // PostgreSQL considers ELSE first when it chooses the type.
         let last = match otherwise {
             Some(ast) => self.expr(ast, scope)?,
             None => Typed::new(Expr::Const(Datum::Null), SqlType::Unknown, at),
@@ -372,10 +372,10 @@ impl Binder<'_> {
         let (mut results, ty) = self.unify(results, "CASE")?;
         let otherwise = Box::new(results.remove(0));
         let expr = Expr::Case { branches: tests.into_iter().zip(results).collect(), otherwise };
-        Ok(Typed::new(held.within(expr), ty, at))
+        Ok(Typed::new(shared.wrap(expr), ty, at))
     }
 
-    /// Only the collations that are what all text has anyway.
+    /// Accepts only collations that equal the order of all text here.
     fn collate(
         &mut self,
         operand: &Ast,
@@ -386,7 +386,7 @@ impl Binder<'_> {
         let at = start_of(operand);
         if !["c", "posix", "default", "ucs_basic"].contains(&name.to_ascii_lowercase().as_str()) {
             let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
-            let position = self.before(collation.span().start, "collate");
+            let position = self.position_before(collation.span().start, "collate");
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position));
         }
         let value = self.expr(operand, scope)?;
@@ -394,14 +394,14 @@ impl Binder<'_> {
             let message = format!("collations are not supported by type {}", value.ty.base_name());
             return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         }
-        self.settle(value)
+        self.resolve_unknown(value)
     }
 }
 
 const NO_UNARY_HINT: &str =
     "No operator matches the given name and argument type. You might need to add an explicit type cast.";
 
-/// A number, perhaps in parentheses and behind minus signs, which belong to it; whether it is negative.
+/// A number literal, possibly in parentheses and after minus signs. Returns whether it is negative.
 pub(super) fn literal(ast: &Ast) -> Option<(&ValueWithSpan, bool)> {
     match ast {
         Ast::Value(value @ ValueWithSpan { value: Value::Number(..), .. }) => Some((value, false)),

@@ -1,4 +1,4 @@
-//! What the parts of the binder share: names in scope, parameters, positions of errors.
+//! The state of the binder: scopes, parameters, error positions.
 
 use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
@@ -6,24 +6,25 @@ use sqlparser::tokenizer::{Location, Span};
 use super::Notice;
 use super::aggregate::AggregateState;
 use super::decimal::Decimal;
-use super::expr::{ContextValue, Expr};
-use crate::catalog::{Catalog, Table};
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{NOWHERE, Parsed};
+use crate::expr::{ContextValue, Expr};
+use crate::parse::{NO_LOCATION, Parsed};
+use crate::table::Table;
 use crate::types::SqlType;
 
-/// Highest parameter number that the protocol can carry values for.
+/// The highest parameter number that the protocol supports.
 const MAX_PARAMS: usize = 65_535;
-/// Deepest nesting of expressions; the parser's own limit is below it, this one guards the recursion here.
+/// Limit of nested expressions. Bounds the binder's recursion; the parser's own limit is lower.
 const MAX_DEPTH: usize = 250;
 
-/// A bound expression with its type and where it begins.
+/// A bound expression with its type and location.
 #[derive(Clone, Debug)]
 pub(super) struct Typed {
     pub(super) expr: Expr,
     pub(super) ty: SqlType,
     pub(super) at: Location,
-    /// Of a literal that is `numeric` in PostgreSQL and a float here: what it means beside integers.
+    /// For a literal that is `numeric` in PostgreSQL and a float here: its exact meaning next to integers.
     pub(super) decimal: Option<Decimal>,
 }
 
@@ -33,22 +34,22 @@ impl Typed {
     }
 }
 
-/// A table whose columns can be named.
+/// A table in scope.
 #[derive(Clone, Debug)]
 pub(super) struct ScopeTable {
     /// The alias, or the table's name.
     pub(super) name: String,
-    /// The table's own name where an alias hides it.
+    /// The table's own name, if an alias hides it.
     pub(super) hidden_name: Option<String>,
-    /// Names, types and numbers of its columns.
+    /// The columns.
     pub(super) columns: Vec<ScopeColumn>,
-    /// Where its columns begin in the input row.
+    /// The place of its first column in the input row.
     pub(super) offset: usize,
-    /// OID of the table.
+    /// The table's OID.
     pub(super) oid: u32,
 }
 
-/// A column that can be named.
+/// A column in scope.
 #[derive(Clone, Debug)]
 pub(super) struct ScopeColumn {
     pub(super) name: String,
@@ -56,7 +57,7 @@ pub(super) struct ScopeColumn {
     pub(super) number: i16,
 }
 
-/// The tables whose columns can be named; the input row has their columns one after the other.
+/// The tables in scope. The input row has their columns in this order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     pub(super) tables: Vec<ScopeTable>,
@@ -68,12 +69,12 @@ impl Scope {
         Scope { tables: vec![ScopeTable::new(table, alias, 0)] }
     }
 
-    /// All columns, with their places in the input row.
+    /// All columns with their places in the input row.
     pub(super) fn columns(&self) -> impl Iterator<Item = (usize, &ScopeTable, &ScopeColumn)> {
         self.tables.iter().flat_map(|t| t.columns.iter().enumerate().map(move |(i, c)| (t.offset + i, t, c)))
     }
 
-    /// Names for EXPLAIN, by place in the input row.
+    /// Column names for EXPLAIN, by place in the input row.
     pub(super) fn names(&self) -> Vec<String> {
         self.columns().map(|(_, _, column)| crate::catalog::quote(&column.name)).collect()
     }
@@ -100,18 +101,18 @@ impl ScopeTable {
 pub(super) struct Binder<'a> {
     pub(super) statement: &'a Parsed,
     pub(super) catalog: &'a Catalog,
-    /// Types of `$1`, ...; `Unknown` until something fixes them.
+    /// Types of `$1`, ...; `Unknown` until inferred.
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
     pub(super) aggregates: AggregateState,
-    /// The clause at hand, for errors about aggregates.
+    /// The current clause, for errors about aggregates.
     pub(super) clause: &'static str,
     pub(super) depth: usize,
-    /// Types of the columns that INSERT puts the select list of its query into.
+    /// Types of the target columns of INSERT ... SELECT.
     pub(super) targets: Vec<SqlType>,
-    /// The text is none that the client sent: nothing in it has a position.
+    /// Whether the text is stored, not sent by the client: errors then have no position.
     pub(super) is_stored: bool,
-    /// What the client is to be told when the statement runs.
+    /// Notices for the client, sent at execution.
     pub(super) notices: Vec<Notice>,
 }
 
@@ -132,7 +133,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The position of a location, for the client.
+    /// The position of a location for the client.
     pub(super) fn position(&self, at: Location) -> u32 {
         if self.is_stored { 0 } else { self.statement.text.position(at) }
     }
@@ -142,13 +143,13 @@ impl<'a> Binder<'a> {
         SqlError::new(code, message).at(self.position(at))
     }
 
-    /// 0A000 for what PostgreSQL has and we do not.
+    /// 0A000 for an unsupported feature of PostgreSQL.
     pub(super) fn unsupported(&self, what: &str, at: Location) -> SqlError {
         self.error(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} not supported yet"), at)
     }
 
-    /// Where the first occurrence of `symbol` between two spans is; the start of the first if there is none.
-    pub(super) fn between(&self, left: Span, symbol: &str, right: Span) -> u32 {
+    /// The position of the first `symbol` between two spans, or of the first span.
+    pub(super) fn position_between(&self, left: Span, symbol: &str, right: Span) -> u32 {
         let text = &self.statement.text;
         let Some(start) = text.offset(left.end) else { return self.position(left.start) };
         let end = text.offset(right.start).unwrap_or(text.as_str().len());
@@ -159,9 +160,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Where the last occurrence of `symbol` before a location is, if only blanks and words lie between; the location
-    /// itself otherwise.
-    pub(super) fn before(&self, at: Location, symbol: &str) -> u32 {
+    /// The position of the last `symbol` before a location, or of the location.
+    pub(super) fn position_before(&self, at: Location, symbol: &str) -> u32 {
         let text = &self.statement.text;
         let Some(end) = text.offset(at) else { return self.position(at) };
         match text.as_str()[..end].to_ascii_lowercase().rfind(symbol) {
@@ -170,7 +170,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Enters a nested expression; the caller leaves by lowering `depth`.
+    /// Enters a nested expression. The caller decrements `depth` on leaving.
     pub(super) fn descend(&mut self) -> Result<(), SqlError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -179,7 +179,7 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// A parameter by its number.
+    /// Binds a parameter by its number.
     pub(super) fn param(&mut self, name: &str, at: Location) -> Result<Typed, SqlError> {
         let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
         let Some(number) = number.filter(|n| (1..=MAX_PARAMS).contains(n)) else {
@@ -191,7 +191,7 @@ impl<'a> Binder<'a> {
         Ok(Typed::new(Expr::Param(number - 1), self.params[number - 1], at))
     }
 
-    /// The types of all parameters, once the statement is bound.
+    /// The types of all parameters after binding.
     pub(super) fn finish_params(&self) -> Result<Vec<SqlType>, SqlError> {
         match self.params.iter().position(|ty| *ty == SqlType::Unknown) {
             Some(at) if at >= self.declared.len() || self.declared[at] == SqlType::Unknown => {
@@ -202,9 +202,9 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// A column by its possibly qualified name.
+    /// Binds a column by its possibly qualified name.
     pub(super) fn column(&mut self, parts: &[Ident], scope: &Scope) -> Result<Typed, SqlError> {
-        let at = parts.first().map_or(NOWHERE, |ident| ident.span.start);
+        let at = parts.first().map_or(NO_LOCATION, |ident| ident.span.start);
         parts.first().map_or(Ok(()), |ident| self.check_name(ident))?;
         let names = parts.iter().map(|part| self.alias(part)).collect::<Result<Vec<String>, SqlError>>()?;
         let (table, name) = match names.as_slice() {
@@ -214,7 +214,7 @@ impl<'a> Binder<'a> {
             _ => return Err(self.unsupported(&format!("the name {} is", names.join(".")), at)),
         };
         if let Some(table) = table {
-            self.known_table(table, scope, at)?;
+            self.check_table_in_scope(table, scope, at)?;
         }
         let mut found = scope
             .columns()
@@ -225,7 +225,7 @@ impl<'a> Binder<'a> {
             return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at));
         }
         let Some((place, _, column)) = first else {
-            // The one function that is written without parentheses and that the parser takes for a name.
+            // The only function without parentheses that the parser reads as a name.
             if table.is_none() && name == "current_schema" {
                 return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::Text, at));
             }
@@ -235,14 +235,14 @@ impl<'a> Binder<'a> {
             };
             return Err(self.error(SqlState::UNDEFINED_COLUMN, message, at));
         };
-        if !self.aggregates.inside && self.aggregates.bare.is_none() {
+        if !self.aggregates.inside && self.aggregates.ungrouped.is_none() {
             let owner = scope.tables.iter().rev().find(|t| t.offset <= place).map_or("", |t| &t.name);
-            self.aggregates.bare = Some((format!("{owner}.{name}"), at));
+            self.aggregates.ungrouped = Some((format!("{owner}.{name}"), at));
         }
         Ok(Typed::new(Expr::Column(place), column.ty, at))
     }
 
-    fn known_table(&self, table: &str, scope: &Scope, at: Location) -> Result<(), SqlError> {
+    fn check_table_in_scope(&self, table: &str, scope: &Scope, at: Location) -> Result<(), SqlError> {
         if scope.tables.iter().any(|t| t.name == table) {
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The table of a name; 42P01 if there is none.
+    /// The table of a name. 42P01 if there is none.
     pub(super) fn table(&self, name: &ObjectName) -> Result<std::sync::Arc<Table>, SqlError> {
         let at = name.span().start;
         let parts = self.name_parts(name)?;

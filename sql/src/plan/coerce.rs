@@ -1,35 +1,35 @@
-//! Types of values: conversions that a context allows, literals and parameters that get their type from where they
-//! stand, and the type that several values have in common.
+//! Type conversion: casts that a context allows, types of literals and parameters from their context, and the common
+//! type of several values.
 
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
-use super::expr::{Expr, Place};
 use super::fold::fold;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{Expr, Position};
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::timestamp::Now;
-use crate::types::{Datum, SqlType, TimeZone, input};
+use crate::types::{Datum, SqlType, TimeZone, input, is_space};
 
 impl Binder<'_> {
-    /// The value with the type that it has by now: a parameter may have got one after it was bound, from another place
-    /// of the same expression.
-    pub(super) fn fresh(&self, value: Typed) -> Typed {
+    /// The value with its current type: another part of the expression may have fixed a parameter's type after it was
+    /// bound.
+    pub(super) fn refresh_type(&self, value: Typed) -> Typed {
         match value.expr {
             Expr::Param(number) if value.ty == SqlType::Unknown => Typed { ty: self.params[number], ..value },
             _ => value,
         }
     }
 
-    /// Converts a value to a type, if the context allows it; `None` if it does not. A literal of unknown type is read
-    /// as the type, an untyped parameter gets it.
+    /// Converts a value to a type; `None` if the context does not allow it. Parses a literal of unknown type as the
+    /// type, and gives it to an untyped parameter.
     pub(super) fn coerce(
         &mut self,
         value: Typed,
         to: SqlType,
         context: CastContext,
     ) -> Result<Option<Typed>, SqlError> {
-        let value = self.fresh(value);
+        let value = self.refresh_type(value);
         let at = value.at;
         let explicit = context == CastContext::Explicit;
         if value.ty == SqlType::Unknown {
@@ -72,7 +72,7 @@ impl Binder<'_> {
         Ok(Typed::new(expr, to, at))
     }
 
-    /// Reads a literal as a type. A time that depends on the session stays a text until execution.
+    /// Parses a literal as a type. A time that depends on the session stays text until execution.
     fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
         let position = self.position(at);
         let read = |zone: &TimeZone| input::parse(ty, text, zone, Now::At(0)).map_err(|e| e.at(position));
@@ -81,17 +81,17 @@ impl Binder<'_> {
             return Ok(Expr::Const(value));
         }
         let elsewhere = read(&TimeZone(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
-        let word = text.trim_matches(input::is_space).to_ascii_lowercase();
+        let word = text.trim_matches(is_space).to_ascii_lowercase();
         let relative = ["now", "today", "tomorrow", "yesterday"].contains(&word.as_str());
         if value == elsewhere && !relative {
             return Ok(Expr::Const(value));
         }
-        Ok(Expr::Input { ty, text: text.into(), position: Place(position) })
+        Ok(Expr::Input { ty, text: text.into(), position: Position(position) })
     }
 
-    /// Converts a condition to boolean, or fails with 42804 naming the construct it stands in.
+    /// Converts a condition to boolean. 42804 names `construct` if it cannot.
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
-        let value = self.fresh(value);
+        let value = self.refresh_type(value);
         let (ty, at) = (value.ty, value.at);
         match self.coerce(value, SqlType::Bool, CastContext::Implicit)? {
             Some(value) => Ok(value.expr),
@@ -102,13 +102,13 @@ impl Binder<'_> {
         }
     }
 
-    /// Gives a value that is still of unknown type the type `text`.
-    pub(super) fn settle(&mut self, value: Typed) -> Result<Typed, SqlError> {
-        let value = self.fresh(value);
+    /// Makes a value of unknown type `text`.
+    pub(super) fn resolve_unknown(&mut self, value: Typed) -> Result<Typed, SqlError> {
+        let value = self.refresh_type(value);
         if value.ty == SqlType::Unknown { self.coerce_unknown(value, SqlType::Text, false) } else { Ok(value) }
     }
 
-    /// The type that all values can take implicitly, as PostgreSQL chooses it for CASE, COALESCE, VALUES and the like.
+    /// The type that all values can take implicitly, by PostgreSQL's rules for CASE, COALESCE, VALUES and the like.
     pub(super) fn common_type<'t>(
         &self,
         values: impl IntoIterator<Item = &'t Typed>,
@@ -141,7 +141,7 @@ impl Binder<'_> {
 
     /// Converts all values to their common type.
     pub(super) fn unify(&mut self, values: Vec<Typed>, construct: &str) -> Result<(Vec<Expr>, SqlType), SqlError> {
-        let values: Vec<Typed> = values.into_iter().map(|value| self.fresh(value)).collect();
+        let values: Vec<Typed> = values.into_iter().map(|value| self.refresh_type(value)).collect();
         let ty = self.common_type(&values, construct)?;
         let mut out = Vec::with_capacity(values.len());
         for value in values {

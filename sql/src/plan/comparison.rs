@@ -1,38 +1,38 @@
-//! Comparisons, and the constructs that are made of them: row values, BETWEEN, IN, IS DISTINCT FROM.
+//! Comparisons and constructs built from them: row values, BETWEEN, IN, IS DISTINCT FROM.
 //!
-//! Several of them use an operand more than once. It is bound once, and evaluated once where that costs something
-//! ([`Held`]): each use would otherwise carry a copy, and nested constructs a number of copies exponential in their depth.
+//! Some constructs use an operand several times. It is bound once, and evaluated once unless that is free
+//! ([`SharedOperands`]). Copies would make nested constructs exponentially large.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 use sqlparser::tokenizer::Span;
 
 use super::binder::{Binder, Scope, Typed};
-use super::decimal::{Decimal, NEVER};
-use super::expr::{CompareOp, Expr};
+use super::decimal::{ALWAYS_FALSE, Decimal};
 use super::fold::fold;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{NOWHERE, is_distinct, start_of};
+use crate::expr::{CompareOp, Expr};
+use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use crate::types::cast::CastContext;
 use crate::types::compare::compare;
 use crate::types::{Datum, SqlType};
 
-/// A list of constants longer than this is sorted, to be searched.
-const SEARCHED: usize = 32;
+/// The shortest list of constants that is sorted for binary search.
+const MIN_SORTED_LIST: usize = 32;
 
-/// Operands that are used more than once.
+/// Operands that a construct uses more than once.
 #[derive(Default)]
-pub(super) struct Held(Vec<Expr>);
+pub(super) struct SharedOperands(Vec<Expr>);
 
-impl Held {
-    /// The expression in which they are used.
-    pub(super) fn within(self, body: Expr) -> Expr {
+impl SharedOperands {
+    /// Wraps the expression that uses them in a `Let`.
+    pub(super) fn wrap(self, body: Expr) -> Expr {
         if self.0.is_empty() { fold(body) } else { Expr::Let { values: self.0, body: Box::new(body) } }
     }
 }
 
-/// Whether an expression can be copied and evaluated again for nothing.
-fn costs_nothing(expr: &Expr) -> bool {
+/// Whether copying an expression and evaluating it again is cheap.
+fn is_cheap(expr: &Expr) -> bool {
     const SMALL: usize = 64;
     match expr {
         Expr::Const(value) => value.memory() <= SMALL,
@@ -42,7 +42,7 @@ fn costs_nothing(expr: &Expr) -> bool {
     }
 }
 
-/// The type under which values of two types are compared; `None` if there is none.
+/// The type in which values of two types are compared; `None` if they cannot be.
 fn common(a: SqlType, b: SqlType) -> Option<SqlType> {
     Some(match (a.base(), b.base()) {
         (SqlType::Unknown, SqlType::Unknown) => SqlType::Text,
@@ -55,7 +55,7 @@ fn common(a: SqlType, b: SqlType) -> Option<SqlType> {
     })
 }
 
-/// An integer beside a decimal literal, and whether they change sides for that.
+/// The decimal literal of a comparison with an integer, and whether the literal is on the left.
 fn integer_and_decimal(left: &Typed, right: &Typed) -> Option<(Decimal, bool)> {
     match (left.decimal, right.decimal) {
         (None, Some(decimal)) if left.ty.is_integer() => Some((decimal, false)),
@@ -64,34 +64,34 @@ fn integer_and_decimal(left: &Typed, right: &Typed) -> Option<(Decimal, bool)> {
     }
 }
 
-/// A comparison with an integer that holds for none, and is NULL for NULL.
-fn never(value: Expr) -> Expr {
-    let (op, least) = NEVER;
+/// A comparison that is false for every integer and NULL for NULL.
+fn always_false(value: Expr) -> Expr {
+    let (op, least) = ALWAYS_FALSE;
     Expr::Compare { op, left: Box::new(value), right: Box::new(Expr::Const(Datum::Int(least))) }
 }
 
 impl Binder<'_> {
-    /// An operand to use as often as is wanted.
-    pub(super) fn hold(&mut self, value: Typed, held: &mut Held) -> Result<Typed, SqlError> {
-        if costs_nothing(&value.expr) {
+    /// An operand that can be used several times.
+    pub(super) fn share(&mut self, value: Typed, shared: &mut SharedOperands) -> Result<Typed, SqlError> {
+        if is_cheap(&value.expr) {
             return Ok(value);
         }
-        // A literal gets its type where it is used, so it has to have one before it is put away.
-        let value = self.settle(value)?;
-        held.0.push(value.expr);
-        Ok(Typed { expr: Expr::Local(held.0.len() - 1), ..value })
+        // A literal takes its type from its use, so it needs one before it is shared.
+        let value = self.resolve_unknown(value)?;
+        shared.0.push(value.expr);
+        Ok(Typed { expr: Expr::Local(shared.0.len() - 1), ..value })
     }
 
-    /// Brings two operands to a type under which they can be compared; `None` if there is none.
+    /// Casts two operands to their comparison type; `None` if there is none.
     fn comparable(&mut self, left: Typed, right: Typed) -> Result<Option<(Expr, Expr)>, SqlError> {
-        let (left, right) = (self.fresh(left), self.fresh(right));
+        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let Some(ty) = common(left.ty, right.ty) else { return Ok(None) };
         let left = self.coerce(left, ty, CastContext::Implicit)?;
         let right = self.coerce(right, ty, CastContext::Implicit)?;
         Ok(left.zip(right).map(|(left, right)| (left.expr, right.expr)))
     }
 
-    /// A comparison of two operands.
+    /// Binds a comparison.
     pub(super) fn compare(
         &mut self,
         op: CompareOp,
@@ -99,12 +99,12 @@ impl Binder<'_> {
         right: Typed,
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
-        let (left, right) = (self.fresh(left), self.fresh(right));
+        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let (types, at) = ((left.ty, right.ty), left.at);
         let (op, left, right) = match integer_and_decimal(&left, &right) {
-            Some((decimal, turned)) => {
-                let (op, value) = decimal.compared(if turned { op.flip() } else { op });
-                (op, if turned { right.expr } else { left.expr }, Expr::Const(Datum::Int(value)))
+            Some((decimal, swapped)) => {
+                let (op, value) = decimal.compared(if swapped { op.flip() } else { op });
+                (op, if swapped { right.expr } else { left.expr }, Expr::Const(Datum::Int(value)))
             }
             None => match self.comparable(left, right)? {
                 Some((left, right)) => (op, left, right),
@@ -123,16 +123,16 @@ impl Binder<'_> {
         negated: bool,
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
-        let (left, right) = (self.fresh(left), self.fresh(right));
+        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let (types, at) = ((left.ty, right.ty), left.at);
         let expr = match integer_and_decimal(&left, &right) {
-            Some((decimal, turned)) => {
-                let integer = Box::new(if turned { right.expr } else { left.expr });
+            Some((decimal, swapped)) => {
+                let integer = Box::new(if swapped { right.expr } else { left.expr });
                 match decimal.integer() {
                     Some(value) => {
                         Expr::Distinct { left: integer, right: Box::new(Expr::Const(Datum::Int(value))), negated }
                     }
-                    // No integer is the same as it, nor is NULL: true whatever the integer is.
+                    // No integer equals the fraction, and NULL does not either: always distinct.
                     None => {
                         let known = Expr::IsNull { expr: integer, negated: false };
                         Expr::IsNull { expr: Box::new(known), negated: !negated }
@@ -153,7 +153,7 @@ impl Binder<'_> {
     /// `(a, b) = (c, d)` and `<>`.
     pub(super) fn compare_rows(&mut self, rows: RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
         let (negated, left, right) = rows;
-        let at = left.first().map_or(NOWHERE, start_of);
+        let at = left.first().map_or(NO_LOCATION, start_of);
         self.check_row_width(left, right)?;
         let mut operands = Vec::with_capacity(left.len());
         for ast in left {
@@ -168,11 +168,11 @@ impl Binder<'_> {
         if left.len() == right.len() {
             return Ok(());
         }
-        let position = self.before(right.first().map_or(NOWHERE, start_of), "=");
+        let position = self.position_before(right.first().map_or(NO_LOCATION, start_of), "=");
         Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions").at(position))
     }
 
-    /// Whether the columns of a row, bound already, are equal to those of another, which has as many.
+    /// The equality of two rows of the same width. `operands` are the bound columns of the left one.
     fn rows_equal(
         &mut self,
         operands: Vec<Typed>,
@@ -196,15 +196,15 @@ impl Binder<'_> {
         bounds: (&Ast, &Ast),
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
-        self.refuse_in_a_row(Level::Between, value, Some(bounds.0), if negated { "not" } else { "between" })?;
+        self.refuse_nonassociative(Level::Between, value, Some(bounds.0), if negated { "not" } else { "between" })?;
         let at = start_of(value);
         let (low_op, high_op) = match negated {
             false => (CompareOp::GreaterEq, CompareOp::LessEq),
             true => (CompareOp::Less, CompareOp::Greater),
         };
-        let mut held = Held::default();
+        let mut shared = SharedOperands::default();
         let operand = self.expr(value, scope)?;
-        let operand = self.hold(operand, &mut held)?;
+        let operand = self.share(operand, &mut shared)?;
         let low = self.expr(bounds.0, scope)?;
         let first = self.compare(low_op, operand.clone(), low, (value, bounds.0));
         let first = first.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
@@ -212,13 +212,13 @@ impl Binder<'_> {
         let second = self.compare(high_op, operand, high, (value, bounds.1));
         let second = second.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
         let expr = if negated { Expr::Or(vec![first, second]) } else { Expr::And(vec![first, second]) };
-        Ok(Typed::new(held.within(expr), SqlType::Bool, at))
+        Ok(Typed::new(shared.wrap(expr), SqlType::Bool, at))
     }
 
-    /// Moves an operator error to the keyword that stands for the operator.
+    /// Sets the position of an operator error to the keyword of the construct.
     pub(super) fn keyword_position(&self, mut error: SqlError, left: &Ast, word: &str, right: &Ast) -> SqlError {
         if error.code == SqlState::UNDEFINED_FUNCTION {
-            error.position = Some(self.between(left.span(), word, right.span()));
+            error.position = Some(self.position_between(left.span(), word, right.span()));
         }
         error
     }
@@ -233,7 +233,7 @@ impl Binder<'_> {
     ) -> Result<Typed, SqlError> {
         let at = start_of(value);
         let word = if negated { "not" } else { "in" };
-        self.refuse_in_a_row(Level::Between, value, list.first(), word)?;
+        self.refuse_nonassociative(Level::Between, value, list.first(), word)?;
         if let Ast::Tuple(left) = value {
             let found = self.row_in_list(left, list, scope)?;
             let expr = if negated { fold(Expr::Not(Box::new(found))) } else { found };
@@ -244,8 +244,8 @@ impl Binder<'_> {
         for ast in list {
             items.push((self.expr(ast, scope)?, ast));
         }
-        let operand = self.fresh(operand);
-        let items: Vec<(Typed, &Ast)> = items.into_iter().map(|(item, ast)| (self.fresh(item), ast)).collect();
+        let operand = self.refresh_type(operand);
+        let items: Vec<(Typed, &Ast)> = items.into_iter().map(|(item, ast)| (self.refresh_type(item), ast)).collect();
         if operand.decimal.is_some() && items.iter().any(|(item, _)| item.ty.is_integer()) {
             return self.in_comparisons(operand, items, value, negated);
         }
@@ -253,7 +253,7 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(items.len());
         for (item, ast) in items {
             if let Some(decimal) = item.decimal.filter(|_| operand.ty.is_integer()) {
-                // Among integers a decimal is one of them, or nothing that could be found.
+                // An integer can equal only a decimal without fraction.
                 bound.extend(decimal.integer().map(|value| Expr::Const(Datum::Int(value))));
                 continue;
             }
@@ -269,15 +269,15 @@ impl Binder<'_> {
             bound.push(item.expr);
         }
         let expr = if bound.is_empty() {
-            let nowhere = never(operand.expr);
+            let nowhere = always_false(operand.expr);
             if negated { Expr::Not(Box::new(nowhere)) } else { nowhere }
         } else {
-            search(operand.expr, bound, negated)
+            in_list_expr(operand.expr, bound, negated)
         };
         Ok(Typed::new(fold(expr), SqlType::Bool, at))
     }
 
-    /// Brings the operand of IN to the type that it has in common with a list: a float in it makes it one.
+    /// Casts the operand of IN to its common type with the list. A float in the list makes it a float.
     fn operand_of_list(&mut self, operand: Typed, items: &[(Typed, &Ast)]) -> Result<Typed, SqlError> {
         let at = operand.at;
         let numbers = |ty: SqlType| ty.is_number() || ty == SqlType::Unknown;
@@ -296,7 +296,7 @@ impl Binder<'_> {
         operand.ok_or_else(|| self.unsupported("this list is", at))
     }
 
-    /// IN as a chain of comparisons, each of its own kind.
+    /// Binds IN as a chain of comparisons, each with its own type.
     fn in_comparisons(
         &mut self,
         operand: Typed,
@@ -305,23 +305,23 @@ impl Binder<'_> {
         negated: bool,
     ) -> Result<Typed, SqlError> {
         let at = operand.at;
-        let mut held = Held::default();
-        let operand = self.hold(operand, &mut held)?;
+        let mut shared = SharedOperands::default();
+        let operand = self.share(operand, &mut shared)?;
         let mut found = Vec::with_capacity(items.len());
         for (item, ast) in items {
             found.push(self.compare(CompareOp::Eq, operand.clone(), item, (value, ast))?.expr);
         }
         let found = fold(Expr::Or(found));
         let expr = if negated { Expr::Not(Box::new(found)) } else { found };
-        Ok(Typed::new(held.within(expr), SqlType::Bool, at))
+        Ok(Typed::new(shared.wrap(expr), SqlType::Bool, at))
     }
 
     fn row_in_list(&mut self, left: &[Ast], list: &[Ast], scope: &Scope) -> Result<Expr, SqlError> {
-        let mut held = Held::default();
+        let mut shared = SharedOperands::default();
         let mut operands = Vec::with_capacity(left.len());
         for ast in left {
             let operand = self.expr(ast, scope)?;
-            operands.push(self.hold(operand, &mut held)?);
+            operands.push(self.share(operand, &mut shared)?);
         }
         let mut rows = Vec::with_capacity(list.len());
         for item in list {
@@ -329,40 +329,40 @@ impl Binder<'_> {
             self.check_row_width(left, right)?;
             rows.push(self.rows_equal(operands.clone(), left, right, scope)?);
         }
-        Ok(held.within(Expr::Or(rows)))
+        Ok(shared.wrap(Expr::Or(rows)))
     }
 
-    /// 42601 where PostgreSQL wants parentheses: `a < b = c`, `a LIKE b LIKE c`, `a IS DISTINCT FROM b IS NULL`. `symbol` is
-    /// the operator, and stands before `right`.
-    pub(super) fn refuse_in_a_row(
+    /// 42601 for non-associative operators without parentheses: `a < b = c`, `a LIKE b LIKE c`, `a IS DISTINCT FROM b
+    /// IS NULL`. `symbol` is the operator before `right`.
+    pub(super) fn refuse_nonassociative(
         &self,
         level: Level,
         left: &Ast,
         right: Option<&Ast>,
         symbol: &str,
     ) -> Result<(), SqlError> {
-        if ends_open(left) != Some(level) {
+        if trailing_level(left) != Some(level) {
             return Ok(());
         }
         let message = format!("syntax error at or near \"{symbol}\"");
-        let position = self.between(left.span(), symbol, right.map_or_else(Span::empty, Spanned::span));
+        let position = self.position_between(left.span(), symbol, right.map_or_else(Span::empty, Spanned::span));
         Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position))
     }
 }
 
-/// Operators of which two may not stand in a row.
+/// Levels of non-associative operators.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     /// BETWEEN, IN, LIKE
     Between,
-    /// `=` and its like
+    /// `=` and the other comparisons
     Comparison,
     /// IS
     Is,
 }
 
-/// The level of an expression that ends with an operand of such an operator, without parentheses.
-fn ends_open(expr: &Ast) -> Option<Level> {
+/// The level of an unparenthesised expression of such an operator.
+fn trailing_level(expr: &Ast) -> Option<Level> {
     match expr {
         Ast::BinaryOp { op: BinaryOperator::Custom(op), .. } => is_distinct(op).map(|_| Level::Is),
         Ast::BinaryOp { op, .. } if is_comparison(op) => Some(Level::Comparison),
@@ -371,16 +371,16 @@ fn ends_open(expr: &Ast) -> Option<Level> {
     }
 }
 
-/// Whether an operator is one of `=` and its like.
+/// Whether an operator is a comparison.
 pub(super) fn is_comparison(op: &BinaryOperator) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
-/// Looks a value up in a list: a long one of constants is sorted for it.
-fn search(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
+/// An IN list. A long list of constants is sorted.
+fn in_list_expr(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
     let expr = Box::new(expr);
-    if list.len() <= SEARCHED || !list.iter().all(|item| matches!(item, Expr::Const(_))) {
+    if list.len() <= MIN_SORTED_LIST || !list.iter().all(|item| matches!(item, Expr::Const(_))) {
         return Expr::InList { expr, list, negated };
     }
     let mut values: Vec<Datum> = list

@@ -10,17 +10,18 @@ use super::binder::Binder;
 use super::dml::{bind_default, bind_default_tree};
 use super::names::fold_ident;
 use super::{Body, Notice};
+use crate::catalog::PUBLIC;
 use crate::catalog::ddl::NewTable;
-use crate::catalog::table::MAX_COLUMNS;
-use crate::catalog::{Column, ColumnId, PUBLIC};
+
 use crate::error::{SqlError, SqlState};
-use crate::parse::{NOWHERE, default_span, start_of};
+use crate::parse::{NO_LOCATION, default_span, start_of};
+use crate::table::{Column, ColumnId, MAX_COLUMNS, Table};
 use crate::types::SqlType;
 
-/// The tag of VACUUM, which runs outside of transaction blocks only.
+/// The tag of VACUUM, which cannot run in a transaction block.
 pub(super) const VACUUM: &str = "VACUUM";
 
-/// The primary key while it is put together: its columns and the name given to it.
+/// The primary key under construction.
 #[derive(Default)]
 struct PrimaryKey {
     columns: Vec<usize>,
@@ -99,8 +100,7 @@ impl Binder<'_> {
         if !what.is_empty() {
             return Err(self.unsupported(what, at));
         }
-        // Storage parameters tune PostgreSQL's heap, which is not here; those that tools set are taken and mean
-        // nothing.
+        // Storage parameters tune PostgreSQL's heap. Those that tools set are accepted and ignored.
         let options = match &create.table_options {
             CreateTableOptions::None => return Ok(()),
             CreateTableOptions::With(options) => options,
@@ -119,7 +119,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The folded name of a table to be created in `public`.
+    /// The folded name of a new table in `public`.
     fn new_name(&self, name: &ObjectName) -> Result<String, SqlError> {
         let at = name.span().start;
         if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
@@ -165,7 +165,7 @@ impl Binder<'_> {
                 ColumnOption::NotNull => column.not_null = true,
                 ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
                 ColumnOption::PrimaryKey(_) => {
-                    self.only_key(table, key, || self.behind(at, "primary"))?;
+                    self.check_single_key(table, key, || self.position_after(at, "primary"))?;
                     key.columns.push(earlier.len());
                     key.name = option.name.as_ref().map(fold_ident);
                 }
@@ -182,7 +182,7 @@ impl Binder<'_> {
         if nullable && column.not_null {
             let message =
                 format!("conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"", column.name);
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.behind(at, "not")));
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "not")));
         }
         Ok(column)
     }
@@ -192,7 +192,7 @@ impl Binder<'_> {
         let collation = self.name_parts(name)?.pop().unwrap_or_default();
         if !ty.is_text() {
             let message = format!("collations are not supported by type {}", ty.base_name());
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.before(at, "collate")));
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.position_before(at, "collate")));
         }
         if ["c", "posix", "default", "ucs_basic"].contains(&collation.to_ascii_lowercase().as_str()) {
             return Ok(());
@@ -201,7 +201,7 @@ impl Binder<'_> {
         Err(self.error(SqlState::UNDEFINED_OBJECT, message, at))
     }
 
-    /// The text of a DEFAULT as it was written, known to mean the same when it is read again by itself.
+    /// The source text of a DEFAULT, after checking that it binds to the same expression when parsed alone.
     fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
         let Some((ast, span)) = default_span(option) else {
             return Err(self.unsupported("this DEFAULT is", start_of(option)));
@@ -224,8 +224,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The position of the next occurrence of a word behind a location.
-    fn behind(&self, at: Location, word: &str) -> u32 {
+    /// The position of the next occurrence of a word after a location.
+    fn position_after(&self, at: Location, word: &str) -> u32 {
         let text = &self.statement.text;
         let start = text.offset(at).unwrap_or(text.as_str().len());
         match text.as_str()[start..].to_ascii_lowercase().find(word) {
@@ -234,7 +234,7 @@ impl Binder<'_> {
         }
     }
 
-    fn only_key(&self, table: &str, key: &mut PrimaryKey, position: impl Fn() -> u32) -> Result<(), SqlError> {
+    fn check_single_key(&self, table: &str, key: &mut PrimaryKey, position: impl Fn() -> u32) -> Result<(), SqlError> {
         if key.seen {
             let message = format!("multiple primary keys for table \"{table}\" are not allowed");
             return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(position()));
@@ -250,12 +250,12 @@ impl Binder<'_> {
         columns: &[Column],
         key: &mut PrimaryKey,
     ) -> Result<(), SqlError> {
-        let at = constraint.columns.first().map_or(NOWHERE, |column| start_of(&column.column.expr));
+        let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
         let position = || match &constraint.name {
-            Some(name) => self.before(name.span.start, "constraint"),
-            None => self.before(at, "primary"),
+            Some(name) => self.position_before(name.span.start, "constraint"),
+            None => self.position_before(at, "primary"),
         };
-        self.only_key(table, key, position)?;
+        self.check_single_key(table, key, position)?;
         key.name = constraint.name.as_ref().map(fold_ident);
         for column in &constraint.columns {
             let ident = index_column(column).ok_or_else(|| self.unsupported("this form of PRIMARY KEY is", at))?;
@@ -275,7 +275,7 @@ impl Binder<'_> {
 
     /// Binds DROP TABLE.
     pub(super) fn drop_table(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
-        let mut tables: Vec<std::sync::Arc<crate::catalog::Table>> = Vec::with_capacity(names.len());
+        let mut tables: Vec<std::sync::Arc<Table>> = Vec::with_capacity(names.len());
         for name in names {
             match self.table(name) {
                 Ok(table) if tables.iter().any(|t| t.id == table.id) => {}
@@ -297,7 +297,7 @@ impl Binder<'_> {
 
     /// Binds TRUNCATE.
     pub(super) fn truncate(&mut self, truncate: &Truncate) -> Result<Body, SqlError> {
-        let mut tables: Vec<std::sync::Arc<crate::catalog::Table>> = Vec::new();
+        let mut tables: Vec<std::sync::Arc<Table>> = Vec::new();
         for target in &truncate.table_names {
             let mut table = self.table(&target.name);
             if let Err(error) = &mut table {
@@ -311,7 +311,7 @@ impl Binder<'_> {
         Ok(Body::Truncate(tables))
     }
 
-    /// VACUUM and ANALYZE: there is nothing to do, but the table must exist.
+    /// VACUUM and ANALYZE. No effect, but the table must exist.
     pub(super) fn maintenance(&mut self, table: Option<&ObjectName>, tag: &'static str) -> Result<Body, SqlError> {
         if let Some(name) = table {
             self.table(name).map_err(|mut error| {
@@ -323,7 +323,7 @@ impl Binder<'_> {
     }
 }
 
-/// `{table}_pkey`, the table's name cut so that it fits.
+/// `{table}_pkey`, with the table's name truncated to fit.
 fn default_key_name(table: &str) -> String {
     let mut end = table.len().min(58);
     while !table.is_char_boundary(end) {
@@ -332,7 +332,7 @@ fn default_key_name(table: &str) -> String {
     format!("{}_pkey", &table[..end])
 }
 
-/// The column of an index column that is nothing but a name.
+/// The name of an index column that is a plain column.
 fn index_column(column: &IndexColumn) -> Option<&Ident> {
     let options = &column.column.options;
     if column.operator_class.is_some() || options.asc.is_some() || options.nulls_first.is_some() {

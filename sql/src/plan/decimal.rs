@@ -1,27 +1,27 @@
-//! Decimal literals beside integers.
+//! Decimal literals next to integers.
 //!
-//! A literal with a decimal point, an exponent, or more digits than a bigint is `numeric` in PostgreSQL. There is no such
-//! type here yet, and the literal is a float; but what it means for an integer is worked out from its digits: what it
-//! rounds to when it becomes one, and which integers are below, at or above it.
+//! A literal with a decimal point, an exponent, or more digits than a bigint is `numeric` in PostgreSQL. This type does
+//! not exist here yet, so the literal is a float. Its meaning next to integers is computed from its digits: the integer
+//! that it rounds to, and which integers are below, at or above it.
 
-use super::expr::CompareOp;
+use crate::expr::CompareOp;
 
-/// Beyond every bigint.
+/// A magnitude beyond every bigint.
 const FAR: i128 = 1 << 100;
 
-/// A decimal literal, as far as integers are concerned. Values beyond every bigint are cut off to one such.
+/// A decimal literal as far as integers are concerned. Magnitudes are clamped to [`FAR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
-    /// The greatest integer that is not above it.
+    /// The greatest integer not above it.
     floor: i128,
-    /// Whether it is no integer itself.
+    /// Whether it has a fraction.
     fraction: bool,
     /// The nearest integer, halves away from zero.
     rounded: i128,
 }
 
 impl Decimal {
-    /// Of a literal: digits with an optional sign, point and exponent; `None` for any other text.
+    /// Parses digits with an optional sign, point and exponent; `None` for other text.
     pub(super) fn parse(text: &str) -> Option<Decimal> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -48,7 +48,7 @@ impl Decimal {
                 up |= place == before_point && value >= 5;
             }
         }
-        // The zeros that the exponent adds behind the digits.
+        // The exponent may add zeros after the digits.
         let mut place = i64::try_from(digits().count()).ok()?;
         while place < before_point && magnitude > 0 && magnitude < FAR {
             magnitude = (magnitude * 10).min(FAR);
@@ -61,22 +61,22 @@ impl Decimal {
         })
     }
 
-    /// What it becomes as an integer, if a bigint holds that.
+    /// The rounded value, if it is a bigint.
     pub(super) fn rounded(self) -> Option<i64> {
         i64::try_from(self.rounded).ok()
     }
 
-    /// The bigint that it is, if it is one.
+    /// The exact value, if it is a bigint.
     pub(super) fn integer(self) -> Option<i64> {
         i64::try_from(self.floor).ok().filter(|_| !self.fraction)
     }
 
-    /// The comparison with a bigint that says of every bigint what `op` with this decimal says.
+    /// A comparison with a bigint that is equivalent, for every bigint, to `op` with this decimal.
     pub(super) fn compared(self, op: CompareOp) -> (CompareOp, i64) {
-        const ALWAYS: (CompareOp, i64) = (CompareOp::GreaterEq, i64::MIN);
+        const ALWAYS_TRUE: (CompareOp, i64) = (CompareOp::GreaterEq, i64::MIN);
         let op = match (self.fraction, op) {
-            (true, CompareOp::Eq) => return NEVER,
-            (true, CompareOp::NotEq) => return ALWAYS,
+            (true, CompareOp::Eq) => return ALWAYS_FALSE,
+            (true, CompareOp::NotEq) => return ALWAYS_TRUE,
             (true, CompareOp::Less) => CompareOp::LessEq,
             (true, CompareOp::GreaterEq) => CompareOp::Greater,
             (_, op) => op,
@@ -90,14 +90,14 @@ impl Decimal {
                     CompareOp::Less | CompareOp::LessEq => self.floor > 0,
                     CompareOp::Greater | CompareOp::GreaterEq => self.floor < 0,
                 };
-                if holds { ALWAYS } else { NEVER }
+                if holds { ALWAYS_TRUE } else { ALWAYS_FALSE }
             }
         }
     }
 }
 
-/// A comparison with a bigint that holds for none.
-pub(super) const NEVER: (CompareOp, i64) = (CompareOp::Less, i64::MIN);
+/// A comparison that is false for every bigint.
+pub(super) const ALWAYS_FALSE: (CompareOp, i64) = (CompareOp::Less, i64::MIN);
 
 #[cfg(test)]
 mod tests {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_halves_away_from_zero_and_exactly() {
+    fn rounds_halves_away_from_zero() {
         let rounded = |text: &str| of(text).rounded();
         assert_eq!(rounded("2.5"), Some(3));
         assert_eq!(rounded("-2.5"), Some(-3));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_with_integers_say_the_same() {
+    fn comparisons_with_integers_are_equivalent() {
         use CompareOp::{Eq, Greater, GreaterEq, Less, LessEq, NotEq};
         let holds = |op: CompareOp, a: f64, b: f64| match op {
             Eq => a == b,

@@ -9,23 +9,24 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, ScopeTable, Typed};
-use super::expr::Expr;
 use super::names::fold_ident;
 use super::select::{is_default, query_start, whole_rows};
 use super::{Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan};
-use crate::catalog::{Catalog, Column, Table};
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{self, NOWHERE, start_of};
+use crate::expr::Expr;
+use crate::parse::{self, NO_LOCATION, start_of};
+use crate::table::{Column, Table};
 use crate::types::Datum;
 use crate::types::cast::CastContext;
 
-/// RETURNING: expressions and the columns they make.
+/// RETURNING: expressions and result columns.
 type Returning = (Option<Vec<Expr>>, Option<Vec<ResultColumn>>);
 
-/// Where INSERT's rows come from, and the table's columns over one; `None` if they are the same.
+/// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
 
-/// Most rows of one VALUES: a transaction may not write more keys anyway.
+/// Limit of rows of one VALUES. A transaction cannot write more keys.
 const MAX_ROWS: usize = 300_000;
 
 impl Binder<'_> {
@@ -48,7 +49,7 @@ impl Binder<'_> {
         let alias = insert.table_alias.as_ref().map(|alias| self.alias(&alias.alias)).transpose()?;
         let targets = self.target_columns(&table, &insert.columns)?;
         let (source, columns) = match &insert.source {
-            None => (self.rows_of_defaults(&table)?, None),
+            None => (self.default_row(&table)?, None),
             Some(query) => match plain_values(query) {
                 Some(values) => self.insert_values(&table, &targets, values, insert)?,
                 None => self.insert_query(&table, &targets, query, insert)?,
@@ -65,7 +66,7 @@ impl Binder<'_> {
         Ok((InsertPlan { table, source, columns, reads_itself, conflict, returning }, result))
     }
 
-    /// Positions of the columns that values are given for, in the order of the values.
+    /// Positions of the target columns, in the order of the values.
     fn target_columns(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
         if names.is_empty() {
             return Ok((0..table.columns.len()).collect());
@@ -93,7 +94,7 @@ impl Binder<'_> {
         })
     }
 
-    fn rows_of_defaults(&mut self, table: &Table) -> Result<SelectPlan, SqlError> {
+    fn default_row(&mut self, table: &Table) -> Result<SelectPlan, SqlError> {
         Ok(values_plan(vec![self.defaults(table)?]))
     }
 
@@ -114,7 +115,7 @@ impl Binder<'_> {
         let width = self.values_width(values)?;
         for row in &values.rows {
             if row.content.len() != width {
-                let at = row.content.first().map_or(NOWHERE, start_of);
+                let at = row.content.first().map_or(NO_LOCATION, start_of);
                 return Err(self.error(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
             }
             let surplus = row.content.get(targets.len()).map(start_of);
@@ -131,7 +132,7 @@ impl Binder<'_> {
             }
             rows.push(out);
         }
-        // The rows are as wide as what was given, however wide the table is.
+        // The rows have only the given columns, however wide the table is.
         let given = &targets[..width.min(targets.len())];
         let columns = if given.iter().copied().eq(0..table.columns.len()) {
             None
@@ -143,12 +144,12 @@ impl Binder<'_> {
         Ok((values_plan(rows), columns))
     }
 
-    /// What a row is without values: the columns' defaults.
+    /// The default values of a table's columns.
     fn defaults(&self, table: &Table) -> Result<Vec<Expr>, SqlError> {
         table.columns.iter().map(|column| self.default_of(column)).collect()
     }
 
-    /// As many values as columns: fewer are fine only where no columns were named.
+    /// Checks the number of values. Fewer than columns are allowed only without a column list.
     fn check_width(
         &self,
         values: usize,
@@ -158,7 +159,7 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         if values > targets {
             let message = "INSERT has more expressions than target columns";
-            return Err(self.error(SqlState::SYNTAX_ERROR, message, surplus.unwrap_or(NOWHERE)));
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, surplus.unwrap_or(NO_LOCATION)));
         }
         match insert.columns.get(values) {
             Some(column) => {
@@ -189,7 +190,7 @@ impl Binder<'_> {
         Ok((source, Some(out)))
     }
 
-    /// A value on its way into a column: converted to the column's type.
+    /// Converts a value to a column's type.
     fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
         let (from, at) = (value.ty, value.at);
         match self.coerce(value, column.ty, CastContext::Assignment)? {
@@ -256,7 +257,7 @@ impl Binder<'_> {
         Ok(Conflict::DoUpdate { assignments, filter })
     }
 
-    /// The columns after ON CONFLICT must be those of the primary key, the only unique constraint there is.
+    /// The columns after ON CONFLICT must be the primary key's, the only unique constraint.
     fn check_conflict_columns(&self, table: &Table, idents: &[sqlparser::ast::Ident]) -> Result<(), SqlError> {
         let mut columns = Vec::new();
         for ident in idents {
@@ -265,7 +266,7 @@ impl Binder<'_> {
                 Some(column) => columns.push(column),
                 None => {
                     let message = format!("column \"{name}\" does not exist");
-                    let position = self.before(ident.span.start, "(");
+                    let position = self.position_before(ident.span.start, "(");
                     return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position));
                 }
             }
@@ -315,7 +316,7 @@ impl Binder<'_> {
         selection.map(|ast| self.condition(ast, scope, "WHERE")).transpose()
     }
 
-    /// `column = value` or `(a, b) = (x, y)`, added to `out`.
+    /// Binds `column = value` or `(a, b) = (x, y)` and adds it to `out`.
     fn assignment(
         &mut self,
         assignment: &Assignment,
@@ -328,7 +329,7 @@ impl Binder<'_> {
             (AssignmentTarget::Tuple(names), Ast::Tuple(values)) => {
                 if names.len() != values.len() {
                     let message = "number of columns does not match number of values";
-                    let position = self.before(start_of(&assignment.value), "(");
+                    let position = self.position_before(start_of(&assignment.value), "(");
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
                 }
                 names.iter().zip(values).collect()
@@ -382,7 +383,7 @@ impl Binder<'_> {
     }
 }
 
-/// Binds the text of a DEFAULT for its column.
+/// Binds the stored text of a column's DEFAULT.
 pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Result<Expr, SqlError> {
     let damaged = || {
         let message = format!("default of column \"{}\" cannot be read", column.name);
@@ -397,7 +398,7 @@ pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Re
     bind_default_tree(binder, ast, column)
 }
 
-/// Binds the tree of a DEFAULT for its column.
+/// Binds the tree of a column's DEFAULT.
 pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Column) -> Result<Expr, SqlError> {
     binder.clause = "DEFAULT expressions";
     let value = binder.expr(ast, &Scope::default())?;
@@ -420,7 +421,7 @@ pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Colu
     }
 }
 
-/// The rows of a query that is VALUES and nothing else.
+/// The rows of a query that is only VALUES.
 fn plain_values(query: &Query) -> Option<&Values> {
     let plain = query.with.is_none()
         && query.order_by.is_none()
@@ -433,7 +434,7 @@ fn plain_values(query: &Query) -> Option<&Values> {
     }
 }
 
-/// A source that gives these rows as they are.
+/// A plan that returns these rows unchanged.
 fn values_plan(rows: Vec<Vec<Expr>>) -> SelectPlan {
     let width = rows.first().map_or(0, Vec::len);
     SelectPlan {

@@ -1,26 +1,27 @@
-//! EXPLAIN: a plan as the indented tree that PostgreSQL prints, without costs.
+//! EXPLAIN: prints a plan as PostgreSQL's indented tree, without costs.
 
 use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, Spanned, Statement, UtilityOption};
 
 use super::binder::Binder;
-use super::expr::{ContextValue, Expr};
 use super::{
-    AccessPath, Body, Bound, BoundTree, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, TableAccess,
+    AccessPath, Body, BoundTree, DeletePlan, InsertPlan, KeyBound, ResultColumn, SelectPlan, Source, TableAccess,
     UpdatePlan,
 };
 use crate::catalog::quote;
 use crate::error::SqlError;
-use crate::parse::NOWHERE;
+use crate::expr::{ContextValue, Expr};
+use crate::parse::NO_LOCATION;
+use crate::table::Table;
 use crate::types::{Datum, SqlType, TimeZone, output};
 
 impl Binder<'_> {
-    /// Binds EXPLAIN: the inner statement is bound, and its plan printed.
+    /// Binds EXPLAIN: binds the inner statement and prints its plan.
     pub(super) fn explain(&mut self, tree: &Statement) -> Result<BoundTree, SqlError> {
         let Statement::Explain { analyze, statement, format, options, .. } = tree else {
             return Err(self.unsupported("this statement is", tree.span().start));
         };
-        let at = NOWHERE;
-        // A value that is more than a word is none that we know.
+        let at = NO_LOCATION;
+        // Only words are known values.
         let value = |option: &UtilityOption| match &option.arg {
             None => String::new(),
             Some(Ast::Identifier(word)) => word.value.to_ascii_lowercase(),
@@ -56,13 +57,13 @@ impl Binder<'_> {
     }
 }
 
-/// Collects the lines.
+/// Collects the lines of a plan.
 struct Printer<'a> {
     lines: &'a mut Vec<String>,
 }
 
 impl Printer<'_> {
-    /// A node at a depth: the root has no arrow.
+    /// Adds a node at a depth. The root has no arrow.
     fn node(&mut self, depth: usize, text: String) {
         self.lines.push(match depth {
             0 => text,
@@ -70,7 +71,7 @@ impl Printer<'_> {
         });
     }
 
-    /// A detail of the node at a depth.
+    /// Adds a detail of the node at a depth.
     fn detail(&mut self, depth: usize, text: String) {
         self.lines.push(format!("{}{text}", " ".repeat(depth * 6 + 2)));
     }
@@ -141,7 +142,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Names of what the output expressions are over.
+    /// Names of the columns that the output expressions refer to.
     fn output_names(&self, plan: &SelectPlan) -> Vec<String> {
         let Some(aggregation) = &plan.aggregation else { return plan.names.clone() };
         aggregation
@@ -197,7 +198,7 @@ impl Printer<'_> {
     }
 }
 
-fn points(table: &crate::catalog::Table, keys: &[Vec<Expr>], names: &[String]) -> String {
+fn points(table: &Table, keys: &[Vec<Expr>], names: &[String]) -> String {
     const SHOWN: usize = 10;
     let columns: Vec<&str> = table.primary_key.iter().map(|at| names[*at].as_str()).collect();
     let key = |values: &Vec<Expr>| {
@@ -217,7 +218,7 @@ fn points(table: &crate::catalog::Table, keys: &[Vec<Expr>], names: &[String]) -
     }
 }
 
-fn range(table: &crate::catalog::Table, prefix: &[Expr], lower: &[Bound], upper: &[Bound], names: &[String]) -> String {
+fn range(table: &Table, prefix: &[Expr], lower: &[KeyBound], upper: &[KeyBound], names: &[String]) -> String {
     let name = |at: usize| table.primary_key.get(at).map_or("", |column| names[*column].as_str());
     let mut parts: Vec<String> =
         prefix.iter().enumerate().map(|(at, value)| format!("({} = {})", name(at), show(value, names))).collect();
@@ -230,7 +231,7 @@ fn range(table: &crate::catalog::Table, prefix: &[Expr], lower: &[Bound], upper:
     if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(" AND ")) }
 }
 
-/// An expression without the parentheses around the whole.
+/// An expression with a single pair of outer parentheses.
 fn plain(expr: &Expr, names: &[String]) -> String {
     let text = show(expr, names);
     match (expr, text.strip_prefix('(').and_then(|t| t.strip_suffix(')'))) {
@@ -239,7 +240,7 @@ fn plain(expr: &Expr, names: &[String]) -> String {
     }
 }
 
-/// An expression as SQL, operators in parentheses; `names` are those of its columns.
+/// An expression as SQL with explicit parentheses. `names` are those of its columns.
 fn show(expr: &Expr, names: &[String]) -> String {
     let each = |items: &[Expr]| items.iter().map(|item| show(item, names)).collect::<Vec<_>>();
     match expr {
@@ -307,7 +308,7 @@ fn show(expr: &Expr, names: &[String]) -> String {
     }
 }
 
-/// The name of a value that is computed once.
+/// The name of a `Let` value.
 fn local(at: usize) -> String {
     format!("value{}", at + 1)
 }

@@ -1,17 +1,17 @@
-//! Constant folding: an expression over constants alone becomes its value when it is bound.
+//! Constant folding: replaces an expression over constants by its value.
 //!
-//! Expressions are folded as they are built, so only the topmost node is looked at. What fails stays as it is: the
-//! error then comes when the expression is evaluated, or never. So does what is large: `repeat('x', 1000000)` would be kept
-//! as long as the plan.
+//! Expressions are folded as they are built, so only the topmost node is checked. An expression whose evaluation fails
+//! stays, and fails at execution, if it is evaluated at all. A large value is not folded, because it would stay in
+//! memory with the plan: `repeat('x', 1000000)`.
 
-use super::expr::Expr;
-use crate::exec::eval::{Env, eval};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval};
 use crate::types::{Datum, SqlType, TimeZone};
 
-/// Longest value that takes the place of its expression, in bytes.
+/// Limit of a folded value, in bytes.
 const MAX_VALUE: usize = 4096;
 
-/// The value of the expression if it is constant, else the expression.
+/// The expression's value if it is constant, else the expression.
 pub(super) fn fold(expr: Expr) -> Expr {
     let children = expr.children();
     if children.is_empty() || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {

@@ -1,4 +1,4 @@
-//! Function calls: resolution by name and argument types, and the calls that have a syntax of their own.
+//! Function calls: resolution by name and argument types, and calls with special syntax.
 
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr as Ast, Function as Call, FunctionArg, FunctionArgExpr,
@@ -8,16 +8,16 @@ use sqlparser::tokenizer::Location;
 
 use super::aggregate::{self, AggregateCall, AggregateKind};
 use super::binder::{Binder, Scope, Typed};
-use super::comparison::Held;
-use super::expr::{CompareOp, ContextValue, Expr, Function};
+use super::comparison::SharedOperands;
 use super::fold::fold;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{CompareOp, ContextValue, Expr, Function};
 use crate::parse::start_of;
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::{Datum, SqlType};
 
-/// A function that takes arguments of these types.
+/// A function signature.
 struct Signature {
     name: &'static str,
     args: &'static [SqlType],
@@ -31,7 +31,7 @@ const fn f(name: &'static str, args: &'static [SqlType], result: SqlType, functi
 
 use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text};
 
-/// The scalar functions with fixed argument lists. Among overloads the first comes first in ties.
+/// The scalar functions with fixed argument lists. In ties the first overload wins.
 static SIGNATURES: &[Signature] = &[
     f("abs", &[Float8], Float8, Function::Abs(Float8)),
     f("abs", &[Int8], Int8, Function::Abs(Int8)),
@@ -92,7 +92,7 @@ const NO_FUNCTION_HINT: &str =
     "No function matches the given name and argument types. You might need to add explicit type casts.";
 
 impl Binder<'_> {
-    /// A call in ordinary syntax, or of a word such as `current_user`.
+    /// Binds a call in ordinary syntax, or a keyword such as `current_user`.
     pub(super) fn function(&mut self, call: &Call, scope: &Scope) -> Result<Typed, SqlError> {
         let at = call.name.span().start;
         let mut parts = self.name_parts(&call.name)?;
@@ -129,7 +129,7 @@ impl Binder<'_> {
 
     /// Applies a function to bound arguments.
     fn call(&mut self, name: &str, args: Vec<Typed>, asts: &[&Ast], at: Location) -> Result<Typed, SqlError> {
-        let args: Vec<Typed> = args.into_iter().map(|arg| self.fresh(arg)).collect();
+        let args: Vec<Typed> = args.into_iter().map(|arg| self.refresh_type(arg)).collect();
         match (name, args.len()) {
             ("coalesce", 1..) => {
                 let (items, ty) = self.unify(args, "COALESCE")?;
@@ -159,21 +159,25 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), chosen.result, at))
     }
 
-    /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END; `a` as it is compared, which may be with another type.
+    /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END. `a` has its type in the comparison.
     fn nullif(&mut self, mut args: Vec<Typed>, ast: Operands<'_>, at: Location) -> Result<Typed, SqlError> {
         let (Some(right), Some(left)) = (args.pop(), args.pop()) else {
             return Err(self.unsupported("this function call is", at));
         };
-        let mut held = Held::default();
-        let left = self.hold(left, &mut held)?;
-        let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown { self.settle(left)? } else { left };
+        let mut shared = SharedOperands::default();
+        let left = self.share(left, &mut shared)?;
+        let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown {
+            self.resolve_unknown(left)?
+        } else {
+            left
+        };
         let float = right.ty == Float8;
         let test = self.compare(CompareOp::Eq, left.clone(), right, ast);
         let test = test.map_err(|mut error| {
             error.position = Some(self.position(at));
             error
         })?;
-        let left = self.settle(left)?;
+        let left = self.resolve_unknown(left)?;
         let ty = match left.ty {
             ty if ty.is_text() => Text,
             ty if ty.is_integer() && float => Float8,
@@ -183,14 +187,14 @@ impl Binder<'_> {
         let left = left.ok_or_else(|| self.unsupported("this function call is", at))?;
         let branches = vec![(test.expr, Expr::Const(Datum::Null))];
         let expr = Expr::Case { branches, otherwise: Box::new(left.expr) };
-        Ok(Typed::new(held.within(expr), ty, at))
+        Ok(Typed::new(shared.wrap(expr), ty, at))
     }
 
     fn concat_any(&mut self, function: Function, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
         let mut bound = Vec::with_capacity(args.len());
         for arg in args {
-            // Any type has a text form. A boolean's is `t` here, not the `true` of a cast.
-            let arg = self.fresh(arg);
+            // Every type has a text form. A boolean's is `t` here, not the `true` of a cast.
+            let arg = self.refresh_type(arg);
             let arg = if arg.ty == Bool {
                 fold(Expr::Call { function: Function::BoolText, args: vec![arg.expr] })
             } else {
@@ -202,7 +206,7 @@ impl Binder<'_> {
         Ok(Typed::new(fold(Expr::Call { function, args: bound }), Text, at))
     }
 
-    /// The argument expressions; whether they are `*`; whether DISTINCT stands before them.
+    /// The argument expressions, whether they are `*`, and whether they have DISTINCT.
     fn arguments<'e>(&self, args: &'e FunctionArguments, at: Location) -> Result<(Vec<&'e Ast>, bool, bool), SqlError> {
         let list = match args {
             FunctionArguments::None => return Ok((Vec::new(), false, false)),
@@ -224,7 +228,7 @@ impl Binder<'_> {
         Ok((asts, star, list.duplicate_treatment == Some(DuplicateTreatment::Distinct)))
     }
 
-    /// An aggregate: recorded with the query, its result a column of the aggregation's row.
+    /// Binds an aggregate. Records it with the query and returns a column of the aggregation's row.
     fn aggregate(
         &mut self,
         name: &str,
@@ -279,7 +283,7 @@ impl Binder<'_> {
         let arg = match asts.first() {
             Some(ast) => {
                 let value = self.expr(ast, scope)?;
-                Some(self.settle(value)?)
+                Some(self.resolve_unknown(value)?)
             }
             None => None,
         };
@@ -290,7 +294,7 @@ impl Binder<'_> {
         Ok((arg, filter))
     }
 
-    /// The calls with a grammar of their own.
+    /// Binds calls with special syntax.
     pub(super) fn special_function(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         let at = start_of(ast);
         let (name, asts): (&str, Vec<&Ast>) = match ast {
@@ -328,7 +332,7 @@ impl Binder<'_> {
     }
 }
 
-/// The facts of session and transaction that have the form of functions.
+/// Session and transaction values with the syntax of functions.
 fn context_value(name: &str, args: usize) -> Option<ContextValue> {
     if args > 0 {
         return None;
@@ -343,7 +347,7 @@ fn context_value(name: &str, args: usize) -> Option<ContextValue> {
     })
 }
 
-/// The overload that takes the arguments with the fewest conversions.
+/// The overload with the fewest conversions.
 fn choose(name: &str, args: &[Typed]) -> Option<&'static Signature> {
     let fits = |signature: &&Signature| {
         signature.name == name
@@ -356,6 +360,6 @@ fn choose(name: &str, args: &[Typed]) -> Option<&'static Signature> {
             .filter(|(arg, ty)| arg.ty.base() == **ty || (arg.ty.is_text() && ty.is_text()))
             .count()
     };
-    // `max_by_key` takes the last of equals; the table lists the preferred one first.
+    // `max_by_key` returns the last maximum; the table lists the preferred overload first.
     SIGNATURES.iter().filter(fits).rev().max_by_key(|signature| exact(signature))
 }

@@ -1,9 +1,20 @@
-//! The binder: from a syntax tree and the catalog to a typed plan.
+//! The binder: turns a syntax tree into a typed plan.
 //!
 //! [`bind`] resolves names, types and parameters ([`names`], [`coerce`], [`bind_expr`], [`operators`], [`comparison`],
-//! [`functions`]) and builds one of a few shapes of plan: a query over at most one table ([`select`]), a change of rows ([`dml`]), a change of schema
-//! ([`ddl`]). [`access`] reads the key bounds off the filter and so decides between point get, range scan and full
-//! scan; [`explain`] prints the result.
+//! [`functions`]). It builds one of a few kinds of plan: a query over at most one table ([`select`]), a change of rows
+//! ([`dml`]), a change of schema ([`ddl`]). [`access`] derives key bounds from the filter and so chooses between point
+//! get, range scan and full scan. [`explain`] prints a plan.
+//!
+//! # Layers
+//!
+//! 1. `access`, `aggregate`, `decimal`, `fold`, `type_name`: parts without knowledge of the binder
+//! 2. `binder`: the binder's state, names in scope
+//! 3. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
+//! 4. `comparison`: comparisons and constructs built from them
+//! 5. `bind_expr`, `functions`: expressions
+//! 6. `select`: queries
+//! 7. `dml`: changes of rows
+//! 8. `ddl`: changes of schema
 
 pub(crate) mod access;
 pub(crate) mod aggregate;
@@ -15,7 +26,6 @@ mod ddl;
 mod decimal;
 mod dml;
 mod explain;
-pub(crate) mod expr;
 mod fold;
 mod functions;
 mod names;
@@ -27,51 +37,52 @@ use std::sync::Arc;
 
 use sqlparser::ast::{FromTable, ObjectType, Spanned, Statement};
 
-pub(crate) use access::{AccessPath, Bound, TableAccess};
+pub(crate) use access::{AccessPath, KeyBound, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
-pub(crate) use expr::Expr;
 
+use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
-use crate::catalog::{Catalog, StorageId, Table};
+use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::parse::Parsed;
-use crate::roomy;
+use crate::table::{StorageId, Table};
 use crate::types::SqlType;
 use binder::Binder;
 
-/// A column of a result, as RowDescription tells it.
+/// A result column, as RowDescription describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultColumn {
-    /// The name PostgreSQL would give it (`?column?`, `count`, ...).
+    /// The name, as in PostgreSQL (`?column?`, `count`, ...).
     pub name: String,
     /// Its type.
     pub ty: SqlType,
-    /// OID of the table and number of the column it comes from; (0, 0) if computed.
+    /// OID of its table and its number there; (0, 0) if computed.
     pub origin: (u32, i16),
 }
 
-/// A bound statement: reusable while the catalog version stays the same.
+/// A bound statement. Reusable while the catalog version stays the same.
 #[derive(Debug)]
 pub struct Plan {
     /// The catalog version it was bound to.
     pub catalog_version: u64,
     /// Types of `$1`, `$2`, ...
     pub params: Vec<SqlType>,
-    /// Columns of its result; `None` for a statement that returns no rows.
+    /// The result columns; `None` for a statement without rows.
     pub columns: Option<Vec<ResultColumn>>,
     /// Whether it changes data or schema.
     pub writes: bool,
     /// Whether it changes the schema.
     pub is_ddl: bool,
-    /// Whether it must not be part of a transaction with others.
-    pub stands_alone: bool,
-    /// What the client is told when it runs.
+    /// Whether it cannot run in a transaction with other statements.
+    pub outside_block_only: bool,
+    /// Notices for the client, sent at execution.
     pub notices: Vec<Notice>,
     pub(crate) body: Body,
 }
 
 impl Plan {
-    /// Where the rows are that it inserts, changes or locks; `None` if it does nothing of that.
+    /// The storage of the rows that it inserts, changes or locks, if any.
     pub(crate) fn written_storage(&self) -> Option<StorageId> {
         let table = match &self.body {
             Body::Insert(plan) => &plan.table,
@@ -84,7 +95,7 @@ impl Plan {
     }
 }
 
-/// Something for the client that is no error.
+/// A notice for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Its SQLSTATE.
@@ -93,7 +104,7 @@ pub struct Notice {
     pub message: String,
 }
 
-/// What a plan does.
+/// The body of a plan.
 #[derive(Debug)]
 pub(crate) enum Body {
     /// A query.
@@ -106,38 +117,38 @@ pub(crate) enum Body {
     Delete(DeletePlan),
     /// TRUNCATE.
     Truncate(Vec<Arc<Table>>),
-    /// CREATE TABLE; `None` where IF NOT EXISTS finds it there.
+    /// CREATE TABLE; `None` if IF NOT EXISTS found the table.
     CreateTable(Option<NewTable>),
-    /// DROP TABLE of those that exist.
+    /// DROP TABLE of the existing tables.
     DropTable(Vec<Arc<Table>>),
-    /// A statement that has nothing to do: its tag.
+    /// A statement without effect. Holds its tag.
     Nothing(&'static str),
-    /// EXPLAIN: the lines.
+    /// EXPLAIN. Holds the lines.
     Explain(Vec<String>),
 }
 
-/// A query: rows of a source go through filter, aggregation, projection, DISTINCT, sort and limit, in this order.
+/// A query. Rows of a source pass filter, aggregation, projection, DISTINCT, sort and limit, in this order.
 #[derive(Debug)]
 pub(crate) struct SelectPlan {
     pub(crate) source: Source,
     /// Over the source's row.
     pub(crate) filter: Option<Expr>,
     pub(crate) aggregation: Option<Aggregation>,
-    /// Over the source's row, or the aggregation's; those after `visible` serve the sort alone.
+    /// Over the source's or the aggregation's row. Expressions from `visible` on serve the sort only.
     pub(crate) output: Vec<Expr>,
     pub(crate) visible: usize,
     pub(crate) distinct: bool,
-    /// Over the output; empty when the source's order is the one asked for.
+    /// Over the output. Empty if the source has the order already.
     pub(crate) sort: Vec<SortKey>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
-    /// FOR UPDATE and the like: rows that come out are locked.
+    /// FOR UPDATE and the like: returned rows are locked.
     pub(crate) lock: bool,
     /// Names of the source's columns, for EXPLAIN.
     pub(crate) names: Vec<String>,
 }
 
-/// Where a query's rows come from.
+/// The source of a query's rows.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// One row without columns.
@@ -148,7 +159,7 @@ pub(crate) enum Source {
     Table(TableAccess),
 }
 
-/// Aggregation of all rows into one.
+/// An aggregation of all rows into one.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
     pub(crate) calls: Vec<AggregateCall>,
@@ -156,10 +167,10 @@ pub(crate) struct Aggregation {
     pub(crate) having: Option<Expr>,
 }
 
-/// One key of a sort.
+/// A sort key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SortKey {
-    /// Column of the output.
+    /// The output column.
     pub(crate) column: usize,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
@@ -170,23 +181,23 @@ pub(crate) struct SortKey {
 pub(crate) struct InsertPlan {
     pub(crate) table: Arc<Table>,
     pub(crate) source: SelectPlan,
-    /// The table's columns over a row of the source; `None` where the source gives them as they are.
+    /// The table's columns over a row of the source; `None` if the source's row is the table's.
     pub(crate) columns: Option<Vec<Expr>>,
-    /// Whether the source reads the table that is inserted into, so that it must be read to its end first.
+    /// Whether the source reads the target table, so it must be read to its end first.
     pub(crate) reads_itself: bool,
     pub(crate) conflict: Conflict,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
 }
 
-/// What INSERT does about a row whose key is taken.
+/// The action of INSERT for a duplicate key.
 #[derive(Debug)]
 pub(crate) enum Conflict {
-    /// Fails.
+    /// An error.
     Fail,
-    /// Leaves it.
+    /// DO NOTHING.
     DoNothing,
-    /// Changes it. The expressions are over the old row followed by the row proposed (`excluded`).
+    /// DO UPDATE. The expressions are over the old row followed by the proposed row (`excluded`).
     DoUpdate { assignments: Vec<(usize, Expr)>, filter: Option<Expr> },
 }
 
@@ -195,7 +206,7 @@ pub(crate) enum Conflict {
 pub(crate) struct UpdatePlan {
     pub(crate) access: TableAccess,
     pub(crate) filter: Option<Expr>,
-    /// Columns and their new values, over the old row.
+    /// Columns and their new values over the old row.
     pub(crate) assignments: Vec<(usize, Expr)>,
     pub(crate) changes_key: bool,
     /// Over the new row.
@@ -212,11 +223,11 @@ pub(crate) struct DeletePlan {
 }
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
-/// these). `declared` are the parameter types that the client declared (`Unknown` or missing: inferred). Transaction
-/// control and SET/SHOW never come here.
+/// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. The session handles
+/// transaction control and SET/SHOW itself.
 pub fn bind(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
-    // The binder itself goes down a limited way, but what it asks of the tree (where something ends) walks over all of it.
-    roomy::run(statement.is_deep(), || bind_here(statement, declared, catalog))
+    // The binder bounds its own recursion, but the tree's span methods walk the whole tree.
+    deep_stack::run(statement.is_deep(), || bind_here(statement, declared, catalog))
 }
 
 fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
@@ -229,7 +240,7 @@ fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Res
         Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
-    let stands_alone = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
+    let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
     let notices = if matches!(body, Body::Explain(_)) { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         catalog_version: catalog.version,
@@ -237,7 +248,7 @@ fn bind_here(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Res
         columns,
         writes,
         is_ddl,
-        stands_alone,
+        outside_block_only,
         notices,
         body,
     }))

@@ -1,15 +1,15 @@
-//! Names: which words may be one, and what the catalog has of them.
+//! Names: reserved words and folding.
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
 
 use super::binder::Binder;
 use crate::error::{SqlError, SqlState};
 
-/// Longest identifier in bytes; more is cut off, as in PostgreSQL.
+/// Limit of identifiers, in bytes. Longer ones are truncated, as in PostgreSQL.
 const MAX_IDENTIFIER: usize = 63;
 
 impl Binder<'_> {
-    /// 42601 for a reserved word, or a string, where a name must stand.
+    /// 42601 for a reserved word or a string in place of a name.
     pub(super) fn check_name(&self, ident: &Ident) -> Result<(), SqlError> {
         self.check_no_string(ident)?;
         let reserved =
@@ -21,13 +21,13 @@ impl Binder<'_> {
         Err(self.error(SqlState::SYNTAX_ERROR, message, ident.span.start))
     }
 
-    /// The name that an alias gives: any word, but no string.
+    /// The name of an alias: any word, but no string.
     pub(super) fn alias(&self, ident: &Ident) -> Result<String, SqlError> {
         self.check_no_string(ident)?;
         Ok(fold_ident(ident))
     }
 
-    /// sqlparser takes strings for names.
+    /// 42601 for a string: sqlparser accepts them as names.
     fn check_no_string(&self, ident: &Ident) -> Result<(), SqlError> {
         if ident.quote_style != Some('\'') {
             return Ok(());
@@ -36,7 +36,7 @@ impl Binder<'_> {
         Err(self.error(SqlState::SYNTAX_ERROR, message, ident.span.start))
     }
 
-    /// The same where a table or column gets its name: words that mean something as expressions are no names either.
+    /// As `check_name`, for the name of a new table or column: words with a value are not allowed either.
     pub(super) fn check_new_name(&self, ident: &Ident) -> Result<(), SqlError> {
         let meaningful =
             ident.quote_style.is_none() && VALUES.iter().any(|word| ident.value.eq_ignore_ascii_case(word));
@@ -62,7 +62,7 @@ impl Binder<'_> {
     }
 }
 
-/// Words that PostgreSQL takes as names only in quotes, where sqlparser is more lenient.
+/// Words that PostgreSQL accepts as names only in quotes. sqlparser is more lenient.
 const RESERVED: &[&str] = &[
     "all",
     "analyse",
@@ -130,7 +130,7 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
-/// Reserved words that stand for values.
+/// Reserved words with a value.
 const VALUES: &[&str] = &[
     "current_catalog",
     "current_date",
@@ -147,7 +147,7 @@ const VALUES: &[&str] = &[
     "user",
 ];
 
-/// An identifier as the catalog has it: folded to lower case unless quoted, cut to 63 bytes.
+/// An identifier as in the catalog: folded to lower case unless quoted, truncated to 63 bytes.
 pub(super) fn fold_ident(ident: &Ident) -> String {
     let mut name = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() };
     if name.len() > MAX_IDENTIFIER {

@@ -1,16 +1,16 @@
-//! Operators: which types they take, and what is made of their operands.
+//! Operators: operand types and the expressions they become.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 
 use super::binder::{Binder, Typed};
-use super::expr::{ArithOp, CompareOp, Expr, Function};
 use super::fold::fold;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{ArithOp, CompareOp, Expr, Function};
 use crate::parse::is_distinct;
 use crate::types::SqlType;
 use crate::types::cast::CastContext;
 
-/// The two operands as written, for the position of an error.
+/// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
 
 impl Binder<'_> {
@@ -50,7 +50,7 @@ impl Binder<'_> {
                 None => return Err(self.no_operator(symbol, (left.ty, right.ty), ast)),
             },
             other => {
-                let position = self.between(ast.0.span(), &other.to_string(), ast.1.span());
+                let position = self.position_between(ast.0.span(), &other.to_string(), ast.1.span());
                 let message = format!("operator {other} is not supported yet");
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
             }
@@ -58,15 +58,15 @@ impl Binder<'_> {
         self.arithmetic(arith, left, right, ast)
     }
 
-    /// 42883 for an operator that the operands' types do not have.
+    /// 42883 for an operator that does not exist for the operand types.
     pub(super) fn no_operator(&self, symbol: &str, types: (SqlType, SqlType), ast: Operands<'_>) -> SqlError {
         let message = format!("operator does not exist: {} {symbol} {}", types.0.base_name(), types.1.base_name());
-        let position = self.between(ast.0.span(), symbol, ast.1.span());
+        let position = self.position_between(ast.0.span(), symbol, ast.1.span());
         SqlError::new(SqlState::UNDEFINED_FUNCTION, message).at(position).hint(NO_OPERATOR_HINT)
     }
 
     fn arithmetic(&mut self, op: ArithOp, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
-        let (left, right) = (self.fresh(left), self.fresh(right));
+        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let (types, at) = ((left.ty, right.ty), left.at);
         let none = |this: &Self| this.no_operator(op.symbol(), types, ast);
         let integers_only = matches!(
@@ -81,14 +81,14 @@ impl Binder<'_> {
         let ty = match types {
             (SqlType::Unknown, SqlType::Unknown) => {
                 let message = format!("operator is not unique: unknown {} unknown", op.symbol());
-                let position = self.between(ast.0.span(), op.symbol(), ast.1.span());
+                let position = self.position_between(ast.0.span(), op.symbol(), ast.1.span());
                 return Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message).at(position).hint(NOT_UNIQUE_HINT));
             }
             (a, b) if !(a.is_number() || a == SqlType::Unknown) || !(b.is_number() || b == SqlType::Unknown) => {
                 return Err(none(self));
             }
             _ if op == ArithOp::Power => SqlType::Float8,
-            // The number of bits to shift by is an integer whatever is shifted.
+            // The shift count is an integer whatever the type of the value.
             (a, b) if matches!(op, ArithOp::ShiftLeft | ArithOp::ShiftRight) && b != SqlType::Int8 => a,
             (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
             (a, b) => wider(a, b),
@@ -107,9 +107,9 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), ty, at))
     }
 
-    /// `||`: of two byteas, or of texts, where one operand may be of any type.
+    /// `||` of two byteas, or of texts, where one operand may have any type.
     fn concat(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
-        let (left, right) = (self.fresh(left), self.fresh(right));
+        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let (types, at) = ((left.ty.base(), right.ty.base()), left.at);
         let (ty, function) = match types {
             (SqlType::Bytea, SqlType::Bytea | SqlType::Unknown) | (SqlType::Unknown, SqlType::Bytea) => {
@@ -127,7 +127,7 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), ty, at))
     }
 
-    /// `LIKE` and relatives; `flags` are case-insensitive and negated.
+    /// `LIKE` and relatives. `flags`: case-insensitive, negated.
     pub(super) fn like(
         &mut self,
         left: Typed,
@@ -149,7 +149,8 @@ impl Binder<'_> {
             };
             let word = if fold_case { "ilike" } else { "like" };
             let mut error = self.no_operator(symbol, types, ast);
-            error.position = Some(self.between(ast.0.span(), if negated { "not" } else { word }, ast.1.span()));
+            error.position =
+                Some(self.position_between(ast.0.span(), if negated { "not" } else { word }, ast.1.span()));
             return Err(error);
         };
         let expr = Expr::Like {

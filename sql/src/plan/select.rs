@@ -11,16 +11,16 @@ use sqlparser::tokenizer::Location;
 use super::access::{self, TableAccess};
 use super::bind_expr::literal;
 use super::binder::{Binder, Scope, Typed};
-use super::expr::Expr;
 use super::names::fold_ident;
 use super::{Aggregation, ResultColumn, SelectPlan, SortKey, Source};
-use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{NOWHERE, start_of};
+use crate::expr::Expr;
+use crate::parse::{NO_LOCATION, start_of};
+use crate::table::Table;
 use crate::types::SqlType;
 use crate::types::cast::CastContext;
 
-/// What a query gives: expressions with their names, types and origins.
+/// The output of a query: expressions with names, types and origins.
 #[derive(Default)]
 pub(super) struct Output {
     pub(super) exprs: Vec<Expr>,
@@ -87,7 +87,7 @@ impl Binder<'_> {
         let aggregates = std::mem::take(&mut self.aggregates);
         let aggregation = if aggregates.calls.is_empty() && having.is_none() {
             None
-        } else if let Some((column, at)) = aggregates.bare {
+        } else if let Some((column, at)) = aggregates.ungrouped {
             let message =
                 format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
             return Err(self.error(SqlState::GROUPING_ERROR, message, at));
@@ -143,7 +143,7 @@ impl Binder<'_> {
         if odd { Err(self.unsupported("this clause of SELECT is", at)) } else { Ok(()) }
     }
 
-    /// The table of FROM, if there is one, and its columns as a scope.
+    /// The table of FROM, if any, and its scope.
     pub(super) fn from(&mut self, from: &[TableWithJoins]) -> Result<(Option<Arc<Table>>, Scope), SqlError> {
         let single = match from {
             [] => return Ok((None, Scope::default())),
@@ -189,7 +189,7 @@ impl Binder<'_> {
         Ok((Some(table), scope))
     }
 
-    /// The select list, or that of RETURNING.
+    /// Binds a select list or RETURNING.
     pub(super) fn projection(&mut self, items: &[SelectItem], scope: &Scope) -> Result<Output, SqlError> {
         let mut output = Output::default();
         for item in items {
@@ -215,13 +215,13 @@ impl Binder<'_> {
 
     fn push(&mut self, output: &mut Output, value: Typed, name: String, scope: &Scope) -> Result<(), SqlError> {
         let value = match self.targets.get(output.exprs.len()) {
-            // INSERT ... SELECT: what has no type yet takes that of the column it goes to.
+            // INSERT ... SELECT: an untyped value takes the type of its target column.
             Some(target) if value.ty == SqlType::Unknown => {
                 let at = value.at;
                 let value = self.coerce(value, target.base(), CastContext::Assignment)?;
                 value.ok_or_else(|| self.unsupported("this expression is", at))?
             }
-            _ => self.settle(value)?,
+            _ => self.resolve_unknown(value)?,
         };
         let aggregate_result = !self.aggregates.calls.is_empty();
         let origin = match &value.expr {
@@ -255,8 +255,8 @@ impl Binder<'_> {
             _ => {}
         }
         for (place, owner, column) in scope.columns().filter(|(_, owner, _)| table.is_none_or(|t| t == owner.name)) {
-            if self.aggregates.bare.is_none() {
-                self.aggregates.bare = Some((format!("{}.{}", owner.name, column.name), at));
+            if self.aggregates.ungrouped.is_none() {
+                self.aggregates.ungrouped = Some((format!("{}.{}", owner.name, column.name), at));
             }
             output.exprs.push(Expr::Column(place));
             output.columns.push(ResultColumn {
@@ -268,11 +268,11 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// How many values the first row has; none at all is a syntax error.
+    /// The number of values in the first row. No values are a syntax error.
     pub(super) fn values_width(&self, values: &Values) -> Result<usize, SqlError> {
         match values.rows.first().map(|row| row.content.len()) {
             None | Some(0) => {
-                let at = values.rows.first().map_or(NOWHERE, |row| row.closing_token.0.span.start);
+                let at = values.rows.first().map_or(NO_LOCATION, |row| row.closing_token.0.span.start);
                 Err(self.error(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"", at))
             }
             Some(width) => Ok(width),
@@ -286,7 +286,7 @@ impl Binder<'_> {
         let mut columns: Vec<Vec<Typed>> = vec![Vec::new(); width];
         for row in &values.rows {
             if row.content.len() != width {
-                let at = row.content.first().map_or(NOWHERE, start_of);
+                let at = row.content.first().map_or(NO_LOCATION, start_of);
                 return Err(self.error(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length", at));
             }
             for (column, ast) in columns.iter_mut().zip(&row.content) {
@@ -307,7 +307,7 @@ impl Binder<'_> {
             names.push(format!("column{}", at + 1));
             output.columns.push(ResultColumn { name: format!("column{}", at + 1), ty, origin: (0, 0) });
         }
-        // ORDER BY sees the columns by their made-up names.
+        // ORDER BY uses the generated column names.
         let mut tail = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
         self.limit(query, &scope, &mut tail)?;
         let Output { exprs, columns } = output;
@@ -346,7 +346,7 @@ impl Binder<'_> {
                 Some(column) => column,
                 None => {
                     let value = self.expr(&key.expr, scope)?;
-                    let value = self.settle(value)?;
+                    let value = self.resolve_unknown(value)?;
                     match output.exprs.iter().position(|expr| *expr == value.expr) {
                         Some(column) => column,
                         None if distinct => {
@@ -370,7 +370,7 @@ impl Binder<'_> {
         Ok(tail)
     }
 
-    /// The output column that a name or number in ORDER BY means; `None` for an expression.
+    /// The output column of a name or number in ORDER BY; `None` for an expression.
     fn order_target(&self, ast: &Ast, output: &Output, visible: usize) -> Result<Option<usize>, SqlError> {
         match ast {
             Ast::Identifier(ident) => {
@@ -393,13 +393,13 @@ impl Binder<'_> {
         }
     }
 
-    /// The output column that a number in ORDER BY means.
+    /// The output column of a number in ORDER BY.
     fn order_number(&self, value: &ValueWithSpan, negative: bool, visible: usize) -> Result<usize, SqlError> {
         let at = value.span.start;
         let Value::Number(digits, _) = &value.value else {
             return Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", at));
         };
-        let position = || if negative { self.before(at, "-") } else { self.position(at) };
+        let position = || if negative { self.position_before(at, "-") } else { self.position(at) };
         match digits.parse::<usize>() {
             Ok(number) if !negative && (1..=visible).contains(&number) => Ok(number - 1),
             Ok(number) => {
@@ -454,7 +454,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Whether the rows are to be locked.
+    /// Whether to lock the rows.
     fn locks(&self, query: &Query, collapsed: bool) -> Result<bool, SqlError> {
         let Some(lock) = query.locks.first() else { return Ok(false) };
         let at = query_start(query);
@@ -473,8 +473,7 @@ fn lock_name(lock: &sqlparser::ast::LockClause) -> String {
     format!("FOR {}", lock.lock_type)
 }
 
-/// Makes a table the source of a plan: picks the access path, drops a sort that the path makes needless, and marks the
-/// columns in use.
+/// Makes a table the source of a plan: chooses the access path, drops a redundant sort, marks the columns in use.
 pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
     let (path, filter) = access::choose(&table, plan.filter.take());
     plan.filter = filter;
@@ -484,7 +483,7 @@ pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
             .sort
             .iter()
             .map(|key| match plan.output[key.column] {
-                // Key columns are never NULL, so that the place of NULLs does not matter.
+                // Key columns are never NULL, so the place of NULLs does not matter.
                 Expr::Column(column) => Some((column, key.descending)),
                 _ => None,
             })
@@ -507,28 +506,28 @@ pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
     plan.source = Source::Table(TableAccess { table, path, reverse, needed });
 }
 
-/// Everything of a table, for statements that change whole rows.
+/// Access to all columns of a table, for statements that change rows.
 pub(super) fn whole_rows(table: Arc<Table>, filter: Option<Expr>) -> (TableAccess, Option<Expr>) {
     let (path, filter) = access::choose(&table, filter);
     let needed = vec![true; table.columns.len()];
     (TableAccess { table, path, reverse: false, needed }, filter)
 }
 
-/// Where a query begins.
+/// The location of a query's first token.
 pub(super) fn query_start(query: &Query) -> Location {
     match &*query.body {
         SetExpr::Select(select) => select.select_token.0.span.start,
-        SetExpr::Values(values) => values.rows.first().map_or(NOWHERE, |row| row.opening_token.0.span.start),
+        SetExpr::Values(values) => values.rows.first().map_or(NO_LOCATION, |row| row.opening_token.0.span.start),
         SetExpr::Query(inner) => query_start(inner),
         SetExpr::SetOperation { left, .. } => match &**left {
             SetExpr::Select(select) => select.select_token.0.span.start,
-            _ => NOWHERE,
+            _ => NO_LOCATION,
         },
-        _ => NOWHERE,
+        _ => NO_LOCATION,
     }
 }
 
-/// The word DEFAULT where a value stands.
+/// Whether an expression is the keyword DEFAULT.
 pub(super) fn is_default(ast: &Ast) -> bool {
     matches!(ast, Ast::Identifier(Ident { value, quote_style: None, .. }) if value.eq_ignore_ascii_case("default"))
 }
@@ -538,7 +537,7 @@ fn column_name(ast: &Ast) -> String {
     name_of(ast).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
-/// A name for an expression, and whether it is more than a makeshift (the name of a type or construct).
+/// A name for an expression. The flag is false for a fallback (the name of a type or construct).
 fn name_of(ast: &Ast) -> Option<(String, bool)> {
     let strong = |name: &str| Some((name.to_owned(), true));
     match ast {

@@ -1,8 +1,8 @@
 //! Binding without a cluster: parameter types, errors, access paths.
 
 use super::*;
-use crate::catalog::{Column, ColumnId, StorageId, TableId};
 use crate::parse::parse;
+use crate::table::{Column, ColumnId, StorageId, TableId};
 use crate::types::Datum;
 
 fn catalog() -> Catalog {
@@ -51,7 +51,7 @@ fn explain(sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn parameters_take_the_type_of_their_place() {
+fn parameters_take_the_type_of_their_context() {
     assert_eq!(params("select * from t where a = $1 and b = $2"), ["int4", "text"]);
     assert_eq!(params("update t set n = n + $1 where a = $2"), ["int8", "int4"]);
     assert_eq!(params("update t set v = $1, raw = $2, ok = $3, at = $4"), ["varchar", "bytea", "bool", "timestamptz"]);
@@ -66,7 +66,7 @@ fn parameters_take_the_type_of_their_place() {
 }
 
 #[test]
-fn declared_types_hold() {
+fn declared_types_are_kept() {
     let statement = &parse("select * from t where a = $1").unwrap()[0];
     let bound = bind(statement, &[SqlType::Int8], &catalog()).unwrap();
     assert_eq!(bound.params, [SqlType::Int8]);
@@ -121,7 +121,7 @@ fn errors_of_names_and_types() {
 }
 
 #[test]
-fn what_is_not_there_yet_says_so() {
+fn unsupported_features_are_named() {
     for (sql, what) in [
         ("select * from t, t u", "joins are"),
         ("select a from t group by a", "GROUP BY is"),
@@ -148,7 +148,7 @@ fn long_chains_bind() {
     assert!(plan(&sql).is_ok());
 }
 
-/// What the parser lets through must be bound, shown, evaluated and freed on the stack of a worker thread.
+/// Expressions within the parser's limits must be bound, printed, evaluated and freed on a worker thread's stack.
 #[test]
 fn the_deepest_expressions_do_not_overflow_the_stack() {
     let work = || {
@@ -159,7 +159,7 @@ fn the_deepest_expressions_do_not_overflow_the_stack() {
             let Body::Select(select) = &bound.body else { panic!("no query") };
             let expr = select.filter.as_ref().unwrap_or(&select.output[0]);
             let row = vec![Datum::Int(1); 8];
-            let value = crate::exec::eval::eval(expr, &row, &env()).unwrap().into_owned();
+            let value = crate::expr::eval::eval(expr, &row, &env()).unwrap().into_owned();
             assert!([Datum::Int(901), Datum::Bool(true)].contains(&value), "{value:?}");
             assert_eq!(expr.clone(), *expr);
         }
@@ -167,19 +167,19 @@ fn the_deepest_expressions_do_not_overflow_the_stack() {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }
 
-fn env() -> crate::exec::eval::Env<'static> {
+fn env() -> crate::expr::eval::Env<'static> {
     let zone = Box::leak(Box::new(crate::types::TimeZone::utc()));
-    crate::exec::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
+    crate::expr::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
 }
 
-/// It had an order, and so a wrong answer.
+/// Values of two types had an order, which gave a wrong answer.
 #[test]
-fn a_comparison_of_two_types_is_a_defect_and_says_so() {
-    use crate::exec::eval::eval;
+fn a_comparison_of_two_types_is_an_internal_error() {
+    use crate::expr::eval::eval;
     let (one, other) = (Expr::Const(Datum::Int(1)), Expr::Const(Datum::Float(1.0)));
     let (left, right) = (|| Box::new(one.clone()), || Box::new(other.clone()));
     for expr in [
-        Expr::Compare { op: expr::CompareOp::Less, left: left(), right: right() },
+        Expr::Compare { op: crate::expr::CompareOp::Less, left: left(), right: right() },
         Expr::Distinct { left: left(), right: right(), negated: false },
         Expr::InList { expr: left(), list: vec![other.clone()], negated: false },
         Expr::InSet { expr: left(), values: vec![Datum::Float(1.0)], with_null: false, negated: false },
@@ -193,9 +193,9 @@ fn nodes(expr: &Expr) -> usize {
     1 + expr.children().into_iter().map(nodes).sum::<usize>()
 }
 
-/// Each level carried two copies of the one below: forty of them made 2^40 nodes.
+/// Each level held two copies of the one below: 40 levels had 2^40 nodes.
 #[test]
-fn operands_that_are_used_twice_are_not_copied() {
+fn operands_used_twice_are_not_copied() {
     let nested = |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(40), close.repeat(40));
     let texts = [
         nested("nullif(", "n", ", 1)"),
@@ -218,16 +218,16 @@ fn operands_that_are_used_twice_are_not_copied() {
     assert!(nodes(&select.output[0]) < 2000);
 }
 
-/// Every literal looked for its place from the beginning of the text.
+/// Finding the position of a literal scanned the text from its start.
 #[test]
 fn many_literals_bind_in_linear_time() {
     let rows = vec!["(1, 'x', '2024-01-01 10:00')"; 60_000].join(", ");
     assert!(plan(&format!("insert into t (a, b, at) values {rows}")).is_ok());
 }
 
-/// Rows of VALUES were as wide as the table, whatever was given.
+/// Rows of VALUES were as wide as the table, however many columns were given.
 #[test]
-fn rows_to_insert_are_as_wide_as_what_is_given() {
+fn rows_to_insert_have_only_the_given_columns() {
     let bound = plan("insert into t (b, a) values ('x', 1), ('y', 2)").unwrap();
     let Body::Insert(insert) = &bound.body else { panic!("no INSERT") };
     let Source::Values(rows) = &insert.source.source else { panic!("no VALUES") };
@@ -238,9 +238,9 @@ fn rows_to_insert_are_as_wide_as_what_is_given() {
     assert_eq!(error(&sql).0, "54000 INSERT has 300001 rows, of at most 300000");
 }
 
-/// The value would have been kept with every cached plan.
+/// The value would stay in memory with every cached plan.
 #[test]
-fn large_constants_are_not_computed_ahead() {
+fn large_constants_are_not_folded() {
     let output = |sql: &str| {
         let bound = plan(sql).unwrap();
         let Body::Select(select) = &bound.body else { panic!("no query") };

@@ -1,4 +1,4 @@
-//! Names of types, as the parser has them, to types.
+//! Resolution of type names.
 
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Spanned, TimezoneInfo};
 use sqlparser::tokenizer::Location;
@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Location;
 use crate::error::{SqlError, SqlState};
 use crate::types::{MAX_VARCHAR, SqlType};
 
-/// Where the name of a type is, if the parser tells.
+/// The location of a type name, if the parser has it.
 pub(super) fn location(name: &DataType) -> Option<Location> {
     match name {
         DataType::Custom(name, _) => Some(name.span().start),
@@ -14,7 +14,7 @@ pub(super) fn location(name: &DataType) -> Option<Location> {
     }
 }
 
-/// The type of a name: 42704 for one that PostgreSQL does not have either, 0A000 for one that we lack.
+/// The type of a name. 42704 if PostgreSQL has no such type, 0A000 if it is not supported here.
 pub(super) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
     Ok(match name {
         DataType::Bool | DataType::Boolean => SqlType::Bool,
@@ -34,18 +34,18 @@ pub(super) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
             SqlType::Timestamptz
         }
         DataType::Custom(name, modifiers) => return custom(name, modifiers),
-        other => return Err(missing(&other.to_string().to_ascii_lowercase())),
+        other => return Err(unsupported_type(&other.to_string().to_ascii_lowercase())),
     })
 }
 
-fn missing(name: &str) -> SqlError {
+fn unsupported_type(name: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("type {name} is not supported yet"))
 }
 
 fn float(bits: u64) -> Result<SqlType, SqlError> {
     match bits {
         0 => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")),
-        1..=24 => Err(missing("real")),
+        1..=24 => Err(unsupported_type("real")),
         25..=53 => Ok(SqlType::Float8),
         _ => {
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits"))
@@ -69,7 +69,7 @@ fn varchar(length: Option<&CharacterLength>) -> Result<SqlType, SqlError> {
     }
 }
 
-/// Names that the parser has no variant for.
+/// Type names without a variant in the parser.
 fn custom(name: &sqlparser::ast::ObjectName, modifiers: &[String]) -> Result<SqlType, SqlError> {
     let shown = name.to_string();
     let mut word = shown.to_ascii_lowercase();
@@ -93,7 +93,7 @@ fn custom(name: &sqlparser::ast::ObjectName, modifiers: &[String]) -> Result<Sql
     if let Some(ty) = known.filter(|_| modifiers.is_empty()) {
         return Ok(ty);
     }
-    let lacking = [
+    let unsupported = [
         "serial",
         "bigserial",
         "smallserial",
@@ -128,8 +128,8 @@ fn custom(name: &sqlparser::ast::ObjectName, modifiers: &[String]) -> Result<Sql
         "interval",
         "numeric",
     ];
-    if lacking.contains(&word.as_str()) {
-        return Err(missing(&word));
+    if unsupported.contains(&word.as_str()) {
+        return Err(unsupported_type(&word));
     }
     Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{word}\" does not exist")))
 }

@@ -1,30 +1,31 @@
-//! Settings of the front end: given once at start, checked before a socket is opened.
+//! Configuration of the front end, validated before a socket is opened.
 
 use std::time::Duration;
 
-/// The smallest `max_message_bytes`: below it not even ordinary statements fit.
+/// The smallest `max_message_bytes`: ordinary statements need that much.
 const MIN_MESSAGE_BYTES: usize = 16 * 1024;
 
-/// The largest `max_message_bytes`: the codec reads no longer message.
+/// The largest `max_message_bytes`: the codec's own limit.
 const MAX_MESSAGE_BYTES: usize = 1 << 29;
 
-/// Settings of the front end.
+/// Configuration of the front end.
 #[derive(Clone, Debug)]
 pub struct SqlConfig {
-    /// Connections at once; one more is refused with 53300. Default 1000, at least 1.
+    /// Concurrent sessions. One more is refused with 53300. Default 1000, at least 1.
     pub max_connections: usize,
-    /// Connections that have not finished their startup; one more is closed unheard. Default 1000, at least 1.
+    /// Concurrent connections in their startup. One more is closed without an answer. Default 1000, at least 1.
     pub max_handshakes: usize,
-    /// Largest message a client may send, in bytes; more closes the connection. Default 64 MiB, 16 KiB to 512 MiB.
+    /// Largest message of a client, in bytes. A larger one closes the connection. Default 64 MiB, 16 KiB to 512 MiB.
     pub max_message_bytes: usize,
-    /// How long a client may take over its startup. Default 60 s, more than zero.
+    /// Time limit of the startup. Default 60 s, more than zero.
     pub authentication_timeout: Duration,
-    /// Replies are written to the socket at Sync, Flush and the end of a simple query, and before when this many bytes wait.
-    /// Default 64 KiB, at least 1 KiB.
+    /// Size of the reply buffer, in bytes. Replies are written at Sync, Flush and the end of a simple query, and
+    /// whenever the buffer is full. Default 64 KiB, at least 1 KiB.
     pub reply_buffer_bytes: usize,
-    /// The name of the one database; a client that asks for another gets 3D000. Default `postgres`.
+    /// The name of the only database. Another name is refused with 3D000. Default `postgres`.
     pub database: String,
-    /// This node's number; modulo 2048 it is part of the process ids in BackendKeyData, which are then told apart between nodes.
+    /// This node's number. Modulo 2048 it is part of the process ids in BackendKeyData, which makes them distinct
+    /// between nodes.
     pub node_id: u64,
 }
 
@@ -43,7 +44,7 @@ impl Default for SqlConfig {
 }
 
 impl SqlConfig {
-    /// Refuses values out of range, naming the setting.
+    /// Checks the ranges. The error names the setting.
     pub fn validate(&self) -> Result<(), String> {
         if self.max_connections == 0 {
             return Err("max_connections must be at least 1".to_owned());

@@ -1,4 +1,4 @@
-//! One connection: its startup, then messages in and replies out until one side leaves.
+//! One connection: the startup, then messages in and replies out until either side closes.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -13,33 +13,34 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::frame::{Gateway, violation};
+use super::Node;
 use super::registry::Registered;
-use super::startup::{Greeting, PROTOCOL_3_0, Packet, next_packet};
-use super::{Frontend, Node, clock};
+use crate::clock;
 use crate::error::{SqlError, SqlState};
+use crate::protocol::frame::{Frontend, Gateway, violation};
+use crate::protocol::output::{Output, Severity};
+use crate::protocol::startup::{PROTOCOL_3_0, Packet, StartupRequest, next_packet};
 use crate::session::fault::Fault;
 use crate::session::interrupt::shutdown_error;
-use crate::session::output::{Output, Severity};
 use crate::session::settings::Settings;
 use crate::session::{Next, Session};
 
-/// Bytes made room for before a read.
+/// Least buffer space before a read.
 const READ_BYTES: usize = 8 << 10;
 
-/// The most room made at once for a message whose length is known.
+/// Most buffer space reserved at once for a message of known length.
 const READ_AHEAD_BYTES: usize = 256 << 10;
 
-/// An input buffer that grew beyond this is given back once it is empty.
+/// An input buffer larger than this is freed when empty.
 const KEEP_BYTES: usize = 64 << 10;
 
-/// How long and how much is read from a client that was told why it is being dropped: closing a socket with unread input would
-/// make the client lose what it was told.
+/// Time and bytes for draining the input after the last reply: closing a socket with unread input would discard the
+/// reply.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
-/// Serves one connection until it ends. `permit` counts it among the handshakes until it is a session. A panic ends this connection and no
-/// other: the client is told, if it can still be.
+/// Serves one connection. `permit` counts it as a handshake until the session starts. A panic ends only this
+/// connection, with an error to the client.
 pub(crate) async fn run<R: AsyncRead + Unpin>(
     node: Arc<Node>,
     reader: R,
@@ -63,9 +64,9 @@ struct Connection<R> {
     out: Output,
 }
 
-/// What ended a wait for input.
+/// The result of waiting for input.
 enum Wait {
-    /// More bytes came.
+    /// Bytes were received.
     Bytes,
     /// The client closed its side.
     Closed,
@@ -74,41 +75,41 @@ enum Wait {
 impl<R: AsyncRead + Unpin> Connection<R> {
     async fn serve(&mut self, permit: OwnedSemaphorePermit, stop: &CancellationToken) -> Result<(), Fault> {
         match self.begin(permit, stop).await? {
-            // The session's place is free again before the goodbyes.
-            Some((session, registered)) => self.converse(session, registered).await,
+            // `message_loop` drops the session's registration before the closing handshake.
+            Some((session, registered)) => self.message_loop(session, registered).await,
             None => Ok(()),
         }
     }
 
-    /// The startup: `None` if the connection was only for a cancel, or the client left.
+    /// The startup. `None` after a cancel request, or if the client left.
     async fn begin(
         &mut self,
         permit: OwnedSemaphorePermit,
         stop: &CancellationToken,
     ) -> Result<Option<(Session, Registered)>, Fault> {
         let deadline = clock::instant() + self.node.config.authentication_timeout;
-        let handshake = self.node.metrics.handshake();
-        let greeting = tokio::select! {
+        let handshake = self.node.context.metrics.handshake();
+        let request = tokio::select! {
             biased;
-            greeting = timeout_at(deadline, self.greeting()) => greeting,
+            request = timeout_at(deadline, self.read_startup()) => request,
             () = stop.cancelled() => return Err(Fault::Fatal(shutdown_error())),
         };
-        let Ok(greeting) = greeting else {
-            // As PostgreSQL does, without a word: whoever has not said hello in a minute is not listening.
+        let Ok(request) = request else {
+            // Closed without an error, as in PostgreSQL.
             tracing::debug!("a client did not finish its startup in time");
             return Ok(None);
         };
-        let Some(greeting) = greeting? else {
+        let Some(request) = request? else {
             return Ok(None);
         };
-        let started = self.start_session(greeting)?;
+        let started = self.start_session(request)?;
         drop((handshake, permit));
         self.out.flush().await?;
         Ok(Some(started))
     }
 
     /// Reads packets up to the startup packet.
-    async fn greeting(&mut self) -> Result<Option<Greeting>, Fault> {
+    async fn read_startup(&mut self) -> Result<Option<StartupRequest>, Fault> {
         let (mut ssl_asked, mut gss_asked) = (false, false);
         loop {
             let Some(packet) = next_packet(&mut self.input).map_err(Fault::Fatal)? else {
@@ -129,10 +130,10 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                     }
                     return Ok(None);
                 }
-                Packet::Startup(greeting) => return Ok(Some(greeting)),
+                Packet::Startup(request) => return Ok(Some(request)),
             }
-            // What follows the request before its answer was sent by somebody who did not wait for encryption: were it taken as
-            // if it had come encrypted, a man in the middle could speak in the client's name.
+            // Bytes after the request, sent before its answer, were not encrypted. Treating them as encrypted input
+            // would let a man in the middle inject statements.
             if !self.input.is_empty() {
                 let error = violation("received unencrypted data after SSL or GSS request").detail(
                     "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
@@ -144,36 +145,36 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
-    fn start_session(&mut self, greeting: Greeting) -> Result<(Session, Registered), Fault> {
-        if let Some(unknown) = greeting.negotiate {
+    fn start_session(&mut self, request: StartupRequest) -> Result<(Session, Registered), Fault> {
+        if let Some(unknown) = request.negotiate {
             self.out.put(&NegotiateProtocolVersion::new(PROTOCOL_3_0, unknown)).map_err(Fault::Fatal)?;
         }
-        if greeting.database != self.node.config.database {
-            let message = format!("database \"{}\" does not exist", greeting.database);
+        if request.database != self.node.config.database {
+            let message = format!("database \"{}\" does not exist", request.database);
             return Err(Fault::Fatal(SqlError::new(SqlState::INVALID_CATALOG_NAME, message)));
         }
         let Some(registered) = self.node.sessions.register(self.node.config.max_connections) else {
-            self.node.metrics.refuse();
+            self.node.context.metrics.refuse();
             let message = "sorry, too many clients already";
             return Err(Fault::Fatal(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));
         };
-        let mut settings = Settings::new(&greeting.user);
-        for (name, value) in &greeting.settings {
+        let mut settings = Settings::new(&request.user);
+        for (name, value) in &request.settings {
             settings.set_initial(name, value).map_err(Fault::Fatal)?;
         }
         self.out.put(&Authentication::Ok).map_err(Fault::Fatal)?;
         let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
         let interrupt = registered.interrupt.clone();
-        let mut session = Session::new(self.node.clone(), greeting.user, greeting.database, settings, interrupt);
-        session.greet(&key, &mut self.out)?;
+        let mut session = Session::new(self.node.context.clone(), request.user, request.database, settings, interrupt);
+        session.send_startup_replies(&key, &mut self.out)?;
         Ok((session, registered))
     }
 
-    /// Messages and replies, until the client leaves.
-    async fn converse(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
-        let _counted = self.node.metrics.connection();
+    /// Handles messages until the client leaves.
+    async fn message_loop(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
+        let _counted = self.node.context.metrics.connection();
         let gateway = Gateway::new(self.node.config.max_message_bytes);
-        let mut began = None;
+        let mut request_start = None;
         loop {
             let Some(message) = gateway.next(&mut self.input).map_err(Fault::Fatal)? else {
                 match self.wait(&gateway, &session, &registered).await? {
@@ -181,20 +182,20 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                     Wait::Closed => return Ok(()),
                 }
             };
-            let start = *began.get_or_insert_with(clock::instant);
+            let start = *request_start.get_or_insert_with(clock::instant);
             let ends = matches!(message, Frontend::Query(_) | Frontend::Sync | Frontend::FunctionCall);
             let sync_follows = self.input.first() == Some(&b'S');
             if session.handle(message, sync_follows, &mut self.out).await? == Next::Close {
                 return Ok(());
             }
             if ends {
-                self.node.metrics.request(clock::instant().duration_since(start).as_secs_f64());
-                began = None;
+                self.node.context.metrics.request(clock::instant().duration_since(start).as_secs_f64());
+                request_start = None;
             }
         }
     }
 
-    /// Waits for the rest of a message, or for the next one: no longer than the session may stand idle, and until the server stops.
+    /// Waits for more input, until the idle timeout or the server's stop.
     async fn wait(&mut self, gateway: &Gateway, session: &Session, registered: &Registered) -> Result<Wait, Fault> {
         if self.input.is_empty() && self.input.capacity() > KEEP_BYTES {
             self.input = BytesMut::new();
@@ -210,18 +211,18 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
-    /// Reads once, with room for `room` bytes. The buffer grows by what was received, never by what was announced.
+    /// Reads once into at least `room` bytes of space. The buffer grows with received bytes, never by claimed lengths.
     async fn read(&mut self, room: usize) -> Result<Wait, Fault> {
         self.input.reserve(room);
         let count = self.reader.read_buf(&mut self.input).await?;
         Ok(if count == 0 { Wait::Closed } else { Wait::Bytes })
     }
 
-    /// Says why, then closes.
+    /// Sends the error, then closes.
     async fn fail(mut self, fault: Fault) {
         match fault {
             Fault::Fatal(error) | Fault::Statement(error) | Fault::Retry(error) => {
-                self.node.metrics.error(error.code);
+                self.node.context.metrics.error(error.code);
                 tracing::debug!("a connection is closed: {error}");
                 if self.out.put_error(Severity::Fatal, &error, 0).is_ok() {
                     self.close().await;
@@ -231,17 +232,17 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
     }
 
-    /// Says that something is broken here, then closes. What was being written may be half a message.
+    /// Sends XX000, then closes. Discards the output buffer, which may hold half a message.
     async fn panicked(mut self, panic: Box<dyn Any + Send>) {
         let why = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         tracing::error!("a connection failed: {}", why.unwrap_or("a panic without a message"));
-        self.node.metrics.panic();
+        self.node.context.metrics.panic();
         self.out.discard();
         let error = SqlError::new(SqlState::INTERNAL_ERROR, "internal error: the session has failed");
         self.fail(Fault::Fatal(error)).await;
     }
 
-    /// Sends what waits, says goodbye, and reads for a moment what the client still sends.
+    /// Writes the output buffer, shuts the socket down and drains the input for a moment.
     async fn close(mut self) {
         let deadline = clock::instant() + LINGER;
         let farewell = async {
@@ -257,7 +258,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             }
             Ok::<(), std::io::Error>(())
         };
-        // The client may have left already; then there is nobody to be told.
+        // The client may have left already.
         let _ = timeout_at(deadline, farewell).await;
     }
 }
@@ -282,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// A client whose first bytes make the server panic.
+    /// A reader that panics at its first read.
     struct Broken(bool);
 
     impl AsyncRead for Broken {
@@ -292,9 +293,9 @@ mod tests {
         }
     }
 
-    /// A panic took the connection away without a word, and nobody counted it.
+    /// A panic closed the connection without an error and was not counted.
     #[tokio::test]
-    async fn a_panic_is_told_to_the_client_and_counted() {
+    async fn a_panic_is_reported_to_the_client_and_counted() {
         let registry = prometheus::Registry::new();
         let server = crate::server::tests::server(&registry);
         let (ours, mut theirs) = tokio::io::duplex(1024);

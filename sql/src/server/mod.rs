@@ -1,58 +1,48 @@
-//! The server side of the PostgreSQL protocol: sockets, startup, the connection loop, stop.
+//! The server side of the PostgreSQL protocol: sockets, startup, the connection loop, shutdown.
 //!
-//! [`SqlServer::serve`] accepts connections and gives each a task ([`connection`]): bytes pass the gateway ([`frame`]; before the
-//! session exists, [`startup`]), messages go to the [`crate::session`], replies come back buffered. What all connections of a
-//! node share is the [`Node`]; the [`registry`] is how a CancelRequest on one connection reaches the statement of another.
-//! Before there is a server, [`turn_away`] answers who comes early.
+//! [`SqlServer::serve`] accepts connections and spawns a task for each ([`connection`]). The task checks and decodes
+//! bytes with [`crate::protocol`], passes messages to the [`crate::session`] and writes its buffered replies. All
+//! connections of a node share the [`Node`]. The [`registry`] routes a CancelRequest on one connection to the session
+//! of another. While the node starts, [`reject_while_starting`] answers clients.
+//!
+//! # Layers
+//!
+//! 1. `config`, `registry`, `starting`: configuration, the session registry, answers before the start
+//! 2. `connection`: one connection
 
-pub(crate) mod clock;
 mod config;
 mod connection;
-mod early;
-mod frame;
-mod metrics;
 mod registry;
-mod startup;
+mod starting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use txn::Database;
 
-use crate::catalog::CatalogCache;
-use crate::session::fault::Fault;
+use crate::clock;
+pub use crate::clock::WallClock;
+pub use crate::metrics::SqlMetrics;
+use crate::session::node::NodeContext;
 pub use config::SqlConfig;
-pub use early::turn_away;
-pub(crate) use frame::{Frontend, violation};
-pub use metrics::SqlMetrics;
 use registry::Registry;
+pub use starting::reject_while_starting;
 
-/// How long connections have to close once they were told to; a commit that takes longer goes on without `serve`.
+/// Time for connections to close after the kill. A commit that takes longer outlives `serve`.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// How long accepting pauses when the system cannot give us a socket.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What all connections of a node share.
+/// The components that all connections of a node share.
 pub(crate) struct Node {
-    pub(crate) db: Database,
-    pub(crate) catalog: CatalogCache,
+    pub(crate) context: Arc<NodeContext>,
     pub(crate) config: SqlConfig,
-    pub(crate) metrics: SqlMetrics,
     pub(crate) sessions: Arc<Registry>,
-    initialised: OnceCell<()>,
-}
-
-impl Node {
-    /// Makes sure that the catalog's own records exist, which the first statement of a new cluster finds missing.
-    pub(crate) async fn initialised(&self) -> Result<(), Fault> {
-        self.initialised.get_or_try_init(|| async { self.catalog.initialise(&self.db).await }).await?;
-        Ok(())
-    }
 }
 
 /// The front end of a node.
@@ -64,21 +54,25 @@ pub struct SqlServer {
 impl SqlServer {
     /// A front end over a database. The config must be valid (see [`SqlConfig::validate`]).
     pub fn new(db: Database, config: SqlConfig, metrics: SqlMetrics) -> Arc<SqlServer> {
-        let handshakes = Arc::new(Semaphore::new(config.max_handshakes));
-        let sessions = Registry::new(config.node_id);
-        let catalog = CatalogCache::new();
-        let node = Node { db, catalog, config, metrics, sessions, initialised: OnceCell::new() };
-        Arc::new(SqlServer { node: Arc::new(node), handshakes })
+        SqlServer::with_clock(db, config, metrics, clock::system_micros)
     }
 
-    /// How many sessions are open.
+    /// As [`SqlServer::new`], with another source of `now()` than the system's clock.
+    pub fn with_clock(db: Database, config: SqlConfig, metrics: SqlMetrics, wall_clock: WallClock) -> Arc<SqlServer> {
+        let handshakes = Arc::new(Semaphore::new(config.max_handshakes));
+        let sessions = Registry::new(config.node_id);
+        let context = Arc::new(NodeContext::new(db, metrics, wall_clock));
+        Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
+    }
+
+    /// The number of open sessions.
     pub fn connections(&self) -> usize {
         self.node.sessions.len()
     }
 
-    /// Serves connections until `stop`; then accepts no more, ends idle sessions at once and others when they come to the end of their
-    /// statement or transaction block, and after `grace` stops what still runs. Every session that is ended is told 57P01; a commit is
-    /// never interrupted.
+    /// Serves connections until `stop`. Then accepts no more, ends idle sessions at once and others at the end of their
+    /// statement or transaction block. After `grace` ends all sessions. An ended session gets 57P01. A commit is never
+    /// interrupted.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken, grace: Duration) {
         let tasks = TaskTracker::new();
         loop {
@@ -89,7 +83,7 @@ impl SqlServer {
             };
             match accepted {
                 Ok((stream, _)) => self.accept(stream, &tasks, &stop),
-                // Out of descriptors, or a client that left at once: neither may end the loop.
+                // No descriptors are left, or the client has gone already. Neither may end the loop.
                 Err(error) => {
                     tracing::warn!("cannot accept a connection: {error}");
                     clock::sleep(ACCEPT_PAUSE).await;
@@ -110,7 +104,7 @@ impl SqlServer {
 
     fn accept(&self, stream: TcpStream, tasks: &TaskTracker, stop: &CancellationToken) {
         let Ok(permit) = self.handshakes.clone().try_acquire_owned() else {
-            self.node.metrics.refuse();
+            self.node.context.metrics.refuse();
             return;
         };
         if let Err(error) = stream.set_nodelay(true) {
@@ -125,29 +119,19 @@ impl SqlServer {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    //! Servers and sessions for unit tests.
+    //! Servers for unit tests.
 
     use kv::client::Client;
     use kv::memory::MemoryCluster;
     use tso::TsoClient;
 
     use super::*;
-    use crate::session::Session;
-    use crate::session::interrupt::Interrupt;
-    use crate::session::settings::Settings;
 
-    /// A server over a cluster in memory.
+    /// A server over an in-memory cluster.
     pub(crate) fn server(registry: &prometheus::Registry) -> Arc<SqlServer> {
         let cluster = MemoryCluster::new();
         let tso = TsoClient::new(cluster.tso());
         let db = Database::new(Client::new(Arc::new(cluster)), tso);
         SqlServer::new(db, SqlConfig::default(), SqlMetrics::new(registry).unwrap())
-    }
-
-    /// A session of such a server.
-    pub(crate) fn session() -> Session {
-        let node = server(&prometheus::Registry::new()).node.clone();
-        let (user, database) = ("ann".to_owned(), node.config.database.clone());
-        Session::new(node, user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
     }
 }

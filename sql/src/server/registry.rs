@@ -1,20 +1,20 @@
-//! The node's sessions by process id: how a CancelRequest, and the server's stop, find them.
+//! The node's sessions by process id, for cancel requests and shutdown.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::clock;
+use crate::clock;
 use crate::session::interrupt::Interrupt;
 
-/// Bits of a process id that number the sessions of one node; the bits above, but for the sign, name the node.
+/// Bits of a process id for the session's number. The bits above, except the sign, hold the node's.
 const SESSION_BITS: u32 = 20;
 
 /// Node numbers are taken modulo this.
 const NODES: u64 = 1 << (31 - SESSION_BITS);
 
-/// The sessions.
+/// The registry of sessions.
 #[derive(Debug)]
 pub(crate) struct Registry {
     node: i32,
@@ -34,27 +34,27 @@ struct Entry {
     interrupt: Arc<Interrupt>,
 }
 
-/// A session's place; given up when dropped.
+/// A session's registration. Dropping it unregisters the session.
 #[derive(Debug)]
 pub(crate) struct Registered {
     registry: Arc<Registry>,
     /// The process id for BackendKeyData.
     pub(crate) pid: i32,
-    /// The secret that a CancelRequest must show.
+    /// The secret that a CancelRequest must contain.
     pub(crate) secret: i32,
-    /// The session's flags.
+    /// The session's interrupt.
     pub(crate) interrupt: Arc<Interrupt>,
 }
 
 impl Registry {
-    /// Of a node.
+    /// An empty registry of a node.
     pub(crate) fn new(node_id: u64) -> Arc<Registry> {
         let node = i32::try_from(node_id % NODES).unwrap_or(0) << SESSION_BITS;
         let inner = Inner { sessions: HashMap::new(), next: 0, draining: false };
         Arc::new(Registry { node, inner: Mutex::new(inner) })
     }
 
-    /// Makes a place, unless `limit` are taken. At most a million can be.
+    /// Registers a session, unless `limit` are registered. At most 2^19 can be.
     pub(crate) fn register(self: &Arc<Self>, limit: usize) -> Option<Registered> {
         let mut inner = self.inner.lock();
         let mask = (1 << SESSION_BITS) - 1;
@@ -62,7 +62,7 @@ impl Registry {
             return None;
         }
         let pid = loop {
-            // Number 0 of node 0 would be process id 0, which clients take for none.
+            // Number 0 of node 0 would be process id 0, which clients read as "none".
             inner.next = (inner.next + 1) & mask;
             let pid = self.node | inner.next;
             if inner.next != 0 && !inner.sessions.contains_key(&pid) {
@@ -78,7 +78,7 @@ impl Registry {
         Some(Registered { registry: self.clone(), pid, secret, interrupt })
     }
 
-    /// Stops what a session is running, if the secret is right.
+    /// Cancels a session's running request, if the secret matches.
     pub(crate) fn cancel(&self, pid: i32, secret: i32) -> bool {
         let inner = self.inner.lock();
         match inner.sessions.get(&pid) {
@@ -90,7 +90,7 @@ impl Registry {
         }
     }
 
-    /// Tells all sessions, also those to come, to end when they are idle.
+    /// Tells all sessions, future ones too, to end when idle.
     pub(crate) fn drain(&self) {
         let mut inner = self.inner.lock();
         inner.draining = true;
@@ -102,7 +102,7 @@ impl Registry {
         self.inner.lock().sessions.values().for_each(|entry| entry.interrupt.kill());
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().sessions.len()
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_ids_name_their_node_and_are_not_given_twice() {
+    fn process_ids_contain_the_node_and_are_unique() {
         let registry = Registry::new(2050);
         let first = registry.register(10).unwrap();
         let second = registry.register(10).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_secret_cancels() {
+    fn cancel_needs_the_secret() {
         let registry = Registry::new(1);
         let session = registry.register(1).unwrap();
         session.interrupt.begin();

@@ -1,19 +1,18 @@
-//! Carries out the session's own statements.
+//! Execution of the session's own statements.
 
 use super::Session;
 use super::control::{Control, Discard, Isolation, Modes};
 use super::fault::Fault;
-use super::output::{Notice, Output};
 use super::rows::{Formats, put_row};
-use super::state::{Block, Ending, check_isolation};
-use super::statement::{Listing, listing_columns};
+use super::state::{Block, BlockEnd, check_isolation};
+use super::statement::{Listing, listing_columns, unknown_statement};
 use crate::error::{SqlError, SqlState};
-use crate::server::clock;
+use crate::protocol::output::{Notice, Output};
 use crate::types::Datum;
 
-/// What a session statement answers.
+/// The result of a session statement.
 pub(crate) enum Reply {
-    /// Its command tag.
+    /// A command tag.
     Tag(&'static str),
     /// Rows.
     Listing(Listing),
@@ -30,16 +29,16 @@ impl Reply {
 }
 
 impl Session {
-    /// Carries out a statement. Outside of a block it runs in the implicit transaction, which the caller has opened.
+    /// Executes a statement. Outside of a block it runs in the implicit transaction that the caller has begun.
     pub(crate) async fn command(&mut self, control: &Control, out: &mut Output) -> Result<Reply, Fault> {
         if !control.ends_transaction() {
-            self.state.check_alive()?;
+            self.state.check_not_failed()?;
         }
-        self.node.metrics.command(control);
+        self.node.metrics.statement(control.kind());
         match control {
             Control::Begin { tag, modes } => {
                 let notice = self.state.begin(*modes, self.settings.default_read_only())?;
-                self.notify_if(notice, out)?;
+                self.send_notice_if_any(notice, out)?;
                 Ok(Reply::Tag(tag))
             }
             Control::Commit { chain } => {
@@ -69,7 +68,7 @@ impl Session {
         }
     }
 
-    /// Sends up to `limit` rows (0: all) of a listing; false if the limit was met.
+    /// Sends up to `limit` rows (0: all). Returns the number of rows sent, and whether the listing is at its end.
     pub(crate) fn put_listing(
         &self,
         listing: &mut Listing,
@@ -88,19 +87,19 @@ impl Session {
         Ok((sent, false))
     }
 
-    fn notify_if(&self, notice: Option<Notice>, out: &mut Output) -> Result<(), Fault> {
+    fn send_notice_if_any(&self, notice: Option<Notice>, out: &mut Output) -> Result<(), Fault> {
         match notice {
-            Some(notice) => self.notify(&notice, out),
+            Some(notice) => self.send_notice(&notice, out),
             None => Ok(()),
         }
     }
 
-    async fn end_block(&mut self, ending: Ending, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
-        self.notify_if(ending.notice, out)?;
-        self.end(ending.fate).await?;
+    async fn end_block(&mut self, ending: BlockEnd, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
+        self.send_notice_if_any(ending.notice, out)?;
+        self.end_transaction(ending.outcome).await?;
         if chain {
             self.state.restart();
-            self.now = clock::micros();
+            self.now = (self.node.wall_clock)();
         }
         Ok(Reply::Tag(ending.tag))
     }
@@ -108,7 +107,7 @@ impl Session {
     fn set(&mut self, name: &str, values: Option<&[String]>, local: bool, out: &mut Output) -> Result<Reply, Fault> {
         if local && self.state.block() == Block::Implicit {
             let message = "SET LOCAL can only be used in transaction blocks";
-            self.notify(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
+            self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
         }
         if let Some(modes) = self.transaction_setting(name, values)? {
             if self.state.block() == Block::Explicit {
@@ -122,7 +121,8 @@ impl Session {
         Ok(Reply::Tag("SET"))
     }
 
-    /// The modes that a setting of the running transaction stands for; `None` for other settings. The value is checked as any.
+    /// The modes set by a `transaction_*` setting; `None` for other settings. Checks the value like that of any
+    /// setting.
     fn transaction_setting(&mut self, name: &str, values: Option<&[String]>) -> Result<Option<Modes>, SqlError> {
         let lower = name.to_ascii_lowercase();
         if !matches!(lower.as_str(), "transaction_isolation" | "transaction_read_only" | "transaction_deferrable") {
@@ -144,7 +144,7 @@ impl Session {
     fn set_transaction(&mut self, modes: Modes, session: bool, out: &mut Output) -> Result<Reply, Fault> {
         if !session {
             let notice = self.state.set_modes(modes)?;
-            self.notify_if(notice, out)?;
+            self.send_notice_if_any(notice, out)?;
             return Ok(Reply::Tag("SET"));
         }
         check_isolation(modes.isolation)?;
@@ -201,7 +201,7 @@ impl Session {
                 Ok(Reply::Tag("DEALLOCATE ALL"))
             }
             Some(name) if !name.is_empty() && self.statements.remove(name) => Ok(Reply::Tag("DEALLOCATE")),
-            Some(name) => Err(super::extended::no_statement(name).into()),
+            Some(name) => Err(unknown_statement(name).into()),
         }
     }
 

@@ -1,14 +1,15 @@
-//! The session's own statements: transaction control, settings, prepared statements by name. Parsed here, from tokens, because
-//! they never reach the binder, because the common ones must cost next to nothing, and because the general parser does not
-//! know some of them (ABORT, DEFERRABLE). Pure: text in, a [`Control`] out.
+//! The session's own statements: transaction control, settings, prepared statements by name. They have their own parser
+//! because they never reach the binder, because the common ones must be cheap, and because the general parser lacks
+//! some of them (ABORT, DEFERRABLE). Pure: text in, a [`Control`] out.
 
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{Lexer, Spanned, Token};
+use crate::metrics::StatementKind;
 
-/// A statement that the session itself carries out.
+/// A statement that the session executes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// BEGIN, START TRANSACTION; the tag is either.
+    /// BEGIN or START TRANSACTION. The tag is either.
     Begin { tag: &'static str, modes: Modes },
     /// COMMIT, END.
     Commit { chain: bool },
@@ -18,7 +19,7 @@ pub(crate) enum Control {
     Set { name: String, values: Option<Vec<String>>, local: bool },
     /// SET TRANSACTION, or with `session` SET SESSION CHARACTERISTICS AS TRANSACTION.
     SetTransaction { modes: Modes, session: bool },
-    /// A SET that changes nothing here, such as SET CONSTRAINTS ALL IMMEDIATE; with its tag.
+    /// A SET without effect, such as SET CONSTRAINTS ALL IMMEDIATE. Holds the tag.
     SetNothing(&'static str),
     /// RESET name, or RESET ALL.
     Reset(Option<String>),
@@ -30,26 +31,26 @@ pub(crate) enum Control {
     Deallocate(Option<String>),
     /// CLOSE name, or CLOSE ALL.
     Close(Option<String>),
-    /// UNLISTEN: nobody can listen, so there is nothing to do.
+    /// UNLISTEN. No effect: LISTEN is not supported.
     Unlisten,
-    /// Known and not supported: the error to give when it is run.
+    /// Recognised but not supported. The error is raised at execution.
     Unsupported(Box<SqlError>),
 }
 
-/// What to discard.
+/// The argument of DISCARD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discard {
     /// Everything of the session.
     All,
     /// Cached plans.
     Plans,
-    /// Cached sequence values, of which there are none.
+    /// Cached sequence values. There are none.
     Sequences,
-    /// Temporary tables, of which there are none.
+    /// Temporary tables. There are none.
     Temp,
 }
 
-/// Transaction modes, as far as given.
+/// Transaction modes; `None` where not given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
     /// ISOLATION LEVEL.
@@ -65,16 +66,16 @@ pub(crate) struct Modes {
 pub(crate) enum Isolation {
     /// Runs as snapshot isolation, which allows nothing that this level forbids.
     ReadUncommitted,
-    /// Likewise.
+    /// Runs as snapshot isolation too.
     ReadCommitted,
     /// Snapshot isolation.
     RepeatableRead,
-    /// Not there yet.
+    /// Not supported yet.
     Serializable,
 }
 
 impl Isolation {
-    /// The level of a name, in lower case.
+    /// The level with this lower-case name.
     pub(crate) fn from_name(name: &str) -> Option<Isolation> {
         match name {
             "read uncommitted" => Some(Isolation::ReadUncommitted),
@@ -87,7 +88,20 @@ impl Isolation {
 }
 
 impl Control {
-    /// Whether it ends a transaction, which is all that a failed one takes.
+    /// Its kind in the metrics.
+    pub(crate) fn kind(&self) -> StatementKind {
+        match self {
+            Control::Begin { .. } | Control::Commit { .. } | Control::Rollback { .. } => StatementKind::Transaction,
+            Control::Set { .. }
+            | Control::SetTransaction { .. }
+            | Control::SetNothing(_)
+            | Control::Reset(_)
+            | Control::Show(_) => StatementKind::Setting,
+            _ => StatementKind::Other,
+        }
+    }
+
+    /// Whether it ends a transaction block. A failed block accepts nothing else.
     pub(crate) fn ends_transaction(&self) -> bool {
         matches!(self, Control::Commit { .. } | Control::Rollback { .. })
     }
@@ -264,7 +278,7 @@ fn some_modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
     if p.head.is_none() { Err(p.error()) } else { modes(p) }
 }
 
-/// SET ROLE and SET SESSION AUTHORIZATION: only the word that means "as I connected" is possible.
+/// SET ROLE and SET SESSION AUTHORIZATION. Only the word for the role of the connection is accepted.
 fn role(p: &mut Parser<'_>, own: &str, refusal: &str) -> Result<Control, SqlError> {
     if p.take(own) { Ok(Control::SetNothing("SET")) } else { Ok(unsupported(refusal)) }
 }
@@ -301,7 +315,7 @@ fn show(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     Ok(Control::Show(Some(shown_name(p)?)))
 }
 
-/// A setting's name, or the words that stand for one.
+/// A setting's name, or the SQL-standard words for one.
 fn shown_name(p: &mut Parser<'_>) -> Result<String, SqlError> {
     if p.take("time") {
         p.expect("zone")?;
@@ -362,7 +376,7 @@ fn prepare(p: &mut Parser<'_>, first: &str) -> Control {
     }
 }
 
-/// A cursor over a statement's tokens with one token of look-ahead.
+/// A token reader with one token of look-ahead.
 struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
@@ -405,7 +419,7 @@ impl<'a> Parser<'a> {
         if self.take(word) { Ok(()) } else { Err(self.error()) }
     }
 
-    /// The word that may follow BEGIN, COMMIT and ROLLBACK and says nothing.
+    /// The optional noise word after BEGIN, COMMIT and ROLLBACK.
     fn transaction_word(&mut self) {
         let _ = self.take("transaction") || self.take("work");
     }
@@ -450,7 +464,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// The syntax error at the next token.
+    /// A syntax error at the next token.
     fn error(&self) -> SqlError {
         let (message, start) = match &self.head {
             None => ("syntax error at end of input".to_owned(), self.text.len()),

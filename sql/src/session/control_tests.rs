@@ -76,7 +76,7 @@ fn settings() {
 }
 
 #[test]
-fn the_rest() {
+fn other_statements() {
     assert_eq!(ok("discard all"), Control::Discard(Discard::All));
     assert_eq!(ok("deallocate prepare \"S_1\""), Control::Deallocate(Some("S_1".into())));
     assert_eq!(ok("DEALLOCATE ALL"), Control::Deallocate(None));
@@ -88,7 +88,7 @@ fn the_rest() {
 }
 
 #[test]
-fn syntax_errors_say_where() {
+fn syntax_errors_have_positions() {
     let cases = [
         ("begin isolation", "syntax error at end of input", 16),
         ("commit and", "syntax error at end of input", 11),
@@ -113,7 +113,10 @@ fn syntax_errors_say_where() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(first in prop::sample::select(vec!["begin", "set", "show", "commit", "reset", "close"]), rest in "[ a-z='\",.;é0-9-]{0,30}") {
+    fn no_text_panics(
+        first in prop::sample::select(vec!["begin", "set", "show", "commit", "reset", "close"]),
+        rest in "[ a-z='\",.;é0-9-]{0,30}",
+    ) {
         let _ = parse_control(&format!("{first} {rest}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Running plans: the transaction they run in, the plan for a text, rows to the client, and the second try after a conflict.
+//! Execution of plans: the transaction, the plan of a text, rows to the client, and retries after conflicts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,82 +6,83 @@ use std::time::Duration;
 use pgwire::messages::response::CommandComplete;
 
 use super::fault::Fault;
-use super::output::{Notice, Output};
 use super::rows::put_row;
 use super::settings::Settings;
 use super::state::Block;
-use super::statement::{Body, Bound, Call, Query, Run};
+use super::statement::{BoundStatement, Call, Query, Run, StatementBody};
 use super::{Active, Session, control};
 use crate::catalog::{Catalog, CatalogCache, constraint_error};
+use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{ExecContext, Execution, Tag};
 use crate::lexer;
+use crate::metrics::StatementKind;
 use crate::parse;
 use crate::plan;
-use crate::server::clock;
+use crate::protocol::output::{Notice, Output};
 use crate::types::SqlType;
 
-/// Rows asked of an execution at once.
+/// Rows fetched from an execution at a time.
 const BATCH_ROWS: usize = 128;
 
-/// How often a statement that met conflicts is run again before the client is told.
+/// Limit of retries of a statement after conflicts.
 const MAX_RETRIES: u32 = 10;
 
-/// The longest wait before such a run.
+/// The longest wait before a retry.
 const MAX_BACKOFF: Duration = Duration::from_millis(100);
 
 /// How far a run got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// To its end; the command tag.
+    /// The end. Holds the command tag.
     Complete(String),
-    /// To the row limit.
+    /// The row limit.
     Suspended,
 }
 
-/// A statement that can be run again in place of the run that met a conflict.
+/// A statement that can be retried.
 pub(crate) struct Replay {
     /// The statement.
     pub(crate) call: Box<Call>,
-    /// Where its output begins.
+    /// The output position where its reply begins.
     pub(crate) mark: u64,
 }
 
 impl Session {
-    /// The statement that a piece of text is. A text that was bound before is not parsed again.
-    pub(crate) fn read(&mut self, text: &str, declared: &[SqlType]) -> Result<Body, SqlError> {
+    /// Parses one statement. A cached text is not parsed again.
+    pub(crate) fn parse_statement(&mut self, text: &str, declared: &[SqlType]) -> Result<StatementBody, SqlError> {
         if let Some((query, _)) = self.plans.get(text, declared) {
-            return Ok(Body::Query(query.clone()));
+            return Ok(StatementBody::Query(query.clone()));
         }
         if let Some(control) = control::parse_control(text)? {
-            return Ok(Body::Control(Arc::new(control)));
+            return Ok(StatementBody::Control(Arc::new(control)));
         }
         let mut statements = parse::parse(text)?;
         match statements.pop() {
-            None => Ok(Body::Empty),
-            Some(parsed) if statements.is_empty() => Ok(Body::Query(Arc::new(Query::new(text, parsed)))),
+            None => Ok(StatementBody::Empty),
+            Some(parsed) if statements.is_empty() => Ok(StatementBody::Query(Arc::new(Query::new(text, parsed)))),
             Some(_) => Err(several_commands()),
         }
     }
 
-    /// The one statement of a text in the extended protocol, and the characters before it.
-    pub(crate) fn read_single(&mut self, text: &str, declared: &[SqlType]) -> Result<(Body, u32), SqlError> {
-        match lexer::split(text).as_slice() {
-            [] => Ok((Body::Empty, 0)),
+    /// Parses the single statement of an extended-protocol text. Returns the number of characters before it too.
+    pub(crate) fn parse_single(&mut self, text: &str, declared: &[SqlType]) -> Result<(StatementBody, u32), SqlError> {
+        match lexer::split_statements(text).as_slice() {
+            [] => Ok((StatementBody::Empty, 0)),
             [piece] => {
-                self.shift = piece.shift;
-                Ok((self.read(piece.text, declared)?, piece.shift))
+                self.char_offset = piece.char_offset;
+                Ok((self.parse_statement(piece.text, declared)?, piece.char_offset))
             }
             _ => Err(several_commands()),
         }
     }
 
-    /// The transaction, begun if there is none yet.
+    /// The transaction. Begins one if there is none.
     async fn active(&mut self) -> Result<&mut Active, Fault> {
         if self.active.is_none() {
             let node = &self.node;
             let begin = async {
-                node.initialised().await?;
+                node.ensure_initialised().await?;
                 node.db.begin().await.map_err(Fault::from)
             };
             let txn = self.interrupt.guard(self.deadline, begin).await?;
@@ -90,7 +91,7 @@ impl Session {
         self.active.as_mut().ok_or_else(|| Fault::Statement(lost_transaction()))
     }
 
-    /// The catalog that the transaction sees.
+    /// The catalog at the transaction's snapshot, and whether the transaction changed the schema.
     async fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
         self.active().await?;
         let Some(active) = &mut self.active else {
@@ -105,16 +106,16 @@ impl Session {
         Ok((catalog, active.own_schema))
     }
 
-    /// The plan of a query for the catalog that the transaction sees: `known` if it still holds, one from the cache, or a new one.
+    /// The plan of a query for the transaction's catalog: `known` or the cached plan if still valid, else a new one.
     pub(crate) async fn plan(
         &mut self,
         query: &Arc<Query>,
         declared: &Arc<[SqlType]>,
-        known: Option<&Arc<Bound>>,
-    ) -> Result<Arc<Bound>, Fault> {
+        known: Option<&Arc<BoundStatement>>,
+    ) -> Result<Arc<BoundStatement>, Fault> {
         let (catalog, own_schema) = self.catalog().await?;
-        self.state.mark_used();
-        let holds = |bound: &&Arc<Bound>| !bound.provisional && bound.plan.catalog_version == catalog.version;
+        self.state.mark_snapshot_used();
+        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.catalog_version == catalog.version;
         if !own_schema {
             if let Some(bound) = known.filter(holds) {
                 return Ok(bound.clone());
@@ -125,34 +126,35 @@ impl Session {
         }
         self.node.metrics.binding();
         let plan = plan::bind(&query.parsed()?, declared, &catalog)?;
-        let bound = Arc::new(Bound::new(plan, own_schema)?);
+        let bound = Arc::new(BoundStatement::new(plan, own_schema)?);
         if !own_schema {
             self.plans.put(&query.text, declared, (query.clone(), bound.clone()));
         }
         Ok(bound)
     }
 
-    /// Starts a run, refusing what the transaction does not allow. `alone`: the commit follows at once, and may say what is wrong.
-    pub(crate) async fn start(&mut self, call: Call, alone: bool) -> Result<Run, Fault> {
+    /// Starts a run. Refuses what the transaction's modes do not allow. `commit_follows`: the commit is the next action
+    /// and may report duplicate keys.
+    pub(crate) async fn start(&mut self, call: Call, commit_follows: bool) -> Result<Run, Fault> {
         let Call { query, bound, params, formats } = call;
         if bound.plan.writes {
             self.state.check_write(&query.command)?;
         }
-        if bound.plan.stands_alone {
+        if bound.plan.outside_block_only {
             self.state.check_outside_block(&query.command, self.executed > 0)?;
         }
-        self.node.metrics.statement(&query.command);
+        self.node.metrics.statement(StatementKind::of_command(&query.command));
         self.executed += 1;
         let active = self.active().await?;
         if let Some(storage) = bound.plan.written_storage().filter(|storage| !active.written.contains(storage)) {
             active.written.push(storage);
         }
         let execution = Execution::new(bound.plan.clone(), params)?;
-        Ok(Run { bound, execution, formats, alone, finished: false })
+        Ok(Run { bound, execution, formats, commit_follows, finished: false })
     }
 
-    /// Sends rows until `limit` (0: no limit) are sent or the run is at its end. Large results are written while they are made.
-    pub(crate) async fn pump(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
+    /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
+    pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
@@ -166,7 +168,7 @@ impl Session {
             }
             sent += rows.len();
             if out.is_full() {
-                self.write(out).await?;
+                self.write_pending(out).await?;
             }
             if limit != 0 && sent >= limit {
                 return Ok(Progress::Suspended);
@@ -179,7 +181,7 @@ impl Session {
             active.own_schema = true;
         }
         for notice in &run.bound.plan.notices {
-            self.notify(&Notice::note(notice.code, notice.message.as_str()), out)?;
+            self.send_notice(&Notice::note(notice.code, notice.message.as_str()), out)?;
         }
         Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
     }
@@ -195,15 +197,15 @@ impl Session {
             now: self.now,
             user: &self.user,
             database: &self.database,
-            explicit: !run.alone,
+            explicit: !run.commit_follows,
         };
         let next = async { run.execution.next(&mut context, wanted).await.map_err(Fault::from) };
         self.interrupt.guard(self.deadline, next).await
     }
 
-    /// Runs a statement of the extended protocol again, from a new transaction, after a conflict; `commit`: and commits it. Its earlier
-    /// output is taken back; if that has been written, the conflict is the client's.
-    pub(crate) async fn run_again(
+    /// Retries a statement of the extended protocol in a new transaction after a conflict, with its commit if `commit`.
+    /// Discards its earlier output. If that has been written already, the conflict goes to the client.
+    pub(crate) async fn retry(
         &mut self,
         conflict: SqlError,
         replay: &Replay,
@@ -212,9 +214,9 @@ impl Session {
     ) -> Result<(), Fault> {
         let mut conflict = conflict;
         let mut attempt = 0;
-        while self.may_retry(attempt) && out.take_back_to(replay.mark) {
+        while self.may_retry(attempt) && out.truncate_to(replay.mark) {
             self.wait_to_retry(attempt).await?;
-            match self.run_once(&replay.call, commit, out).await {
+            match self.retry_once(&replay.call, commit, out).await {
                 Err(Fault::Retry(error)) => conflict = error,
                 other => return other,
             }
@@ -223,16 +225,16 @@ impl Session {
         Err(Fault::Statement(conflict))
     }
 
-    async fn run_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
-        self.reopen(self.shift);
+    async fn retry_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
+        self.restart_statement(self.char_offset);
         let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
         }
         let mut run = self.start(Call { bound, ..call.clone() }, commit).await?;
-        let progress = self.pump(&mut run, 0, out).await?;
+        let progress = self.send_rows(&mut run, 0, out).await?;
         if commit {
-            self.finish().await?;
+            self.commit_implicit().await?;
         }
         if let Progress::Complete(tag) = progress {
             self.last_complete = Some(out.position());
@@ -241,7 +243,7 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the transaction that met a conflict, and waits a while so that the other one may end.
+    /// Drops the transaction after a conflict and waits, so that the other transaction may end.
     pub(crate) async fn wait_to_retry(&mut self, attempt: u32) -> Result<(), Fault> {
         self.active = None;
         self.executed = 0;
@@ -258,20 +260,20 @@ impl Session {
         self.interrupt.guard(self.deadline, wait).await
     }
 
-    /// Whether an error of a statement that stands alone allows another run.
+    /// Whether the running statement may be retried.
     pub(crate) fn may_retry(&self, attempt: u32) -> bool {
         attempt < MAX_RETRIES && clock::instant() < self.retry_until
     }
 }
 
-/// Commits, to the end. What violates a constraint is told in the words of the constraint.
+/// Commits. Constraint violations become the errors of the constraint.
 ///
-/// What is written to a table that another transaction has dropped or truncated meanwhile would be lost although it was committed. As
-/// far as this node knows of the other one, that is a conflict.
+/// Rows written to a table that another transaction dropped or truncated meanwhile would be lost. If this node knows of
+/// that transaction, the commit fails with a conflict.
 pub(crate) async fn commit(active: Active, settings: &Settings, cache: &CatalogCache) -> Result<(), Fault> {
     let Active { txn, catalog, own_schema, written } = active;
     if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
-        && cache.has_given_up(catalog, &written)
+        && cache.was_dropped_since(catalog, &written)
     {
         let message = "could not serialize access due to concurrent update";
         let detail = "A table that it writes to was dropped or truncated.";
@@ -297,7 +299,7 @@ fn tag_text(tag: &Tag, rows: usize) -> String {
     }
 }
 
-/// What a client gets whose statement's columns are no longer those it was told; drivers prepare it anew on this.
+/// The error of a prepared statement whose result columns have changed. Drivers prepare it again.
 pub(crate) fn changed_result() -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
 }

@@ -1,8 +1,8 @@
 //! The extended query protocol: Parse, Bind, Describe, Execute, Close, Flush, Sync.
 //!
-//! All of a pipeline up to its Sync is one implicit transaction, unless a block is open. Replies wait in the output until Sync or
-//! Flush. A pipeline that executed one writing statement and nothing after it is run again inside when its commit meets a conflict,
-//! its reply taken back; so a client sees what it would have seen had it come a little later.
+//! A pipeline up to its Sync is one implicit transaction, unless a block is open. Replies stay in the output buffer
+//! until Sync or Flush. A pipeline whose only executed statement writes is retried when it meets a conflict, at Execute
+//! or at the commit. The retry replaces the buffered reply, so the client sees a single execution.
 
 use std::sync::Arc;
 
@@ -16,21 +16,23 @@ use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 use super::Session;
 use super::execute::{Progress, Replay, changed_result};
 use super::fault::Fault;
-use super::output::Output;
 use super::rows::Formats;
 use super::state::Block;
-use super::statement::{Action, Body, Bound, Call, Portal, Prepared, Run, describe, listing_columns};
+use super::statement::{
+    Action, BoundStatement, Call, Portal, Prepared, Run, StatementBody, describe, listing_columns, unknown_statement,
+};
 use crate::error::{SqlError, SqlState};
-use crate::server::violation;
+use crate::protocol::frame::violation;
+use crate::protocol::output::Output;
 use crate::session::command::Reply;
 use crate::session::control::Control;
 use crate::types::{Datum, SqlType};
 
-/// How many times as much memory as its text a plan takes, about.
+/// Approximate memory of a plan, as a multiple of its text.
 const PLAN_WEIGHT: usize = 16;
 
 impl Session {
-    /// Parse: prepares a statement, and says at once what is wrong with it.
+    /// Parse: prepares a statement. Binds it at once, so that errors are reported here.
     pub(crate) async fn parse(&mut self, message: Parse, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.unwrap_or_default();
         if name.is_empty() {
@@ -42,32 +44,32 @@ impl Session {
         let bytes = message.query.len().saturating_mul(PLAN_WEIGHT);
         self.statements.check_room(&name, bytes)?;
         let declared = declared_types(&message.type_oids)?;
-        let (body, shift) = self.read_single(&message.query, &declared)?;
-        if !ends_transaction(&body) && !matches!(body, Body::Empty) {
-            self.state.check_alive()?;
+        let (body, char_offset) = self.parse_single(&message.query, &declared)?;
+        if !ends_transaction(&body) && !matches!(body, StatementBody::Empty) {
+            self.state.check_not_failed()?;
         }
-        self.open(shift);
+        self.begin_statement(char_offset);
         let bound = match &body {
-            Body::Query(query) => Some(self.plan(query, &declared, None).await?),
-            Body::Control(control) => {
+            StatementBody::Query(query) => Some(self.plan(query, &declared, None).await?),
+            StatementBody::Control(control) => {
                 if let Control::Unsupported(error) = &**control {
                     return Err((**error).clone().into());
                 }
                 None
             }
-            Body::Empty => None,
+            StatementBody::Empty => None,
         };
-        self.statements.insert(name, Prepared { body, bound, shift }, bytes);
+        self.statements.insert(name, Prepared { body, bound, char_offset }, bytes);
         out.put(&ParseComplete::new())?;
         Ok(())
     }
 
-    /// Bind: makes a portal of a statement and values for its parameters.
+    /// Bind: creates a portal from a statement and parameter values.
     pub(crate) async fn bind(&mut self, message: Bind, out: &mut Output) -> Result<(), Fault> {
         let statement = message.statement_name.as_deref().unwrap_or("");
         let name = message.portal_name.as_deref().unwrap_or("");
         let Some(prepared) = self.statements.get(statement).cloned() else {
-            return Err(no_statement(statement).into());
+            return Err(unknown_statement(statement).into());
         };
         let formats = Formats::read(&message.parameter_format_codes, Some(message.parameters.len()), |count| {
             let codes = message.parameter_format_codes.len();
@@ -75,7 +77,7 @@ impl Session {
         })?;
         check_parameter_count(statement, message.parameters.len(), prepared.params().len())?;
         if !ends_transaction(&prepared.body) {
-            self.state.check_alive()?;
+            self.state.check_not_failed()?;
         }
         if !name.is_empty() && self.portals.get(name).is_some() {
             let error = format!("cursor \"{name}\" already exists");
@@ -83,7 +85,7 @@ impl Session {
         }
         let bytes = message.parameters.iter().flatten().map(|value| value.len() + size_of::<Datum>()).sum();
         self.portals.check_room(name, bytes)?;
-        self.open(prepared.shift);
+        self.begin_statement(prepared.char_offset);
         let columns = |count: Option<usize>| {
             Formats::read(&message.result_column_format_codes, count, |columns| {
                 let codes = message.result_column_format_codes.len();
@@ -91,17 +93,23 @@ impl Session {
             })
         };
         let portal = match &prepared.body {
-            Body::Empty => Portal { action: Action::Empty, formats: columns(None)?, shift: prepared.shift },
-            Body::Control(control) => {
-                let count = listing_columns(control).map(|c| c.len());
-                Portal { action: Action::Control(control.clone()), formats: columns(count)?, shift: prepared.shift }
+            StatementBody::Empty => {
+                Portal { action: Action::Empty, formats: columns(None)?, char_offset: prepared.char_offset }
             }
-            Body::Query(query) => {
+            StatementBody::Control(control) => {
+                let count = listing_columns(control).map(|c| c.len());
+                Portal {
+                    action: Action::Control(control.clone()),
+                    formats: columns(count)?,
+                    char_offset: prepared.char_offset,
+                }
+            }
+            StatementBody::Query(query) => {
                 let bound = self.current_plan(statement, &prepared).await?;
                 let params = self.decode_parameters(&bound.params, &formats, &message.parameters)?;
                 let formats = columns(bound.plan.columns.as_ref().map(Vec::len))?;
                 let call = Call { query: query.clone(), bound, params, formats: formats.clone() };
-                Portal { action: Action::Call(Box::new(call)), formats, shift: prepared.shift }
+                Portal { action: Action::Call(Box::new(call)), formats, char_offset: prepared.char_offset }
             }
         };
         self.portals.insert(name.to_owned(), portal, bytes);
@@ -109,18 +117,18 @@ impl Session {
         Ok(())
     }
 
-    /// Describe: the types of a statement's parameters, and the columns of a statement or portal.
+    /// Describe: parameter types of a statement, result columns of a statement or portal.
     pub(crate) async fn describe(&mut self, message: &Describe, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
         if message.target_type == TARGET_TYPE_BYTE_STATEMENT {
             return self.describe_statement(name, out).await;
         }
         let Some(portal) = self.portals.get(name) else {
-            return Err(no_portal(name).into());
+            return Err(unknown_portal(name).into());
         };
         match portal.row_description()? {
             Some(encoded) => {
-                self.state.check_alive()?;
+                self.state.check_not_failed()?;
                 out.put_encoded(&encoded);
             }
             None => out.put(&NoData::new())?,
@@ -130,21 +138,21 @@ impl Session {
 
     async fn describe_statement(&mut self, name: &str, out: &mut Output) -> Result<(), Fault> {
         let Some(prepared) = self.statements.get(name).cloned() else {
-            return Err(no_statement(name).into());
+            return Err(unknown_statement(name).into());
         };
         let rows = match &prepared.body {
-            Body::Empty => None,
-            Body::Control(control) => {
+            StatementBody::Empty => None,
+            StatementBody::Control(control) => {
                 listing_columns(control).map(|columns| describe(&columns, &Formats::TEXT)).transpose()?
             }
-            Body::Query(_) if self.state.block() == Block::Failed => {
+            StatementBody::Query(_) if self.state.block() == Block::Failed => {
                 if prepared.bound.as_ref().is_some_and(|b| b.plan.columns.is_some()) {
-                    self.state.check_alive()?;
+                    self.state.check_not_failed()?;
                 }
                 None
             }
-            Body::Query(_) => {
-                self.open(prepared.shift);
+            StatementBody::Query(_) => {
+                self.begin_statement(prepared.char_offset);
                 self.current_plan(name, &prepared).await?.row_description(&Formats::TEXT)?
             }
         };
@@ -157,19 +165,19 @@ impl Session {
         Ok(())
     }
 
-    /// Execute: runs a portal, or goes on with it.
+    /// Execute: starts or continues a portal.
     pub(crate) async fn execute(&mut self, message: &Execute, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
         let Some(mut portal) = self.portals.take(name) else {
-            return Err(no_portal(name).into());
+            return Err(unknown_portal(name).into());
         };
-        // As in PostgreSQL, a limit that is not positive is none.
+        // As in PostgreSQL, a limit of zero or below means no limit.
         let limit = usize::try_from(message.max_rows).unwrap_or(0);
-        self.open(portal.value.shift);
+        self.begin_statement(portal.value.char_offset);
         self.replay = None;
         self.last_complete = None;
         self.run_portal(&mut portal.value, limit, out).await?;
-        // COMMIT and ROLLBACK take all portals with them.
+        // COMMIT and ROLLBACK close all portals.
         if self.state.block() != Block::Idle {
             self.portals.put_back(name.to_owned(), portal);
         }
@@ -196,8 +204,8 @@ impl Session {
             }
             Action::Call(call) => self.run_call(*call, portal, limit, out).await,
             Action::Run(run) => {
-                self.state.check_alive()?;
-                self.go_on(run, portal, limit, out).await
+                self.state.check_not_failed()?;
+                self.continue_run(run, portal, limit, out).await
             }
             Action::Done => {
                 let message = "portal cannot be run anymore";
@@ -227,52 +235,52 @@ impl Session {
         limit: usize,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        self.state.check_alive()?;
+        self.state.check_not_failed()?;
         let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
         }
         call.bound = bound;
-        // Without rows a limit limits nothing; some drivers send one all the same.
+        // A statement without result columns ignores the limit. Some drivers send one anyway.
         let whole = limit == 0 || call.bound.plan.columns.is_none();
-        let alone = self.state.block() == Block::Implicit && self.executed == 0 && whole;
+        let commit_follows = self.state.block() == Block::Implicit && self.executed == 0 && whole;
         let sync_follows = self.sync_follows;
-        if alone && call.bound.plan.writes {
+        if commit_follows && call.bound.plan.writes {
             let replay = Replay { call: Box::new(call.clone()), mark: out.position() };
             let run = self.start(call, sync_follows).await?;
-            match self.go_on(Box::new(run), portal, limit, out).await {
-                Err(Fault::Retry(conflict)) => self.run_again(conflict, &replay, false, out).await?,
+            match self.continue_run(Box::new(run), portal, limit, out).await {
+                Err(Fault::Retry(conflict)) => self.retry(conflict, &replay, false, out).await?,
                 other => other?,
             }
             self.replay = Some(replay);
             return Ok(());
         }
         let run = self.start(call, false).await?;
-        self.go_on(Box::new(run), portal, limit, out).await
+        self.continue_run(Box::new(run), portal, limit, out).await
     }
 
-    async fn go_on(
+    async fn continue_run(
         &mut self,
         mut run: Box<Run>,
         portal: &mut Portal,
         limit: usize,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        match self.pump(&mut run, limit, out).await? {
+        match self.send_rows(&mut run, limit, out).await? {
             Progress::Complete(tag) => {
                 self.last_complete = Some(out.position());
                 out.put(&CommandComplete::new(tag))?;
             }
             Progress::Suspended => out.put(&PortalSuspended::new())?,
         }
-        // A statement that returns no rows does its work once; one that does has an end to be seen again.
+        // A portal with result columns can be executed again at its end; one without cannot.
         if run.bound.plan.columns.is_some() {
             portal.action = Action::Run(run);
         }
         Ok(())
     }
 
-    /// Close: forgets a statement or portal; that it does not exist is no error.
+    /// Close: drops a statement or portal. A missing one is no error.
     pub(crate) fn close(&mut self, message: &Close, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
         if message.target_type == TARGET_TYPE_BYTE_STATEMENT {
@@ -284,47 +292,48 @@ impl Session {
         Ok(())
     }
 
-    /// Flush: sends what waits. What the client does after it has read this may depend on it, so a transaction that has not run
-    /// anything yet takes its snapshot anew.
+    /// Flush: writes the output buffer. The client's next messages may depend on events after this reply, so a
+    /// transaction that has not executed anything drops its snapshot.
     pub(crate) async fn flush(&mut self, out: &mut Output) -> Result<(), Fault> {
         if self.state.block() == Block::Implicit && self.executed == 0 {
             self.active = None;
         }
-        self.write(out).await
+        self.write_pending(out).await
     }
 
-    /// Sync: ends the implicit transaction and the skipping after a failure.
+    /// Sync: commits the implicit transaction and ends the skipping after an error.
     pub(crate) async fn sync(&mut self, out: &mut Output) -> Result<(), Fault> {
         self.skipping = false;
         let replay = self.replay.take();
         let last_complete = self.last_complete.take();
-        let result = match (self.finish().await, replay) {
-            (Err(Fault::Retry(conflict)), Some(replay)) => self.run_again(conflict, &replay, true, out).await,
+        let result = match (self.commit_implicit().await, replay) {
+            (Err(Fault::Retry(conflict)), Some(replay)) => self.retry(conflict, &replay, true, out).await,
             (result, _) => result,
         };
         if let Err(fault) = result {
             let error = fault.into_statement()?;
-            // Work that was not committed must not look complete.
+            // The client must not see CommandComplete of uncommitted work.
             if let Some(position) = last_complete {
-                out.take_back_to(position);
+                out.truncate_to(position);
             }
             self.report(error, out)?;
         }
-        self.ready(out)?;
-        self.deliver(out).await
+        self.send_ready(out)?;
+        self.flush_reply(out).await
     }
 
-    /// The plan of a prepared statement for the catalog as it is now; refused if the columns that the client was told have changed.
-    async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<Bound>, Fault> {
-        let (Body::Query(query), Some(told)) = (&prepared.body, &prepared.bound) else {
-            return Err(no_statement(name).into());
+    /// The plan of a prepared statement for the current catalog. Fails if the result columns differ from those
+    /// described to the client.
+    async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<BoundStatement>, Fault> {
+        let (StatementBody::Query(query), Some(reported)) = (&prepared.body, &prepared.bound) else {
+            return Err(unknown_statement(name).into());
         };
-        // The parameter types that the client was told stay, whatever would be inferred now.
-        let bound = self.plan(query, &told.params, Some(told)).await?;
-        if Arc::ptr_eq(&bound, told) {
+        // Parameter types stay as described to the client, whatever inference would give now.
+        let bound = self.plan(query, &reported.params, Some(reported)).await?;
+        if Arc::ptr_eq(&bound, reported) {
             return Ok(bound);
         }
-        if !told.same_columns(&bound) {
+        if !reported.same_columns(&bound) {
             return Err(changed_result().into());
         }
         if let Some(kept) = self.statements.get_mut(name) {
@@ -347,22 +356,12 @@ impl Session {
     }
 }
 
-/// 26000 for a prepared statement that is not there.
-pub(crate) fn no_statement(name: &str) -> SqlError {
-    let message = if name.is_empty() {
-        "unnamed prepared statement does not exist".to_owned()
-    } else {
-        format!("prepared statement \"{name}\" does not exist")
-    };
-    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-}
-
-fn no_portal(name: &str) -> SqlError {
+fn unknown_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 
-fn ends_transaction(body: &Body) -> bool {
-    matches!(body, Body::Control(control) if control.ends_transaction())
+fn ends_transaction(body: &StatementBody) -> bool {
+    matches!(body, StatementBody::Control(control) if control.ends_transaction())
 }
 
 fn check_parameter_count(statement: &str, supplied: usize, required: usize) -> Result<(), SqlError> {

@@ -1,4 +1,4 @@
-//! Why a statement, or the connection, cannot go on: grouped by what the session does next.
+//! Failures of a statement or connection, grouped by how the session reacts.
 
 use std::io;
 
@@ -6,21 +6,22 @@ use txn::TxnError;
 
 use crate::error::{SqlError, SqlState};
 
-/// A failure on the way of a statement.
+/// A failure while a message is handled.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The statement failed; the client is told.
+    /// The statement failed. The client gets the error.
     Statement(SqlError),
-    /// The statement's transaction met another one: run again from the start it may succeed. Where that cannot be done, the client is told.
+    /// The transaction met a conflict and may succeed if run again from the start. Without a retry the client gets the
+    /// error.
     Retry(SqlError),
-    /// The session ends; the client is told.
+    /// The session ends. The client gets the error.
     Fatal(SqlError),
     /// The connection broke.
     Io(io::Error),
 }
 
 impl Fault {
-    /// The error of a failed statement; what ends the connection is handed on.
+    /// The error of a failed statement. Faults that end the connection are returned as `Err`.
     pub(crate) fn into_statement(self) -> Result<SqlError, Fault> {
         match self {
             Fault::Statement(error) | Fault::Retry(error) => Ok(error),

@@ -1,11 +1,11 @@
-//! How a running session is told to stop: by a CancelRequest on another connection, or by the server's own stop.
+//! Interruption of a session: by a CancelRequest on another connection, or by server shutdown.
 //!
-//! One [`Interrupt`] per session, shared with the registry of sessions. The session looks at it between batches of rows and races
-//! it against everything it waits for, except a commit, which always runs to its end.
+//! One [`Interrupt`] per session, shared with the session registry. The session checks it between batches of rows and
+//! races it against everything it awaits, except a commit, which always runs to its end.
 //!
 //! Invariants:
-//! 1. A cancel that arrives while no request runs is dropped; it never hits the next one.
-//! 2. `drain` and `kill` stay.
+//! 1. A cancel that arrives while no request runs is dropped. It never affects the next request.
+//! 2. `drain` and `kill` are permanent.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,7 +20,7 @@ const CANCEL: u8 = 2;
 const DRAIN: u8 = 4;
 const KILL: u8 = 8;
 
-/// The flags of one session.
+/// The interrupt flags of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupt {
     flags: AtomicU8,
@@ -28,17 +28,17 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// A request begins: from now on a cancel is for it.
+    /// Marks a request as running: cancels apply to it.
     pub(crate) fn begin(&self) {
         self.flags.fetch_or(RUNNING, Ordering::AcqRel);
     }
 
-    /// The request is over, and with it a cancel that came too late.
+    /// Marks the request as finished and drops a cancel that came too late.
     pub(crate) fn end(&self) {
         self.flags.fetch_and(!(RUNNING | CANCEL), Ordering::AcqRel);
     }
 
-    /// Stops the running request, if there is one.
+    /// Cancels the running request, if there is one.
     pub(crate) fn cancel(&self) {
         let set = |flags: u8| (flags & RUNNING != 0).then_some(flags | CANCEL);
         if self.flags.fetch_update(Ordering::AcqRel, Ordering::Acquire, set).is_ok() {
@@ -46,25 +46,25 @@ impl Interrupt {
         }
     }
 
-    /// The session is to end when it is idle outside a transaction.
+    /// Ends the session once it is idle outside a transaction.
     pub(crate) fn drain(&self) {
         self.flags.fetch_or(DRAIN, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
-    /// The session is to end now, though not in the middle of a commit.
+    /// Ends the session now, except in the middle of a commit.
     pub(crate) fn kill(&self) {
         self.flags.fetch_or(KILL, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
-    /// Waits until the session has to end, `idle` meaning that no transaction is open.
+    /// Waits until the session has to end. `idle`: no transaction is open.
     pub(crate) async fn stopped(&self, idle: bool) {
         let mask = if idle { DRAIN | KILL } else { KILL };
         self.any_of(mask).await;
     }
 
-    /// The error that stops the running request, if it is to stop.
+    /// The error of a pending cancel or kill.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         let flags = self.flags.load(Ordering::Acquire);
         if flags & KILL != 0 {
@@ -77,7 +77,7 @@ impl Interrupt {
         }
     }
 
-    /// Runs `work` unless the request is stopped, or `deadline` passes, first. Work that is dropped must leave nothing half done.
+    /// Runs `work` until the request is interrupted or `deadline` passes. `work` must be safe to drop at any await.
     pub(crate) async fn guard<T, E: From<SqlError>>(
         &self,
         deadline: Option<Instant>,
@@ -104,15 +104,15 @@ impl Interrupt {
     }
 
     async fn any_of(&self, mask: u8) {
-        // `notify_one` leaves a permit when nobody waits, so a flag set between the look and the wait is not missed; a permit
-        // left over from before costs one more look.
+        // `notify_one` stores a permit when nobody waits, so a flag set between the check and the wait is not missed. A
+        // stale permit costs one more check.
         while self.flags.load(Ordering::Acquire) & mask == 0 {
             self.wake.notified().await;
         }
     }
 }
 
-/// What a session that the server ends is told.
+/// The FATAL error of a session that the server ends.
 pub(crate) fn shutdown_error() -> SqlError {
     SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancel_wakes_work_that_waits() {
+    async fn a_cancel_wakes_waiting_work() {
         let interrupt = std::sync::Arc::new(Interrupt::default());
         interrupt.begin();
         let other = interrupt.clone();

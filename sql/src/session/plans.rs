@@ -1,15 +1,15 @@
-//! A session's cache of bound statements, by text and declared parameter types: what makes the second run of a statement
-//! neither parse nor bind. An entry is valid while the catalog version is the one it was bound to, which its user checks.
+//! A session's cache of bound statements by text and declared parameter types. A hit skips parsing and binding. An
+//! entry is valid for one catalog version; the caller checks that.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::types::SqlType;
 
-/// Statements kept; beyond, the least recently used quarter goes.
+/// Limit of entries. An insertion beyond it evicts the least recently used quarter.
 const MAX_ENTRIES: usize = 128;
 
-/// Longer texts are not kept: bulk inserts come once. A plan takes some tens of times as much memory as its text.
+/// Longer texts are not cached: bulk inserts run once. A plan takes a few tens of times the memory of its text.
 const MAX_TEXT_BYTES: usize = 4 << 10;
 
 struct Entry<V> {
@@ -20,7 +20,7 @@ struct Entry<V> {
 
 /// The cache.
 pub(crate) struct PlanCache<V> {
-    /// Texts are few that come with more than one set of types.
+    /// By text. Few texts have more than one list of declared types.
     entries: HashMap<Arc<str>, Vec<Entry<V>>>,
     count: usize,
     clock: u64,
@@ -32,7 +32,7 @@ impl<V> PlanCache<V> {
         PlanCache { entries: HashMap::new(), count: 0, clock: 0 }
     }
 
-    /// What was kept for a text and types.
+    /// The value of a text and types.
     pub(crate) fn get(&mut self, text: &str, declared: &[SqlType]) -> Option<&V> {
         self.clock += 1;
         let entry = self.entries.get_mut(text)?.iter_mut().find(|e| *e.declared == *declared)?;
@@ -40,7 +40,7 @@ impl<V> PlanCache<V> {
         Some(&entry.value)
     }
 
-    /// Keeps a value, in place of an older one.
+    /// Inserts or replaces a value.
     pub(crate) fn put(&mut self, text: &Arc<str>, declared: &Arc<[SqlType]>, value: V) {
         if text.len() > MAX_TEXT_BYTES {
             return;
@@ -60,7 +60,7 @@ impl<V> PlanCache<V> {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         *self = PlanCache::new();
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_told_apart_by_declared_types_and_the_oldest_go() {
+    fn keyed_by_declared_types_and_evicts_the_oldest() {
         let mut cache = PlanCache::new();
         let none: Arc<[SqlType]> = Arc::new([]);
         let int: Arc<[SqlType]> = Arc::new([SqlType::Int4]);

@@ -1,18 +1,18 @@
-//! Formats that a client asks for, and rows in them.
+//! Result and parameter formats, and the encoding of rows.
 
 use bytes::{BufMut, BytesMut};
 
 use crate::error::{SqlError, SqlState};
 use crate::exec::Row;
 use crate::plan::ResultColumn;
-use crate::server::violation;
+use crate::protocol::frame::violation;
 use crate::types::{Datum, Format, TimeZone};
 
-/// The formats of a statement's columns or parameters: one for all, or one each.
+/// The formats of a statement's columns or parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Formats {
     all: Format,
-    /// Not empty: one for each, `all` does not count.
+    /// One format per column; `all` is unused then. Empty: `all` applies.
     each: Vec<Format>,
 }
 
@@ -23,8 +23,8 @@ impl Formats {
     /// All binary.
     pub(crate) const BINARY: Formats = Formats { all: Format::Binary, each: Vec::new() };
 
-    /// From the codes of a message: none means text, one is for all, otherwise there must be `count` (`None` if there is nothing
-    /// that they could be for, as with the columns of a statement without rows).
+    /// Reads the format codes of a message. No code means text, one code applies to all. More codes must be `count`
+    /// (`None`: not checked, for statements without columns).
     pub(crate) fn read(
         codes: &[i16],
         count: Option<usize>,
@@ -43,12 +43,12 @@ impl Formats {
         }
     }
 
-    /// The format of one column or parameter, from 0.
+    /// The format of a column or parameter, from 0.
     pub(crate) fn get(&self, index: usize) -> Format {
         self.each.get(index).copied().unwrap_or(self.all)
     }
 
-    /// The same as a code of the protocol.
+    /// The protocol's code of that format.
     pub(crate) fn code(&self, index: usize) -> i16 {
         match self.get(index) {
             Format::Text => 0,
@@ -56,7 +56,7 @@ impl Formats {
         }
     }
 
-    /// The format that all share, if they were given as one.
+    /// The common format, if given as one code.
     pub(crate) fn uniform(&self) -> Option<Format> {
         self.each.is_empty().then_some(self.all)
     }
@@ -70,7 +70,7 @@ fn format(code: i16) -> Result<Format, SqlError> {
     }
 }
 
-/// Appends a DataRow. Encoded straight into the output: the codec's own message would copy every row once more.
+/// Appends a DataRow. Encodes straight into the output, because the codec's message would copy every row once more.
 pub(crate) fn put_row(
     out: &mut BytesMut,
     row: &Row,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn none_one_or_all_formats_may_be_given() {
+    fn accepts_no_code_one_code_or_one_per_column() {
         assert_eq!(read(&[], Some(2)), Ok(Formats::TEXT));
         assert_eq!(read(&[1], Some(2)), Ok(Formats::BINARY));
         let mixed = read(&[0, 1], Some(2)).unwrap();

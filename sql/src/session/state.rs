@@ -1,49 +1,50 @@
-//! The transaction state of a session, as PostgreSQL keeps it: idle, in the transaction that every statement outside of a block
-//! gets, in a block, in a block that failed. Pure: it says what is to be done with the transaction, the session does it.
+//! The transaction state of a session, as in PostgreSQL: idle, implicit transaction, block, failed block. Pure: a
+//! transition returns what to do with the transaction, and the session does it.
 //!
-//! An *implicit* transaction spans all statements of a simple query string, or of a pipeline up to its Sync. BEGIN turns it into a block
-//! (what ran before becomes part of the block), COMMIT and ROLLBACK end it with a warning, an error undoes it.
+//! An *implicit* transaction spans all statements of a simple query string, or of a pipeline up to its Sync. BEGIN
+//! turns it into a block, which includes the statements before BEGIN. COMMIT and ROLLBACK end it with a warning. An
+//! error rolls it back.
 //!
 //! Invariants:
-//! 1. The session holds a transaction only when the state is `Implicit` or `Explicit`.
-//! 2. From `Failed` only COMMIT and ROLLBACK lead out, and both roll back.
+//! 1. The session has a transaction in the store only in the states `Implicit` and `Explicit`.
+//! 2. Only COMMIT and ROLLBACK leave `Failed`. Both roll back.
 
 use pgwire::messages::response::TransactionStatus;
 
 use super::control::{Isolation, Modes};
-use super::output::Notice;
 use crate::error::{SqlError, SqlState};
+use crate::protocol::output::Notice;
 
-/// Where a session stands.
+/// The transaction state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
     /// No transaction.
     Idle,
-    /// The transaction around statements outside of a block.
+    /// An implicit transaction.
     Implicit,
-    /// Between BEGIN and its end.
+    /// A transaction block.
     Explicit,
-    /// A block in which something failed.
+    /// A block in which a statement failed.
     Failed,
 }
 
-/// Whether to keep or drop what a transaction did.
+/// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Keep it.
+pub(crate) enum Outcome {
+    /// Its writes are committed.
     Commit,
-    /// Drop it.
+    /// Its writes are discarded.
     Rollback,
 }
 
-/// How a transaction ends.
+/// The end of a transaction: what to do and what to tell the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ending {
-    /// What becomes of its work.
-    pub(crate) fate: Fate,
+pub(crate) struct BlockEnd {
+    /// Commit or rollback.
+    pub(crate) outcome: Outcome,
     /// The command tag.
     pub(crate) tag: &'static str,
-    /// A warning to go with it.
+    /// A warning to send.
     pub(crate) notice: Option<Notice>,
 }
 
@@ -53,22 +54,22 @@ pub(crate) struct TxnState {
     block: Block,
     read_only: bool,
     deferrable: bool,
-    /// Whether a statement has read the transaction's snapshot: its modes are then fixed.
-    used: bool,
+    /// Whether a statement has used the snapshot. The transaction's modes are fixed then.
+    snapshot_used: bool,
 }
 
 impl TxnState {
-    /// Idle.
+    /// The idle state.
     pub(crate) fn new() -> TxnState {
-        TxnState { block: Block::Idle, read_only: false, deferrable: false, used: false }
+        TxnState { block: Block::Idle, read_only: false, deferrable: false, snapshot_used: false }
     }
 
-    /// Where the session stands.
+    /// The current state.
     pub(crate) fn block(&self) -> Block {
         self.block
     }
 
-    /// The byte for ReadyForQuery.
+    /// The status of ReadyForQuery.
     pub(crate) fn status(&self) -> TransactionStatus {
         match self.block {
             Block::Idle | Block::Implicit => TransactionStatus::Idle,
@@ -82,25 +83,25 @@ impl TxnState {
         self.read_only
     }
 
-    /// Whether the transaction is deferrable, which has no effect under snapshot isolation.
+    /// Whether the transaction is deferrable. No effect under snapshot isolation.
     pub(crate) fn deferrable(&self) -> bool {
         self.deferrable
     }
 
-    /// A statement is about to run or be described: outside of a block it gets a transaction of its own.
-    pub(crate) fn open(&mut self, default_read_only: bool) {
+    /// Begins an implicit transaction when idle. Precedes the execution or description of a statement.
+    pub(crate) fn begin_implicit(&mut self, default_read_only: bool) {
         if self.block == Block::Idle {
             self.start(Block::Implicit, default_read_only);
         }
     }
 
-    /// A statement reads the snapshot.
-    pub(crate) fn mark_used(&mut self) {
-        self.used = true;
+    /// Records that a statement uses the snapshot.
+    pub(crate) fn mark_snapshot_used(&mut self) {
+        self.snapshot_used = true;
     }
 
-    /// Refuses every statement but the end of the transaction in a failed block.
-    pub(crate) fn check_alive(&self) -> Result<(), SqlError> {
+    /// Refuses all statements but COMMIT and ROLLBACK in a failed block.
+    pub(crate) fn check_not_failed(&self) -> Result<(), SqlError> {
         if self.block == Block::Failed {
             return Err(SqlError::new(
                 SqlState::IN_FAILED_SQL_TRANSACTION,
@@ -119,7 +120,7 @@ impl TxnState {
         Ok(())
     }
 
-    /// Refuses a statement that cannot run in a block, nor behind others in an implicit transaction.
+    /// Refuses a statement that cannot run in a block, nor after others in an implicit transaction.
     pub(crate) fn check_outside_block(&self, command: &str, behind_others: bool) -> Result<(), SqlError> {
         if behind_others || matches!(self.block, Block::Explicit | Block::Failed) {
             let message = format!("{command} cannot run inside a transaction block");
@@ -148,14 +149,14 @@ impl TxnState {
         Ok(notice)
     }
 
-    /// SET TRANSACTION; the warning says that there is no block that it could be for.
+    /// SET TRANSACTION. Returns a warning outside of a block.
     pub(crate) fn set_modes(&mut self, modes: Modes) -> Result<Option<Notice>, SqlError> {
         check_isolation(modes.isolation)?;
         if self.block != Block::Explicit {
             let message = "SET TRANSACTION can only be used in transaction blocks";
             return Ok(Some(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)));
         }
-        if modes.isolation.is_some() && self.used {
+        if modes.isolation.is_some() && self.snapshot_used {
             let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -163,33 +164,34 @@ impl TxnState {
         Ok(None)
     }
 
-    /// COMMIT. The state is idle afterwards, also if the commit then fails; with `chain`, `restart` follows a commit that did not.
-    pub(crate) fn commit(&mut self, chain: bool) -> Result<Ending, SqlError> {
+    /// COMMIT. The state becomes idle even if the commit fails later. With `chain` the caller calls `restart` after a
+    /// successful commit.
+    pub(crate) fn commit(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
         match self.block {
-            Block::Explicit => Ok(self.end(Fate::Commit, "COMMIT", None)),
-            Block::Failed => Ok(self.end(Fate::Rollback, "ROLLBACK", None)),
+            Block::Explicit => Ok(self.end(Outcome::Commit, "COMMIT", None)),
+            Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
             Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("COMMIT")),
-            Block::Idle | Block::Implicit => Ok(self.end(Fate::Commit, "COMMIT", Some(no_transaction()))),
+            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Commit, "COMMIT", Some(no_transaction()))),
         }
     }
 
     /// ROLLBACK.
-    pub(crate) fn rollback(&mut self, chain: bool) -> Result<Ending, SqlError> {
+    pub(crate) fn rollback(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
         match self.block {
-            Block::Explicit | Block::Failed => Ok(self.end(Fate::Rollback, "ROLLBACK", None)),
+            Block::Explicit | Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
             Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("ROLLBACK")),
-            Block::Idle | Block::Implicit => Ok(self.end(Fate::Rollback, "ROLLBACK", Some(no_transaction()))),
+            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Rollback, "ROLLBACK", Some(no_transaction()))),
         }
     }
 
-    /// AND CHAIN: a new block with the modes of the one that just ended.
+    /// AND CHAIN: begins a block with the modes of the last one.
     pub(crate) fn restart(&mut self) {
         self.block = Block::Explicit;
-        self.used = false;
+        self.snapshot_used = false;
     }
 
-    /// The end of a query string or pipeline: whether there is an implicit transaction to commit.
-    pub(crate) fn finish(&mut self) -> bool {
+    /// Ends the implicit transaction at the end of a query string or pipeline. Returns whether there is one to commit.
+    pub(crate) fn end_implicit(&mut self) -> bool {
         let implicit = self.block == Block::Implicit;
         if implicit {
             self.block = Block::Idle;
@@ -197,7 +199,7 @@ impl TxnState {
         implicit
     }
 
-    /// A statement failed: its transaction is dropped, a block is left failed.
+    /// Fails the transaction: idle after an implicit one, `Failed` after a block.
     pub(crate) fn fail(&mut self) {
         self.block = match self.block {
             Block::Idle | Block::Implicit => Block::Idle,
@@ -206,11 +208,11 @@ impl TxnState {
     }
 
     fn start(&mut self, block: Block, default_read_only: bool) {
-        *self = TxnState { block, read_only: default_read_only, deferrable: false, used: false };
+        *self = TxnState { block, read_only: default_read_only, deferrable: false, snapshot_used: false };
     }
 
     fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
-        if modes.read_only == Some(false) && self.read_only && self.used {
+        if modes.read_only == Some(false) && self.read_only && self.snapshot_used {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -219,13 +221,13 @@ impl TxnState {
         Ok(())
     }
 
-    fn end(&mut self, fate: Fate, tag: &'static str, notice: Option<Notice>) -> Ending {
+    fn end(&mut self, outcome: Outcome, tag: &'static str, notice: Option<Notice>) -> BlockEnd {
         self.block = Block::Idle;
-        Ending { fate, tag, notice }
+        BlockEnd { outcome, tag, notice }
     }
 }
 
-/// Refuses the level that we do not have. The two weaker ones run as snapshot isolation, which allows nothing that they forbid.
+/// Refuses SERIALIZABLE. The weaker levels run as snapshot isolation, which allows nothing that they forbid.
 pub(crate) fn check_isolation(isolation: Option<Isolation>) -> Result<(), SqlError> {
     if isolation == Some(Isolation::Serializable) {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "isolation level SERIALIZABLE is not supported")
@@ -252,44 +254,47 @@ mod tests {
     }
 
     #[test]
-    fn a_block_goes_from_begin_to_commit() {
+    fn a_block_lasts_from_begin_to_commit() {
         let mut state = TxnState::new();
-        state.open(false);
+        state.begin_implicit(false);
         assert_eq!(state.status(), TransactionStatus::Idle);
         assert_eq!(state.begin(modes(), false), Ok(None));
         assert_eq!(state.status(), TransactionStatus::Transaction);
-        assert!(!state.finish(), "a block outlives its query string");
+        assert!(!state.end_implicit(), "a block outlives its query string");
         let again = state.begin(modes(), false).unwrap().unwrap();
         assert_eq!(again.code.0, "25001");
-        assert_eq!(state.commit(false).unwrap(), Ending { fate: Fate::Commit, tag: "COMMIT", notice: None });
+        assert_eq!(state.commit(false).unwrap(), BlockEnd { outcome: Outcome::Commit, tag: "COMMIT", notice: None });
         assert_eq!(state.block(), Block::Idle);
     }
 
     #[test]
-    fn a_failed_block_takes_only_its_end_and_commit_rolls_back() {
+    fn a_failed_block_accepts_only_its_end_and_commit_rolls_back() {
         let mut state = TxnState::new();
         state.begin(modes(), false).unwrap();
         state.fail();
         assert_eq!(state.status(), TransactionStatus::Error);
-        assert_eq!(state.check_alive().unwrap_err().code.0, "25P02");
+        assert_eq!(state.check_not_failed().unwrap_err().code.0, "25P02");
         state.fail();
-        assert_eq!(state.commit(false).unwrap(), Ending { fate: Fate::Rollback, tag: "ROLLBACK", notice: None });
+        assert_eq!(
+            state.commit(false).unwrap(),
+            BlockEnd { outcome: Outcome::Rollback, tag: "ROLLBACK", notice: None }
+        );
         assert_eq!(state.status(), TransactionStatus::Idle);
     }
 
     #[test]
-    fn an_implicit_transaction_ends_with_its_string() {
+    fn an_implicit_transaction_ends_with_its_query_string() {
         let mut state = TxnState::new();
-        state.open(false);
-        assert!(state.finish());
-        assert!(!state.finish());
-        state.open(false);
+        state.begin_implicit(false);
+        assert!(state.end_implicit());
+        assert!(!state.end_implicit());
+        state.begin_implicit(false);
         state.fail();
-        assert!(!state.finish());
-        state.open(false);
+        assert!(!state.end_implicit());
+        state.begin_implicit(false);
         let ending = state.rollback(false).unwrap();
-        assert_eq!((ending.fate, ending.notice.unwrap().code.0), (Fate::Rollback, "25P01"));
-        state.open(false);
+        assert_eq!((ending.outcome, ending.notice.unwrap().code.0), (Outcome::Rollback, "25P01"));
+        state.begin_implicit(false);
         assert_eq!(state.commit(true).unwrap_err().code.0, "25P01");
     }
 
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(state.block(), Block::Idle);
         state.begin(Modes { read_only: Some(true), ..modes() }, false).unwrap();
         assert_eq!(state.check_write("INSERT").unwrap_err().code.0, "25006");
-        state.mark_used();
+        state.mark_snapshot_used();
         let read_write = Modes { read_only: Some(false), ..modes() };
         assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
         let level = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
@@ -310,7 +315,7 @@ mod tests {
         state.restart();
         assert!(state.read_only(), "a chained block keeps its modes");
         state.commit(false).unwrap();
-        state.open(true);
+        state.begin_implicit(true);
         assert!(state.read_only(), "the session's default");
         assert_eq!(state.set_modes(read_write).unwrap().unwrap().code.0, "25P01");
     }

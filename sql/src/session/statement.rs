@@ -1,4 +1,4 @@
-//! Statements as a session keeps them: what a text is, the plan it was last bound to, the portals made of it.
+//! Statements of a session: parsed text, bound plan, prepared statements, portals.
 
 use std::sync::Arc;
 
@@ -16,38 +16,38 @@ use crate::parse::{self, Parsed};
 use crate::plan::{Plan, ResultColumn};
 use crate::types::{Datum, SqlType};
 
-/// Most columns of a result, as in PostgreSQL.
+/// Limit of result columns, as in PostgreSQL.
 const MAX_COLUMNS: usize = 1664;
 
-/// What a statement's text turned out to be.
+/// The parsed form of a statement.
 #[derive(Clone, Debug)]
-pub(crate) enum Body {
-    /// Nothing but comments and white space.
+pub(crate) enum StatementBody {
+    /// Only comments and white space.
     Empty,
-    /// The session's own.
+    /// A session statement.
     Control(Arc<Control>),
-    /// To be bound and executed.
+    /// A statement for the binder.
     Query(Arc<Query>),
 }
 
-/// A statement for the binder.
+/// A statement that is bound and executed.
 #[derive(Debug)]
 pub(crate) struct Query {
-    /// Its text, without semicolon.
+    /// The text, without semicolon.
     pub(crate) text: Arc<str>,
-    /// Its syntax tree until it is first bound; trees are large, and a second binding is rare enough to parse again.
+    /// The syntax tree until the first binding. Trees are large and a second binding is rare: it parses again.
     parsed: Mutex<Option<Parsed>>,
-    /// The command's name, as errors give it: `INSERT`, `CREATE TABLE`.
+    /// The command name for error messages: `INSERT`, `CREATE TABLE`.
     pub(crate) command: String,
 }
 
 impl Query {
-    /// Of a text and its tree.
+    /// A query of a text and its syntax tree.
     pub(crate) fn new(text: &str, parsed: Parsed) -> Query {
-        Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: lexer::command(text) }
+        Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: lexer::command_name(text) }
     }
 
-    /// Its syntax tree, to bind.
+    /// The syntax tree. Parses again if the tree was taken before.
     pub(crate) fn parsed(&self) -> Result<Parsed, SqlError> {
         if let Some(parsed) = self.parsed.lock().take() {
             return Ok(parsed);
@@ -57,32 +57,32 @@ impl Query {
     }
 }
 
-/// A statement bound to a catalog version, with its row description ready to send.
+/// A statement bound to a catalog version, with its encoded row descriptions.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundStatement {
     /// The plan.
     pub(crate) plan: Arc<Plan>,
-    /// Bound to a schema that the transaction itself changed: of no use to any other transaction, nor later in this one.
+    /// Bound to the transaction's own schema changes. Not valid for other transactions, nor after the next change.
     pub(crate) provisional: bool,
-    /// The types of the parameters, as declared for every later binding.
+    /// The parameter types. Later bindings declare the same.
     pub(crate) params: Arc<[SqlType]>,
     row_text: Bytes,
     row_binary: Bytes,
 }
 
-impl Bound {
-    /// Of a plan.
-    pub(crate) fn new(plan: Arc<Plan>, provisional: bool) -> Result<Bound, SqlError> {
+impl BoundStatement {
+    /// Encodes the row descriptions of a plan.
+    pub(crate) fn new(plan: Arc<Plan>, provisional: bool) -> Result<BoundStatement, SqlError> {
         check_counts(plan.params.len(), plan.columns.as_ref().map_or(0, Vec::len))?;
         let (row_text, row_binary) = match &plan.columns {
             Some(columns) => (describe(columns, &Formats::TEXT)?, describe(columns, &Formats::BINARY)?),
             None => (Bytes::new(), Bytes::new()),
         };
         let params = plan.params.as_slice().into();
-        Ok(Bound { plan, provisional, params, row_text, row_binary })
+        Ok(BoundStatement { plan, provisional, params, row_text, row_binary })
     }
 
-    /// The encoded RowDescription for result formats, or `None` if there are no rows.
+    /// The encoded RowDescription in these result formats; `None` for a statement without result columns.
     pub(crate) fn row_description(&self, formats: &Formats) -> Result<Option<Bytes>, SqlError> {
         let Some(columns) = &self.plan.columns else {
             return Ok(None);
@@ -94,8 +94,8 @@ impl Bound {
         }
     }
 
-    /// Whether a client that knows the columns of `self` can read the rows of `other`.
-    pub(crate) fn same_columns(&self, other: &Bound) -> bool {
+    /// Whether `other` has the same result columns, so that a description of `self` fits its rows.
+    pub(crate) fn same_columns(&self, other: &BoundStatement) -> bool {
         match (&self.plan.columns, &other.plan.columns) {
             (None, None) => true,
             (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name && a.ty == b.ty),
@@ -104,7 +104,7 @@ impl Bound {
     }
 }
 
-/// Refuses what the protocol's counts cannot hold, at PostgreSQL's limits.
+/// Checks PostgreSQL's limits on parameters and result columns, which the protocol's 16-bit counts need.
 fn check_counts(params: usize, columns: usize) -> Result<(), SqlError> {
     if params > usize::from(u16::MAX) {
         let message = format!("number of parameters must be between 0 and {}", u16::MAX);
@@ -117,12 +117,22 @@ fn check_counts(params: usize, columns: usize) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// 26000 for an unknown prepared statement.
+pub(crate) fn unknown_statement(name: &str) -> SqlError {
+    let message = if name.is_empty() {
+        "unnamed prepared statement does not exist".to_owned()
+    } else {
+        format!("prepared statement \"{name}\" does not exist")
+    };
+    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+}
+
 /// Encodes a RowDescription.
 pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<Bytes, SqlError> {
     let field = |(index, column): (usize, &ResultColumn)| {
         FieldDescription::new(
             column.name.clone(),
-            // OIDs are unsigned; the codec has them signed and writes the same four bytes.
+            // OIDs are unsigned. The codec declares them signed and writes the same four bytes.
             column.origin.0.cast_signed(),
             column.origin.1,
             column.ty.oid(),
@@ -142,29 +152,29 @@ pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<By
 /// A prepared statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    /// What it is.
-    pub(crate) body: Body,
-    /// For a query: the plan that the client knows the types and columns of.
-    pub(crate) bound: Option<Arc<Bound>>,
+    /// The parsed statement.
+    pub(crate) body: StatementBody,
+    /// For a query: the plan whose types and columns were described to the client.
+    pub(crate) bound: Option<Arc<BoundStatement>>,
     /// Characters before the statement in the text that the client sent.
-    pub(crate) shift: u32,
+    pub(crate) char_offset: u32,
 }
 
 impl Prepared {
-    /// The types of its parameters.
+    /// The parameter types.
     pub(crate) fn params(&self) -> &[SqlType] {
         self.bound.as_ref().map_or(&[], |b| &b.params)
     }
 }
 
-/// A query with parameters, ready to run; kept for a second run if the first meets a conflict.
+/// A query with its parameters. Kept for a retry after a conflict.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     /// The statement.
     pub(crate) query: Arc<Query>,
-    /// Its plan.
-    pub(crate) bound: Arc<Bound>,
-    /// The values of its parameters.
+    /// The plan.
+    pub(crate) bound: Arc<BoundStatement>,
+    /// The parameter values.
     pub(crate) params: Vec<Datum>,
     /// The formats of its columns.
     pub(crate) formats: Formats,
@@ -173,23 +183,23 @@ pub(crate) struct Call {
 /// A query that is running.
 pub(crate) struct Run {
     /// The plan.
-    pub(crate) bound: Arc<Bound>,
+    pub(crate) bound: Arc<BoundStatement>,
     /// Its execution.
     pub(crate) execution: Execution,
     /// The formats of its columns.
     pub(crate) formats: Formats,
-    /// Whether nothing but the commit follows it in its transaction.
-    pub(crate) alone: bool,
-    /// Whether it reached its end.
+    /// Whether the commit is the next action of its transaction.
+    pub(crate) commit_follows: bool,
+    /// Whether all rows were produced.
     pub(crate) finished: bool,
 }
 
-/// Rows that the session itself made, for SHOW.
+/// The result of SHOW.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// Their columns.
+    /// The columns.
     pub(crate) columns: Vec<ResultColumn>,
-    /// What is left of them.
+    /// The remaining rows.
     pub(crate) rows: std::vec::IntoIter<Row>,
 }
 
@@ -197,30 +207,30 @@ pub(crate) struct Listing {
 pub(crate) enum Action {
     /// An empty statement.
     Empty,
-    /// A query that has not been run.
+    /// A query that has not started.
     Call(Box<Call>),
-    /// A query that is running, or has finished.
+    /// A query that is running or at its end.
     Run(Box<Run>),
-    /// A session statement that has not been run.
+    /// A session statement that has not run.
     Control(Arc<Control>),
-    /// The result of SHOW.
+    /// The remaining result of SHOW.
     Listing(Listing),
-    /// A session statement without rows that has been run.
+    /// A finished session statement without rows.
     Done,
 }
 
-/// A portal: a statement with its parameters, perhaps half fetched.
+/// A portal: a statement with its parameters, possibly fetched in part.
 pub(crate) struct Portal {
     /// What it runs.
     pub(crate) action: Action,
-    /// The formats that the client wants columns in.
+    /// The result formats.
     pub(crate) formats: Formats,
-    /// As in [`Prepared`].
-    pub(crate) shift: u32,
+    /// Characters before the statement in the client's text.
+    pub(crate) char_offset: u32,
 }
 
 impl Portal {
-    /// The encoded RowDescription, or `None` if it returns no rows.
+    /// The encoded RowDescription; `None` for a statement without rows.
     pub(crate) fn row_description(&self) -> Result<Option<Bytes>, SqlError> {
         match &self.action {
             Action::Call(call) => call.bound.row_description(&self.formats),
@@ -235,7 +245,7 @@ impl Portal {
     }
 }
 
-/// The columns of SHOW; `None` for the other session statements.
+/// The result columns of SHOW; `None` for other session statements.
 pub(crate) fn listing_columns(control: &Control) -> Option<Vec<ResultColumn>> {
     let column = |name: &str| ResultColumn { name: name.to_owned(), ty: SqlType::Text, origin: (0, 0) };
     match control {

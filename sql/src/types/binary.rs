@@ -1,4 +1,4 @@
-//! Binary wire forms: big-endian numbers, raw text and bytes, as PostgreSQL's send and receive functions have them.
+//! Binary wire forms: big-endian numbers, raw text and bytes, as in PostgreSQL's send and receive functions.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -6,7 +6,7 @@ use super::timestamp;
 use super::{Datum, SqlType, input};
 use crate::error::{SqlError, SqlState};
 
-/// Reads the binary form of a type.
+/// Decodes the binary form of a type.
 pub fn decode(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
     Ok(match ty {
         SqlType::Bool => Datum::Bool(fixed::<1>(bytes)?[0] != 0),
@@ -26,7 +26,7 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
     })
 }
 
-/// Exactly `N` bytes: fewer is a protocol violation, more a bad representation.
+/// Exactly `N` bytes. Fewer are a protocol violation, more a bad representation.
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
     bytes.try_into().map_err(|_| {
         if bytes.len() < N {
@@ -37,12 +37,12 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
     })
 }
 
-/// Appends the binary form. An integer is written in the width of `ty`, whose range it keeps to; nothing for NULL.
+/// Appends the binary form; nothing for NULL. An integer has the width of `ty`, whose range it keeps to.
 pub fn encode(datum: &Datum, ty: SqlType, out: &mut BytesMut) {
     match datum {
         Datum::Null => {}
         Datum::Bool(value) => out.put_u8(u8::from(*value)),
-        // The type bounds the value, so that cutting the high bytes off loses nothing.
+        // The type bounds the value, so dropping the high bytes loses nothing.
         Datum::Int(value) => match ty {
             SqlType::Int2 => out.extend_from_slice(&value.to_be_bytes()[6..]),
             SqlType::Int4 => out.extend_from_slice(&value.to_be_bytes()[4..]),

@@ -1,4 +1,4 @@
-//! Which types turn into which, and how: PostgreSQL's `pg_cast` for the supported types, plus casts through text.
+//! Casts between types: PostgreSQL's `pg_cast` for the supported types, and casts through text.
 
 use super::input::{self, int_range};
 use super::output;
@@ -6,18 +6,18 @@ use super::timestamp::Now;
 use super::{Datum, SqlType, TimeZone};
 use crate::error::{SqlError, SqlState};
 
-/// Where a cast may be applied without being asked for.
+/// The context in which a cast may be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
     /// Anywhere in an expression.
     Implicit,
-    /// Storing into a column.
+    /// Storing a value into a column.
     Assignment,
     /// Only with CAST or `::`.
     Explicit,
 }
 
-/// The weakest context in which `from` becomes `to`; `None` if it never does. Modifiers do not matter here.
+/// The weakest context in which `from` casts to `to`; `None` if it never does. Ignores type modifiers.
 pub fn cast_context(from: SqlType, to: SqlType) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     use SqlType::{Bool, Float8, Int2, Int4, Int8};
@@ -37,17 +37,17 @@ pub fn cast_context(from: SqlType, to: SqlType) -> Option<CastContext> {
     })
 }
 
-/// What a cast may look at besides its operand.
+/// The environment of a cast.
 #[derive(Clone, Copy)]
 pub struct CastEnv<'a> {
-    /// The session's zone.
+    /// The session's time zone.
     pub zone: &'a TimeZone,
-    /// What `'now'` means.
+    /// The meaning of `'now'`.
     pub now: Now,
 }
 
-/// Carries out a cast that [`cast_context`] allows. `explicit` decides what becomes of text too long for `varchar(n)`:
-/// an explicit cast cuts it, an assignment fails with 22001.
+/// Executes a cast that [`cast_context`] allows. Text too long for `varchar(n)` is truncated by an explicit cast and is
+/// 22001 in an assignment.
 pub fn cast(value: Datum, to: SqlType, explicit: bool, env: CastEnv<'_>) -> Result<Datum, SqlError> {
     match (value, to) {
         (Datum::Null, _) => Ok(Datum::Null),
@@ -78,14 +78,14 @@ pub fn to_int(value: i64, ty: SqlType) -> Result<Datum, SqlError> {
     if (low..=high).contains(&value) { Ok(Datum::Int(value)) } else { Err(out_of_range(ty)) }
 }
 
-/// The nearest float; above 2^53 not exact, as in PostgreSQL.
+/// The nearest float. Not exact above 2^53, as in PostgreSQL.
 pub fn int_to_float(value: i64) -> f64 {
     value as f64
 }
 
 fn float_to_int(value: f64, ty: SqlType) -> Result<Datum, SqlError> {
     let rounded = value.round_ties_even();
-    // The upper bound 2^63 is exact as a float and excluded.
+    // The upper bound 2^63 is exact as a float, and excluded.
     let (low, end) = match ty {
         SqlType::Int2 => (-32_768.0, 32_768.0),
         SqlType::Int4 => (-2_147_483_648.0, 2_147_483_648.0),
@@ -98,11 +98,11 @@ fn float_to_int(value: f64, ty: SqlType) -> Result<Datum, SqlError> {
     Ok(Datum::Int(rounded as i64))
 }
 
-/// Applies the length of a varchar: surplus blanks are always cut, other surplus characters only by an explicit cast.
+/// Applies the limit of a varchar. Surplus blanks are always truncated, other characters only by an explicit cast.
 fn limit_text(text: Box<str>, ty: SqlType, explicit: bool) -> Result<Datum, SqlError> {
     let SqlType::Varchar(Some(limit)) = ty else { return Ok(Datum::Text(text)) };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    // Bytes are at least as many as characters.
+    // A text has at least as many bytes as characters.
     if text.len() <= limit {
         return Ok(Datum::Text(text));
     }

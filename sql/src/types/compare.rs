@@ -1,11 +1,11 @@
-//! The sort order of values, as PostgreSQL has it under the C collation.
+//! The sort order of values: PostgreSQL's under the C collation.
 
 use std::cmp::Ordering;
 
 use super::Datum;
 
-/// Orders two values of one type, neither NULL; `None` if they are not of one. NaN equals itself and is greater than every
-/// other float; text and bytea go by bytes; false is before true.
+/// Orders two non-NULL values of one type; `None` for values of two types. NaN equals itself and is greater than every
+/// other float. Text and bytea compare by bytes. False is before true.
 pub fn compare_same(a: &Datum, b: &Datum) -> Option<Ordering> {
     Some(match (a, b) {
         (Datum::Int(a), Datum::Int(b)) | (Datum::Timestamp(a), Datum::Timestamp(b)) => a.cmp(b),
@@ -17,7 +17,7 @@ pub fn compare_same(a: &Datum, b: &Datum) -> Option<Ordering> {
     })
 }
 
-/// The same for sorts, whose values come from one column: a total order keeps a slip from becoming a panic there.
+/// A total order for sorts. Their values come from one column; a defect must not become a panic there.
 pub fn compare(a: &Datum, b: &Datum) -> Ordering {
     compare_same(a, b).unwrap_or_else(|| rank(a).cmp(&rank(b)))
 }

@@ -1,12 +1,12 @@
-//! From text to values: PostgreSQL's input functions of the supported types, with their errors.
+//! Text input: PostgreSQL's input functions of the supported types, with their errors.
 
 use bytes::Bytes;
 
 use super::timestamp::{self, Now};
-use super::{Datum, SqlType, TimeZone};
+use super::{Datum, SqlType, TimeZone, is_space};
 use crate::error::{SqlError, SqlState};
 
-/// Text from the client: valid UTF-8 without NUL, else 22021 naming the first bad byte as PostgreSQL does.
+/// Checks text from the client: valid UTF-8 without NUL, else 22021 with the first bad byte as in PostgreSQL.
 pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
     let bad = match std::str::from_utf8(bytes) {
         Ok(text) => match bytes.iter().position(|b| *b == 0) {
@@ -24,7 +24,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
     Err(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message))
 }
 
-/// How many bytes the sequence that `lead` opens would have.
+/// The length of the UTF-8 sequence that starts with `lead`.
 fn sequence_length(lead: u8) -> usize {
     match lead {
         0xc0..=0xdf => 2,
@@ -34,8 +34,7 @@ fn sequence_length(lead: u8) -> usize {
     }
 }
 
-/// Reads the text form of a type. `varchar(n)` does not check its length here: that is a matter of the cast or
-/// assignment.
+/// Parses the text form of a type. Does not check the limit of `varchar(n)`, which is left to the cast or assignment.
 pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum, SqlError> {
     match ty {
         SqlType::Bool => parse_bool(text).map(Datum::Bool),
@@ -50,11 +49,6 @@ pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum
 fn invalid(ty: SqlType, text: &str) -> SqlError {
     let message = format!("invalid input syntax for type {}: \"{text}\"", ty.base_name());
     SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
-}
-
-/// The white space that C's `isspace` knows.
-pub fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
 fn parse_bool(text: &str) -> Result<bool, SqlError> {
@@ -94,7 +88,7 @@ fn parse_int(ty: SqlType, text: &str) -> Result<i64, SqlError> {
     }
 }
 
-/// Reads a float; under- and overflow are 22003.
+/// Parses a float. Underflow and overflow are 22003.
 pub fn parse_float(text: &str) -> Result<f64, SqlError> {
     let body = text.trim_matches(is_space);
     let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
@@ -146,7 +140,7 @@ fn parse_hex(hex: &str) -> Result<Bytes, SqlError> {
     Ok(out.into())
 }
 
-/// The old escape form: a backslash opens another backslash or three octal digits.
+/// The escape form: a backslash precedes another backslash or three octal digits.
 fn parse_escaped(text: &str) -> Result<Bytes, SqlError> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

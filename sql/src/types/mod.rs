@@ -1,10 +1,15 @@
-//! SQL types and values, and their text and binary forms on the wire.
+//! SQL types and values, with their text and binary wire forms.
 //!
-//! Values enter through [`Datum::decode`] and leave through [`Datum::encode`]; between the two the executor works on
-//! [`Datum`]s, whose variants are fewer than the types: the three integers share one, as do text and varchar. What a
-//! type accepts and prints is what PostgreSQL 15 accepts and prints; [`input`], [`output`], [`binary`] and
-//! [`timestamp`] hold one direction or format each, [`cast`] what turns one type into another, [`compare`] the sort
-//! order.
+//! [`Datum::decode`] and [`Datum::encode`] convert between the wire and [`Datum`]s. There are fewer variants than
+//! types: the three integers share one, and so do text and varchar. Each type accepts and prints what PostgreSQL 15
+//! accepts and prints. [`input`], [`output`], [`binary`] and [`timestamp`] each hold one direction or format, [`cast`]
+//! the conversions between types, [`compare`] the sort order.
+//!
+//! # Layers
+//!
+//! 1. `compare`, `timestamp`: the sort order, times
+//! 2. `input`, `output`: text forms
+//! 3. `binary`, `cast`: binary forms, casts
 
 pub mod binary;
 pub mod cast;
@@ -17,7 +22,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::error::SqlError;
 
-/// A type that a column, parameter or expression can have.
+/// The type of a column, parameter or expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SqlType {
     /// `boolean`
@@ -38,7 +43,7 @@ pub enum SqlType {
     Bytea,
     /// `timestamp with time zone`
     Timestamptz,
-    /// A literal or parameter whose type nothing has fixed yet; reported as `text` in results.
+    /// A literal or parameter whose type is not fixed yet. Reported as `text` in results.
     Unknown,
 }
 
@@ -58,7 +63,7 @@ pub enum Datum {
     Text(Box<str>),
     /// `bytea`
     Bytes(Bytes),
-    /// `timestamp with time zone`: microseconds since 2000-01-01 00:00 UTC, as PostgreSQL counts
+    /// `timestamp with time zone`: microseconds since 2000-01-01 00:00 UTC, as in PostgreSQL
     Timestamp(i64),
 }
 
@@ -82,11 +87,11 @@ impl TimeZone {
     }
 }
 
-/// The longest `varchar(n)` that PostgreSQL allows, in characters.
+/// The longest `varchar(n)` of PostgreSQL, in characters.
 pub const MAX_VARCHAR: u64 = 10_485_760;
 
 impl SqlType {
-    /// The OID that PostgreSQL gives the type.
+    /// The type's OID in PostgreSQL.
     pub fn oid(self) -> u32 {
         match self {
             SqlType::Bool => 16,
@@ -102,8 +107,8 @@ impl SqlType {
         }
     }
 
-    /// The type of an OID that a client declared for a parameter; `None` if unsupported. OID 0 and 705 are `Unknown`;
-    /// 18 (`"char"`), 19 (`name`) and 1042 (`bpchar`) are taken as text.
+    /// The type of a parameter's declared OID; `None` if unsupported. OIDs 0 and 705 are `Unknown`. OIDs 18 (`"char"`),
+    /// 19 (`name`) and 1042 (`bpchar`) are accepted as text.
     pub fn from_oid(oid: u32) -> Option<SqlType> {
         Some(match oid {
             0 | 705 => SqlType::Unknown,
@@ -164,7 +169,7 @@ impl SqlType {
         }
     }
 
-    /// The name that the system catalog has (`typname`): what PostgreSQL calls the column of an unnamed cast.
+    /// The name in the system catalog (`typname`). PostgreSQL names the column of an unnamed cast by it.
     pub fn catalog_name(self) -> &'static str {
         match self {
             SqlType::Bool => "bool",
@@ -195,7 +200,7 @@ impl SqlType {
         matches!(self, SqlType::Text | SqlType::Varchar(_))
     }
 
-    /// The type without its modifier: what an expression over such a column has.
+    /// The type without its modifier: the type of an expression over such a column.
     pub fn base(self) -> SqlType {
         match self {
             SqlType::Varchar(_) => SqlType::Varchar(None),
@@ -205,8 +210,8 @@ impl SqlType {
 }
 
 impl Datum {
-    /// Reads a value from its wire form; errors are those of PostgreSQL's input functions (22P02, 22003, 22007, 22008,
-    /// 22021, 22P03...).
+    /// Decodes a value from its wire form. Errors are those of PostgreSQL's input functions (22P02, 22003, 22007,
+    /// 22008, 22021, 22P03, ...).
     pub fn decode(ty: SqlType, format: Format, bytes: &[u8], zone: &TimeZone) -> Result<Datum, SqlError> {
         match format {
             Format::Text => {
@@ -217,7 +222,7 @@ impl Datum {
         }
     }
 
-    /// Appends the wire form, without the length; never called on `Null`.
+    /// Appends the wire form without its length. Never called on `Null`.
     pub fn encode(&self, ty: SqlType, format: Format, zone: &TimeZone, out: &mut BytesMut) {
         match format {
             Format::Text => output::write(self, zone, out),
@@ -230,7 +235,7 @@ impl Datum {
         matches!(self, Datum::Null)
     }
 
-    /// About the bytes of memory it holds, the value itself included: what bounded operators count.
+    /// The approximate memory of the value in bytes, for memory budgets.
     pub fn memory(&self) -> usize {
         size_of::<Datum>()
             + match self {
@@ -239,6 +244,11 @@ impl Datum {
                 _ => 0,
             }
     }
+}
+
+/// The white space of C's `isspace`.
+pub fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
 #[cfg(test)]

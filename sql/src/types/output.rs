@@ -1,4 +1,4 @@
-//! From values to text: PostgreSQL's output functions of the supported types (ISO dates, hex bytea, shortest floats).
+//! Text output: PostgreSQL's output functions of the supported types (ISO dates, hex bytea, shortest floats).
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub fn write(datum: &Datum, zone: &TimeZone, out: &mut BytesMut) {
     }
 }
 
-/// The text form as a string: what a cast to text gives (booleans are spelled out there).
+/// The text form as a string, as in a cast to text, except for booleans, which a cast spells out.
 pub fn to_text(datum: &Datum, zone: &TimeZone) -> String {
     let mut out = BytesMut::new();
     write(datum, zone, &mut out);
@@ -54,8 +54,8 @@ fn write_hex(bytes: &[u8], out: &mut BytesMut) {
     }
 }
 
-/// The shortest decimal that reads back as the same float, laid out as PostgreSQL does: scientific from 1e15 on and
-/// below 1e-4, with a signed exponent of at least two digits.
+/// The shortest decimal that parses to the same float, in PostgreSQL's layout: scientific from 1e15 on and below 1e-4,
+/// with a signed exponent of at least two digits.
 pub fn float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();

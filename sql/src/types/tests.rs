@@ -1,4 +1,4 @@
-//! Text and binary forms, casts and order, against what PostgreSQL 15 answers.
+//! Text and binary forms, casts and order, compared with PostgreSQL 15.
 
 use std::cmp::Ordering;
 
@@ -147,12 +147,12 @@ fn timestamps_refused() {
 }
 
 #[test]
-fn timestamps_in_a_zone_with_summer_time() {
+fn timestamps_in_a_zone_with_daylight_saving() {
     let berlin = zone("Europe/Berlin");
     let ts = |input| text_in(SqlType::Timestamptz, input, &berlin).unwrap();
     assert_eq!(ts("2024-07-01 12:00"), "2024-07-01 12:00:00+02");
     assert_eq!(ts("2024-01-01 12:00Z"), "2024-01-01 13:00:00+01");
-    // Skipped by the change in spring: read with the offset before it. Repeated in autumn: with the one after it.
+    // A time skipped in spring has the offset before the change, one repeated in autumn the offset after it.
     assert_eq!(ts("2024-03-31 02:30"), "2024-03-31 03:30:00+02");
     assert_eq!(ts("2024-10-27 02:30"), "2024-10-27 02:30:00+01");
     assert_eq!(
@@ -202,7 +202,7 @@ fn binary_forms() {
 }
 
 #[test]
-fn what_casts_to_what() {
+fn cast_contexts() {
     use CastContext::{Assignment, Explicit, Implicit};
     assert_eq!(cast_context(SqlType::Int2, SqlType::Int8), Some(Implicit));
     assert_eq!(cast_context(SqlType::Int8, SqlType::Int2), Some(Assignment));
@@ -248,7 +248,7 @@ fn order_of_floats() {
 
 proptest! {
     #[test]
-    fn floats_come_back(bits: u64) {
+    fn floats_round_trip(bits: u64) {
         let value = f64::from_bits(bits);
         let shown = output::float(value);
         let back = input::parse_float(&shown).unwrap();
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn timestamps_come_back(micros in -211_813_488_000_000_000i64..9_223_371_331_200_000_000, at in 0usize..4) {
+    fn timestamps_round_trip(micros in -211_813_488_000_000_000i64..9_223_371_331_200_000_000, at in 0usize..4) {
         let zone = zone(["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York"][at]);
         let shown = timestamp::format(micros, &zone);
         prop_assert_eq!(timestamp::parse(&shown, &zone, Now::Clock).unwrap(), micros, "{}", shown);

@@ -1,15 +1,14 @@
-//! `timestamp with time zone`: text input in the ISO spellings, ISO output in the session's zone.
+//! `timestamp with time zone`: ISO text input, ISO output in the session's zone.
 //!
-//! A value counts microseconds from 2000-01-01 00:00 UTC; the two ends of `i64` are the infinities. Calendar
-//! arithmetic is done here, over PostgreSQL's range (4714-11-24 BC to 294276 AD), which is wider than jiff's; jiff is
-//! asked only for the offset of a zone at an instant.
+//! A value counts microseconds from 2000-01-01 00:00 UTC. The ends of `i64` are the infinities. Calendar arithmetic is
+//! done here, over PostgreSQL's range (4714-11-24 BC to 294276 AD), which is wider than jiff's. jiff only provides the
+//! offset of a zone at an instant.
 
 use std::fmt::Write;
 
 use jiff::tz::{AmbiguousOffset, Offset};
 
-use super::TimeZone;
-use super::input::is_space;
+use super::{TimeZone, is_space};
 use crate::error::{SqlError, SqlState};
 
 /// `infinity`
@@ -25,12 +24,12 @@ const EPOCH_SECONDS: i64 = 946_684_800;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// What `'now'` and its relatives mean.
+/// The meaning of `'now'`, `'today'`, `'tomorrow'` and `'yesterday'`.
 #[derive(Clone, Copy, Debug)]
 pub enum Now {
     /// Start of the transaction, in microseconds since 2000-01-01 UTC.
     At(i64),
-    /// The system clock: for parameters, which arrive before their transaction has begun.
+    /// The system clock, for parameters: they are decoded before their transaction has begun.
     Clock,
 }
 
@@ -43,7 +42,7 @@ impl Now {
     }
 }
 
-/// The system clock in this module's unit.
+/// The system clock in microseconds since 2000-01-01 UTC.
 #[expect(
     clippy::disallowed_methods,
     reason = "edge: a 'now' among the parameters of a statement has no transaction yet"
@@ -58,7 +57,7 @@ pub fn in_range(micros: i64) -> bool {
     micros == INFINITY || micros == NEG_INFINITY || (FIRST..END).contains(&micros)
 }
 
-/// Days from 2000-01-01 to a date of the proleptic Gregorian calendar; year 0 is 1 BC.
+/// Days from 2000-01-01 to a proleptic Gregorian date. Year 0 is 1 BC.
 fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -91,7 +90,7 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Prints a value in a zone, as `2024-03-01 12:00:00.5+01`.
+/// Formats a value in a zone, as `2024-03-01 12:00:00.5+01`.
 pub fn format(micros: i64, zone: &TimeZone) -> String {
     match micros {
         INFINITY => return "infinity".to_owned(),
@@ -132,7 +131,7 @@ pub fn format(micros: i64, zone: &TimeZone) -> String {
     out
 }
 
-/// Seconds east of Greenwich at an instant; outside of jiff's range, that of its nearest end.
+/// The zone's offset at an instant, in seconds east of Greenwich. Instants out of jiff's range use its nearest end.
 fn offset_at(micros: i64, zone: &TimeZone) -> i64 {
     let seconds = micros.div_euclid(SECOND).saturating_add(EPOCH_SECONDS);
     let bounded = seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
@@ -140,8 +139,8 @@ fn offset_at(micros: i64, zone: &TimeZone) -> i64 {
     i64::from(zone.0.to_offset(instant).seconds())
 }
 
-/// Seconds east of Greenwich for a local time. One that a clock change skips is read with the offset before it, one
-/// that a change repeats with the offset after it, as PostgreSQL does.
+/// The zone's offset for a local time, in seconds east of Greenwich. A time that a clock change skips has the offset
+/// before it, a repeated time the offset after it, as in PostgreSQL.
 fn offset_of_local(local: i64, zone: &TimeZone) -> i64 {
     let (year, month, day) = date_from_days(local.div_euclid(DAY));
     let seconds = local.rem_euclid(DAY) / SECOND;
@@ -172,9 +171,9 @@ fn out_of_range(text: &str) -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
 }
 
-/// Reads a value: `YYYY-MM-DD[ T]HH:MM[:SS[.ffffff]]` with an optional zone (offset, `Z`, or a name) and era, the
-/// compact `YYYYMMDD[THHMMSS]`, or one of `now`, `today`, `tomorrow`, `yesterday`, `epoch`, `infinity`, `-infinity`.
-/// Without a zone the session's is meant. 22007 for what is not a time at all, 22008 for one with a field out of range.
+/// Parses `YYYY-MM-DD[ T]HH:MM[:SS[.ffffff]]` with an optional zone (offset, `Z`, or a name) and era, the compact
+/// `YYYYMMDD[THHMMSS]`, or one of `now`, `today`, `tomorrow`, `yesterday`, `epoch`, `infinity`, `-infinity`. The
+/// default zone is the session's. 22007 for other text, 22008 for a field out of range.
 pub fn parse(text: &str, zone: &TimeZone, now: Now) -> Result<i64, SqlError> {
     let body = text.trim_matches(is_space);
     if let Some(value) = special(body, zone, now) {
@@ -226,7 +225,7 @@ fn special(word: &str, zone: &TimeZone, now: Now) -> Option<i64> {
     })
 }
 
-/// The zone that a text names.
+/// A zone in a text.
 enum Zone {
     /// Seconds east of Greenwich.
     Offset(i64),
@@ -234,7 +233,7 @@ enum Zone {
     Named(TimeZone),
 }
 
-/// Reads a time from left to right.
+/// A scanner over a text.
 struct Scanner<'a> {
     text: &'a str,
     rest: &'a str,
@@ -253,7 +252,7 @@ impl<'a> Scanner<'a> {
         self.rest = self.rest.trim_start_matches(is_space);
     }
 
-    /// A run of at most `most` digits.
+    /// Takes a number of at most `most` digits.
     fn number(&mut self, most: usize) -> Result<i64, SqlError> {
         let digits = self.take(|c| c.is_ascii_digit());
         if digits.is_empty() {
@@ -282,7 +281,7 @@ impl<'a> Scanner<'a> {
             return Ok((part(0..4)?, part(4..6)?, part(6..8)?));
         }
         if digits.len() < 3 {
-            // Two-digit fields need a guess about their order, which only DateStyle could settle.
+            // The order of two-digit fields depends on DateStyle.
             return Err(invalid(self.text));
         }
         if digits.len() > 6 {
@@ -303,7 +302,7 @@ impl<'a> Scanner<'a> {
         Ok((year, month, day))
     }
 
-    /// The time of day in microseconds; none is midnight.
+    /// The time of day in microseconds. Defaults to midnight.
     fn time(&mut self) -> Result<i64, SqlError> {
         let had_t = self.rest.starts_with(['T', 't']);
         if had_t {
@@ -334,7 +333,7 @@ impl<'a> Scanner<'a> {
         Ok((whole * 3600 + minute * 60 + second) * SECOND + fraction)
     }
 
-    /// Digits after the point, rounded to microseconds.
+    /// The digits after the point, rounded to microseconds.
     fn fraction(&mut self) -> Result<i64, SqlError> {
         let digits = self.take(|c| c.is_ascii_digit());
         if digits.is_empty() {
@@ -342,7 +341,7 @@ impl<'a> Scanner<'a> {
         }
         let fraction: f64 = format!("0.{digits}").parse().map_err(|_| invalid(self.text))?;
         let micros = (fraction * 1e6).round_ties_even();
-        // Within 0..=1_000_000, which the cast keeps.
+        // Within 0..=1_000_000, so the cast is exact.
         Ok(micros as i64)
     }
 

@@ -1,4 +1,4 @@
-# Which access path a filter gives, and that it finds the rows.
+# The access path of a filter, and the rows that it finds.
 create table t (a int, b text, c int8, primary key (a, b));
 create table p (id int8 primary key, v text);
 create table h (a int, b int);

@@ -8,7 +8,8 @@ select count(*), count(a), sum(id), min(id), max(a), sum(f) from t;
 count:int8|count:int8|sum:int8|min:int4|max:text|sum:float8
 0|0|NULL|NULL|NULL|NULL
 
-insert into t values (1, 'x', 10, 1, 1.5, true, '2024-01-01'), (2, 'y', 20, 2, 2.5, false, '2024-01-03'), (3, 'x', 20, null, null, null, '2024-01-02'), (4, null, null, 4, 4, true, null);
+insert into t values (1, 'x', 10, 1, 1.5, true, '2024-01-01'), (2, 'y', 20, 2, 2.5, false, '2024-01-03'),
+(3, 'x', 20, null, null, null, '2024-01-02'), (4, null, null, 4, 4, true, null);
 ----
 INSERT 0 4
 

@@ -9,6 +9,7 @@ ERROR 42P07: relation "t" already exists
 
 create table if not exists t (a int);
 ----
+NOTICE 42P07: relation "t" already exists, skipping
 CREATE TABLE
 
 create table T (a int);
@@ -97,7 +98,8 @@ select * from v;
 ----
 
 
-create table w (a int default 1 + 1, b timestamptz default now(), c text default 'it''s', d bool default false, e int default null) with (fillfactor=50);
+create table w (a int default 1 + 1, b timestamptz default now(),
+c text default 'it''s', d bool default false, e int default null) with (fillfactor=50);
 ----
 CREATE TABLE
 
@@ -117,6 +119,7 @@ ERROR 42P01: table "nope" does not exist
 
 drop table if exists nope;
 ----
+NOTICE 00000: table "nope" does not exist, skipping
 DROP TABLE
 
 drop table t, nope;
@@ -125,6 +128,7 @@ ERROR 42P01: table "nope" does not exist
 
 drop table if exists nope, "T";
 ----
+NOTICE 00000: table "nope" does not exist, skipping
 DROP TABLE
 
 drop table t;
@@ -250,8 +254,9 @@ create table c2 (a int collate "C");
 ----
 ERROR 42804: collations are not supported by type integer [at 24]
 
-# A DEFAULT is kept as it was written: printed from its tree it was another, or none.
-create table quotes (id int primary key, a text default 'x''''y', b text default '\', c int default - -5, d text default E'\'\n', e float8 default - 2 ^ 2, f text default 'one'
+# A DEFAULT is stored as its source text. Printed from its tree it was another expression, or invalid.
+create table quotes (id int primary key, a text default 'x''''y', b text default '\', c int default - -5,
+d text default E'\'\n', e float8 default - 2 ^ 2, f text default 'one'
 'two', g bool default (1 = 2) is null, h text not null default 'z' -- ok
 );
 ----

@@ -1,4 +1,4 @@
-# Decimal literals are floats, but beside integers they are exact.
+# Decimal literals are floats, but exact next to integers.
 create table t (id bigint primary key, n int);
 insert into t values (9007199254740992, 1), (9007199254740993, 2), (9223372036854775807, 3), (-5, -5);
 ----
@@ -95,7 +95,7 @@ explain select * from t where id >= 1.5 and id < 7.0;
 Range Scan on t
   Key: ((id > 1) AND (id < 7))
 
-# With floats they are floats.
+# Next to floats they are floats.
 select 0.1::float8 + 0.2 = 0.3, 1.5 = 1.5, nullif(1, 2.5), nullif(3, 3.0);
 ----
 ?column?:bool|?column?:bool|nullif:float8|nullif:float8

@@ -9,7 +9,8 @@ select lower('AbC'), upper('aBc'), lower('ÄÖ'), reverse('abc');
 lower:text|upper:text|lower:text|reverse:text
 abc|ABC|äö|cba
 
-select substr('abcdef', 2), substr('abcdef', 2, 3), substring('abcdef' from 2 for 2), substring('abcdef', 0, 3), substring('abc' for 2);
+select substr('abcdef', 2), substr('abcdef', 2, 3), substring('abcdef' from 2 for 2), substring('abcdef', 0, 3),
+substring('abc' for 2);
 ----
 substr:text|substr:text|substring:text|substring:text|substring:text
 bcdef|bcd|bc|ab|ab
@@ -23,7 +24,8 @@ select substr('abc', -2, 5), substr('abc', 10), substr('\x010203'::bytea, 2, 1);
 substr:text|substr:text|substr:bytea
 ab||\x02
 
-select trim('  a '), trim(both 'x' from 'xxaxx'), ltrim('  a'), rtrim('a  '), btrim('xyaxy', 'xy'), trim(leading from '  b '), trim(trailing 'b' from 'abb');
+select trim('  a '), trim(both 'x' from 'xxaxx'), ltrim('  a'), rtrim('a  '), btrim('xyaxy', 'xy'),
+trim(leading from '  b '), trim(trailing 'b' from 'abb');
 ----
 btrim:text|btrim:text|ltrim:text|rtrim:text|btrim:text|ltrim:text|rtrim:text
 a|a|a|a|a|b |a
@@ -46,7 +48,8 @@ select mod(1, 0);
 ----
 ERROR 22012: division by zero
 
-select round(2.5::float8), round(3.5::float8), floor(-1.5::float8), ceil(1.2::float8), ceiling(1.2::float8), trunc(-1.7::float8), round(7), floor(3);
+select round(2.5::float8), round(3.5::float8), floor(-1.5::float8), ceil(1.2::float8), ceiling(1.2::float8),
+trunc(-1.7::float8), round(7), floor(3);
 ----
 round:float8|round:float8|floor:float8|ceil:float8|ceiling:float8|trunc:float8|round:float8|floor:float8
 2|4|-2|2|2|-1|7|3
@@ -168,7 +171,7 @@ select true, 'a'::text, 1::int4, cast(1 as int8), '2024-01-01'::timestamptz, cas
 ?column?:bool|text:text|int4:int4|int8:int8|timestamptz:timestamptz|case:int4|?column?:int4|?column?:int4
 t|a|1|1|2024-01-01 00:00:00+00|1|-1|2
 
-# Large results are computed when they are wanted.
+# Large results are computed at execution.
 select length(repeat('x', 10000)), concat(true, false, null, 1 = 1), nullif('5', 5), nullif('a', 'b');
 ----
 length:int4|concat:text|nullif:text|nullif:text

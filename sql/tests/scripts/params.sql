@@ -1,4 +1,4 @@
-# Types that parameters take, and their values.
+# Inferred parameter types, and parameter values.
 create table t (id int primary key, s int2, n int8, f float8, v varchar(3), ok bool, at timestamptz, raw bytea);
 ----
 CREATE TABLE
@@ -132,7 +132,7 @@ select * from (values ($1), ($2)) x;
 ----
 ERROR 0A000: subqueries are not supported yet [at 23]
 
-# A parameter keeps the type that its first place gave it.
+# A parameter keeps the type of its first use.
 \params 7
 select $1 between 1 and 2.5;
 ----

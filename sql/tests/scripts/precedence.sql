@@ -1,4 +1,4 @@
-# How operators bind, as PostgreSQL's do. What took everything behind it for its operand changed the wrong rows.
+# Operator precedence is PostgreSQL's. An operator that took all that follows as its operand changed the wrong rows.
 create table t (id int primary key, flag bool);
 insert into t values (1, true), (2, false), (3, null), (5, false), (6, true);
 ----
@@ -52,7 +52,7 @@ select 1>-1, 1>=-1, 1<>-1, 1<-1, 1<=-1, 1=-1, 1>+1, 2*-1, 2/-1;
 ?column?:bool|?column?:bool|?column?:bool|?column?:bool|?column?:bool|?column?:bool|?column?:bool|?column?:int4|?column?:int4
 t|t|t|f|f|f|f|-2|-2
 
-# Comparisons do not stand in a row.
+# Comparisons are not associative.
 select 1 < 2 = true;
 ----
 ERROR 42601: syntax error at or near "=" [at 14]
@@ -87,7 +87,7 @@ select 'a' like 'a' escape '' || '';
 ----
 ERROR 0A000: ESCAPE with more than a literal is not supported yet [at 34]
 
-# Operators and words that there are not.
+# Operators and keywords that do not exist.
 select 1 == 1;
 ----
 ERROR 42883: operator does not exist: integer == integer [at 10]
@@ -129,7 +129,7 @@ select id from t order by 1.5;
 ----
 ERROR 42601: non-integer constant in ORDER BY [at 27]
 
-# Strings go on behind a line break, and name nothing.
+# Strings continue after a line break, and are not names.
 select 'foo'
 'bar';
 ----
@@ -160,7 +160,7 @@ insert into 't' values (9);
 ----
 ERROR 42601: syntax error at or near "'t'"
 
-# Nesting without end: where the parser is in doubt, or prints what it has.
+# Deep nesting where the parser tries alternatives, or prints the tree.
 assert true and false;
 ----
 ERROR 0A000: ASSERT is not supported yet

@@ -3,7 +3,8 @@ create table t (id int primary key, a text, b int8, c float8);
 ----
 CREATE TABLE
 
-insert into t values (1, 'x', 10, 1.5), (2, 'y', null, -2), (3, null, 30, 'NaN'), (4, 'x', 40, null), (5, 'z', 50, '-Infinity');
+insert into t values (1, 'x', 10, 1.5), (2, 'y', null, -2), (3, null, 30, 'NaN'), (4, 'x', 40, null),
+(5, 'z', 50, '-Infinity');
 ----
 INSERT 0 5
 
@@ -391,7 +392,7 @@ ERROR 42601: SELECT * with no tables specified is not valid [at 8]
 
 select;
 ----
-ERROR 42601: syntax error at or near ";" [at 7]
+ERROR 42601: syntax error at end of input [at 7]
 
 select 1 where false;
 ----
@@ -421,13 +422,17 @@ select * from t as u(a, b, c, d, e);
 ----
 ERROR 42P10: table "u" has 4 columns available but 5 columns specified
 
-# A list of many constants is searched.
+# A long list of constants uses binary search.
 create table many (id int primary key, v int, s text);
 insert into many values (1, 10, 'a'), (2, 40, 'b'), (3, null, null), (4, 99, 'z');
-select id from many where v in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 7, 7) order by id;
-select id from many where v not in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 7, 7) order by id;
-select id from many where v not in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, null, 7) order by id;
-select id from many where s in ('a', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z', 'aa', 'ab', 'ac', 'ad', 'ae', 'af', 'ag', 'ah', null) order by id;
+select id from many where v in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19,
+18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 7, 7) order by id;
+select id from many where v not in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20,
+19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 7, 7) order by id;
+select id from many where v not in (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20,
+19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, null, 7) order by id;
+select id from many where s in ('a', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r',
+'s', 't', 'u', 'v', 'w', 'x', 'y', 'z', 'aa', 'ab', 'ac', 'ad', 'ae', 'af', 'ag', 'ah', null) order by id;
 ----
 CREATE TABLE
 INSERT 0 4

@@ -1,4 +1,4 @@
-# Transactions see their own changes, and not those of others that committed later.
+# Transactions see their own changes, and no changes committed after their snapshot.
 create table t (id int primary key, v text);
 insert into t values (1, 'one');
 ----
@@ -60,11 +60,13 @@ COMMIT
 commit;
 select * from t where id = 1;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 1000000.16, after 1000000.14
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 1000000.16, after 1000000.14
+HINT: The transaction might succeed if retried.
 id:int4|v:text
 1|b
 
-# A duplicate key inside an explicit transaction is found by the statement.
+# In an explicit transaction the statement finds a duplicate key.
 begin;
 insert into t values (1, 'dup');
 select 1;
@@ -76,7 +78,7 @@ DETAIL: Key (id)=(1) already exists.
 ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
 ROLLBACK
 
-# One that a concurrent transaction inserts is found by the commit.
+# The commit finds a duplicate key of a concurrent transaction.
 \session a
 begin;
 insert into t values (9, 'a');
@@ -93,11 +95,13 @@ INSERT 0 1
 commit;
 select * from t where id = 9;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x00r\x81\t": committed at 1000000.21, after 1000000.19
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "t\x00\x00@\x00r\x81\t": committed at 1000000.21, after 1000000.19
+HINT: The transaction might succeed if retried.
 id:int4|v:text
 9|b
 
-# A statement that fails takes back what it did, and only that; the rest of the transaction is lost with it.
+# A failed statement fails the transaction. Nothing of it is kept.
 \session c
 begin;
 insert into t values (10, 'ten');
@@ -115,7 +119,7 @@ ROLLBACK
 count:int8
 4
 
-# Rows can trade their keys.
+# Rows can exchange their keys.
 create table s (id int primary key, v text);
 insert into s values (1, 'a'), (2, 'b');
 update s set id = 3 - id;
@@ -169,11 +173,13 @@ commit;
 create table same (a int);
 select * from same;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "mi": committed at 1000000.37, after 1000000.35
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "mi": committed at 1000000.37, after 1000000.35
+HINT: The transaction might succeed if retried.
 ERROR 42P07: relation "same" already exists
 b:int4
 
-# A transaction keeps seeing the schema of its snapshot.
+# A transaction sees the schema of its snapshot.
 \session a
 create table old (a int primary key);
 insert into old values (1);
@@ -206,7 +212,7 @@ COMMIT
 b:text|c:int4
 x|2
 
-# What is written into a table that is dropped meanwhile goes with it; sessions refuse that as far as they know of the drop.
+# Writes to a table that was dropped meanwhile would be lost. The commit fails if its node knows of the drop.
 create table gone (a int primary key);
 begin;
 insert into gone values (1);
@@ -226,7 +232,8 @@ CREATE TABLE
 commit;
 select * from gone;
 ----
-COMMIT
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: A table that it writes to was dropped or truncated.
 a:int4
 
 # SELECT FOR UPDATE conflicts with a later writer.
@@ -247,9 +254,11 @@ DELETE 1
 \session a
 commit;
 ----
-ERROR 40001: could not serialize access due to concurrent update: write conflict on "t\x00\x00@\x06r\x81\x05": committed at 1000000.65, after 1000000.63
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "t\x00\x00@\x06r\x81\x05": committed at 1000000.64, after 1000000.62
+HINT: The transaction might succeed if retried.
 
-# TRUNCATE and DROP can be taken back.
+# TRUNCATE and DROP can be rolled back.
 create table keep (a int primary key);
 insert into keep values (1), (2);
 begin;

@@ -1,12 +1,14 @@
-# Times in the zone of the session.
+# Times in the session's time zone.
 \zone Europe/Berlin
 select '2024-07-01 12:00'::timestamptz, '2024-01-01 12:00'::timestamptz, '2024-07-01 12:00Z'::timestamptz;
 select '2024-03-31 02:30'::timestamptz, '2024-10-27 02:30'::timestamptz;
 select '1890-01-01 00:00Z'::timestamptz;
-select now(), current_timestamp, 'now'::timestamptz, 'today'::timestamptz, 'tomorrow'::timestamptz, 'yesterday'::timestamptz;
+select now(), current_timestamp, 'now'::timestamptz, 'today'::timestamptz, 'tomorrow'::timestamptz,
+'yesterday'::timestamptz;
 select now()::text, '2024-07-01'::timestamptz::text;
 create table t (at timestamptz primary key, v text default now());
-insert into t (at) values ('2024-07-01 12:00'), ('2024-07-01 12:00Z'), ('-infinity'), ('infinity'), ('0001-01-01 BC') returning *;
+insert into t (at) values ('2024-07-01 12:00'), ('2024-07-01 12:00Z'), ('-infinity'), ('infinity'),
+('0001-01-01 BC') returning *;
 select at from t where at > '2024-07-01 11:00' order by at;
 select at from t where at = '2024-07-01 10:00Z';
 ----

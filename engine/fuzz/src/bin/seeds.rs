@@ -1,6 +1,6 @@
-//! Writes the inputs that fuzzing begins with: `corpus/recover/seed-*` and `corpus/batch_decode/seed-*`, beside this package's
-//! manifest or in the directory that is named. They are in the repository; made anew they are the same, unless the format, the cases
-//! of the model or the targets have changed. Seeds of before are removed.
+//! Writes the seed inputs of fuzzing: `corpus/recover/seed-*` and `corpus/batch_decode/seed-*`, beside the manifest of
+//! this package or in the directory given as argument. They are in the repository. A second run writes the same, unless
+//! the format, the cases of the model or the targets have changed. Removes older seeds.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use engine::{Cf, WriteBatch};
 use engine_fuzz::bases::{Base, bases};
 use engine_fuzz::{batch_decode, mutate, recover};
 
-/// No more samples of one decoder, and files as input: the smallest are the best to begin with.
+/// The most samples for one decoder, and the most raw files: small seeds are best.
 const SAMPLES: usize = 3;
-/// No longer file is an input.
+/// The longest raw file.
 const RAW_BYTES: usize = 6000;
 
 fn main() -> std::io::Result<()> {
@@ -35,17 +35,19 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Each log undamaged; a change of each kind, near the beginning of a file and near its end, each of another log; and files as they are.
+/// Each log without damage; a change of each kind, near the start of a file and near its end, each in another log; and
+/// raw files.
 fn recovers() -> Vec<Vec<u8>> {
     let count = bases().len() as u8;
-    let looks = [recover::OPENED, recover::SALVAGED, recover::LOOKED_AT, recover::COPIED];
-    let look = |number: usize| looks[number % looks.len()];
-    let undamaged = (0..count).map(|number| vec![number, recover::plan(recover::DAMAGED, look(usize::from(number)))]);
+    let operations = [recover::OPEN, recover::SALVAGE, recover::INSPECT, recover::REPAIR];
+    let operation = |number: usize| operations[number % operations.len()];
+    let undamaged =
+        (0..count).map(|number| vec![number, recover::plan(recover::DAMAGE, operation(usize::from(number)))]);
     let mut out: Vec<Vec<u8>> = undamaged.collect();
     for change in 0..mutate::KINDS {
-        for (place, done) in [(0x4008u16, recover::DAMAGED), (0x8020, recover::REPAIRED)] {
+        for (place, damage) in [(0x4008u16, recover::DAMAGE), (0x8020, recover::FORGE)] {
             let [low, high] = place.to_le_bytes();
-            let plan = recover::plan(done, look(usize::from(change)));
+            let plan = recover::plan(damage, operation(usize::from(change)));
             out.push(vec![out.len() as u8 % count, plan, change, change, low, high, 3, 0, 16, 8]);
         }
     }
@@ -55,9 +57,9 @@ fn recovers() -> Vec<Vec<u8>> {
     out
 }
 
-/// The shorter files of a log as an input.
+/// The short files of a log as an input.
 fn raw(number: u8, base: &Base) -> Option<Vec<u8>> {
-    let mut out = vec![number, recover::plan(recover::RAW, recover::OPENED)];
+    let mut out = vec![number, recover::plan(recover::RAW, recover::OPEN)];
     for content in base.files.values().filter(|content| (4097..RAW_BYTES).contains(&content.len())) {
         out.extend_from_slice(&(content.len() as u16).to_le_bytes());
         out.extend_from_slice(content);
@@ -65,7 +67,7 @@ fn raw(number: u8, base: &Base) -> Option<Vec<u8>> {
     (out.len() > 2).then_some(out)
 }
 
-/// What the logs consist of, and a write batch.
+/// The encoded parts of the logs, and a write batch.
 fn decodes() -> Vec<Vec<u8>> {
     let mut by_decoder: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
     let logs = bases().iter().flat_map(|base| base.files.iter()).filter(|(name, _)| name.ends_with(".log"));
@@ -81,7 +83,7 @@ fn decodes() -> Vec<Vec<u8>> {
     for (decoder, mut samples) in by_decoder {
         samples.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
         samples.dedup();
-        // A short one, a long one, and one between.
+        // A short one, a long one, and one in between.
         let chosen = (0..SAMPLES).map(|at| at * samples.len().saturating_sub(1) / (SAMPLES - 1));
         let mut chosen: Vec<usize> = chosen.collect();
         chosen.dedup();

@@ -1,163 +1,110 @@
-//! A disk in memory that loses what was not synced.
+//! A disk in memory that loses unsynced data.
 //!
-//! Each file has what is durable, what readers see, and the writes in between. A [`SimDisk::crash`] decides, from a
-//! seed, what of the pending writes reached the platter: nothing, everything, a prefix whose last write is torn at a
-//! byte, or any mixture of 512-byte sectors, each at any of the versions written to it. Creations, renames and
-//! removals that no `sync_dir` followed may be lost likewise. Nothing here draws randomness but from that seed,
-//! so a simulation replays exactly.
+//! Each file has durable content, the content that readers see, and the writes in between. [`SimDisk::crash`] decides
+//! from a seed what of the pending writes reached the platter: nothing, everything, a prefix whose last write is torn
+//! at a byte, or any mixture of 512-byte sectors, each at any of the versions written to it. It may likewise lose
+//! creations, renames and removals that no `sync_dir` followed. The seed is the only source of randomness, so a
+//! simulation replays exactly.
 //!
-//! The choice may also be the caller's ([`SimDisk::crash_chosen`]), who can so go through every crash that is possible.
+//! [`SimDisk::crash_with`] lets the caller choose instead, and so enumerate every possible crash.
 //!
-//! There may be more directories than the one that the disk is: what [`Disk::begin_copy`] makes stands beside it
-//! ([`SimDisk::beside`]), shares its space and its fate, and holds second names of the same files.
-//!
-//! Failures are planned: the n-th call of a kind fails, the space runs out, the power goes after so many changes. A failed
-//! sync behaves as Linux does: the pages count as clean, are still read until memory is short
-//! ([`SimDisk::drop_clean_pages`]), and are gone after a crash, whatever is synced later. With a [`Lie`], or with
-//! [`SimDisk::skip_nth`], the disk answers well and does not do what it says, so that a checker can prove that it notices.
+//! Tests plan failures: the n-th call of a kind fails, the disk is full, the power goes off after so many changes. A
+//! failed sync behaves as on Linux: the pages count as clean. Readers see them until memory is short
+//! ([`SimDisk::drop_clean_pages`]); a crash loses them, whatever is synced later. With a [`Lie`], or with
+//! [`SimDisk::skip_nth`], the disk reports success for work that it did not do. A checker proves with it that it
+//! notices.
 //!
 //! A file handle and a [`SimDisk::session`] belong to the life in which they were opened: after a crash they only fail.
+//!
+//! # Layers
+//!
+//! 1. `plan`, `choice`: the planned outcome of a call; the choices of a crash
+//! 2. `content`: the content of a file
+//! 3. `names`: the names in the directory
+//! 4. `state`: the whole disk, and the outcome of each call
+//! 5. `session`: the calls of `Disk` and `DiskFile`
 
-mod copy;
-mod crash;
-mod file;
+mod choice;
+mod content;
 mod names;
 mod plan;
 mod session;
 mod state;
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use self::crash::Fate;
-use self::file::{FileRef, SimFile};
+use self::choice::Choices;
+use self::content::{FileRef, SimFile};
 use self::plan::Plan;
 use self::session::Session;
-use self::state::{DirRef, State};
-use super::{Disk, DiskCopy, DiskFile};
+use self::state::State;
+use super::{Disk, DiskFile};
 
-pub use self::plan::{Left, Lie};
+pub use self::plan::{Applied, Lie, Operation};
 
-/// The calls that can be made to fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
-    /// `open`.
-    Open,
-    /// `list`.
-    List,
-    /// `len`.
-    Len,
-    /// `read_at`.
-    Read,
-    /// `links`.
-    Links,
-    /// `write_at`, `set_len`, `reserve` and `prefill`.
-    Write,
-    /// `sync` of a file.
-    Sync,
-    /// `create`.
-    Create,
-    /// `rename`.
-    Rename,
-    /// `remove`.
-    Remove,
-    /// `sync_dir`.
-    SyncDir,
-    /// `link` of a copy.
-    Link,
-}
-
-/// A simulated disk. Used as a [`Disk`] directly it outlives crashes; a simulated node is better given a
-/// [`SimDisk::session`].
+/// A simulated disk. Used as a [`Disk`] directly, it survives crashes. Give a simulated node a [`SimDisk::session`]
+/// instead.
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
-    dir: String,
 }
-
-/// The directory that a new disk is.
-const MAIN: &str = "main";
 
 impl SimDisk {
     /// An empty disk.
     pub fn new() -> Arc<SimDisk> {
-        let mut state = State::default();
-        state.dirs.plant(MAIN, DirRef::default());
-        Arc::new(SimDisk { state: Arc::new(Mutex::new(state)), dir: MAIN.to_owned() })
+        Arc::new(SimDisk { state: Arc::default() })
     }
 
-    /// The disk for one life of a node: after the next crash every call on it, and on files opened through it, fails.
+    /// The disk for one life of a node. After the next crash every call on it, and on files opened through it, fails.
     pub fn session(&self) -> Arc<dyn Disk> {
         let life = self.state.lock().life;
-        Arc::new(Session { life: Some(life), ..self.always() })
+        Arc::new(Session { state: self.state.clone(), life: Some(life) })
     }
 
-    /// The directory `name` beside this one, which shares its space, its planned failures and its crashes; `None` where there is
-    /// no such directory.
-    pub fn beside(&self, name: &str) -> Option<Arc<SimDisk>> {
-        let there = self.state.lock().dirs.get(name).is_some();
-        there.then(|| Arc::new(SimDisk { state: self.state.clone(), dir: name.to_owned() }))
-    }
-
-    /// A second disk with the same content, durable and pending, no planned failures and no lies.
+    /// A second disk with the same content, durable and pending, without planned failures and lies.
     pub fn fork(&self) -> Arc<SimDisk> {
         let state = self.state.lock();
-        let mut files: Vec<[FileRef; 2]> = Vec::new();
-        let mut dirs: Vec<[DirRef; 2]> = Vec::new();
-        let dirs =
-            state.dirs.copy(|dir| twin(dir, &mut dirs, |dir| dir.copy(|file| twin(file, &mut files, SimFile::clone))));
-        let state = State { dirs, ..State::default() };
-        Arc::new(SimDisk { state: Arc::new(Mutex::new(state)), dir: self.dir.clone() })
+        let mut copies: Vec<[FileRef; 2]> = Vec::new();
+        let names = state.names.map(|file| copy_once(file, &mut copies));
+        Arc::new(SimDisk { state: Arc::new(Mutex::new(State { names, ..State::default() })) })
     }
 
-    /// Power loss: what was pending is kept, lost or torn as `seed` decides, everything open fails from now on, and planned
-    /// failures other than the capacity and the lies are forgotten.
+    /// Power loss. The seed decides which pending changes are kept, lost or torn. All handles and sessions fail from
+    /// now on. The disk forgets its planned failures, but not its capacity and its lies.
     pub fn crash(&self, seed: u64) {
-        self.crash_to(Fate::Drawn(Box::new(StdRng::seed_from_u64(seed))));
+        self.crash_by(Choices::Seeded(Box::new(StdRng::seed_from_u64(seed))));
     }
 
-    /// The same crash, with every choice made by `choose`: given `n`, at least 1, it says which of `0..n`. All sequences of
-    /// answers are all crashes that are possible, some more than once.
-    pub fn crash_chosen(&self, choose: &mut dyn FnMut(usize) -> usize) {
-        self.crash_to(Fate::Chosen(choose));
+    /// A crash with every choice made by `choose`: given `n`, at least 1, it returns one of `0..n`. All sequences of
+    /// answers make up all possible crashes; some sequences make the same one.
+    pub fn crash_with(&self, choose: &mut dyn FnMut(usize) -> usize) {
+        self.crash_by(Choices::Caller(choose));
     }
 
-    /// No fewer than the sequences of answers that [`SimDisk::crash_chosen`] can be given now.
+    /// An upper bound on the number of sequences of answers that [`SimDisk::crash_with`] can be given now.
     pub fn possible_crashes(&self) -> u64 {
         let state = self.state.lock();
-        // A directory, or a file, that a pending change takes away may come back.
-        let dirs = once(state.dirs.all());
-        let dir_names = if state.dirs.is_pending() { state.dirs.crashes() } else { 1 };
-        let names = dirs.iter().map(|dir| dir.lock().crashes()).fold(dir_names, u64::saturating_mul);
-        let files = once(dirs.iter().flat_map(|dir| dir.lock().all()).collect());
-        files.iter().fold(names, |product, file| product.saturating_mul(file.lock().crashes()))
+        let mut files = state.names.all_files();
+        files.sort_by_key(Arc::as_ptr);
+        files.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        let counts = files.iter().map(|file| file.lock().possible_crashes());
+        counts.fold(state.names.possible_crashes(), u64::saturating_mul)
     }
 
-    fn crash_to(&self, mut fate: Fate<'_>) {
+    fn crash_by(&self, mut choices: Choices<'_>) {
         self.kill();
         let mut state = self.state.lock();
         let keeps_old = state.lies.contains(&Lie::OldNames);
-        let crash_dir = |dir: &DirRef, fate: &mut Fate<'_>| {
-            let mut names = dir.lock();
-            names.crash(keeps_old, fate);
-            names.iter().for_each(|(_, file)| file.lock().crash(fate));
-        };
-        if let Some(main) = state.dirs.get(MAIN) {
-            crash_dir(main, &mut fate);
-        }
-        if state.dirs.is_pending() {
-            state.dirs.crash(keeps_old, &mut fate);
-        }
-        let others = state.dirs.iter().filter(|(name, _)| *name != MAIN);
-        others.for_each(|(_, dir)| crash_dir(dir, &mut fate));
+        state.names.crash(keeps_old, &mut choices);
+        state.names.iter().for_each(|(_, file)| file.lock().crash(&mut choices));
     }
 
-    /// The process ends and the machine goes on: everything open fails from now on, nothing is lost, and planned failures
-    /// other than the capacity and the lies are forgotten.
+    /// The process ends and the machine keeps running: all handles and sessions fail from now on, and no data is lost.
+    /// The disk forgets its planned failures, but not its capacity and its lies.
     pub fn kill(&self) {
         let mut state = self.state.lock();
         state.life += 1;
@@ -166,8 +113,8 @@ impl SimDisk {
         state.failed_syncs = 0;
     }
 
-    /// Memory is short: pages that count as clean are dropped and read from the disk again. So what a failed sync did not
-    /// write shows its old content; lengths stay.
+    /// Memory is short: the page cache drops its clean pages, and readers see the disk's content. Data that a failed
+    /// sync did not write shows its old content. Lengths stay.
     pub fn drop_clean_pages(&self) {
         for file in self.state.lock().files() {
             let mut file = file.lock();
@@ -178,122 +125,110 @@ impl SimDisk {
         }
     }
 
-    /// Whether the power went, as planned with [`SimDisk::halt_after`].
+    /// Whether the power is off, as planned with [`SimDisk::halt_after`].
     pub fn is_halted(&self) -> bool {
         self.state.lock().is_halted()
     }
 
-    /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC. Half of a
-    /// failed write is there, nothing of any other call.
+    /// Makes the `nth` call of `operation` from now fail with `kind`; 1 is the next one. `StorageFull` is ENOSPC. Half
+    /// of a failed write takes effect, nothing of any other call.
     pub fn fail_nth(&self, operation: Operation, nth: u64, kind: io::ErrorKind) {
-        let left = if operation == Operation::Write { Left::Half } else { Left::Nothing };
-        self.fail_nth_leaving(operation, nth, kind, left);
+        let applied = if operation == Operation::Write { Applied::Half } else { Applied::Nothing };
+        self.fail_nth_applying(operation, nth, kind, applied);
     }
 
-    /// The same, saying what is done of it all the same.
-    pub fn fail_nth_leaving(&self, operation: Operation, nth: u64, kind: io::ErrorKind, left: Left) {
-        self.state.lock().plans.insert(operation, (nth.max(1), Plan::Fail(kind, left)));
+    /// Like [`SimDisk::fail_nth`], with the part of the call that takes effect.
+    pub fn fail_nth_applying(&self, operation: Operation, nth: u64, kind: io::ErrorKind, applied: Applied) {
+        self.state.lock().plans.insert(operation, (nth.max(1), Plan::Fail(kind, applied)));
     }
 
-    /// Makes the `nth` call of `operation` that changes something answer well and do nothing.
+    /// Makes the `nth` call of `operation`, one that changes something, report success and do nothing.
     pub fn skip_nth(&self, operation: Operation, nth: u64) {
         self.state.lock().plans.insert(operation, (nth.max(1), Plan::Skip));
     }
 
-    /// What the last sync that was skipped as planned was to make durable: the name of the file, with `(length)` where no byte of
-    /// it was written, or the names that had changed.
+    /// What the last skipped sync should have made durable: the name of the file, with `(length)` if only its length
+    /// had changed, or the changed names of the directory.
     pub fn skipped(&self) -> Vec<String> {
         self.state.lock().skipped.clone()
     }
 
-    /// How many planned failures have not come to pass.
+    /// How many planned failures have not happened yet.
     pub fn failures_left(&self) -> usize {
         self.state.lock().plans.len()
     }
 
-    /// How many syncs, of files of the directory and of itself, failed as planned since the disk was made, or was lost or left last.
+    /// How many syncs, of files and of the directory, failed as planned since the last crash or kill.
     pub fn failed_syncs(&self) -> u64 {
         self.state.lock().failed_syncs
     }
 
-    /// Bytes that all files together may have; `None` is no bound. What would exceed it fails with `StorageFull`, and a write
-    /// leaves what still fitted.
+    /// The most bytes that all files together may have; `None` is unlimited. A call that would exceed it fails with
+    /// `StorageFull`; a write keeps the part that fits.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity = bytes;
     }
 
-    /// Whether syncs, of files and of the directory, answer well without doing anything.
+    /// Whether syncs, of files and of the directory, report success without doing anything.
     pub fn set_lying_sync(&self, lying: bool) {
         self.set_lies(if lying { &[Lie::FileSync, Lie::DirSync] } else { &[] });
     }
 
-    /// How the disk breaks its word from now on; an empty list makes it honest.
+    /// How the disk lies from now on. An empty list makes it honest.
     pub fn set_lies(&self, lies: &[Lie]) {
         self.state.lock().lies = lies.iter().copied().collect();
     }
 
-    /// Lets `changes` more calls that change something succeed, then none until the next crash.
+    /// Turns the power off after `changes` more calls that change something: later ones fail until the next crash.
     pub fn halt_after(&self, changes: u64) {
         let mut state = self.state.lock();
         state.halt_at = Some(state.changes + changes);
     }
 
-    /// How many calls that change something were made so far: writes, syncs, creations, renames, removals.
+    /// The number of calls so far that change something: writes, syncs, creations, renames, removals.
     pub fn changes(&self) -> u64 {
         self.state.lock().changes
     }
 
-    /// How many calls of a kind were made so far, failed ones included.
+    /// The number of calls of a kind so far, including failed ones.
     pub fn calls(&self, operation: Operation) -> u64 {
         self.state.lock().calls.get(&operation).copied().unwrap_or_default()
     }
 
-    /// Bytes of all files of all directories as a reader sees them.
+    /// Bytes of all files as readers see them.
     pub fn used(&self) -> u64 {
         self.state.lock().used()
     }
 
-    /// The content of a file as a reader sees it.
+    /// The content of a file as readers see it.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
-        let dir = self.state.lock().dir(&self.dir).ok()?;
-        let names = dir.lock();
-        names.get(name).map(|file| file.lock().live.clone())
+        self.state.lock().names.get(name).map(|file| file.lock().live.clone())
     }
 
-    /// Puts a file there, or replaces one, durably: a hand that damages or restores.
+    /// Creates or replaces a file durably, past the log: tests damage and restore files with it.
     pub fn set_content(&self, name: &str, content: Vec<u8>) {
-        if let Ok(dir) = self.state.lock().dir(&self.dir) {
-            dir.lock().plant(name, Arc::new(Mutex::new(SimFile::durable(content))));
-        }
+        self.state.lock().names.insert_durable(name, Arc::new(Mutex::new(SimFile::durable(content))));
     }
 
-    /// Removes a file durably, as a careless hand would.
+    /// Removes a file durably, past the log.
     pub fn lose(&self, name: &str) {
-        if let Ok(dir) = self.state.lock().dir(&self.dir) {
-            dir.lock().lose(name);
-        }
+        self.state.lock().names.remove_durable(name);
     }
 
+    /// A session that survives crashes.
     fn always(&self) -> Session {
-        Session { state: self.state.clone(), life: None, dir: self.dir.clone() }
+        Session { state: self.state.clone(), life: None }
     }
 }
 
-/// The same, each once.
-fn once<T>(mut all: Vec<Arc<T>>) -> Vec<Arc<T>> {
-    all.sort_by_key(Arc::as_ptr);
-    all.dedup_by(|one, other| Arc::ptr_eq(one, other));
-    all
-}
-
-/// The copy of `what`: the same one each time it is asked for.
-fn twin<T>(what: &Arc<Mutex<T>>, twins: &mut Vec<[Arc<Mutex<T>>; 2]>, copy: impl FnOnce(&T) -> T) -> Arc<Mutex<T>> {
-    if let Some([_, twin]) = twins.iter().find(|[original, _]| Arc::ptr_eq(original, what)) {
-        return twin.clone();
+/// A copy of `file`, made once: later calls with the same list of `[original, copy]` return the same copy.
+fn copy_once(file: &FileRef, copies: &mut Vec<[FileRef; 2]>) -> FileRef {
+    if let Some([_, copy]) = copies.iter().find(|[original, _]| Arc::ptr_eq(original, file)) {
+        return copy.clone();
     }
-    let twin = Arc::new(Mutex::new(copy(&what.lock())));
-    twins.push([what.clone(), twin.clone()]);
-    twin
+    let copy = Arc::new(Mutex::new(file.lock().clone()));
+    copies.push([file.clone(), copy.clone()]);
+    copy
 }
 
 impl Disk for SimDisk {
@@ -318,12 +253,4 @@ impl Disk for SimDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         self.always().free_bytes()
     }
-
-    fn begin_copy(&self, path: &Path) -> io::Result<Box<dyn DiskCopy>> {
-        self.always().begin_copy(path)
-    }
-}
-
-fn not_found(name: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, name.to_owned())
 }

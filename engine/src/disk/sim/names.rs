@@ -1,58 +1,52 @@
-//! The names of a simulated directory: as a reader sees them, as a crash leaves them, and the changes in between.
-//!
-//! What a name stands for is a file, or, in the directory of all directories, a directory.
+//! The names in a simulated directory: those that readers see, those that are durable, and the changes in between.
 
 use std::collections::BTreeMap;
 
-use super::crash::Fate;
+use super::choice::Choices;
+use super::content::FileRef;
 
-/// Names, and what they stand for.
-pub(super) struct Names<T> {
+/// The names of a directory and their files.
+#[derive(Default)]
+pub(super) struct Names {
     /// What a reader sees.
-    live: BTreeMap<String, T>,
+    live: BTreeMap<String, FileRef>,
     /// What a crash leaves if no pending change survives.
-    durable: BTreeMap<String, T>,
-    pending: Vec<Change<T>>,
+    durable: BTreeMap<String, FileRef>,
+    pending: Vec<Change>,
 }
 
-enum Change<T> {
-    Create(String, T),
+enum Change {
+    Create(String, FileRef),
     Rename(String, String),
     Remove(String),
 }
 
-impl<T> Default for Names<T> {
-    fn default() -> Names<T> {
-        Names { live: BTreeMap::new(), durable: BTreeMap::new(), pending: Vec::new() }
-    }
-}
-
-impl<T: Clone> Names<T> {
-    /// What `name` stands for.
-    pub(super) fn get(&self, name: &str) -> Option<&T> {
+impl Names {
+    /// The file `name`.
+    pub(super) fn get(&self, name: &str) -> Option<&FileRef> {
         self.live.get(name)
     }
 
-    /// All names and what they stand for, sorted.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &T)> {
+    /// All names and their files, sorted.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &FileRef)> {
         self.live.iter()
     }
 
-    /// A new name, lost by a crash before the next sync, perhaps.
-    pub(super) fn create(&mut self, name: &str, what: T) {
-        self.live.insert(name.to_owned(), what.clone());
-        self.pending.push(Change::Create(name.to_owned(), what));
+    /// Adds a name. A crash before the next sync may lose it.
+    pub(super) fn create(&mut self, name: &str, file: FileRef) {
+        self.live.insert(name.to_owned(), file.clone());
+        self.pending.push(Change::Create(name.to_owned(), file));
     }
 
-    /// Renames over whatever `to` was; `false` where there is no `from`.
+    /// Renames, replacing `to`. Returns `false` if there is no `from`.
     pub(super) fn rename(&mut self, from: &str, to: &str) -> bool {
-        let Some(what) = self.live.remove(from) else { return false };
-        self.live.insert(to.to_owned(), what);
+        let Some(file) = self.live.remove(from) else { return false };
+        self.live.insert(to.to_owned(), file);
         self.pending.push(Change::Rename(from.to_owned(), to.to_owned()));
         true
     }
 
-    /// Removes a name; `false` where there is none.
+    /// Removes a name. Returns `false` if there is none.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let removed = self.live.remove(name).is_some();
         if removed {
@@ -61,29 +55,29 @@ impl<T: Clone> Names<T> {
         removed
     }
 
-    /// Number of changes that are not durable.
+    /// The number of changes that are not durable.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// The names that these changes concern.
+    /// The names that the pending changes affect.
     pub(super) fn changed(&self) -> Vec<String> {
         self.pending.iter().map(|change| change.name().to_owned()).collect()
     }
 
-    /// Makes the first `count` changes durable; `keeps_old` leaves the names that should go.
+    /// Makes the first `count` pending changes durable. `keeps_old` keeps removed and renamed names.
     pub(super) fn sync(&mut self, count: usize, keeps_old: bool) {
         for change in self.pending.drain(..count) {
             change.apply(&mut self.durable, keeps_old);
         }
     }
 
-    /// Keeps or loses the pending changes: a journal keeps a prefix of them, a file system without one keeps anything.
-    pub(super) fn crash(&mut self, keeps_old: bool, fate: &mut Fate<'_>) {
+    /// Power loss. A journal keeps a prefix of the pending changes; a file system without one keeps any subset.
+    pub(super) fn crash(&mut self, keeps_old: bool, choices: &mut Choices<'_>) {
         let changes = std::mem::take(&mut self.pending);
-        let prefix = fate.flip(0.75).then(|| fate.pick(changes.len() + 1));
+        let prefix = choices.flip(0.75).then(|| choices.pick(changes.len() + 1));
         for (at, change) in changes.into_iter().enumerate() {
-            let kept = prefix.map_or_else(|| fate.flip(0.5), |prefix| at < prefix);
+            let kept = prefix.map_or_else(|| choices.flip(0.5), |prefix| at < prefix);
             if kept {
                 change.apply(&mut self.durable, keeps_old);
             }
@@ -91,46 +85,41 @@ impl<T: Clone> Names<T> {
         self.live = self.durable.clone();
     }
 
-    /// How many sequences of choices [`Names::crash`] knows.
-    pub(super) fn crashes(&self) -> u64 {
+    /// The number of sequences of choices that [`Names::crash`] can take.
+    pub(super) fn possible_crashes(&self) -> u64 {
         let changes = self.pending.len() as u64;
         1u64.checked_shl(changes as u32).map_or(u64::MAX, |subsets| subsets.saturating_add(changes + 1))
     }
 
-    /// What the names stand for, as a reader sees them and as a crash may show them.
-    pub(super) fn all(&self) -> Vec<T> {
+    /// Every file that a reader sees or that a crash may bring back; files may repeat.
+    pub(super) fn all_files(&self) -> Vec<FileRef> {
         let created = self.pending.iter().filter_map(|change| match change {
-            Change::Create(_, what) => Some(what),
+            Change::Create(_, file) => Some(file),
             Change::Rename(..) | Change::Remove(_) => None,
         });
         self.live.values().chain(self.durable.values()).chain(created).cloned().collect()
     }
 
-    /// Whether a crash could change something.
-    pub(super) fn is_pending(&self) -> bool {
-        !self.pending.is_empty()
+    /// Adds or replaces a name durably, whatever is pending.
+    pub(super) fn insert_durable(&mut self, name: &str, file: FileRef) {
+        self.live.insert(name.to_owned(), file.clone());
+        self.durable.insert(name.to_owned(), file);
     }
 
-    /// Sets a name durably, past all that is pending.
-    pub(super) fn plant(&mut self, name: &str, what: T) {
-        self.live.insert(name.to_owned(), what.clone());
-        self.durable.insert(name.to_owned(), what);
-    }
-
-    /// Removes a name durably, past all that is pending.
-    pub(super) fn lose(&mut self, name: &str) {
+    /// Removes a name durably, whatever is pending.
+    pub(super) fn remove_durable(&mut self, name: &str) {
         self.live.remove(name);
         self.durable.remove(name);
     }
 
-    /// The same names for what `twin` makes of each thing.
-    pub(super) fn copy(&self, mut twin: impl FnMut(&T) -> T) -> Names<T> {
-        let mut twins = |names: &BTreeMap<String, T>| -> BTreeMap<String, T> {
-            names.iter().map(|(name, what)| (name.clone(), twin(what))).collect()
+    /// The same names, with `twin` applied to each file.
+    pub(super) fn map(&self, mut twin: impl FnMut(&FileRef) -> FileRef) -> Names {
+        let mut twins = |names: &BTreeMap<String, FileRef>| -> BTreeMap<String, FileRef> {
+            names.iter().map(|(name, file)| (name.clone(), twin(file))).collect()
         };
         let (live, durable) = (twins(&self.live), twins(&self.durable));
         let pending = self.pending.iter().map(|change| match change {
-            Change::Create(name, what) => Change::Create(name.clone(), twin(what)),
+            Change::Create(name, file) => Change::Create(name.clone(), twin(file)),
             Change::Rename(from, to) => Change::Rename(from.clone(), to.clone()),
             Change::Remove(name) => Change::Remove(name.clone()),
         });
@@ -138,24 +127,24 @@ impl<T: Clone> Names<T> {
     }
 }
 
-impl<T: Clone> Change<T> {
-    /// The name that is there after the change, or is not any more.
+impl Change {
+    /// The name that the change adds or removes.
     fn name(&self) -> &str {
         match self {
             Change::Create(name, _) | Change::Rename(_, name) | Change::Remove(name) => name,
         }
     }
 
-    /// Applies the change where it still makes sense: what it builds on may be lost. `keeps_old` leaves the names that should go.
-    fn apply(self, names: &mut BTreeMap<String, T>, keeps_old: bool) {
+    /// Applies the change unless the change that it depends on is lost. `keeps_old` keeps removed and renamed names.
+    fn apply(self, names: &mut BTreeMap<String, FileRef>, keeps_old: bool) {
         let mut take = |name: &str| if keeps_old { names.get(name).cloned() } else { names.remove(name) };
         match self {
-            Change::Create(name, what) => {
-                names.insert(name, what);
+            Change::Create(name, file) => {
+                names.insert(name, file);
             }
             Change::Rename(from, to) => {
-                if let Some(what) = take(&from) {
-                    names.insert(to, what);
+                if let Some(file) = take(&from) {
+                    names.insert(to, file);
                 }
             }
             Change::Remove(name) => drop(take(&name)),

@@ -1,68 +1,96 @@
-//! What becomes of a call on the simulated disk: done, failed as planned, or only said to be done.
+//! Planned outcomes of calls on the simulated disk: done, failed, or skipped while reporting success.
 
 use std::io;
 
-/// What of a call that failed was done all the same.
+/// The calls that can be made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// `open`.
+    Open,
+    /// `list`.
+    List,
+    /// `len`.
+    Len,
+    /// `read_at`.
+    Read,
+    /// `links`.
+    Links,
+    /// `write_at`, `set_len`, `reserve` and `prefill`.
+    Write,
+    /// `sync` of a file.
+    Sync,
+    /// `create`.
+    Create,
+    /// `rename`.
+    Rename,
+    /// `remove`.
+    Remove,
+    /// `sync_dir`.
+    SyncDir,
+}
+
+/// How much of a failed call takes effect all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// Nothing. Of a sync: and what it was to make durable never will be.
+pub enum Applied {
+    /// Nothing. A failed sync drops the pending changes: they never become durable.
     Nothing,
-    /// Of a write, or of the space that a file is to take, the first half; of a sync every other sector, of `sync_dir` the first half of the
-    /// changes; nothing else.
+    /// The first half of a write or of the space to reserve; every other sector of a sync; the first half of the
+    /// changes of a `sync_dir`; nothing of other calls.
     Half,
     /// All of it.
     All,
 }
 
-/// How a disk breaks its word, so that a checker can prove that it notices.
+/// A way in which the disk breaks its contract. Checkers must notice it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lie {
-    /// A sync of a file answers well and does nothing.
+    /// A sync of a file reports success and does nothing.
     FileSync,
-    /// The same of `sync_dir`.
+    /// `sync_dir` reports success and does nothing.
     DirSync,
-    /// A sync makes durable what extends a file; what was overwritten keeps its old content, as a crash shows.
+    /// A sync makes only extensions durable. After a crash overwritten bytes have their old content.
     StaleOverwrites,
-    /// Names that were removed or renamed are there again after a crash, whatever was synced.
+    /// Removed and renamed names come back after a crash, even when the directory was synced.
     OldNames,
 }
 
-/// What a call that is counted down to does.
+/// What the planned call does when its turn comes.
 #[derive(Clone, Copy)]
 pub(super) enum Plan {
-    Fail(io::ErrorKind, Left),
+    Fail(io::ErrorKind, Applied),
     Skip,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 pub(super) enum Verdict {
     Done,
-    /// It answers well and does nothing.
+    /// It reports success and does nothing.
     Skipped,
-    Failed(io::Error, Left),
-    /// The power is gone.
-    Gone(io::Error),
+    Failed(io::Error, Applied),
+    /// The power is off.
+    PowerOff(io::Error),
 }
 
 impl Verdict {
-    /// Whether a call that cannot be done by halves does anything.
-    pub(super) fn acts(&self) -> bool {
-        matches!(self, Verdict::Done | Verdict::Failed(_, Left::All))
+    /// Whether an indivisible call takes effect.
+    pub(super) fn takes_effect(&self) -> bool {
+        matches!(self, Verdict::Done | Verdict::Failed(_, Applied::All))
     }
 
-    /// How much is done of a call that has `of` parts.
-    pub(super) fn share(&self, of: usize) -> usize {
+    /// How many of the `parts` of a call take effect.
+    pub(super) fn applied_of(&self, parts: usize) -> usize {
         match self {
-            Verdict::Done | Verdict::Failed(_, Left::All) => of,
-            Verdict::Failed(_, Left::Half) => of / 2,
-            Verdict::Failed(_, Left::Nothing) | Verdict::Skipped | Verdict::Gone(_) => 0,
+            Verdict::Done | Verdict::Failed(_, Applied::All) => parts,
+            Verdict::Failed(_, Applied::Half) => parts / 2,
+            Verdict::Failed(_, Applied::Nothing) | Verdict::Skipped | Verdict::PowerOff(_) => 0,
         }
     }
 
-    pub(super) fn answer(self) -> io::Result<()> {
+    /// What the call returns.
+    pub(super) fn result(self) -> io::Result<()> {
         match self {
             Verdict::Done | Verdict::Skipped => Ok(()),
-            Verdict::Failed(error, _) | Verdict::Gone(error) => Err(error),
+            Verdict::Failed(error, _) | Verdict::PowerOff(error) => Err(error),
         }
     }
 }

@@ -1,36 +1,31 @@
-//! The state of a simulated disk, and what becomes of each call on it.
+//! The state of a simulated disk. It decides the outcome of each call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
-use super::file::FileRef;
+use super::content::FileRef;
 use super::names::Names;
-use super::plan::{Lie, Plan, Verdict};
-use super::{MAIN, Operation, not_found};
+use super::plan::{Lie, Operation, Plan, Verdict};
 
-/// A directory.
-pub(super) type DirRef = Arc<Mutex<Names<FileRef>>>;
-
-/// Everything of a simulated disk, behind one lock.
+/// The whole state of a simulated disk, behind one lock.
 #[derive(Default)]
 pub(super) struct State {
-    /// Grows with every crash; handles of an earlier life fail.
+    /// Incremented by every crash and kill. Handles of an earlier life fail.
     pub(super) life: u64,
-    pub(super) dirs: Names<DirRef>,
-    /// Calls of a kind left until one does not do what it should, and what it does.
+    pub(super) names: Names,
+    /// For each kind of call, a countdown to the planned call and what that one does.
     pub(super) plans: BTreeMap<Operation, (u64, Plan)>,
+    /// The most bytes that all files together may have.
     pub(super) capacity: Option<u64>,
     pub(super) lies: BTreeSet<Lie>,
-    /// Syncs, of files and of the main directory, that failed as planned. Those of a copy beside it are its own affair.
+    /// Planned failures of syncs, of files and of the directory.
     pub(super) failed_syncs: u64,
-    /// What the last sync that was skipped as planned was to make durable.
+    /// What the last skipped sync should have made durable.
     pub(super) skipped: Vec<String>,
-    /// Calls of each kind made in all.
+    /// The number of calls of each kind so far.
     pub(super) calls: BTreeMap<Operation, u64>,
-    /// Changes made in all, and after how many the power goes.
+    /// The number of changes so far, and after which of them the power goes off.
     pub(super) changes: u64,
     pub(super) halt_at: Option<u64>,
 }
@@ -40,16 +35,16 @@ impl State {
         if life == self.life { Ok(()) } else { Err(io::Error::other("opened before the crash of this simulated disk")) }
     }
 
-    /// A call that changes nothing.
-    pub(super) fn look(&mut self, operation: Operation) -> io::Result<()> {
-        self.planned(operation).answer()
+    /// Counts a call that changes nothing. An error is a planned failure.
+    pub(super) fn inspect(&mut self, operation: Operation) -> io::Result<()> {
+        self.planned(operation).result()
     }
 
-    /// Counts a call that changes something, and says what becomes of it.
+    /// Counts a call that changes something and decides its outcome.
     pub(super) fn change(&mut self, operation: Operation) -> Verdict {
         self.changes += 1;
         if self.is_halted() {
-            return Verdict::Gone(io::Error::other("the simulated power is gone"));
+            return Verdict::PowerOff(io::Error::other("the simulated power is off"));
         }
         let verdict = self.planned(operation);
         let lie = match operation {
@@ -60,7 +55,7 @@ impl State {
         if matches!(verdict, Verdict::Done) && self.lies.contains(&lie) { Verdict::Skipped } else { verdict }
     }
 
-    /// Whether the power went with a change that was made.
+    /// Whether the power is off.
     pub(super) fn is_halted(&self) -> bool {
         self.halt_at.is_some_and(|at| self.changes > at)
     }
@@ -82,39 +77,26 @@ impl State {
         }
     }
 
-    /// A directory.
-    pub(super) fn dir(&self, name: &str) -> io::Result<DirRef> {
-        self.dirs.get(name).cloned().ok_or_else(|| not_found(name))
-    }
-
-    /// Each file that has a name, once.
+    /// Every file that has a name, once each.
     pub(super) fn files(&self) -> Vec<FileRef> {
-        let mut files = Vec::new();
-        for (_, dir) in self.dirs.iter() {
-            files.extend(dir.lock().iter().map(|(_, file)| file.clone()));
-        }
+        let mut files: Vec<FileRef> = self.names.iter().map(|(_, file)| file.clone()).collect();
         files.sort_by_key(Arc::as_ptr);
         files.dedup_by(|a, b| Arc::ptr_eq(a, b));
         files
     }
 
-    /// Counts a failed sync of a file.
-    pub(super) fn count_failed(&mut self, file: &FileRef) {
-        let main = self.dirs.get(MAIN);
-        let known = main.is_some_and(|dir| dir.lock().iter().any(|(_, known)| Arc::ptr_eq(known, file)));
-        self.failed_syncs += u64::from(known);
+    /// Counts a failed sync of a file, unless the file has no name any more.
+    pub(super) fn count_failed_sync(&mut self, file: &FileRef) {
+        self.failed_syncs += u64::from(!self.names_of(file).is_empty());
     }
 
-    /// All names of a file.
+    /// The names of a file.
     pub(super) fn names_of(&self, file: &FileRef) -> Vec<String> {
-        let mut out = Vec::new();
-        for (_, dir) in self.dirs.iter() {
-            let dir = dir.lock();
-            out.extend(dir.iter().filter(|(_, known)| Arc::ptr_eq(known, file)).map(|(name, _)| name.clone()));
-        }
-        out
+        let named = self.names.iter().filter(|(_, known)| Arc::ptr_eq(known, file));
+        named.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Bytes of all files as readers see them.
     pub(super) fn used(&self) -> u64 {
         self.files().iter().map(|file| file.lock().live.len() as u64).sum()
     }
@@ -123,6 +105,7 @@ impl State {
         self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(self.used()))
     }
 
+    /// Fails with `StorageFull` if the files cannot grow by `growth` bytes.
     pub(super) fn take_space(&self, growth: u64) -> io::Result<()> {
         match self.capacity {
             Some(capacity) if growth > 0 && self.used() + growth > capacity => {

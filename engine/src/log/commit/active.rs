@@ -162,7 +162,7 @@ impl ActiveFile {
         if synced {
             self.flushed_to = self.offset;
         } else if unsynced >= WRITE_BACK {
-            self.file.file.will_sync(self.flushed_to, unsynced);
+            self.file.file.start_writeback(self.flushed_to, unsynced);
             self.flushed_to = self.offset;
         }
     }
@@ -172,12 +172,12 @@ impl ActiveFile {
     fn make_room(&mut self, context: &CommitContext, group: &EncodedGroup<'_>, synced: bool) -> Result<(), WriteError> {
         let state = &context.state;
         let options = &state.options;
-        if self.changes.is_rough(self.offset) {
+        if self.changes.is_overestimated(self.offset) {
             context.wait_until_published(self.lsn)?;
             self.changes.measure(self.seq(), &state.index);
         }
         let small = synced && group.bytes.len() < PREFILL_BELOW;
-        let end = self.offset + (group.bytes.len() + self.changes.room() + group.index_room + FOOTER) as u64;
+        let end = self.offset + (group.bytes.len() + self.changes.max_index_len() + group.index_room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
             let step = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
             // Zeros pay when small groups are synced one after another: a sync of space written before commits no

@@ -114,7 +114,7 @@ impl Draft {
         let body = bytes.len() - GROUP_HEADER;
         let mut raw = encode_blocks(&blocks);
         raw.extend_from_slice(items);
-        let packed = compressor.shrink(&raw);
+        let packed = compressor.compress(&raw);
         let meta_codec = packed.as_ref().map_or(Codec::Raw, |(codec, _)| *codec);
         let meta = packed.as_ref().map_or(&raw, |(_, packed)| packed);
         bytes.copy(meta);

@@ -3,6 +3,20 @@
 //! [`Pipeline`] takes jobs from a bounded queue. The [`writer`] validates them, builds a commit group and appends it to
 //! the [`active`] file, rotating to the next file when it is full ([`rotation`], [`spares`]). The [`publish`]er then
 //! syncs the group, applies it to the index and completes its batches ([`completion`], [`ticket`]).
+//!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `batch`, `purge_work`, `sequence`, `spares`, `ticket`, `workers`: what callers and purge bring, and the resources
+//! 2. `completion`, `validate`: outcomes, and rejected batches
+//! 3. `draft`, `queue`: commit groups and jobs
+//! 4. `publish`: the second stage
+//! 5. `context`: what the writer shares
+//! 6. `active`: the active file
+//! 7. `rotation`: the change to the next file
+//! 8. `writer`: the first stage
+//! 9. `pipeline`: both stages
 
 mod active;
 mod batch;

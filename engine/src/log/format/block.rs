@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-use super::compress::{Compressor, expand};
+use super::compress::{Compressor, decompress};
 use super::group_header::{BLOCK_HEADER, BlockHeader};
 use super::items::{BLOCK_ENTRIES, BlockRef};
 use super::numbers::{Cursor, put_varint};
@@ -56,7 +56,7 @@ impl Block {
         let header = BlockHeader::decode(head)?;
         let stored = rest.get(..header.stored as usize).ok_or(Damage("block is cut off"))?;
         BlockHeader::verify(head, place, offset, stored)?;
-        Block::parse(Bytes::from(expand(header.codec, stored, header.raw as usize)?), header.entries)
+        Block::parse(Bytes::from(decompress(header.codec, stored, header.raw as usize)?), header.entries)
     }
 
     /// Bytes of memory it takes.
@@ -177,16 +177,16 @@ impl<'a> BlockBuilder<'a> {
             return;
         }
         let large = self.pending_bytes >= LARGE;
-        let mut raw = if large { self.compressor.take_space() } else { Vec::new() };
+        let mut raw = if large { self.compressor.take_buffer() } else { Vec::new() };
         raw.reserve(self.pending_bytes + self.pending.len() * 3);
         self.pending.iter().for_each(|entry| put_varint(&mut raw, entry.len() as u64));
         let start = raw.len() as u32;
         self.pending.iter().for_each(|entry| raw.extend_from_slice(entry));
         let (raw_len, entries) = (raw.len(), self.pending.len() as u16);
-        let draft = match self.compressor.shrink(&raw) {
+        let draft = match self.compressor.compress(&raw) {
             Some((codec, packed)) => {
                 let block = if large {
-                    self.compressor.give_space(raw);
+                    self.compressor.return_buffer(raw);
                     None
                 } else {
                     Some(Block { raw: Bytes::from(raw), start, entries })

@@ -36,11 +36,11 @@ pub(crate) struct Compressor {
     zstd: Option<zstd::bulk::Compressor<'static>>,
     /// Reused buffers. Allocating large ones anew costs as much as the compression.
     out: Vec<u8>,
-    space: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 /// Buffers are kept up to this size.
-const KEPT_SPACE: usize = 2 << 20;
+const MAX_KEPT_BUFFER: usize = 2 << 20;
 
 impl Compressor {
     /// For a log with these settings.
@@ -49,12 +49,12 @@ impl Compressor {
             Compression::Zstd(level) => Some(zstd::bulk::Compressor::new(level).map_err(LogError::from)?),
             Compression::Off | Compression::Lz4 => None,
         };
-        Ok(Compressor { compression, from, zstd, out: Vec::new(), space: Vec::new() })
+        Ok(Compressor { compression, from, zstd, out: Vec::new(), buffer: Vec::new() })
     }
 
     /// The compressed form of `raw` if it is at least 5 % smaller; `None` means stored raw.
-    pub(crate) fn shrink(&mut self, raw: &[u8]) -> Option<(Codec, Vec<u8>)> {
-        // A reader would refuse it: see `expand`.
+    pub(crate) fn compress(&mut self, raw: &[u8]) -> Option<(Codec, Vec<u8>)> {
+        // A reader would refuse it: see `decompress`.
         if raw.len() < self.from || raw.len() > MAX_RAW_BYTES || self.compression == Compression::Off {
             return None;
         }
@@ -64,56 +64,56 @@ impl Compressor {
                 zstd.compress(raw).ok().filter(|packed| pays(raw, packed)).map(|packed| (Codec::Zstd, packed))
             }
             None => {
-                let packed = lz4_into(raw, &mut self.out).map(|packed| (Codec::Lz4, packed.to_vec()));
-                self.out.truncate(KEPT_SPACE);
-                self.out.shrink_to(KEPT_SPACE);
+                let packed = compress_lz4_into(raw, &mut self.out).map(|packed| (Codec::Lz4, packed.to_vec()));
+                self.out.truncate(MAX_KEPT_BUFFER);
+                self.out.shrink_to(MAX_KEPT_BUFFER);
                 packed
             }
         }
     }
 
-    /// An empty buffer to build something large in. Give it back with [`Compressor::give_space`].
-    pub(crate) fn take_space(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.space)
+    /// An empty buffer to build something large in. Give it back with [`Compressor::return_buffer`].
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
     }
 
     /// Takes the buffer back.
-    pub(crate) fn give_space(&mut self, mut space: Vec<u8>) {
-        space.clear();
-        space.shrink_to(KEPT_SPACE);
-        self.space = space;
+    pub(crate) fn return_buffer(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        buffer.shrink_to(MAX_KEPT_BUFFER);
+        self.buffer = buffer;
     }
 }
 
 /// The LZ4 form of `raw` if it is at least 5 % smaller.
-pub(crate) fn lz4(raw: &[u8]) -> Option<Vec<u8>> {
-    lz4_into(raw, &mut Vec::new()).map(<[u8]>::to_vec)
+pub(crate) fn compress_lz4(raw: &[u8]) -> Option<Vec<u8>> {
+    compress_lz4_into(raw, &mut Vec::new()).map(<[u8]>::to_vec)
 }
 
 /// The same, in a reused buffer.
-fn lz4_into<'o>(raw: &[u8], out: &'o mut Vec<u8>) -> Option<&'o [u8]> {
-    // A reader would refuse it: see `expand`.
+fn compress_lz4_into<'o>(raw: &[u8], out: &'o mut Vec<u8>) -> Option<&'o [u8]> {
+    // A reader would refuse it: see `decompress`.
     if raw.len() > MAX_RAW_BYTES {
         return None;
     }
-    let most = most(raw);
-    out.resize(out.len().max(most), 0);
+    let max_len = max_paying_len(raw);
+    out.resize(out.len().max(max_len), 0);
     // An output that does not fit does not pay.
-    let len = lz4::block::compress_to_buffer(raw, None, false, &mut out[..most]).ok()?;
+    let len = lz4::block::compress_to_buffer(raw, None, false, &mut out[..max_len]).ok()?;
     Some(&out[..len]).filter(|packed| pays(raw, packed))
 }
 
 /// The longest compressed form that pays.
-fn most(raw: &[u8]) -> usize {
+fn max_paying_len(raw: &[u8]) -> usize {
     raw.len() - raw.len() / 20
 }
 
 fn pays(raw: &[u8], packed: &[u8]) -> bool {
-    packed.len() <= most(raw) && packed.len() < raw.len()
+    packed.len() <= max_paying_len(raw) && packed.len() < raw.len()
 }
 
 /// Decompresses what a [`Compressor`] compressed. `raw_len` is what the header says.
-pub(crate) fn expand(codec: Codec, stored: &[u8], raw_len: usize) -> std::result::Result<Vec<u8>, Damage> {
+pub(crate) fn decompress(codec: Codec, stored: &[u8], raw_len: usize) -> std::result::Result<Vec<u8>, Damage> {
     let whole = |raw: Option<Vec<u8>>| raw.filter(|raw| raw.len() == raw_len).ok_or(Damage("does not decompress"));
     match codec {
         Codec::Raw if stored.len() == raw_len => Ok(stored.to_vec()),
@@ -124,8 +124,8 @@ pub(crate) fn expand(codec: Codec, stored: &[u8], raw_len: usize) -> std::result
         Codec::Lz4 => whole(lz4::block::decompress(stored, Some(raw_len as i32)).ok()),
         Codec::Zstd => {
             // The frame says its length, too. Memory is allocated only if both agree.
-            let said = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
-            if said != Some(raw_len as u64) {
+            let frame_len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
+            if frame_len != Some(raw_len as u64) {
                 return Err(Damage("raw length differs from that of the frame"));
             }
             whole(zstd::bulk::decompress(stored, raw_len).ok())
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_a_twentieth_pays_and_a_byte_less_does_not() {
+    fn five_percent_pays_and_a_byte_less_does_not() {
         let raw = [0; 1000];
         assert!(!pays(&raw, &raw[..951]), "4.9 %");
         assert!(pays(&raw, &raw[..950]), "5 %");
@@ -163,7 +163,7 @@ mod tests {
 
     /// The 5 % rule decides with every codec, on either side of the boundary.
     #[test]
-    fn what_does_not_pay_is_stored_raw() {
+    fn input_that_does_not_pay_is_stored_raw() {
         const LEN: usize = 10_000;
         for compression in [Compression::Lz4, Compression::Zstd(3)] {
             let mut compressor = Compressor::new(compression, 0).unwrap();
@@ -174,10 +174,10 @@ mod tests {
                     Compression::Zstd(level) => zstd::bulk::compress(&bytes, level).unwrap().len(),
                     _ => lz4::block::compress(&bytes, None, false).unwrap().len(),
                 };
-                let packed = compressor.shrink(&bytes);
+                let packed = compressor.compress(&bytes);
                 assert_eq!(packed.is_some(), len <= 9500, "{compression:?}, {len} bytes of {LEN}");
                 if let Some((codec, packed)) = packed {
-                    assert_eq!(expand(codec, &packed, LEN).unwrap(), bytes);
+                    assert_eq!(decompress(codec, &packed, LEN).unwrap(), bytes);
                     shrunk += 1;
                 } else {
                     raw += 1;
@@ -188,22 +188,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_not_tried() {
+    fn short_input_is_stored_raw() {
         for compression in [Compression::Lz4, Compression::Zstd(3)] {
             let mut compressor = Compressor::new(compression, 256).unwrap();
-            assert!(compressor.shrink(&[0; 255]).is_none());
-            assert!(compressor.shrink(&[0; 256]).is_some());
+            assert!(compressor.compress(&[0; 255]).is_none());
+            assert!(compressor.compress(&[0; 256]).is_some());
         }
     }
 
-    /// `expand` refuses longer claims, so longer inputs are stored raw, however well they compress.
+    /// `decompress` refuses longer claims, so longer inputs are stored raw, however well they compress.
     #[test]
-    fn what_is_too_long_to_be_read_is_not_compressed() {
+    fn too_long_input_is_stored_raw() {
         for compression in [Compression::Lz4, Compression::Zstd(1)] {
             let mut compressor = Compressor::new(compression, 0).unwrap();
-            assert!(compressor.shrink(&vec![0; MAX_RAW_BYTES + 1]).is_none(), "{compression:?}");
-            let (codec, packed) = compressor.shrink(&vec![0; 1 << 20]).unwrap();
-            assert_eq!(expand(codec, &packed, 1 << 20).unwrap().len(), 1 << 20);
+            assert!(compressor.compress(&vec![0; MAX_RAW_BYTES + 1]).is_none(), "{compression:?}");
+            let (codec, packed) = compressor.compress(&vec![0; 1 << 20]).unwrap();
+            assert_eq!(decompress(codec, &packed, 1 << 20).unwrap().len(), 1 << 20);
         }
     }
 }

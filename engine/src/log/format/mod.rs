@@ -15,6 +15,15 @@
 //! ([`Place`]). Bytes of another log, another file or another offset therefore never pass. A group's checksum covers
 //! its header and its meta, and the meta lists the checksums of the blocks. So one number binds the whole group, and a
 //! single block can still be read and verified alone. The next group's header repeats that number: groups form a chain.
+//!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `numbers`, `place`, `write_buffer`: encodings, locations, the buffer of one write
+//! 2. `compress`, `file_header`, `group_header`: codecs and headers
+//! 3. `items`: the meta of a commit group
+//! 4. `block`, `file_index`: entries of a commit group, and the index of a sealed file
 
 mod block;
 mod compress;
@@ -28,7 +37,7 @@ mod write_buffer;
 
 pub(crate) use self::block::{Block, BlockBuilder, DraftBlock};
 pub use self::compress::Compression;
-pub(crate) use self::compress::{Compressor, MAX_BATCH_BYTES, expand, lz4};
+pub(crate) use self::compress::{Compressor, MAX_BATCH_BYTES, compress_lz4, decompress};
 pub(crate) use self::file_header::{FOOTER, FileHeader, Footer, HeaderError, MAX_FILES, PAGE, REUSED, VERSION};
 pub(crate) use self::file_index::{GroupHead, IndexGroup, IndexKey, IndexReader, apply_group, encode_group};
 pub(crate) use self::group_header::{BLOCK_HEADER, BlockHeader, GROUP_HEADER, GroupHeader};

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_in_their_order_and_long_ones_are_not_copied() {
+    fn parts_keep_their_order_and_long_ones_are_borrowed() {
         let long = vec![7; COPY_BELOW];
         let mut pieces = WriteBuffer::default();
         pieces.zeros(2);

@@ -27,7 +27,7 @@ pub(crate) struct ActiveChanges {
     /// Keys removed and not set again.
     deleted: BTreeSet<(GroupId, Bytes)>,
     /// An upper bound of the length of the file's index if it is sealed now.
-    room: usize,
+    max_len: usize,
     /// The length when it was last measured.
     measured: usize,
 }
@@ -60,17 +60,17 @@ struct GroupChanges {
 
 impl Sink for ActiveChanges {
     fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage> {
-        self.room += spans.iter().map(max_span_len).sum::<usize>();
+        self.max_len += spans.iter().map(max_span_len).sum::<usize>();
         let change = self.group_mut(group);
         let new = if change.end.is_none() { varint_len(end) } else { 0 };
         change.end = Some(change.end.map_or(end, |known| known.min(end)));
         change.from = change.from.into_iter().chain(spans.first().map(|span| span.first)).min();
-        self.room += new;
+        self.max_len += new;
         Ok(())
     }
 
     fn put(&mut self, group: GroupId, key: &Bytes, value: &Bytes, _file: u64) {
-        self.room += MAX_KEY_LEN + key.len() + value.len();
+        self.max_len += MAX_KEY_LEN + key.len() + value.len();
         self.group_mut(group);
         if !self.deleted.is_empty() {
             self.deleted.remove(&(group, key.clone()));
@@ -78,7 +78,7 @@ impl Sink for ActiveChanges {
     }
 
     fn delete(&mut self, group: GroupId, key: &[u8]) {
-        self.room += MAX_KEY_LEN + key.len();
+        self.max_len += MAX_KEY_LEN + key.len();
         self.group_mut(group);
         self.deleted.insert((group, Bytes::copy_from_slice(key)));
     }
@@ -87,7 +87,7 @@ impl Sink for ActiveChanges {
         let change = self.group_mut(group);
         let more = varint_len(first_kept).saturating_sub(varint_len(change.floor));
         change.floor = change.floor.max(first_kept);
-        self.room += more;
+        self.max_len += more;
     }
 
     fn remove(&mut self, group: GroupId) {
@@ -113,14 +113,14 @@ impl ActiveChanges {
             changes.deleted.extend(deleted.map(|(key, _)| (group, key.clone())));
         }
         changes.measured = summary.encode().len();
-        changes.room = changes.measured;
+        changes.max_len = changes.measured;
         changes
     }
 
     /// The changes of a group.
     fn group_mut(&mut self, group: GroupId) -> &mut GroupChanges {
         self.groups.entry(group).or_insert_with(|| {
-            self.room += MAX_GROUP_LEN + varint_len(group.0);
+            self.max_len += MAX_GROUP_LEN + varint_len(group.0);
             GroupChanges::default()
         })
     }
@@ -137,20 +137,20 @@ impl ActiveChanges {
     }
 
     /// An upper bound of the length of the file's index if it is sealed after the groups written so far.
-    pub(crate) fn room(&self) -> usize {
-        self.room + MAX_COUNT_LEN
+    pub(crate) fn max_index_len(&self) -> usize {
+        self.max_len + MAX_COUNT_LEN
     }
 
     /// Whether the bound may be far too high, for a file of `written` bytes: records that replace each other within the
     /// file are counted twice. Measuring visits everything that the file changed, and pays only if much can be saved.
-    pub(crate) fn is_rough(&self, written: u64) -> bool {
-        self.room > 2 * self.measured + (64 << 10) + written as usize / 8
+    pub(crate) fn is_overestimated(&self, written: u64) -> bool {
+        self.max_len > 2 * self.measured + (64 << 10) + written as usize / 8
     }
 
     /// Measures the bound anew. All of the file must be published to the index.
     pub(crate) fn measure(&mut self, file: u64, index: &Index) {
         self.measured = self.encode(file, index).len();
-        self.room = self.measured;
+        self.max_len = self.measured;
     }
 
     /// The index of `file` if it is sealed now, before compression. All of the file must be published to `index`.
@@ -221,7 +221,7 @@ mod tests {
 
     /// See the invariant above. Each file is also abandoned half way and taken over from its groups, as after a crash.
     #[test]
-    fn at_the_seal_it_gives_what_reading_the_file_would() {
+    fn sealed_index_equals_replayed_summary() {
         for seed in 0..2000 {
             let mut rng = StdRng::seed_from_u64(seed);
             let index = Index::new();
@@ -238,7 +238,11 @@ mod tests {
                     drop(editor);
                     let needed = changes.encode(file, &index).len();
                     // Without the slack for the number of groups.
-                    assert!(changes.room + 1 >= needed, "seed {seed}, file {file}: {} for {needed}", changes.room);
+                    assert!(
+                        changes.max_len + 1 >= needed,
+                        "seed {seed}, file {file}: {} for {needed}",
+                        changes.max_len
+                    );
                     if rng.random_range(0..8) == 0 {
                         changes.measure(file, &index);
                     }

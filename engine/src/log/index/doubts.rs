@@ -39,7 +39,7 @@ pub struct GroupLoss {
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// Whether some loss may concern any group.
-    blind: bool,
+    any_doubted: bool,
     /// Groups that a loss concerns, or may concern, and what was recorded of them before it.
     groups: BTreeMap<GroupId, Before>,
     /// Groups that are whole after a loss that may concern any group.
@@ -58,11 +58,11 @@ struct Before {
 
 impl Doubts {
     /// Notes a loss that concerns these groups, or any group if `None`. `index` holds what is known up to there.
-    pub(crate) fn lose(&mut self, index: &Index, concerns: Option<&[GroupId]>) {
+    pub(crate) fn add_loss(&mut self, index: &Index, concerns: Option<&[GroupId]>) {
         let known = match concerns {
             Some(groups) => groups.to_vec(),
             None => {
-                self.blind = true;
+                self.any_doubted = true;
                 self.whole.clear();
                 let mut known = index.groups();
                 known.extend(self.groups.keys());
@@ -70,11 +70,11 @@ impl Doubts {
             }
         };
         for group in known {
-            self.note(index, group);
+            self.note_before(index, group);
         }
     }
 
-    fn note(&mut self, index: &Index, group: GroupId) {
+    fn note_before(&mut self, index: &Index, group: GroupId) {
         let end = self.ends.remove(&group);
         self.whole.remove(&group);
         let before = self.groups.entry(group).or_default();
@@ -89,7 +89,7 @@ impl Doubts {
 
     /// Whether something of the group may be lost.
     pub(crate) fn is_doubted(&self, group: GroupId) -> bool {
-        self.groups.contains_key(&group) || (self.blind && !self.whole.contains(&group))
+        self.groups.contains_key(&group) || (self.any_doubted && !self.whole.contains(&group))
     }
 
     /// Why an entry of a group that is not whole is not in the index; `None` for a whole group. `floor` is the group's.
@@ -109,7 +109,7 @@ impl Doubts {
     /// The losses of each group, ascending. `index` holds what is believed.
     pub(crate) fn losses(&self, index: &Index) -> Vec<GroupLoss> {
         let mut groups: BTreeSet<GroupId> = self.groups.keys().copied().collect();
-        if self.blind {
+        if self.any_doubted {
             groups.extend(index.groups().into_iter().filter(|group| !self.whole.contains(group)));
         }
         groups.into_iter().map(|group| self.loss(index, group)).collect()
@@ -133,22 +133,22 @@ impl Doubts {
     }
 
     /// A readable record says that the log of a group ends before `end`.
-    fn ends_at(&mut self, group: GroupId, end: u64) {
+    fn set_end(&mut self, group: GroupId, end: u64) {
         if self.is_doubted(group) {
             self.ends.insert(group, end);
         }
     }
 
-    fn key_is_known(&mut self, group: GroupId, key: &[u8]) {
+    fn forget_key(&mut self, group: GroupId, key: &[u8]) {
         if let Some(before) = self.groups.get_mut(&group) {
             before.keys.remove(key);
         }
     }
 
-    fn is_forgotten(&mut self, group: GroupId) {
+    fn group_removed(&mut self, group: GroupId) {
         self.groups.remove(&group);
         self.ends.remove(&group);
-        if self.blind {
+        if self.any_doubted {
             self.whole.insert(group);
         }
     }
@@ -162,24 +162,24 @@ pub(crate) fn ranges(group: &Group) -> Vec<EntryRange> {
 }
 
 /// Applies changes to the index, and notes what is certain again.
-pub(crate) struct Watch<'a> {
+pub(crate) struct DoubtTracker<'a> {
     pub(crate) editor: Editor<'a>,
     pub(crate) doubts: &'a mut Doubts,
 }
 
-impl Sink for Watch<'_> {
+impl Sink for DoubtTracker<'_> {
     fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage> {
-        self.doubts.ends_at(group, spans.last().map_or(end, |span| span.end().max(end)));
+        self.doubts.set_end(group, spans.last().map_or(end, |span| span.end().max(end)));
         self.editor.place(group, end, spans)
     }
 
     fn put(&mut self, group: GroupId, key: &Bytes, value: &Bytes, file: u64) {
-        self.doubts.key_is_known(group, key);
+        self.doubts.forget_key(group, key);
         self.editor.put(group, key, value, file);
     }
 
     fn delete(&mut self, group: GroupId, key: &[u8]) {
-        self.doubts.key_is_known(group, key);
+        self.doubts.forget_key(group, key);
         self.editor.delete(group, key);
     }
 
@@ -188,7 +188,7 @@ impl Sink for Watch<'_> {
     }
 
     fn remove(&mut self, group: GroupId) {
-        self.doubts.is_forgotten(group);
+        self.doubts.group_removed(group);
         self.editor.remove(group);
     }
 

@@ -99,8 +99,8 @@ impl FileSummary {
 
     /// The groups with entries in blocks from offset `from` to before `to`.
     pub(crate) fn groups_in(&self, from: u64, to: u64) -> Vec<GroupId> {
-        let stands = |summary: &GroupSummary| summary.runs.iter().any(|span| (from..to).contains(&span.offset));
-        self.groups.iter().filter(|(_, summary)| stands(summary)).map(|(group, _)| *group).collect()
+        let is_within = |summary: &GroupSummary| summary.runs.iter().any(|span| (from..to).contains(&span.offset));
+        self.groups.iter().filter(|(_, summary)| is_within(summary)).map(|(group, _)| *group).collect()
     }
 
     /// The groups on which the two differ.

@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_sets(a in ranges(), b in ranges(), from in 0u64..50, end in prop::option::of(0u64..50)) {
+        fn ranges_behave_like_sets(a in ranges(), b in ranges(), from in 0u64..50, end in prop::option::of(0u64..50)) {
             let (x, y) = (members(&a), members(&b));
             let (a, b) = (normalize(a), normalize(b));
             prop_assert!(is_normalized(&a) && is_normalized(&b));
@@ -89,13 +89,14 @@ mod tests {
             let less = subtract(&a, &b);
             prop_assert!(is_normalized(&less));
             prop_assert_eq!(members(&less), &x - &y);
-            let clipped: BTreeSet<u64> = x.into_iter().filter(|at| *at >= from && end.is_none_or(|end| *at < end)).collect();
+            let is_within = |at: &u64| *at >= from && end.is_none_or(|end| *at < end);
+            let clipped: BTreeSet<u64> = x.into_iter().filter(is_within).collect();
             prop_assert_eq!(members(&clip(&a, from, end)), clipped);
         }
     }
 
     #[test]
-    fn the_last_index_of_all_is_no_special_case() {
+    fn highest_index_is_no_special_case() {
         let all = [EntryRange { first: 0, last: u64::MAX }];
         assert_eq!(subtract(&all, &[EntryRange { first: 5, last: u64::MAX }]), [EntryRange { first: 0, last: 4 }]);
         assert_eq!(subtract(&all, &all), []);

@@ -68,20 +68,20 @@ impl Index {
     /// The groups with entries in the block at `offset` of `file`, sorted. Visits everything: for errors.
     pub(crate) fn groups_at(&self, file: u64, offset: u64) -> Vec<GroupId> {
         let mut groups = self.groups();
-        let stands_there = |group: &Group| group.runs.iter().any(|span| (span.file, span.offset) == (file, offset));
-        groups.retain(|id| self.with(*id, stands_there).unwrap_or(false));
+        let is_in_it = |group: &Group| group.runs.iter().any(|span| (span.file, span.offset) == (file, offset));
+        groups.retain(|id| self.with(*id, is_in_it).unwrap_or(false));
         groups
     }
 
     /// The groups with an entry, a key or the floor recorded in `file`, sorted. Visits everything: for errors.
     pub(crate) fn groups_in(&self, file: u64) -> Vec<GroupId> {
         let mut groups = self.groups();
-        let stands_there = |group: &Group| {
+        let is_in_it = |group: &Group| {
             group.floor > 0 && group.floor_file == file
                 || group.keys.iter().any(|kv| kv.file == file)
                 || group.runs.iter().any(|span| span.file == file)
         };
-        groups.retain(|id| self.with(*id, stands_there).unwrap_or(false));
+        groups.retain(|id| self.with(*id, is_in_it).unwrap_or(false));
         groups
     }
 

@@ -17,6 +17,14 @@
 //! A file that the disk does not let go of stays until a later call and keeps neither other files nor the next step. A
 //! file that cannot be read is reported and not chosen again. On a poisoned log nothing is deleted: what the log says
 //! of itself is not trusted any more, and an old file may hold the only good copy.
+//!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `report`: budget and outcome
+//! 2. `rewrite_cost`, `sealed_files`: what purge decides by
+//! 3. `victim`: the file to rewrite
 
 mod report;
 mod rewrite_cost;

@@ -129,7 +129,7 @@ mod tests {
 
     /// Whatever becomes of a read, it does not block the next one.
     #[test]
-    fn a_read_that_ends_badly_is_done_again() {
+    fn failed_read_is_retried() {
         let cache = BlockCache::new(1 << 20);
         let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             cache.get_or_read((1, 8), || panic!("a reader breaks"))
@@ -143,7 +143,7 @@ mod tests {
 
     /// Readers that ask during a read share its result. Later ones may read a block that is not kept again.
     #[test]
-    fn a_block_is_read_once_for_all_who_ask_meanwhile() {
+    fn concurrent_misses_share_one_read() {
         const WAITING: usize = 7;
         for bytes in [0, 1 << 20] {
             let (cache, key) = (BlockCache::new(bytes), (1, 8));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays_within_the_bound() {
+    fn cache_stays_within_its_capacity() {
         const BYTES: usize = SHARDS * 10_000;
         let cache = BlockCache::new(BYTES);
         for number in 0..10_000u64 {
@@ -187,7 +187,7 @@ mod tests {
 
     /// The newest blocks are cached, also if the cache is full of others that were used more often.
     #[test]
-    fn what_came_last_is_kept() {
+    fn newest_blocks_are_cached() {
         const OLD: u64 = 8000;
         const NEW: u64 = 1000;
         let cache = BlockCache::new(OLD as usize * 1024);

@@ -4,7 +4,7 @@
 use super::log_file::LogFile;
 use crate::log::error::{Damage, LogError, Result};
 use crate::log::format::{
-    BLOCK_HEADER, Block, BlockHeader, BlockRef, GROUP_HEADER, GroupHeader, Item, UNIT, decode_meta, expand, replay,
+    BLOCK_HEADER, Block, BlockHeader, BlockRef, GROUP_HEADER, GroupHeader, Item, UNIT, decode_meta, decompress, replay,
 };
 use crate::log::index::FileSummary;
 use crate::log::types::GroupId;
@@ -98,11 +98,11 @@ impl<'a> GroupReader<'a> {
     /// `count` bytes at `offset`; `None` past the end of the file.
     pub(crate) fn get(&mut self, offset: u64, count: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(count).filter(|end| *end <= self.len) else { return Ok(None) };
-        let have = self.start + self.bytes.len() as u64;
-        if offset < self.start || end > have {
-            let upto = (offset + self.chunk).max(end).min(self.len);
+        let buffered_end = self.start + self.bytes.len() as u64;
+        if offset < self.start || end > buffered_end {
+            let read_to = (offset + self.chunk).max(end).min(self.len);
             self.bytes.clear();
-            self.bytes.resize((upto - offset) as usize, 0);
+            self.bytes.resize((read_to - offset) as usize, 0);
             self.start = offset;
             let mut bytes = std::mem::take(&mut self.bytes);
             self.read(&mut bytes, offset)?;
@@ -190,10 +190,10 @@ impl<'a> GroupReader<'a> {
     /// be gone when the log has grown up to it.
     ///
     /// Content is written by clients and may imitate a group header on purpose. So nothing is read for an impossible
-    /// header ([`is_plausible`]), and all reads to verify headers together are limited to [`WORK`] times the file. That
+    /// header ([`is_plausible`]), and all reads to verify headers together are limited to [`READ_LIMIT_FACTOR`] times the file. That
     /// suffices for all real groups, because groups of a file do not overlap. The shortest metas are verified first: a
     /// few long ones that use up the limit cannot hide a shorter group.
-    pub(crate) fn rest(&mut self, from: u64, reused: bool, after: Option<u64>) -> Result<Rest> {
+    pub(crate) fn scan_rest(&mut self, from: u64, reused: bool, after: Option<u64>) -> Result<Rest> {
         let mut rest = Rest { garbage_end: from, heads: Vec::new() };
         let mut candidates: Vec<(u32, u64)> = Vec::new();
         let (place, len) = (self.file.place, self.len);
@@ -222,11 +222,11 @@ impl<'a> GroupReader<'a> {
             offset += CHUNK;
         }
         candidates.sort_unstable();
-        let mut work = WORK * (len - from.min(len));
+        let mut read_budget = READ_LIMIT_FACTOR * (len - from.min(len));
         for (meta, at) in candidates {
             let cost = GROUP_HEADER as u64 + u64::from(meta);
-            let Some(left) = work.checked_sub(cost) else { break };
-            work = left;
+            let Some(left) = read_budget.checked_sub(cost) else { break };
+            read_budget = left;
             rest.heads.extend(self.head_ref(at)?);
         }
         rest.heads.sort_unstable_by_key(|head| head.offset);
@@ -255,8 +255,8 @@ impl<'a> GroupReader<'a> {
     }
 }
 
-/// [`GroupReader::rest`] reads at most so many times the bytes of the rest to verify plausible headers.
-const WORK: u64 = 4;
+/// [`GroupReader::scan_rest`] reads at most so many times the bytes of the rest to verify plausible headers.
+const READ_LIMIT_FACTOR: u64 = 4;
 
 /// Whether a group with this header is possible at `offset` of a file of `len` bytes.
 fn is_plausible(header: &GroupHeader, offset: u64, len: u64) -> bool {
@@ -291,7 +291,7 @@ impl Head {
         if header.total() % UNIT != 0 {
             return Err(Damage("commit group has an impossible length"));
         }
-        let meta = expand(header.meta_codec, &meta, header.meta_raw as usize)?;
+        let meta = decompress(header.meta_codec, &meta, header.meta_raw as usize)?;
         let body = offset + GROUP_HEADER as u64;
         let (blocks, items) = decode_meta(&meta, header.blocks, body)?;
         if blocks.last().is_some_and(|last| last.offset + last.total() != body + u64::from(header.body)) {

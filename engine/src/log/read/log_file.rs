@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::log::error::{Damage, LogError, Result};
 use crate::log::format::{
     BLOCK_HEADER, Block, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, REUSED,
-    UNIT, VERSION, align, expand, file_name, lz4,
+    UNIT, VERSION, align, compress_lz4, decompress, file_name,
 };
 use crate::log::index::FileSummary;
 use crate::log::types::GroupId;
@@ -164,19 +164,19 @@ impl LogFile {
     }
 
     /// Reads and verifies the block at `offset`. `about` is its known length, rounded down by at most an eighth: if it
-    /// is right, one read suffices, otherwise two. `waits` is called before the read waits for the disk, if the system
+    /// is right, one read suffices, otherwise two. `before_wait` is called before the read waits for the disk, if the system
     /// tells.
-    pub(crate) fn read_block(&self, offset: u64, about: u64, waits: impl FnOnce()) -> Result<Block> {
+    pub(crate) fn read_block(&self, offset: u64, about: u64, before_wait: impl FnOnce()) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
         let first = if about < SHARED_BELOW { FIRST_READ } else { align(about + about / 7, UNIT) };
         let first = room.min(first) as usize;
         if first > SCRATCH {
-            return self.read_block_into(&mut vec![0; first], first, offset, room, waits);
+            return self.read_block_into(&mut vec![0; first], first, offset, room, before_wait);
         }
         thread_local!(static SPACE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
         SPACE.with_borrow_mut(|space| {
             space.resize(space.len().max(first), 0);
-            let block = self.read_block_into(space, first, offset, room, waits);
+            let block = self.read_block_into(space, first, offset, room, before_wait);
             // Also if a damaged length made the buffer long.
             space.truncate(SCRATCH);
             space.shrink_to(SCRATCH);
@@ -193,7 +193,7 @@ impl LogFile {
         room: u64,
         waits: impl FnOnce(),
     ) -> Result<Block> {
-        if !self.file.read_now_at(&mut space[..first], offset)? {
+        if !self.file.read_cached_at(&mut space[..first], offset)? {
             waits();
             self.read(&mut space[..first], offset)?;
         }
@@ -291,7 +291,7 @@ impl LogFile {
         match footer.codec {
             // Not copied: it may be long.
             Codec::Raw if stored.len() == footer.index_raw as usize => Ok(stored),
-            codec => expand(codec, &stored, footer.index_raw as usize).map_err(damage),
+            codec => decompress(codec, &stored, footer.index_raw as usize).map_err(damage),
         }
     }
 }
@@ -384,7 +384,7 @@ impl Seal {
     /// The seal of `file`, whose groups end at `end`, with the raw index `raw`.
     pub(crate) fn new(file: &LogFile, end: u64, raw: Vec<u8>, last_lsn: u64, chain: u32) -> Seal {
         let raw_len = raw.len();
-        let (index, codec) = match lz4(&raw) {
+        let (index, codec) = match compress_lz4(&raw) {
             Some(packed) => (packed, Codec::Lz4),
             None => (raw, Codec::Raw),
         };

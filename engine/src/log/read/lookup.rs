@@ -28,14 +28,14 @@ pub(crate) struct Lookup<'a>(pub(crate) &'a LogState);
 
 impl Lookup<'_> {
     /// In a salvaged log: why an entry is not in the index, if the group is not whole.
-    fn absent(&self, group: GroupId, index: u64) -> Option<LogError> {
+    fn absent_error(&self, group: GroupId, index: u64) -> Option<LogError> {
         let doubts = self.0.doubts.as_ref()?;
         let floor = self.0.index.with(group, |group| group.floor).unwrap_or(0);
         doubts.absent(group, floor, index)
     }
 
     /// In a salvaged log: the error that `what` is uncertain, if the group is not whole.
-    fn lost(&self, group: GroupId, what: impl FnOnce() -> String) -> Option<LogError> {
+    fn lost_error(&self, group: GroupId, what: impl FnOnce() -> String) -> Option<LogError> {
         let doubted = self.0.doubts.as_ref()?.is_doubted(group);
         doubted.then(|| LogError::Lost { group, what: what() })
     }
@@ -44,14 +44,14 @@ impl Lookup<'_> {
     pub(crate) fn key(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
         let find = |group: &Group| group.get(key).map(|found| Bytes::copy_from_slice(found.value()));
         let value = self.0.index.with(group, find).flatten();
-        let lost = || self.lost(group, || format!("key {}", key.escape_ascii()));
+        let lost = || self.lost_error(group, || format!("key {}", key.escape_ascii()));
         if value.is_none() { lost().map_or(Ok(None), Err) } else { Ok(value) }
     }
 
     /// The small keys from `from` to before `to`, sorted. In a salvaged log: an error if keys of the group may be lost,
     /// unless `keep_doubtful` asks for those that are left.
     pub(crate) fn keys(&self, group: GroupId, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
-        let lost = self.lost(group, || "list of keys".to_owned());
+        let lost = self.lost_error(group, || "list of keys".to_owned());
         if let Some(error) = lost.filter(|_| !self.0.options.keep_doubtful) {
             return Err(error);
         }
@@ -68,7 +68,7 @@ impl Lookup<'_> {
         for _ in 0..ATTEMPTS {
             let located =
                 self.0.index.with(group, |group| locate(group, index)).unwrap_or(Err(LogError::NotFound { last: 0 }));
-            let span = located.map_err(|error| self.absent(group, index).unwrap_or(error))?;
+            let span = located.map_err(|error| self.absent_error(group, index).unwrap_or(error))?;
             if let Some(block) = self.block(&span)? {
                 return block.entry(span.ordinal_of(index)).ok_or_else(|| too_few(&span));
             }
@@ -97,8 +97,8 @@ impl Lookup<'_> {
                 Ok(group.runs.iter_from(next).take_while(|span| span.first < end).take(256).collect::<Vec<Span>>())
             });
             let spans = spans.unwrap_or(Err((next, LogError::NotFound { last: 0 })));
-            let spans = spans.map_err(|(index, error)| self.absent(group, index).unwrap_or(error))?;
-            let mut told = false;
+            let spans = spans.map_err(|(index, error)| self.absent_error(group, index).unwrap_or(error))?;
+            let mut prefetched = false;
             for (at, span) in spans.iter().enumerate() {
                 if span.first > next {
                     // Only a salvaged log has gaps. The next lookup from here returns the error.
@@ -109,7 +109,7 @@ impl Lookup<'_> {
                     Some((_, block)) => Some(block),
                     None if spans.len() <= KEPT_BLOCKS => self.block(span)?,
                     None => self.block_uncached(span, || {
-                        if !std::mem::replace(&mut told, true) {
+                        if !std::mem::replace(&mut prefetched, true) {
                             self.will_read(&spans[at + 1..], max_bytes.saturating_sub(bytes));
                         }
                     })?,
@@ -145,19 +145,19 @@ impl Lookup<'_> {
         self.0.cache.get_or_read((span.file, span.offset), || self.read_block(span, || {}))
     }
 
-    /// The same without caching, for callers that pass over much of the log. `waits` is called before the read waits
+    /// The same without caching, for callers that pass over much of the log. `before_wait` is called before the read waits
     /// for the disk.
-    pub(crate) fn block_uncached(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Arc<Block>>> {
+    pub(crate) fn block_uncached(&self, span: &Span, before_wait: impl FnOnce()) -> Result<Option<Arc<Block>>> {
         match self.0.cache.get((span.file, span.offset)) {
             Some(block) => Ok(Some(block)),
-            None => Ok(self.read_block(span, waits)?.map(Arc::new)),
+            None => Ok(self.read_block(span, before_wait)?.map(Arc::new)),
         }
     }
 
-    fn read_block(&self, span: &Span, waits: impl FnOnce()) -> Result<Option<Block>> {
+    fn read_block(&self, span: &Span, before_wait: impl FnOnce()) -> Result<Option<Block>> {
         let Some(file) = self.0.files.get(span.file) else { return Ok(None) };
         let damaged = |error: LogError| error.concerning(|| self.0.index.groups_at(span.file, span.offset));
-        file.read_block(span.offset, span.bytes, waits).map(Some).map_err(damaged)
+        file.read_block(span.offset, span.bytes, before_wait).map(Some).map_err(damaged)
     }
 
     /// Starts reading the next blocks in the background, about `bytes` of them at most, so that the disk has many
@@ -166,7 +166,7 @@ impl Lookup<'_> {
         let mut left = bytes as u64;
         for span in spans {
             let Some(file) = self.0.files.get(span.file).filter(|_| left > 0) else { return };
-            file.file.will_read(span.offset, span.bytes);
+            file.file.prefetch(span.offset, span.bytes);
             left = left.saturating_sub(span.bytes);
         }
     }

@@ -1,5 +1,13 @@
 //! Reading: log files, the block cache, commit groups, lookup of entries; and [`LogState`], which every layer above
 //! shares.
+//!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `cache`, `log_file`: blocks in memory, files on disk
+//! 2. `group_reader`, `state`: commit groups of a file, and the shared state
+//! 3. `lookup`, `scan`: entries and keys, and whole files
 
 mod cache;
 mod group_reader;

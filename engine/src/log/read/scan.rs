@@ -100,7 +100,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     };
     scan.unvouched_from = starts.front().map_or(scan.end, |(_, offset)| *offset);
     let reused = header.flags & REUSED != 0;
-    let rest = reader.rest(scan.end, reused, Some(scan.last_lsn))?;
+    let rest = reader.scan_rest(scan.end, reused, Some(scan.last_lsn))?;
     let expected = scan.last_lsn.saturating_add(1);
     if rest.heads.iter().any(|head| head.lsn >= expected && head.synced >= expected) {
         return Err(stopped_by.damage.at(&file.name, scan.end).concerning(|| stopped_by.concerned));

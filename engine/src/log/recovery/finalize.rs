@@ -109,7 +109,7 @@ mod tests {
     use super::{CHUNK, for_each_chunk};
 
     #[test]
-    fn chunks_are_consecutive_and_end_at_the_end() {
+    fn chunks_cover_the_range_in_order() {
         for (from, to) in [(0, 0), (5, 5), (9, 3), (7, 8), (3, CHUNK + 3), (3, CHUNK + 4), (0, 3 * CHUNK)] {
             let mut next = from;
             let walked: Result<(), ()> = for_each_chunk(from, to, |chunk, at| {

@@ -11,6 +11,14 @@
 //! A log is created here, too, if there is none. What is created in place of a lost log has forgotten everything that
 //! was promised. So creation is refused if anything in the directory shows that there was a log ([`is_remains`]), or if
 //! the caller knows that there was ([`LogOptions::create`]).
+//!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `newest`, `parallel`: the newest file, and threads
+//! 2. `report`, `sealed`: what recovery returns, and sealed files
+//! 3. `finalize`, `salvaged`: the disk afterwards, and damaged logs
 
 mod finalize;
 mod newest;
@@ -54,13 +62,13 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
         return salvage(disk, options);
     }
     let names = disk.list()?;
-    let there: BTreeSet<u64> = names.iter().filter_map(|name| parse_file_name(name)).collect();
-    let Some(last) = there.last() else {
+    let existing: BTreeSet<u64> = names.iter().filter_map(|name| parse_file_name(name)).collect();
+    let Some(last) = existing.last() else {
         return create(disk, &names, options);
     };
     let newest = find_newest(disk, *last)?;
     let identity = newest.header.place.identity;
-    let older = older_files(&newest, &there);
+    let older = older_files(&newest, &existing);
     let index = Index::new();
     let opened = sealed::open(disk, &older.files, identity, options.recovery_threads);
     let bytes_read = sealed::apply(&index, &opened.files, options, sealed::WINDOW)? + newest.bytes_read;

@@ -75,11 +75,11 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
 }
 
 /// The older files of the log. Stops at the first missing one.
-pub(super) fn older_files(newest: &Newest, there: &BTreeSet<u64>) -> Older {
+pub(super) fn older_files(newest: &Newest, existing: &BTreeSet<u64>) -> Older {
     let mut older = Older { files: BTreeSet::new(), missing: None };
     let listed = newest.header.live.iter().flat_map(|(first, last)| *first..=*last);
     for seq in listed.filter(|seq| !newest.scan.summary.dropped.contains(seq)) {
-        if !there.contains(&seq) {
+        if !existing.contains(&seq) {
             older.missing = Some(seq);
             break;
         }

@@ -47,7 +47,7 @@ mod tests {
     use super::parallel_map;
 
     #[test]
-    fn results_come_in_the_order_of_the_items() {
+    fn results_keep_the_order_of_the_items() {
         let items: Vec<u64> = (0..1000).collect();
         for threads in [0, 1, 2, 7] {
             assert_eq!(
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn several_threads_work_at_once_and_one_is_the_callers() {
+    fn several_threads_work_at_once() {
         let ids = Mutex::new(BTreeSet::new());
         let note = || ids.lock().insert(format!("{:?}", std::thread::current().id()));
         let all_there = Barrier::new(3);

@@ -53,7 +53,7 @@ pub(super) struct Opened {
 }
 
 /// The raw index of a file.
-struct Piece {
+struct RawIndex {
     raw: Vec<u8>,
     /// Where the groups of each shard begin in it.
     shards: Vec<Vec<u32>>,
@@ -132,11 +132,11 @@ pub(super) fn cost(footer: &Footer) -> u64 {
 
 fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Result<u64> {
     let threads = options.recovery_threads;
-    let mut pieces = Vec::with_capacity(window.len());
+    let mut indexes = Vec::with_capacity(window.len());
     let mut failed = None;
-    for piece in parallel_map(threads, window, |sealed| read_piece(sealed, options.verify)) {
-        match piece {
-            Ok(piece) => pieces.push(piece),
+    for raw_index in parallel_map(threads, window, |sealed| read_raw_index(sealed, options.verify)) {
+        match raw_index {
+            Ok(raw_index) => indexes.push(raw_index),
             Err(error) => {
                 failed = Some(error);
                 break;
@@ -144,36 +144,36 @@ fn apply_window(index: &Index, window: &[Sealed], options: &LogOptions) -> Resul
         }
     }
     let shards: Vec<usize> = (0..SHARDS).collect();
-    let applied = parallel_map(threads, &shards, |shard| apply_shard(index, window, &pieces, *shard));
+    let applied = parallel_map(threads, &shards, |shard| apply_shard(index, window, &indexes, *shard));
     let first = applied.into_iter().filter_map(std::result::Result::err).min_by_key(|(at, _)| *at);
     if let Some(error) = first.map(|(_, error)| error).or(failed) {
         return Err(error);
     }
-    let read = |(sealed, piece): (&Sealed, &Piece)| {
-        u64::from(sealed.header.data_offset) + u64::from(sealed.footer.index_stored) + FOOTER as u64 + piece.scanned
+    let read = |(sealed, raw_index): (&Sealed, &RawIndex)| {
+        u64::from(sealed.header.data_offset) + u64::from(sealed.footer.index_stored) + FOOTER as u64 + raw_index.scanned
     };
-    Ok(window.iter().zip(&pieces).map(read).sum())
+    Ok(window.iter().zip(&indexes).map(read).sum())
 }
 
 /// Reads and verifies a file's index.
-fn read_piece(sealed: &Sealed, verify: bool) -> Result<Piece> {
+fn read_raw_index(sealed: &Sealed, verify: bool) -> Result<RawIndex> {
     let (file, footer) = (sealed.file.as_ref(), &sealed.footer);
     let raw = file.raw_index(footer)?;
     let damage = |damage: Damage| damage.at(&file.name, footer.index_offset);
-    let mut piece = Piece { raw: Vec::new(), shards: vec![Vec::new(); SHARDS], scanned: 0 };
+    let mut raw_index = RawIndex { raw: Vec::new(), shards: vec![Vec::new(); SHARDS], scanned: 0 };
     let mut reader = IndexReader::new(&raw, file.place.seq).map_err(damage)?;
     loop {
         let at = reader.offset() as u32;
         let Some(read) = reader.read().map_err(damage)? else { break };
-        if let Some(shard) = piece.shards.get_mut(shard_of(read.head.group)) {
+        if let Some(shard) = raw_index.shards.get_mut(shard_of(read.head.group)) {
             shard.push(at);
         }
     }
     if verify {
-        piece.scanned = verify_groups(sealed, &raw)?;
+        raw_index.scanned = verify_groups(sealed, &raw)?;
     }
-    piece.raw = raw;
-    Ok(piece)
+    raw_index.raw = raw;
+    Ok(raw_index)
 }
 
 /// Reads every byte of a sealed file, and compares its groups with its index. Returns the bytes read.
@@ -198,14 +198,14 @@ fn verify_groups(sealed: &Sealed, raw: &[u8]) -> Result<u64> {
 fn apply_shard(
     index: &Index,
     window: &[Sealed],
-    pieces: &[Piece],
+    indexes: &[RawIndex],
     shard: usize,
 ) -> std::result::Result<(), (usize, LogError)> {
-    for (at, (sealed, piece)) in window.iter().zip(pieces).enumerate() {
+    for (at, (sealed, raw_index)) in window.iter().zip(indexes).enumerate() {
         let (file, footer) = (&sealed.file, &sealed.footer);
         let mut editor = index.editor();
-        for offset in piece.shards.get(shard).into_iter().flatten() {
-            let mut cursor = Cursor(piece.raw.get(*offset as usize..).unwrap_or_default());
+        for offset in raw_index.shards.get(shard).into_iter().flatten() {
+            let mut cursor = Cursor(raw_index.raw.get(*offset as usize..).unwrap_or_default());
             let applied = IndexGroup::decode(&mut cursor, file.place.seq)
                 .and_then(|group| group.apply(file.place.seq, &mut editor));
             applied.map_err(|damage| (at, damage.at(&file.name, footer.index_offset)))?;

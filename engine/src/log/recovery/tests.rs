@@ -72,7 +72,7 @@ fn all_of(index: &Index) -> (BTreeMap<GroupId, Held>, BTreeMap<u64, (u64, u64)>)
 }
 
 #[test]
-fn any_number_of_threads_finds_the_same() {
+fn outcome_does_not_depend_on_threads() {
     for seed in 0..12 {
         let disk = random_log(seed);
         let alone = recover(disk.fork().session().as_ref(), &options()).unwrap();
@@ -91,13 +91,13 @@ fn any_number_of_threads_finds_the_same() {
 }
 
 #[test]
-fn any_window_finds_the_same() {
+fn outcome_does_not_depend_on_windows() {
     let disk = random_log(77);
     let names = disk.list().unwrap();
     let last = names.iter().filter_map(|name| parse_file_name(name)).max().unwrap();
     let newest = find_newest(disk.as_ref(), last).unwrap();
-    let there = names.iter().filter_map(|name| parse_file_name(name)).collect();
-    let older = older_files(&newest, &there);
+    let existing = names.iter().filter_map(|name| parse_file_name(name)).collect();
+    let older = older_files(&newest, &existing);
     let opened = sealed::open(disk.as_ref(), &older.files, newest.header.place.identity, 2);
     assert!(opened.failed.is_none() && opened.files.len() >= 3);
     let mut seen = Vec::new();
@@ -122,7 +122,7 @@ fn any_window_finds_the_same() {
 /// An index applied in pieces has the same outcome as all of it at once: the group's entries from before the file are
 /// truncated once, and entries below are replaced.
 #[test]
-fn a_group_with_many_runs_is_applied_in_pieces() {
+fn group_with_many_runs_is_applied_in_pieces() {
     let runs = |file: u64, range: std::ops::Range<u64>| -> Vec<Span> {
         let span = |first| Span { first, count: 1, file, offset: (first + 1) * 4096, ordinal: 0, bytes: 100 };
         range.map(span).collect()
@@ -153,15 +153,15 @@ fn a_group_with_many_runs_is_applied_in_pieces() {
 /// Whatever is damaged, the error names the first damaged file. (The newest file and the one before it are read before
 /// others.)
 #[test]
-fn the_error_is_that_of_the_first_damaged_file() {
+fn error_names_the_first_damaged_file() {
     let disk = random_log(5);
-    let there: Vec<u64> = disk.list().unwrap().iter().filter_map(|name| parse_file_name(name)).collect();
-    assert!(there.len() > 4, "{there:?}");
+    let existing: Vec<u64> = disk.list().unwrap().iter().filter_map(|name| parse_file_name(name)).collect();
+    assert!(existing.len() > 4, "{existing:?}");
     let mut rng = StdRng::seed_from_u64(1);
     for round in 0..60 {
         let damaged = disk.fork();
         let mut first = None;
-        for seq in &there[..there.len() - 2] {
+        for seq in &existing[..existing.len() - 2] {
             if rng.random_bool(0.5) {
                 continue;
             }
@@ -194,12 +194,12 @@ fn the_error_is_that_of_the_first_damaged_file() {
 
 /// A window is bounded by what the footers say, and has at least one file.
 #[test]
-fn a_window_is_bounded_by_what_the_footers_say() {
+fn windows_are_bounded_by_the_footers() {
     let disk = random_log(5);
     let last = disk.list().unwrap().iter().filter_map(|name| parse_file_name(name)).max().unwrap();
     let newest = find_newest(disk.as_ref(), last).unwrap();
-    let there = (1..=last).collect();
-    let older = older_files(&newest, &there);
+    let existing = (1..=last).collect();
+    let older = older_files(&newest, &existing);
     let opened = sealed::open(disk.as_ref(), &older.files, newest.header.place.identity, 1);
     let costs: Vec<u64> = opened.files.iter().map(|sealed| sealed::cost(&sealed.footer)).collect();
     assert!(costs.len() > 2);

@@ -6,6 +6,14 @@
 //! 3. `Doubts` (in `index/`): what a loss leaves of each group. Entries whose location is known and whose block is
 //!    damaged are no loss: reading them names the damage, as it does in any log.
 //!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `walk`: one file
+//! 2. `survey`: all files
+//! 3. `replay`: what they say
+//!
 //! # What holds
 //!
 //! What is returned is what the log would return if it were sound, or a typed error: never another entry, and never one

@@ -6,7 +6,7 @@ use super::survey::{Found, Survey, before_first};
 use super::walk::{Gap, Position, Step, Walk};
 use crate::log::error::Result;
 use crate::log::format::{FOOTER, Footer, Sink, file_name, replay};
-use crate::log::index::{Doubts, FileSummary, Index, Watch};
+use crate::log::index::{DoubtTracker, Doubts, FileSummary, Index};
 use crate::log::read::Seal;
 use crate::log::types::{GroupId, Lsn};
 
@@ -87,7 +87,7 @@ impl Replay {
                     replay.file(survey, at, found)?;
                     done(found.file.len());
                 }
-                None => replay.lose_file(survey, at, "file is missing"),
+                None => replay.add_file_loss(survey, at, "file is missing"),
             }
         }
         Ok(replay)
@@ -102,7 +102,7 @@ impl Replay {
         {
             let (first, last) = (before.lsn.saturating_add(1), header.first_lsn.saturating_sub(1));
             let what = "file does not continue the one before";
-            self.lose(&found.file.name, (0, 0), (Some(first), Some(last)), what, None);
+            self.add_loss(&found.file.name, (0, 0), (Some(first), Some(last)), what, None);
         }
         self.bytes_read += header.map_or(0, |header| u64::from(header.data_offset)) + FOOTER as u64;
         if let Some(footer) = found.footer
@@ -122,12 +122,12 @@ impl Replay {
     /// Applies the index of a sealed file.
     fn apply(&mut self, survey: &Survey, at: usize, footer: &Footer, summary: &FileSummary) {
         let Some(seq) = survey.files.get(at).map(|file| file.seq) else { return };
-        let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
-        let applied = summary.apply(seq, &mut watch);
-        drop(watch);
+        let mut tracker = DoubtTracker { editor: self.index.editor(), doubts: &mut self.doubts };
+        let applied = summary.apply(seq, &mut tracker);
+        drop(tracker);
         match applied {
             Ok(()) => self.at = Some(Position { lsn: footer.last_lsn, chain: footer.chain }),
-            Err(damage) => self.lose_file(survey, at, damage.0),
+            Err(damage) => self.add_file_loss(survey, at, damage.0),
         }
     }
 
@@ -136,27 +136,27 @@ impl Replay {
         let Some(known) = survey.known(at, self.at) else { return Ok(()) };
         let (name, seq) = (found.file.name.as_str(), found.file.place.seq);
         let mut walk = Walk::new(&found.file, known);
-        let mut said_nothing = true;
+        let mut is_empty = true;
         let is_last = at + 1 == survey.files.len();
         // Set if neither the footer nor the next file says which group is the last.
-        let mut said = (!is_last && known.last.is_none()).then(FileSummary::default);
+        let mut summary = (!is_last && known.last.is_none()).then(FileSummary::default);
         while let Some(step) = walk.step()? {
-            said_nothing = false;
+            is_empty = false;
             let gap = match step {
                 Step::Gap(gap) => gap,
                 Step::Group(group) => {
-                    if let Some(said) = &mut said {
+                    if let Some(summary) = &mut summary {
                         // Items and blocks that do not fit together become a gap below.
-                        let _ = replay(&group.items, &group.blocks, seq, said);
+                        let _ = replay(&group.items, &group.blocks, seq, summary);
                     }
-                    let mut watch = Watch { editor: self.index.editor(), doubts: &mut self.doubts };
-                    let Err(damage) = replay(&group.items, &group.blocks, seq, &mut watch) else { continue };
+                    let mut tracker = DoubtTracker { editor: self.index.editor(), doubts: &mut self.doubts };
+                    let Err(damage) = replay(&group.items, &group.blocks, seq, &mut tracker) else { continue };
                     let lsn = Some(group.header.lsn);
                     Gap { from: group.offset, to: group.end(), first_lsn: lsn, last_lsn: lsn, damage }
                 }
             };
             let concerns = survey.changed_in(at);
-            self.lose(name, (gap.from, gap.to), (gap.first_lsn, gap.last_lsn), gap.damage.0, concerns);
+            self.add_loss(name, (gap.from, gap.to), (gap.first_lsn, gap.last_lsn), gap.damage.0, concerns);
         }
         self.files_scanned += 1;
         self.bytes_read += walk.reader.bytes_read;
@@ -165,19 +165,19 @@ impl Replay {
         }
         let ended = walk.at;
         let expected = known.last.filter(|_| ended.is_some());
-        if said_nothing && found.header.is_none() && (ended.is_none() || known.last != ended) {
+        if is_empty && found.header.is_none() && (ended.is_none() || known.last != ended) {
             // Nothing tells whether the file had groups.
-            self.lose_file(survey, at, "nothing in the file can be read");
+            self.add_file_loss(survey, at, "nothing in the file can be read");
         } else if let (Some(last), Some(ended)) = (expected, ended)
             && ended.lsn >= last.lsn
             && ended != last
         {
-            self.lose(name, (0, 0), (None, None), "file does not end as a later one says", None);
-        } else if let Some(said) = said
-            && !is_followed_by_index(found, &mut walk, &said)?
+            self.add_loss(name, (0, 0), (None, None), "file does not end as a later one says", None);
+        } else if let Some(summary) = summary
+            && !is_followed_by_index(found, &mut walk, &summary)?
         {
             let first = ended.map(|ended| ended.lsn.saturating_add(1));
-            self.lose(
+            self.add_loss(
                 name,
                 (walk.offset, found.file.len()),
                 (first, None),
@@ -190,15 +190,15 @@ impl Replay {
     }
 
     /// A whole file is lost.
-    fn lose_file(&mut self, survey: &Survey, at: usize, what: &str) {
+    fn add_file_loss(&mut self, survey: &Survey, at: usize, what: &str) {
         let first = self.at.map(|at| at.lsn.saturating_add(1));
         let name = survey.files.get(at).map_or_else(String::new, |file| file_name(file.seq));
         let last = survey.header_after(at).map(|after| before_first(after).lsn);
-        self.lose(&name, (0, 0), (first, last), what, survey.changed_in(at));
+        self.add_loss(&name, (0, 0), (first, last), what, survey.changed_in(at));
         self.at = None;
     }
 
-    fn lose(
+    fn add_loss(
         &mut self,
         file: &str,
         (from, to): (u64, u64),
@@ -206,7 +206,7 @@ impl Replay {
         what: &str,
         concerns: Option<Vec<GroupId>>,
     ) {
-        self.doubts.lose(&self.index, concerns.as_deref());
+        self.doubts.add_loss(&self.index, concerns.as_deref());
         if !self.keep {
             match &concerns {
                 None => self.index = Index::new(),
@@ -231,10 +231,10 @@ impl Replay {
 
 /// Whether the groups that were read are followed by exactly the index that a seal writes behind them. Then none is
 /// missing.
-fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, said: &FileSummary) -> Result<bool> {
+fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, summary: &FileSummary) -> Result<bool> {
     // The index of a file without groups is a zero, and zeros prove nothing.
-    let Some(last) = walk.at.filter(|_| said.groups().next().is_some()) else { return Ok(false) };
-    let seal = Seal::new(&found.file, walk.offset, said.encode(), last.lsn, last.chain);
-    let there = walk.reader.get(walk.offset, seal.index().len() as u64)?;
-    Ok(there == Some(seal.index()))
+    let Some(last) = walk.at.filter(|_| summary.groups().next().is_some()) else { return Ok(false) };
+    let seal = Seal::new(&found.file, walk.offset, summary.encode(), last.lsn, last.chain);
+    let stored = walk.reader.get(walk.offset, seal.index().len() as u64)?;
+    Ok(stored == Some(seal.index()))
 }

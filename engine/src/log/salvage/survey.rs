@@ -72,15 +72,15 @@ impl Survey {
             return Err(problems.into_iter().next().or(first).unwrap_or(LogError::NoLog));
         };
         let mut surplus = Vec::new();
-        let mut there = assign(inspected, identity, &mut problems, &mut surplus)?;
-        let seqs = consists_of(&there);
-        let files: Vec<Surveyed> = seqs.into_iter().map(|seq| Surveyed { seq, found: there.remove(&seq) }).collect();
+        let mut existing = assign(inspected, identity, &mut problems, &mut surplus)?;
+        let seqs = listed_files(&existing);
+        let files: Vec<Surveyed> = seqs.into_iter().map(|seq| Surveyed { seq, found: existing.remove(&seq) }).collect();
         let missing = files.iter().filter(|file| file.found.is_none());
         let missing = missing.map(|file| LogError::missing(file_name(file.seq)));
         // A file that exists and cannot be opened was reported above.
         let known: BTreeSet<String> = problems.iter().filter_map(|error| error.file().map(str::to_owned)).collect();
         problems.extend(missing.filter(|error| error.file().is_none_or(|file| !known.contains(file))));
-        surplus.extend(there.into_values().map(|found| found.file.name.clone()));
+        surplus.extend(existing.into_values().map(|found| found.file.name.clone()));
         surplus.sort();
         Ok(Survey { files, problems, surplus })
     }
@@ -153,8 +153,8 @@ fn identity(inspected: &[Inspected]) -> Option<Identity> {
         *count += 1;
         *newest = (*newest).max(header.place.seq);
     }
-    let most = votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(identity, _)| Identity(identity));
-    most.or_else(|| inspected.iter().find_map(confirmed_identity))
+    let majority = votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(identity, _)| Identity(identity));
+    majority.or_else(|| inspected.iter().find_map(confirmed_identity))
 }
 
 fn confirmed_identity(inspected: &Inspected) -> Option<Identity> {
@@ -163,14 +163,14 @@ fn confirmed_identity(inspected: &Inspected) -> Option<Identity> {
     let identity = Identity(u128::from_le_bytes(bytes));
     let place = Place { identity, seq: inspected.seq };
     let file = LogFile::new(place, inspected.name.clone(), inspected.file.clone(), inspected.len);
-    says_anything(&file).then_some(identity)
+    has_valid_content(&file).then_some(identity)
 }
 
 /// Whether something in a file passes its checksum.
-fn says_anything(file: &LogFile) -> bool {
+fn has_valid_content(file: &LogFile) -> bool {
     let mut reader = GroupReader::tolerant(file);
     file.footer().is_ok_and(|footer| footer.is_some())
-        || reader.rest(0, true, None).is_ok_and(|rest| !rest.heads.is_empty())
+        || reader.scan_rest(0, true, None).is_ok_and(|rest| !rest.heads.is_empty())
 }
 
 /// Assigns a file to each number.
@@ -180,7 +180,7 @@ fn assign(
     problems: &mut Vec<LogError>,
     surplus: &mut Vec<String>,
 ) -> Result<BTreeMap<u64, Found>> {
-    let mut there: BTreeMap<u64, Found> = BTreeMap::new();
+    let mut existing: BTreeMap<u64, Found> = BTreeMap::new();
     // Files under their own name first, then those under another name, then those that do not say what they are.
     let rank = |file: &Inspected| match &file.header {
         Ok(header) if header.place == (Place { identity, seq: file.seq }) => 0,
@@ -206,46 +206,46 @@ fn assign(
             Err(error) => {
                 let place = Place { identity, seq };
                 let is_newer = matches!(error, LogError::Version { .. });
-                if is_newer && !says_anything(&LogFile::new(place, name.clone(), file.clone(), len)) {
+                if is_newer && !has_valid_content(&LogFile::new(place, name.clone(), file.clone(), len)) {
                     return Err(error);
                 }
                 problems.push(error);
                 (place, None)
             }
         };
-        if there.contains_key(&place.seq) {
+        if existing.contains_key(&place.seq) {
             surplus.push(name);
             continue;
         }
         let file = LogFile::new(place, name, file, len);
         let footer = file.footer().unwrap_or_default();
-        there.insert(place.seq, Found { file: Arc::new(file), header, footer });
+        existing.insert(place.seq, Found { file: Arc::new(file), header, footer });
     }
-    Ok(there)
+    Ok(existing)
 }
 
 /// The numbers of the files that the log consists of.
-fn consists_of(there: &BTreeMap<u64, Found>) -> BTreeSet<u64> {
-    let newest_header = there.values().rev().find_map(|found| found.header.as_ref());
+fn listed_files(existing: &BTreeMap<u64, Found>) -> BTreeSet<u64> {
+    let newest_header = existing.values().rev().find_map(|found| found.header.as_ref());
     // Without any header, all existing files.
-    let Some(header) = newest_header else { return there.keys().copied().collect() };
+    let Some(header) = newest_header else { return existing.keys().copied().collect() };
     let mut seqs: BTreeSet<u64> = header.live.iter().flat_map(|(first, last)| *first..=*last).collect();
     let mut last = header.place.seq;
     seqs.insert(last);
     // Later files have no readable header. They are in use if something else in them is readable, and so are the files
     // between. A sealed file is followed by another one, readable or not. The number of files is bounded, whatever a
     // name says.
-    let mut later = there.range(last.saturating_add(1)..=last.saturating_add(MAX_FILES)).rev();
-    if let Some((newest, _)) = later.find(|(_, found)| says_anything(&found.file)) {
+    let mut later = existing.range(last.saturating_add(1)..=last.saturating_add(MAX_FILES)).rev();
+    if let Some((newest, _)) = later.find(|(_, found)| has_valid_content(&found.file)) {
         seqs.extend(last..=*newest);
         last = *newest;
     }
-    if there.get(&last).is_some_and(|found| found.footer.is_some()) {
+    if existing.get(&last).is_some_and(|found| found.footer.is_some()) {
         last = last.saturating_add(1);
         seqs.insert(last);
     }
-    for (seq, found) in there.range(header.place.seq..) {
-        let next = there.get(&seq.saturating_add(1));
+    for (seq, found) in existing.range(header.place.seq..) {
+        let next = existing.get(&seq.saturating_add(1));
         for file in dropped(found, next, *seq < last) {
             seqs.remove(&file);
         }

@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
     /// All groups after the first damage. Searched for once.
     fn heads(&mut self) -> Result<&[HeadRef]> {
         if self.heads.is_none() {
-            let rest = self.reader.rest(self.offset, self.known.reused, None)?;
+            let rest = self.reader.scan_rest(self.offset, self.known.reused, None)?;
             self.garbage_end = rest.garbage_end;
             self.heads = Some(rest.heads);
         }

@@ -85,7 +85,7 @@ pub fn check(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Chec
     for (at, file) in survey.files.iter().enumerate() {
         match &file.found {
             Some(found) => {
-                checker.file(Here { survey: &survey, at, found, base })?;
+                checker.file(FileContext { survey: &survey, at, found, base })?;
                 base += found.file.len();
                 checker.meter.at(base);
             }
@@ -110,7 +110,7 @@ struct Checker<'a> {
 
 /// A file that is being checked.
 #[derive(Clone, Copy)]
-struct Here<'a> {
+struct FileContext<'a> {
     survey: &'a Survey,
     /// Its position in the list of files.
     at: usize,
@@ -121,7 +121,7 @@ struct Here<'a> {
 
 /// What the groups of a file say.
 #[derive(Default)]
-struct FileSum {
+struct GroupSummaries {
     summary: FileSummary,
     /// Whether something in between is unreadable.
     broken: bool,
@@ -133,19 +133,19 @@ impl Checker<'_> {
         self.report.findings.push(Finding::new(&found.file.name, offset, what, groups));
     }
 
-    fn file(&mut self, here: Here<'_>) -> Result<()> {
-        let Here { survey, at, found, .. } = here;
+    fn file(&mut self, context: FileContext<'_>) -> Result<()> {
+        let FileContext { survey, at, found, .. } = context;
         let Some(known) = survey.known(at, self.at) else { return Ok(()) };
         let mut walk = Walk::new(&found.file, known);
         if let Some(header) = &found.header {
-            self.header(here, header, &mut walk.reader)?;
+            self.header(context, header, &mut walk.reader)?;
         }
         let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, summary)| summary);
-        let sum = self.groups(here, &mut walk, index.as_ref())?;
+        let sum = self.groups(context, &mut walk, index.as_ref())?;
         self.report.findings.extend(seal_finding(survey, at, found));
         match (&found.footer, may_be_unsealed(survey, at)) {
             (Some(_), true) if index.is_none() => self.torn(found, walk.offset, found.file.len()),
-            (Some(_), _) => self.seal(here, &mut walk, &sum, index.as_ref())?,
+            (Some(_), _) => self.seal(context, &mut walk, &sum, index.as_ref())?,
             (None, true) => self.torn(found, walk.offset, walk.garbage_end),
             (None, false) => {}
         }
@@ -164,8 +164,8 @@ impl Checker<'_> {
     }
 
     /// Checks that the header continues the file before and is followed by zeros.
-    fn header(&mut self, here: Here<'_>, header: &FileHeader, reader: &mut GroupReader<'_>) -> Result<()> {
-        let Here { survey, at, found, .. } = here;
+    fn header(&mut self, context: FileContext<'_>, header: &FileHeader, reader: &mut GroupReader<'_>) -> Result<()> {
+        let FileContext { survey, at, found, .. } = context;
         self.zeros(
             found,
             reader,
@@ -183,9 +183,14 @@ impl Checker<'_> {
     }
 
     /// Walks the groups.
-    fn groups(&mut self, here: Here<'_>, walk: &mut Walk<'_>, index: Option<&FileSummary>) -> Result<FileSum> {
-        let Here { survey, at, found, base } = here;
-        let mut sum = FileSum::default();
+    fn groups(
+        &mut self,
+        context: FileContext<'_>,
+        walk: &mut Walk<'_>,
+        index: Option<&FileSummary>,
+    ) -> Result<GroupSummaries> {
+        let FileContext { survey, at, found, base } = context;
+        let mut sum = GroupSummaries::default();
         while let Some(step) = walk.step()? {
             let broken = match step {
                 Step::Gap(gap) => {
@@ -234,8 +239,14 @@ impl Checker<'_> {
     }
 
     /// Checks that the seal agrees with the groups.
-    fn seal(&mut self, here: Here<'_>, walk: &mut Walk<'_>, sum: &FileSum, index: Option<&FileSummary>) -> Result<()> {
-        let found = here.found;
+    fn seal(
+        &mut self,
+        context: FileContext<'_>,
+        walk: &mut Walk<'_>,
+        sum: &GroupSummaries,
+        index: Option<&FileSummary>,
+    ) -> Result<()> {
+        let found = context.found;
         let Some(footer) = found.footer else { return Ok(()) };
         let differing = index.filter(|_| !sum.broken).map(|index| sum.summary.differences(index));
         if let Some(differing) = differing.filter(|differing| !differing.is_empty()) {

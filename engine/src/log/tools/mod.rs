@@ -4,6 +4,13 @@
 //! They are functions over a [`Disk`](crate::disk::Disk). They read everything they need, report progress, and change
 //! nothing on the disk they read. They use the same survey, walk and replay as
 //! [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so their findings agree with what opening the log shows.
+//!
+//! # Layers
+//!
+//! Lowest first. No file imports from a later layer.
+//!
+//! 1. `findings`, `progress`: what tools share
+//! 2. `check`, `dump`, `repair`, `stats`: one tool each
 
 mod check;
 mod dump;

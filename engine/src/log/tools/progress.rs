@@ -11,26 +11,26 @@ pub struct Progress {
 
 /// Reports progress, not more often than worthwhile.
 pub(super) struct Meter<'a> {
-    tell: &'a mut dyn FnMut(Progress),
+    report: &'a mut dyn FnMut(Progress),
     progress: Progress,
-    told: u64,
+    reported: u64,
 }
 
 /// Progress is reported once per so many bytes.
 const STEP: u64 = 256 << 10;
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(total: u64, tell: &'a mut dyn FnMut(Progress)) -> Meter<'a> {
+    pub(super) fn new(total: u64, report: &'a mut dyn FnMut(Progress)) -> Meter<'a> {
         let progress = Progress { done: 0, total };
-        tell(progress);
-        Meter { tell, progress, told: 0 }
+        report(progress);
+        Meter { report, progress, reported: 0 }
     }
 
     /// So many bytes are done in total.
     pub(super) fn at(&mut self, done: u64) {
         self.progress.done = done.clamp(self.progress.done, self.progress.total.max(self.progress.done));
-        if self.progress.done - self.told >= STEP {
-            self.tell();
+        if self.progress.done - self.reported >= STEP {
+            self.report();
         }
     }
 
@@ -47,11 +47,11 @@ impl<'a> Meter<'a> {
     /// Everything is done.
     pub(super) fn end(&mut self) {
         self.progress.done = self.progress.total;
-        self.tell();
+        self.report();
     }
 
-    fn tell(&mut self) {
-        self.told = self.progress.done;
-        (self.tell)(self.progress);
+    fn report(&mut self) {
+        self.reported = self.progress.done;
+        (self.report)(self.progress);
     }
 }

@@ -89,7 +89,7 @@ pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Stat
     let problems = survey.problems.iter().map(|problem| file_finding(&survey, problem).to_string());
     stats.damage = problems.chain(replay.losses.iter().map(|loss| loss.to_string())).collect();
     // What was read because an index is damaged is reported as a loss already.
-    let told: BTreeSet<(&str, u64)> = replay.losses.iter().map(|loss| (loss.file.as_str(), loss.from)).collect();
+    let reported: BTreeSet<(&str, u64)> = replay.losses.iter().map(|loss| (loss.file.as_str(), loss.from)).collect();
     let mut groups_in: BTreeMap<u64, u64> = BTreeMap::new();
     for group in replay.index.groups() {
         let counted = replay.index.with(group, |known| (count(group, known), files_of(known)));
@@ -101,7 +101,7 @@ pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Stat
     for (at, file) in survey.files.iter().enumerate() {
         let Some(found) = &file.found else { continue };
         let (commit_groups, findings) = sizes(&survey, at, found, &mut stats)?;
-        let new = findings.iter().filter(|finding| !told.contains(&(finding.file.as_str(), finding.offset)));
+        let new = findings.iter().filter(|finding| !reported.contains(&(finding.file.as_str(), finding.offset)));
         stats.damage.extend(new.map(Finding::to_string));
         let live_bytes = replay.index.usage(file.seq).bytes.min(found.file.len());
         stats.live_bytes += live_bytes;

@@ -1,10 +1,10 @@
-//! The directory of a store: who may use it, and which format it has.
+//! The directory of a store: its lock and its format version.
 //!
 //! ```text
 //! FORMAT    "cortado-store 1\n": the version of everything in the directory
-//! LOCK      empty; locked as long as a process has the store open
-//! db/       RocksDB's own files
-//! ingest/   files on their way into RocksDB; emptied on open
+//! LOCK      empty; locked while a process has the store open
+//! db/       the files of RocksDB
+//! ingest/   files to be ingested into RocksDB; emptied on open
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::store::{Result, StoreError};
 
-/// RocksDB's subfolder.
+/// The subfolder of RocksDB.
 pub(super) const DB: &str = "db";
 /// The subfolder of files to be ingested.
 pub(super) const INGEST: &str = "ingest";
@@ -26,16 +26,16 @@ const FORMAT_PREFIX: &str = "cortado-store ";
 const FORMAT_VERSION: u32 = 1;
 const LOCK: &str = "LOCK";
 
-/// The lock on a store's directory; given up when dropped.
+/// The lock on the directory of a store. Released when dropped.
 pub(super) struct DirLock(#[expect(dead_code, reason = "held for the lock on it")] File);
 
-/// Makes `dir` ready to be opened: checks its format, locks it, cleans what a crash left.
+/// Prepares `dir` for opening: checks its format, locks it, removes the leftovers of a crash.
 pub(super) fn prepare(dir: &Path) -> Result<DirLock> {
-    // Before anything is created or changed: a newer release's directory stays as it is.
+    // Before any change: the directory of a newer release stays as it is.
     read_format(dir)?;
     fs::create_dir_all(dir)?;
     let lock = lock(dir)?;
-    // Again, under the lock: the first look may have come before another process created the store.
+    // Again, under the lock: another process may have created the store since.
     if read_format(dir)?.is_none() {
         if dir.join(DB).exists() {
             return Err(StoreError::Corrupt(format!("{} has data but no {FORMAT} file", dir.display())));
@@ -59,7 +59,7 @@ fn lock(dir: &Path) -> Result<DirLock> {
     }
 }
 
-/// The format of the directory, if it has one that this release can read.
+/// The format version of the directory, if it has one. Fails if this release cannot read it.
 fn read_format(dir: &Path) -> Result<Option<u32>> {
     let text = match fs::read(dir.join(FORMAT)) {
         Ok(text) => text,
@@ -77,7 +77,7 @@ fn read_format(dir: &Path) -> Result<Option<u32>> {
     Ok(Some(found))
 }
 
-/// Writes the marker so that it is there whole or not at all.
+/// Writes the format marker atomically.
 fn write_format(dir: &Path) -> Result<()> {
     let temporary = dir.join(FORMAT_TEMPORARY);
     let mut file = File::create(&temporary)?;

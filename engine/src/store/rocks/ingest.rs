@@ -1,7 +1,7 @@
-//! Builds the sorted files that replace a range.
+//! Builds the sorted table files that replace a range.
 //!
-//! Rows are streamed into files of bounded size in a subfolder of their own; RocksDB then moves them in. Whatever
-//! is left in the subfolder is deleted with it: on success, on failure, and after a crash by the next open.
+//! Rows are streamed into files of bounded size in a subfolder of their own. RocksDB moves the files into its own
+//! folder. The subfolder is deleted on success and on failure; after a crash, by the next open.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,22 +9,21 @@ use std::sync::atomic::Ordering;
 
 use rocksdb::SstFileWriter;
 
-use super::{Shared, dir, on_read};
+use super::{Database, dir, on_read};
 use crate::cf::Cf;
-use crate::store::rows::RowCheck;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, RowCheck, StoreError};
 
-/// Size in bytes at which a file is finished and the next one begun.
+/// The size in bytes at which a new file is started.
 const FILE_BYTES: u64 = 64 << 20;
 
-/// Finished files, to be ingested. Deletes its subfolder when dropped.
+/// Complete files to ingest. Deletes its subfolder when dropped.
 pub(super) struct Files {
     folder: PathBuf,
     paths: Vec<(Cf, PathBuf)>,
 }
 
 impl Files {
-    /// The files of each column family that has any.
+    /// The files by column family; families without files are left out.
     pub(super) fn by_family(&self) -> impl Iterator<Item = (Cf, Vec<&PathBuf>)> {
         let of = |cf| (cf, self.paths.iter().filter(|(of, _)| *of == cf).map(|(_, path)| path).collect::<Vec<_>>());
         Cf::DATA.into_iter().map(of).filter(|(_, paths)| !paths.is_empty())
@@ -34,21 +33,21 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
-            // The next open cleans it.
+            // The next open removes it.
             tracing::warn!(folder = %self.folder.display(), %error, "leftover files of a range replacement");
         }
     }
 }
 
-/// Writes `rows` into files; the store is not touched.
+/// Writes `rows` into files. Does not change the store.
 pub(super) fn build(
-    shared: &Shared,
+    database: &Database,
     start: &[u8],
     end: &[u8],
     rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
 ) -> Result<Files> {
-    let number = shared.next_ingest.fetch_add(1, Ordering::Relaxed);
-    let folder = shared.dir.join(dir::INGEST).join(number.to_string());
+    let number = database.next_ingest.fetch_add(1, Ordering::Relaxed);
+    let folder = database.dir.join(dir::INGEST).join(number.to_string());
     fs::create_dir(&folder)?;
     let mut files = Files { folder, paths: Vec::new() };
     let mut check = RowCheck::new(start, end);
@@ -61,7 +60,7 @@ pub(super) fn build(
             full => {
                 finish(full)?;
                 let path = files.folder.join(format!("{}.sst", files.paths.len()));
-                let writer = SstFileWriter::create(options(shared, cf)?);
+                let writer = SstFileWriter::create(options(database, cf)?);
                 writer.open(&path).map_err(on_read)?;
                 files.paths.push((cf, path));
                 writer
@@ -74,8 +73,8 @@ pub(super) fn build(
     Ok(files)
 }
 
-fn options(shared: &Shared, cf: Cf) -> Result<&rocksdb::Options> {
-    let of = shared.family_options.get(usize::from(cf.code()));
+fn options(database: &Database, cf: Cf) -> Result<&rocksdb::Options> {
+    let of = database.family_options.get(usize::from(cf.code()));
     of.ok_or_else(|| StoreError::Corrupt(format!("no options for column family {}", cf.name())))
 }
 

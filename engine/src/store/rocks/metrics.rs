@@ -1,4 +1,4 @@
-//! What the store shows of itself: gauges read from RocksDB's properties.
+//! Metrics of the store: gauges read from RocksDB properties.
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
 
@@ -7,7 +7,7 @@ use crate::cf::Cf;
 
 const FAMILY: &str = "cf";
 
-/// Gauges of one store; [`StoreMetrics::observe`] sets them, as often as the caller likes (it reads counters only).
+/// The gauges of one store. [`StoreMetrics::observe`] sets them. It only reads counters and may be called at any rate.
 #[derive(Clone, Debug)]
 pub struct StoreMetrics {
     memtable_bytes: IntGaugeVec,
@@ -22,7 +22,7 @@ pub struct StoreMetrics {
 }
 
 impl StoreMetrics {
-    /// Registers the gauges. Fails if the registry has gauges of these names already.
+    /// Registers the gauges. Fails if the registry already has gauges with these names.
     pub fn new(registry: &Registry) -> prometheus::Result<StoreMetrics> {
         let single = |name: &str, help: &str| -> prometheus::Result<IntGauge> {
             let gauge = IntGauge::new(name, help)?;
@@ -47,7 +47,7 @@ impl StoreMetrics {
         })
     }
 
-    /// Sets the gauges to what `store` says now.
+    /// Sets the gauges to the current values of `store`.
     pub fn observe(&self, store: &RocksStore) {
         for cf in Cf::ALL {
             for (gauge, property) in [

@@ -1,7 +1,7 @@
-//! Settings of the RocksDB store, and the RocksDB options made of them.
+//! Settings of the RocksDB store and the RocksDB options built from them.
 //!
-//! The invariants that correctness rests on are set here and nowhere else: `atomic_flush`, and no flush on close, so
-//! that dropping the store is the same as a crash and a clean stop is an explicit flush.
+//! Two options are required for correctness and set only here: `atomic_flush`, and no flush on close. So dropping the
+//! store has the effect of a crash, and a clean stop is an explicit flush.
 
 use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Options};
 
@@ -14,8 +14,8 @@ use crate::store::Result;
 pub struct RocksOptions {
     /// Bytes of the block cache that all column families share. Default 256 MiB, minimum 1 MiB.
     pub block_cache_bytes: usize,
-    /// Bytes of memtables over all column families before a flush starts. Default 128 MiB, minimum 64 KiB. About
-    /// twice as much may be held while a flush is running.
+    /// Bytes of memtables in all column families at which a flush starts. Default 128 MiB, minimum 64 KiB. While a
+    /// flush runs, about twice as much may be in memory.
     pub write_buffer_bytes: usize,
 }
 
@@ -28,20 +28,20 @@ impl Default for RocksOptions {
 const MIN_BLOCK_CACHE_BYTES: usize = 1 << 20;
 const MIN_WRITE_BUFFER_BYTES: usize = 64 << 10;
 
-/// Memtables per family, the active one included: when two are waiting to be flushed, writes stall. The bound of memory.
+/// Memtables per family, including the active one. Bounds memory: writes stall while two wait for their flush.
 const MAX_WRITE_BUFFERS: i32 = 3;
 const TARGET_FILE_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: usize = 8 << 10;
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
-/// Share of a memtable spent on a bloom filter: most reads ask for a lock that does not exist.
+/// The share of a memtable used for a bloom filter. Most reads look for a lock that does not exist.
 const MEMTABLE_BLOOM_RATIO: f64 = 0.02;
-/// Well below the 1,024 descriptors that a process gets by default; the rest is for sockets and the log.
+/// Well below the default limit of 1,024 descriptors per process; the rest is for sockets and the log.
 const MAX_OPEN_FILES: i32 = 512;
 
 /// The options of the database and of each column family, in the order of [`Cf::ALL`].
 pub(super) fn build(options: &RocksOptions) -> Result<(Options, [Options; Cf::ALL.len()])> {
     let write_buffer_bytes = options.write_buffer_bytes.max(MIN_WRITE_BUFFER_BYTES);
-    // Lock-free on a hit, so that concurrent readers do not meet in it. A charge of 0 lets it measure its entries.
+    // Lock-free on a hit, so concurrent readers do not contend. A charge of 0 lets the cache measure its entries.
     let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes.max(MIN_BLOCK_CACHE_BYTES), 0);
     let db = database(write_buffer_bytes)?;
     let family_options = Cf::ALL.map(|_| family(write_buffer_bytes, &cache));
@@ -49,7 +49,7 @@ pub(super) fn build(options: &RocksOptions) -> Result<(Options, [Options; Cf::AL
 }
 
 fn database(write_buffer_bytes: usize) -> Result<Options> {
-    // The binding has no setter for this one. It comes first because it starts from a fresh set of options.
+    // The binding has no setter for this option. It comes first because parsing starts from default options.
     let mut db = Options::default().get_options_from_string("avoid_flush_during_shutdown=true").map_err(on_open)?;
     db.create_if_missing(true);
     db.create_missing_column_families(true);
@@ -57,7 +57,7 @@ fn database(write_buffer_bytes: usize) -> Result<Options> {
     db.set_db_write_buffer_size(write_buffer_bytes);
     db.set_max_background_jobs(background_jobs());
     db.set_max_open_files(MAX_OPEN_FILES);
-    // A reader that drops the last reference to an old file must not be the one to delete it.
+    // A reader that drops the last reference to an old file does not delete the file itself.
     db.set_avoid_unnecessary_blocking_io(true);
     db.set_bytes_per_sync(1 << 20);
     db.set_keep_log_file_num(4);
@@ -77,7 +77,7 @@ fn family(write_buffer_bytes: usize, cache: &Cache) -> Options {
     let mut family = Options::default();
     family.set_block_based_table_factory(&table);
     family.set_compression_type(DBCompressionType::Lz4);
-    // The limit that counts is the one over all families; a single one may use all of it.
+    // The effective limit is the one over all families. One family may use all of it.
     family.set_write_buffer_size(write_buffer_bytes);
     family.set_max_write_buffer_number(MAX_WRITE_BUFFERS);
     family.set_memtable_whole_key_filtering(true);
@@ -87,7 +87,7 @@ fn family(write_buffer_bytes: usize, cache: &Cache) -> Options {
     family
 }
 
-/// Half of the processors for flushes and compactions, at least two so that a flush need not wait for a compaction.
+/// Half of the processors for flushes and compactions; at least two, so that a flush does not wait for a compaction.
 fn background_jobs() -> i32 {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     i32::try_from(processors / 2).unwrap_or(i32::MAX).clamp(2, 8)

@@ -1,18 +1,18 @@
 //! Snapshots of the RocksDB store and the cursors over them.
 //!
-//! A snapshot owns a handle to the database, so that it can be moved to another thread and outlive every
-//! [`super::RocksStore`]; the database is closed when the last of both is gone.
+//! A snapshot owns a handle to the database: it can move to another thread and outlive every [`super::RocksStore`]. The
+//! database is closed when the last store handle and the last snapshot are dropped.
 #![expect(unsafe_code, reason = "a snapshot that owns the database it borrows from")]
 
 use std::sync::Arc;
 
 use rocksdb::{DB, DBRawIterator, ReadOptions, Snapshot};
 
-use super::{Shared, on_read};
+use super::{Database, on_read};
 use crate::cf::Cf;
 use crate::store::{Cursor, Reader, Result};
 
-/// A snapshot of a [`super::RocksStore`]. Cloning gives another handle to the same snapshot.
+/// A snapshot of a [`super::RocksStore`]. Clones share the snapshot.
 #[derive(Clone)]
 pub struct RocksSnapshot {
     pinned: Arc<Pinned>,
@@ -20,26 +20,26 @@ pub struct RocksSnapshot {
 
 /// The snapshot and the database it belongs to.
 ///
-/// Invariant: `shared` is declared last, so it is dropped last, and the database outlives the snapshot.
+/// Invariant: `database` is declared last and therefore dropped last, so the database outlives the snapshot.
 struct Pinned {
-    /// For gets; names the snapshot.
+    /// For gets. They refer to the snapshot.
     read_options: ReadOptions,
-    /// Its lifetime is that of `shared`, which the type system cannot say. Never handed out.
+    /// It lives as long as `database`, which the type system cannot express. Never handed out.
     snapshot: Snapshot<'static>,
-    shared: Arc<Shared>,
+    database: Arc<Database>,
 }
 
 impl RocksSnapshot {
     /// A snapshot of everything written so far.
-    pub(super) fn take(shared: &Arc<Shared>) -> RocksSnapshot {
-        let shared = Arc::clone(shared);
-        let db: *const DB = &raw const shared.db;
+    pub(super) fn take(database: &Arc<Database>) -> RocksSnapshot {
+        let database = Arc::clone(database);
+        let db: *const DB = &raw const database.db;
         // SAFETY: `db` points into the heap allocation of the `Arc`, which does not move and is never mutated. The
         // reference lives in `snapshot` alone, and `Pinned` drops `snapshot` before its own `Arc` of that allocation.
         let snapshot = unsafe { &*db }.snapshot();
         let mut read_options = ReadOptions::default();
         read_options.set_snapshot(&snapshot);
-        RocksSnapshot { pinned: Arc::new(Pinned { read_options, snapshot, shared }) }
+        RocksSnapshot { pinned: Arc::new(Pinned { read_options, snapshot, database }) }
     }
 
     /// The first key of `[start, end)`; an empty `end` means no upper bound.
@@ -51,8 +51,9 @@ impl RocksSnapshot {
 
 impl Reader for RocksSnapshot {
     fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let shared = &self.pinned.shared;
-        let found = shared.db.get_pinned_cf_opt(shared.family(cf)?, key, &self.pinned.read_options).map_err(on_read)?;
+        let database = &self.pinned.database;
+        let found =
+            database.db.get_pinned_cf_opt(database.family(cf)?, key, &self.pinned.read_options).map_err(on_read)?;
         Ok(found.map(|value| value.to_vec()))
     }
 
@@ -63,18 +64,18 @@ impl Reader for RocksSnapshot {
             options.set_iterate_lower_bound(lower);
         }
         if !upper.is_empty() {
-            // Bounds the wrong way round hold nothing; RocksDB wants them in order.
+            // Reversed bounds hold nothing. RocksDB requires them in order.
             options.set_iterate_upper_bound(upper.max(lower));
         }
-        let shared = &self.pinned.shared;
-        Ok(Box::new(RocksCursor { iter: shared.db.raw_iterator_cf_opt(shared.family(cf)?, options), failed: None }))
+        let database = &self.pinned.database;
+        Ok(Box::new(RocksCursor { iter: database.db.raw_iterator_cf_opt(database.family(cf)?, options), failed: None }))
     }
 }
 
-/// A cursor over RocksDB's iterator, which copies neither keys nor values.
+/// A cursor over a RocksDB iterator. It copies neither keys nor values.
 struct RocksCursor<'a> {
     iter: DBRawIterator<'a>,
-    /// The first failure; every later call repeats it.
+    /// The first failure. Every later call returns it.
     failed: Option<rocksdb::Error>,
 }
 
@@ -116,13 +117,13 @@ impl Cursor for RocksCursor<'_> {
         self.step(|iter| iter.prev())
     }
 
-    #[expect(clippy::expect_used, reason = "documented: only when standing on a key")]
+    #[expect(clippy::expect_used, reason = "documented: the cursor must be valid")]
     fn key(&self) -> &[u8] {
-        self.iter.key().expect("the cursor stands on a key")
+        self.iter.key().expect("the cursor is valid")
     }
 
-    #[expect(clippy::expect_used, reason = "documented: only when standing on a key")]
+    #[expect(clippy::expect_used, reason = "documented: the cursor must be valid")]
     fn value(&self) -> &[u8] {
-        self.iter.value().expect("the cursor stands on a key")
+        self.iter.value().expect("the cursor is valid")
     }
 }

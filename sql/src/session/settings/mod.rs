@@ -1,7 +1,8 @@
-//! The settings of a session: their values now, what they return to when the transaction ends, and what the client was told.
+//! The settings of a session: current values, values to restore at the end of the transaction, and values reported to
+//! the client.
 //!
-//! SET is transactional. [`Settings`] keeps up to three sets of values: the current ones; those that a commit leaves, when SET LOCAL
-//! made them differ; and those that a rollback brings back. Pure.
+//! SET is transactional. [`Settings`] holds up to three sets of values: the current one, the one after a commit (if SET
+//! LOCAL makes it differ), and the one after a rollback. Pure.
 
 mod table;
 mod value;
@@ -9,25 +10,25 @@ mod value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::output::Level;
 use crate::error::{SqlError, SqlState};
+use crate::protocol::output::Level;
 use crate::types::TimeZone;
 use table::{SETTINGS, Setting};
 pub(crate) use value::on_off;
 
-/// Settings of other software (`myapp.user_id`) that a session may keep.
+/// Limit of custom settings (`myapp.user_id`).
 const MAX_CUSTOM: usize = 64;
 
-/// Values of all settings.
+/// The values of all settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Values {
     /// By index in [`SETTINGS`].
     known: Vec<String>,
-    /// Names with a dot, which anybody may set to any text.
+    /// Custom settings: names with a dot, any text.
     custom: BTreeMap<String, String>,
 }
 
-/// What the session acts on, in the types it acts with.
+/// Parsed values of the settings that the session uses.
 #[derive(Clone, Debug)]
 struct Active {
     zone: TimeZone,
@@ -40,22 +41,23 @@ struct Active {
 
 /// A session's settings.
 ///
-/// Invariants: `after_commit` and `after_rollback` exist only within a transaction, the first only together with the second.
+/// Invariants: `after_commit` and `after_rollback` exist only within a transaction, and `after_commit` only together
+/// with `after_rollback`.
 #[derive(Debug)]
 pub(crate) struct Settings {
     current: Values,
     after_commit: Option<Box<Values>>,
     after_rollback: Option<Box<Values>>,
-    /// What RESET returns to: the defaults, and what the startup packet set.
+    /// The values that RESET restores: defaults and those of the startup packet.
     initial: Values,
-    /// What the client was told, by index in [`SETTINGS`].
-    told: Vec<Option<String>>,
+    /// The values last reported to the client, by index in [`SETTINGS`].
+    reported: Vec<Option<String>>,
     active: Active,
-    untold: bool,
+    unreported: bool,
 }
 
 impl Settings {
-    /// The defaults, for a role.
+    /// The default settings of a role.
     pub(crate) fn new(user: &str) -> Settings {
         let mut known: Vec<String> = SETTINGS.iter().map(|s| s.default.to_owned()).collect();
         if let Some(index) = table::find("session_authorization") {
@@ -68,13 +70,13 @@ impl Settings {
             after_commit: None,
             after_rollback: None,
             initial: values,
-            told: vec![None; SETTINGS.len()],
+            reported: vec![None; SETTINGS.len()],
             active,
-            untold: true,
+            unreported: true,
         }
     }
 
-    /// Sets a value from the startup packet; RESET returns to it.
+    /// Sets a value from the startup packet. RESET restores it.
     pub(crate) fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let values = [value.to_owned()];
         assign(&mut self.initial, name, Some(&values), None)?;
@@ -83,7 +85,7 @@ impl Settings {
         Ok(())
     }
 
-    /// SET: to `values`, or to the initial value. `local`: until the end of the transaction.
+    /// SET: to `values`, or to the initial value if `None`. `local`: until the end of the transaction.
     pub(crate) fn set(&mut self, name: &str, values: Option<&[String]>, local: bool) -> Result<(), SqlError> {
         let mut changed = self.current.clone();
         assign(&mut changed, name, values, Some(&self.initial))?;
@@ -108,7 +110,7 @@ impl Settings {
         self.refresh();
     }
 
-    /// The transaction is committed.
+    /// Applies the commit of the transaction.
     pub(crate) fn commit(&mut self) {
         self.after_rollback = None;
         if let Some(values) = self.after_commit.take() {
@@ -117,7 +119,7 @@ impl Settings {
         }
     }
 
-    /// The transaction is rolled back.
+    /// Applies the rollback of the transaction.
     pub(crate) fn rollback(&mut self) {
         self.after_commit = None;
         if let Some(values) = self.after_rollback.take() {
@@ -126,7 +128,7 @@ impl Settings {
         }
     }
 
-    /// A setting's name as it is shown, and its value.
+    /// A setting's display name and value.
     pub(crate) fn show(&self, name: &str) -> Result<(String, &str), SqlError> {
         if let Some(index) = table::find(name) {
             return Ok((SETTINGS[index].name.to_owned(), &self.current.known[index]));
@@ -145,62 +147,62 @@ impl Settings {
         known.chain(custom).collect()
     }
 
-    /// What the client has to be told: reported settings whose value changed since it was last told.
-    pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, String)> {
-        if !std::mem::take(&mut self.untold) {
+    /// Reported settings whose value changed since the last report.
+    pub(crate) fn take_unreported(&mut self) -> Vec<(&'static str, String)> {
+        if !std::mem::take(&mut self.unreported) {
             return Vec::new();
         }
         let mut changes = Vec::new();
         for (index, setting) in SETTINGS.iter().enumerate().filter(|(_, s)| s.report) {
             let value = &self.current.known[index];
-            if self.told[index].as_ref() != Some(value) {
-                self.told[index] = Some(value.clone());
+            if self.reported[index].as_ref() != Some(value) {
+                self.reported[index] = Some(value.clone());
                 changes.push((setting.name, value.clone()));
             }
         }
         changes
     }
 
-    /// The session's zone.
+    /// The session's time zone.
     pub(crate) fn zone(&self) -> &TimeZone {
         &self.active.zone
     }
 
-    /// How long a statement may run.
+    /// The statement timeout.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         self.active.statement_timeout
     }
 
-    /// How long the session may stand idle, in a transaction or outside of one.
+    /// The idle timeout, in a transaction or outside of one.
     pub(crate) fn idle_timeout(&self, in_transaction: bool) -> Option<Duration> {
         if in_transaction { self.active.idle_in_transaction_timeout } else { self.active.idle_timeout }
     }
 
-    /// Whether new transactions refuse writes.
+    /// Whether new transactions are read-only.
     pub(crate) fn default_read_only(&self) -> bool {
         self.active.read_only
     }
 
-    /// Whether the client wants notices of this level.
+    /// Whether `client_min_messages` lets notices of this level through.
     pub(crate) fn wants(&self, level: Level) -> bool {
         self.active.level.is_some_and(|least| level >= least)
     }
 
     fn refresh(&mut self) {
         self.active = activate(&self.current);
-        self.untold = true;
+        self.unreported = true;
     }
 }
 
 fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Option<&Values>) -> Result<(), SqlError> {
     if let Some(index) = table::find(name) {
         values.known[index] = match words {
-            Some(words) => value::normalise(&SETTINGS[index], words)?,
+            Some(words) => value::normalize(&SETTINGS[index], words)?,
             None => initial_value(&SETTINGS[index], index, initial)?,
         };
         return Ok(());
     }
-    // `cortado.` is ours: an unknown name there is a mistake, not somebody else's setting.
+    // The prefix `cortado.` is reserved: an unknown name in it is an error, not a custom setting.
     if !name.contains('.') || name.starts_with("cortado.") || name.len() > value::MAX_VALUE_BYTES {
         return Err(unknown(name));
     }
@@ -229,7 +231,7 @@ fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Op
 
 fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> Result<String, SqlError> {
     if setting.kind == table::Kind::Internal {
-        return value::normalise(setting, &[String::new()]);
+        return value::normalize(setting, &[String::new()]);
     }
     Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))
 }
@@ -255,15 +257,15 @@ fn activate(values: &Values) -> Active {
     }
 }
 
-/// Checks a value for a setting; what SHOW would then show.
+/// Checks a value for a setting. Returns it as SHOW would print it.
 pub(crate) fn check(name: &str, values: &[String]) -> Result<String, SqlError> {
     match table::find(name) {
-        Some(index) => value::normalise(&SETTINGS[index], values),
+        Some(index) => value::normalize(&SETTINGS[index], values),
         None => Err(unknown(name)),
     }
 }
 
-/// A setting's name in the case in which it is shown; a name that is not in the table as it is.
+/// A setting's display name. Unknown names are returned unchanged.
 pub(crate) fn shown_name(name: &str) -> &str {
     table::find(name).map_or(name, |index| SETTINGS[index].name)
 }
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_returns_to_what_the_client_connected_with() {
+    fn reset_restores_the_startup_values() {
         let mut s = Settings::new("ann");
         s.set_initial("application_name", "psql").unwrap();
         set(&mut s, "application_name", "other", false);
@@ -325,19 +327,19 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_told_once() {
+    fn changes_are_reported_once() {
         let mut s = Settings::new("ann");
-        let told: Vec<&str> = s.take_untold().into_iter().map(|(name, _)| name).collect();
+        let reported: Vec<&str> = s.take_unreported().into_iter().map(|(name, _)| name).collect();
         for name in ["server_version", "client_encoding", "DateStyle", "TimeZone", "integer_datetimes", "is_superuser"]
         {
-            assert!(told.contains(&name), "{name}");
+            assert!(reported.contains(&name), "{name}");
         }
-        assert!(s.take_untold().is_empty());
+        assert!(s.take_unreported().is_empty());
         set(&mut s, "timezone", "Asia/Tokyo", false);
         set(&mut s, "statement_timeout", "1s", false);
-        assert_eq!(s.take_untold(), [("TimeZone", "Asia/Tokyo".to_owned())]);
+        assert_eq!(s.take_unreported(), [("TimeZone", "Asia/Tokyo".to_owned())]);
         s.rollback();
-        assert_eq!(s.take_untold(), [("TimeZone", "UTC".to_owned())]);
+        assert_eq!(s.take_unreported(), [("TimeZone", "UTC".to_owned())]);
     }
 
     #[test]

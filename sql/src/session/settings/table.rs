@@ -1,50 +1,50 @@
-//! The table of settings: every name that SHOW and SET know, with its values.
+//! The table of settings: every name that SHOW and SET accept, with its allowed values.
 //!
-//! A setting is here for one of three reasons: it does something, clients look at it, or clients set it on connecting. One that
-//! PostgreSQL acts on and Cortado does not takes only the values that describe what Cortado does, and refuses the others with
-//! 0A000, so that nobody relies on what is not there.
+//! A setting is listed if it has an effect, if clients read it, or if clients set it on connecting. A setting without
+//! effect here accepts only the values that describe Cortado's behaviour. Others are refused with 0A000, so that no
+//! client relies on a missing feature.
 
-/// What a setting takes.
+/// The values that a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing: it can be shown only.
+    /// None: it can only be shown.
     Internal,
     /// A boolean.
     Bool,
     /// An integer in a range.
     Int(i64, i64),
-    /// A time in milliseconds, with units; 0 is off.
+    /// A time in milliseconds, with units. 0 is off.
     Millis,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// One of these words, because they describe what we do; PostgreSQL has others.
+    /// One of these words, which describe Cortado's behaviour. PostgreSQL accepts others.
     Fixed(&'static [&'static str]),
-    /// A name, cut at 63 bytes, ASCII only.
+    /// A name: ASCII, truncated to 63 bytes.
     Name,
-    /// A list of schemas, of which `public` is the only one.
+    /// A list of schemas. `public` is the only one.
     SearchPath,
     /// A time zone.
     Zone,
-    /// An encoding, of which UTF-8 is the only one.
+    /// An encoding. UTF-8 is the only one.
     Encoding,
-    /// A date style, of which ISO, MDY is the only one.
+    /// A date style. ISO, MDY is the only one.
     DateStyle,
-    /// An isolation level; all that are taken run as repeatable read, and it says so.
+    /// An isolation level. All accepted levels run, and are shown, as repeatable read.
     Isolation,
 }
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    /// Its name, in the case in which it is shown.
+    /// The display name.
     pub(crate) name: &'static str,
-    /// What it takes.
+    /// The accepted values.
     pub(crate) kind: Kind,
-    /// Its value when nobody set it.
+    /// The default value.
     pub(crate) default: &'static str,
-    /// Whether the client is told its value on connecting and when it changes.
+    /// Whether ParameterStatus reports it on connecting and on changes.
     pub(crate) report: bool,
-    /// What SHOW ALL says about it.
+    /// The description in SHOW ALL.
     pub(crate) about: &'static str,
 }
 
@@ -60,7 +60,7 @@ const fn reported(setting: Setting) -> Setting {
     Setting { report: true, ..setting }
 }
 
-/// The version that clients are told. psql and drivers choose their catalog queries by the number in front.
+/// The version reported to clients. psql and drivers choose their catalog queries by the leading number.
 pub(crate) const SERVER_VERSION: &str = concat!("15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
 
 const ON: Kind = Kind::Fixed(&["on"]);
@@ -122,7 +122,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("xmloption", Kind::OneOf(&["content", "document"]), "content", "No effect: there is no xml type."),
 ];
 
-/// The index of a setting by its name, whose case does not matter.
+/// The index of a setting by name, ignoring case.
 pub(crate) fn find(name: &str) -> Option<usize> {
     SETTINGS.iter().position(|s| s.name.eq_ignore_ascii_case(name))
 }

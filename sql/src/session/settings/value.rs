@@ -1,4 +1,4 @@
-//! Checks a value for a setting and brings it to the form in which it is shown. Pure.
+//! Validates a value for a setting and converts it to its display form. Pure.
 
 use super::table::{Kind, Setting};
 use crate::error::{SqlError, SqlState};
@@ -7,12 +7,12 @@ use crate::session::control::Isolation;
 /// The longest name, in bytes, as for identifiers.
 const MAX_NAME_BYTES: usize = 63;
 
-/// Longest text value, in bytes; all of a session's settings are kept in memory.
+/// Limit of a text value, in bytes. A session's settings are kept in memory.
 pub(crate) const MAX_VALUE_BYTES: usize = 4096;
 
-/// The value that `words` mean for a setting; several words come of a list. Errors are PostgreSQL's: 22023, or 55P02 for what cannot
-/// be set, or 0A000 for what we cannot do.
-pub(crate) fn normalise(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
+/// The display form of `words` for a setting. A list has several words. Errors are PostgreSQL's: 22023, 55P02 for a
+/// setting that cannot be set, 0A000 for an unsupported value.
+pub(crate) fn normalize(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
     if setting.kind == Kind::SearchPath {
         return search_path(setting, words);
     }
@@ -50,7 +50,7 @@ pub(crate) fn normalise(setting: &Setting, words: &[String]) -> Result<String, S
     }
 }
 
-/// A boolean as PostgreSQL reads it: any unambiguous beginning of its words.
+/// A boolean in PostgreSQL's syntax: any unambiguous prefix of its words.
 pub(crate) fn boolean(value: &str) -> Option<bool> {
     let value = value.trim().to_ascii_lowercase();
     let begins = |word: &str, least: usize| value.len() >= least && word.starts_with(value.as_str());
@@ -68,7 +68,7 @@ pub(crate) fn on_off(value: bool) -> &'static str {
     if value { "on" } else { "off" }
 }
 
-/// The milliseconds of a shown time.
+/// Parses a time with an optional unit into milliseconds.
 pub(crate) fn parse_millis(value: &str) -> Option<u64> {
     let value = value.trim();
     let digits = value.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(value.len());
@@ -83,12 +83,12 @@ pub(crate) fn parse_millis(value: &str) -> Option<u64> {
         _ => return None,
     };
     let millis = number.parse::<f64>().ok()? * factor;
-    // Beyond the range of milliseconds it is out of range anyhow; the cast saturates.
+    // Values above the range fail the check below. The cast saturates.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
     (millis >= 0.0 && millis <= f64::from(i32::MAX)).then_some(millis.round() as u64)
 }
 
-/// A zone by its name in the time zone database, its POSIX description, or hours east of Greenwich.
+/// A time zone: a database name or a POSIX description.
 pub(crate) fn zone(value: &str) -> Option<jiff::tz::TimeZone> {
     if let Ok(zone) = jiff::tz::TimeZone::get(value) {
         return Some(zone);
@@ -106,7 +106,7 @@ fn zone_name(value: &str) -> Option<String> {
     Some(zone.iana_name().unwrap_or(value).to_owned())
 }
 
-/// The POSIX description of a fixed offset, whose sign is that of the West.
+/// The POSIX description of a fixed offset. POSIX signs are positive west of Greenwich.
 fn offset_zone(hours: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "at most 24 hours")]
     let minutes = (hours.abs() * 60.0).round() as i64;
@@ -146,7 +146,7 @@ fn millis(setting: &Setting, value: &str) -> Result<u64, SqlError> {
     })
 }
 
-/// In the largest unit that divides it.
+/// Prints a time in the largest unit that divides it.
 fn show_millis(millis: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")];
     match units.iter().find(|(size, _)| millis > 0 && millis.is_multiple_of(*size)) {
@@ -169,7 +169,7 @@ fn fixed(setting: &Setting, words: &[&str], value: &str) -> Result<String, SqlEr
         return if words.contains(&on_off(flag)) { Ok(on_off(flag).to_owned()) } else { Err(refused(setting, value)) };
     }
     match one_of(words, value) {
-        // The others mean the same as the first.
+        // All words mean the same as the first.
         Some(_) => Ok(setting.default.to_owned()),
         None => Err(refused(setting, value)),
     }
@@ -181,7 +181,8 @@ fn clean_name(value: &str) -> String {
 }
 
 fn search_path(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
-    // SET search_path TO 'a, b' is one name with a comma in it for PostgreSQL; drivers that send it in the startup packet mean a list.
+    // PostgreSQL reads SET search_path TO 'a, b' as one name with a comma. Drivers send it in the startup packet and
+    // mean a list.
     let names: Vec<String> = words
         .iter()
         .flat_map(|w| w.split(','))
@@ -229,19 +230,19 @@ mod tests {
 
     fn set(name: &str, words: &[&str]) -> Result<String, String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        normalise(&SETTINGS[find(name).expect(name)], &words).map_err(|e| e.code.0.to_owned())
+        normalize(&SETTINGS[find(name).expect(name)], &words).map_err(|e| e.code.0.to_owned())
     }
 
     #[test]
     fn every_default_is_a_valid_value() {
         for setting in SETTINGS.iter().filter(|s| s.kind != Kind::Internal) {
             let words = [setting.default.to_owned()];
-            assert_eq!(normalise(setting, &words).as_deref(), Ok(setting.default), "{}", setting.name);
+            assert_eq!(normalize(setting, &words).as_deref(), Ok(setting.default), "{}", setting.name);
         }
     }
 
     #[test]
-    fn values_are_brought_to_their_shown_form() {
+    fn values_are_normalized() {
         let cases: [(&str, &[&str], Result<&str, &str>); 32] = [
             ("STATEMENT_TIMEOUT", &["1500"], Ok("1500ms")),
             ("statement_timeout", &["90s"], Ok("90s")),

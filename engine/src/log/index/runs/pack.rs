@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_read_as_they_were_put(
+        fn packed_runs_round_trip(
             first in prop_oneof![0u64..10, (u64::MAX - (1 << 40))..(u64::MAX - (1 << 39))],
             spans in prop::collection::vec((prop_oneof![Just(0u64), 0u64..1 << 32], span()), 0..100),
         ) {
@@ -222,7 +222,7 @@ mod tests {
         }
 
         #[test]
-        fn a_size_class_is_close_to_the_size(bytes in 0u64..1 << 33) {
+        fn size_class_is_close_to_the_size(bytes in 0u64..1 << 33) {
             let rounded_once = rounded(bytes);
             prop_assert!(rounded_once <= bytes && rounded_once >= bytes - bytes / 8);
             prop_assert_eq!(rounded(rounded_once), rounded_once);

@@ -132,7 +132,7 @@ impl Pair {
 
 proptest! {
     #[test]
-    fn runs_are_a_map_from_index_to_place(
+    fn runs_behave_like_a_map(
         before in prop_oneof![Just(0u64), 0u64..600],
         steps in prop::collection::vec(step(), 1..30),
     ) {
@@ -147,7 +147,7 @@ proptest! {
 }
 
 #[test]
-fn indexes_may_lie_any_distance_apart() {
+fn indexes_may_be_far_apart() {
     let mut pair = Pair::default();
     let far = u64::from(u32::MAX) * 5;
     for first in [far, far - (1 << 31) - 9, 7, u64::MAX - 20] {
@@ -160,7 +160,7 @@ fn indexes_may_lie_any_distance_apart() {
 }
 
 #[test]
-fn a_block_beyond_the_largest_file_is_damage() {
+fn block_beyond_the_largest_file_is_damage() {
     let mut runs = Runs::default();
     let far = |offset| Span { offset, ..span(1, 1, 1) };
     assert!(runs.place(&far(UNITS * UNIT), &mut UsageDelta::default()).is_err());
@@ -206,7 +206,7 @@ fn scattered(index: u64) -> Span {
 }
 
 #[test]
-fn an_entry_of_its_own_block_takes_eight_bytes_and_never_more_than_sixteen() {
+fn entry_in_its_own_block_takes_at_most_sixteen_bytes() {
     let usual = bytes_per_entry(100_000, interleaved);
     assert!(usual < 8.0, "{usual}");
     let worst = bytes_per_entry(100_000, scattered);
@@ -220,7 +220,7 @@ fn an_entry_of_its_own_block_takes_eight_bytes_and_never_more_than_sixteen() {
 }
 
 #[test]
-fn memory_is_given_back() {
+fn memory_is_released() {
     let (mut runs, mut delta) = (Runs::default(), UsageDelta::default());
     let fill = |runs: &mut Runs, delta: &mut UsageDelta| {
         (0..100_000).for_each(|index| runs.place(&interleaved(index), delta).unwrap())
@@ -246,7 +246,7 @@ fn memory_is_given_back() {
 
 /// Five blocks, as in an idle group.
 #[test]
-fn a_few_runs_take_less_than_a_hundred_bytes() {
+fn few_runs_take_less_than_a_hundred_bytes() {
     let mut runs = Runs::default();
     (0..5).for_each(|index| runs.place(&interleaved(index), &mut UsageDelta::default()).unwrap());
     assert!(size_of::<Runs>() <= 88 && runs.memory() <= 64, "{} and {}", size_of::<Runs>(), runs.memory());

@@ -1,0 +1,185 @@
+//! Random operations on both stores at once: equal reads, and after a crash a consistent prefix in all column families.
+
+use engine::store::memory::{MemorySnapshot, MemoryStore};
+use engine::store::rocks::RocksStore;
+use engine::store::{Cursor, Reader, Store};
+use engine::{Cf, WriteBatch};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::common::{Crash, Row, open, rows};
+
+/// The key of the number of the newest write, put by every batch: it identifies the surviving prefix.
+const APPLIED: &[u8] = b"applied";
+const STEPS: usize = 400;
+const SEEDS: u64 = 4;
+
+struct World {
+    rng: StdRng,
+    memory: MemoryStore,
+    rocks: Option<RocksStore>,
+    /// The number of the newest write.
+    applied: u64,
+    /// The states that a crash may return to: the last flushed one and every later one.
+    history: Vec<MemorySnapshot>,
+    crashes: usize,
+    /// Crashes that kept more than the last explicit flush.
+    lucky_crashes: usize,
+}
+
+impl World {
+    fn rocks(&self) -> &RocksStore {
+        self.rocks.as_ref().expect("open between crashes")
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let len = self.rng.random_range(0..4);
+        (0..len).map(|_| b"ab\xff"[self.rng.random_range(0..3)]).collect()
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        // Long values fill the memtables, so RocksDB flushes on its own.
+        let len = if self.rng.random_ratio(1, 4) { 4000 } else { self.rng.random_range(0..8) };
+        let mut value = vec![0; len];
+        self.rng.fill(value.as_mut_slice());
+        value
+    }
+
+    fn batch(&mut self) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        for _ in 0..self.rng.random_range(0..6) {
+            let cf = Cf::ALL[self.rng.random_range(0..4)];
+            let (key, end, value) = (self.key(), self.key(), self.value());
+            match self.rng.random_range(0..10) {
+                0..7 => batch.put(cf, &key, &value),
+                7..9 => batch.delete(cf, &key),
+                _ => batch.delete_range(cf, &key, &end),
+            }
+        }
+        self.applied += 1;
+        batch.put(Cf::Meta, APPLIED, &self.applied.to_be_bytes());
+        batch
+    }
+
+    fn step(&mut self) {
+        match self.rng.random_range(0..100) {
+            0..70 => {
+                let batch = self.batch();
+                self.memory.write(&batch).unwrap();
+                self.rocks().write(&batch).unwrap();
+                self.history.push(self.memory.snapshot());
+            }
+            70..75 => {
+                self.memory.flush().unwrap();
+                self.rocks().flush().unwrap();
+                self.history = vec![self.memory.snapshot()];
+            }
+            75..79 => self.replace(),
+            79..83 => self.crash(),
+            83..93 => self.compare_cursor(),
+            _ => self.compare_get(),
+        }
+    }
+
+    fn replace(&mut self) {
+        let (start, end) = (self.key(), self.key());
+        let mut new: Vec<Row> = Vec::new();
+        for _ in 0..self.rng.random_range(0..8) {
+            let row = (Cf::DATA[self.rng.random_range(0..3)], self.key(), self.value());
+            if row.1 >= start && (end.is_empty() || row.1 < end) {
+                new.push(row);
+            }
+        }
+        new.sort();
+        new.dedup_by(|b, a| (a.0, &a.1) == (b.0, &b.1));
+        let last = self.batch();
+        self.memory.replace_range(&start, &end, &mut new.iter().cloned().map(Ok), &last).unwrap();
+        self.rocks().replace_range(&start, &end, &mut new.into_iter().map(Ok), &last).unwrap();
+        self.history = vec![self.memory.snapshot()];
+    }
+
+    /// Crashes RocksDB, finds the surviving state among the allowed ones, and moves the memory store to it.
+    fn crash(&mut self) {
+        let promised = self.rocks().get_flushed(Cf::Meta, APPLIED).unwrap().map(number);
+        self.rocks = self.rocks.take().map(Crash::crash);
+        let survived = rows(&self.rocks().snapshot());
+        let position = self.history.iter().position(|state| rows(state) == survived);
+        let position = position.expect("what survived is a state of all families since the last flush");
+        let kept = self.rocks().snapshot().get(Cf::Meta, APPLIED).unwrap().map(number);
+        assert!(kept >= promised, "get_flushed promised {promised:?}, the crash left {kept:?}");
+        self.applied = kept.unwrap_or(0);
+        self.history = vec![self.history.swap_remove(position)];
+        self.crashes += 1;
+        self.lucky_crashes += usize::from(position > 0);
+
+        self.memory = MemoryStore::new();
+        let mut batch = WriteBatch::new();
+        survived.iter().for_each(|(cf, key, value)| batch.put(*cf, key, value));
+        self.memory.write(&batch).unwrap();
+        self.memory.flush().unwrap();
+    }
+
+    fn compare_get(&mut self) {
+        let (cf, key) = (Cf::ALL[self.rng.random_range(0..4)], self.key());
+        let expected = self.memory.snapshot().get(cf, &key).unwrap();
+        assert_eq!(self.rocks().snapshot().get(cf, &key).unwrap(), expected);
+    }
+
+    fn compare_cursor(&mut self) {
+        let (cf, lower, upper) = (Cf::ALL[self.rng.random_range(0..4)], self.key(), self.key());
+        let (memory, rocks) = (self.memory.snapshot(), self.rocks().snapshot());
+        let mut memory = memory.cursor(cf, &lower, &upper).unwrap();
+        let mut rocks = rocks.cursor(cf, &lower, &upper).unwrap();
+        for _ in 0..10 {
+            let (step, key) = (self.rng.random_range(0..10), self.key());
+            let valid = walk(memory.as_mut(), step, &key);
+            assert_eq!(walk(rocks.as_mut(), step, &key), valid, "step {step} to {key:?} in {lower:?}..{upper:?}");
+            if valid {
+                assert_eq!((rocks.key(), rocks.value()), (memory.key(), memory.value()));
+            }
+        }
+    }
+}
+
+fn walk(cursor: &mut dyn Cursor, step: u32, key: &[u8]) -> bool {
+    match step {
+        0 => cursor.seek_to_first(),
+        1 => cursor.seek_to_last(),
+        2 => cursor.seek(key),
+        3 => cursor.seek_for_prev(key),
+        4..7 => cursor.prev(),
+        _ => cursor.next(),
+    }
+    .unwrap()
+}
+
+fn number(bytes: Vec<u8>) -> u64 {
+    u64::from_be_bytes(bytes.try_into().unwrap())
+}
+
+#[test]
+fn both_stores_agree() {
+    let (mut crashes, mut lucky_crashes) = (0, 0);
+    for seed in 0..SEEDS {
+        println!("seed {seed}");
+        let dir = tempfile::tempdir().unwrap();
+        let memory = MemoryStore::new();
+        let mut world = World {
+            rng: StdRng::seed_from_u64(seed),
+            history: vec![memory.snapshot()],
+            memory,
+            rocks: Some(open(&dir.path().join("store"))),
+            applied: 0,
+            crashes: 0,
+            lucky_crashes: 0,
+        };
+        for _ in 0..STEPS {
+            world.step();
+        }
+        assert_eq!(rows(&world.rocks().snapshot()), rows(&world.memory.snapshot()));
+        crashes += world.crashes;
+        lucky_crashes += world.lucky_crashes;
+    }
+    println!("{crashes} crashes, {lucky_crashes} of them after a flush of RocksDB's own");
+    assert!(crashes > 0);
+}

@@ -1,0 +1,297 @@
+//! The client over an in-memory cluster: routing, regrouping, paging, deadlines.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kv::Key;
+use kv::api::{CheckTxnStatusRequest, KeyError, Mutation, MutationOp, TxnStatus};
+use kv::client::{Client, ClientConfig, ClientError, ScanRange};
+use kv::memory::{Fault, Faults, MemoryCluster};
+use prometheus::Registry;
+use raftstore::{RegionError, RegionId, StoreId};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tso::Timestamp;
+
+type Model = BTreeMap<Key, Bytes>;
+
+fn key(n: u32) -> Key {
+    // Keys of several lengths: their storage forms have one, two or three groups.
+    Key::new(format!("{n:03}{}", "x".repeat(n as usize % 20)))
+}
+
+fn client(cluster: &MemoryCluster, config: ClientConfig) -> Client {
+    Client::with_config(Arc::new(cluster.clone()), config, &Registry::new()).expect("valid settings")
+}
+
+fn seeded(seed: u64) -> ClientConfig {
+    ClientConfig { seed: Some(seed), ..ClientConfig::default() }
+}
+
+async fn write(client: &Client, cluster: &MemoryCluster, pairs: &[(Key, Bytes)]) -> (Timestamp, Timestamp) {
+    let start_ts = cluster.timestamp();
+    let mutations = pairs.iter().map(|(key, value)| Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) });
+    let primary = pairs[0].0.clone();
+    client.prewrite(mutations.collect(), &primary, start_ts, || 3_000).await.expect("prewritten");
+    let commit_ts = cluster.timestamp();
+    let others: Vec<Key> = pairs[1..].iter().map(|(key, _)| key.clone()).collect();
+    let left = client.commit_primary(&primary, &others, start_ts, commit_ts).await.expect("committed");
+    client.commit(&left, start_ts, commit_ts).await.expect("committed");
+    (start_ts, commit_ts)
+}
+
+async fn filled(seed: u64, faults: Faults, cached_regions: usize) -> (MemoryCluster, Client, Model) {
+    let builder = MemoryCluster::builder().stores(3).faults(faults);
+    let cluster = (1..6).fold(builder, |builder, n| builder.split_at(key(n * 17))).build();
+    let client = client(&cluster, ClientConfig { cached_regions, batch_keys: 7, ..seeded(seed) });
+    let pairs: Vec<(Key, Bytes)> = (0..100).map(|n| (key(n), Bytes::from(vec![n as u8; n as usize]))).collect();
+    for chunk in pairs.chunks(25) {
+        write(&client, &cluster, chunk).await;
+    }
+    (cluster, client, pairs.into_iter().collect())
+}
+
+fn expected(model: &Model, range: &ScanRange) -> Vec<(Key, Bytes)> {
+    let inside = |key: &Key| *key >= range.start && (range.end.is_empty() || *key < range.end);
+    let mut pairs: Vec<(Key, Bytes)> =
+        model.iter().filter(|(key, _)| inside(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    if range.reverse {
+        pairs.reverse();
+    }
+    pairs
+}
+
+#[tokio::test]
+async fn reads_match_the_model_while_regions_split_and_leaders_move() {
+    for seed in 0..8 {
+        println!("seed {seed}");
+        let faults = Faults { undetermined: 0.03, ..Faults::mixed(seed) };
+        let (cluster, client, model) = filled(seed, faults, 4).await;
+        let mut rng = StdRng::seed_from_u64(seed);
+        for _ in 0..20 {
+            let (a, b) = (rng.random_range(0..105), rng.random_range(0..105));
+            let start = if rng.random_bool(0.2) { Key::default() } else { key(a) };
+            let end = if rng.random_bool(0.2) { Key::default() } else { key(b) };
+            let range = ScanRange { start, end, reverse: rng.random() };
+            let limit = rng.random_range(1..40);
+            let start_ts = cluster.timestamp();
+            let (mut rest, mut found) = (range.clone(), Vec::new());
+            loop {
+                let page = client.scan(&rest, start_ts, limit).await.expect("served");
+                assert!(page.pairs.len() <= limit as usize, "seed {seed}");
+                found.extend(page.pairs);
+                match page.resume {
+                    Some(resume) => rest = rest.resume_at(resume),
+                    None => break,
+                }
+            }
+            assert_eq!(found, expected(&model, &range), "seed {seed}, {range:?}, limit {limit}");
+
+            let asked: Vec<Key> = (0..rng.random_range(1..30)).map(|_| key(rng.random_range(0..120))).collect();
+            let found: Model = client.batch_get(&asked, start_ts).await.expect("served").into_iter().collect();
+            let wanted: Model = asked.iter().filter_map(|key| Some((key.clone(), model.get(key)?.clone()))).collect();
+            assert_eq!(found, wanted, "seed {seed}");
+            let one = key(rng.random_range(0..120));
+            assert_eq!(client.get(&one, start_ts).await, Ok(model.get(&one).cloned()), "seed {seed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_are_bounded_by_bytes() {
+    let (cluster, _, model) = filled(1, Faults::none(), 100).await;
+    let client = client(&cluster, ClientConfig { page_bytes: 300, ..seeded(1) });
+    for reverse in [false, true] {
+        let range = ScanRange { start: Key::default(), end: Key::default(), reverse };
+        let (mut rest, mut found, mut pages) = (range.clone(), Vec::new(), 0);
+        loop {
+            let page = client.scan(&rest, cluster.timestamp(), 1_000).await.expect("served");
+            let size: usize = page.pairs.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum();
+            assert!(size < 600, "a page of {size} bytes");
+            pages += 1;
+            found.extend(page.pairs);
+            match page.resume {
+                Some(resume) => rest = rest.resume_at(resume),
+                None => break,
+            }
+        }
+        assert_eq!(found, expected(&model, &range));
+        assert!(pages > 10);
+    }
+}
+
+/// The values exceed one response of a region. A batch get returns all of them, a page returns a prefix without a gap.
+#[tokio::test]
+async fn batch_gets_resume_where_a_response_ended() {
+    for seed in 0..4 {
+        let cluster = MemoryCluster::builder().stores(3).split_at(key(3)).split_at(key(9)).build();
+        let config = ClientConfig { page_bytes: 5 << 20, fan_out: 2, ..seeded(seed) };
+        let client = client(&cluster, config);
+        let there = (0..12).filter(|n| *n != 6);
+        let pairs: Vec<(Key, Bytes)> = there.map(|n| (key(n), Bytes::from(vec![n as u8; 1 << 20]))).collect();
+        write(&client, &cluster, &pairs).await;
+        cluster.set_faults(Faults::mixed(seed));
+        let start_ts = cluster.timestamp();
+        // One key is absent, one is repeated, and the order is reversed.
+        let asked: Vec<Key> = (0..12).rev().chain([5]).map(key).collect();
+        let all = client.batch_get(&asked, start_ts).await.expect("served");
+        assert!(all == pairs, "seed {seed}: {} of {}", all.len(), pairs.len());
+
+        let (mut rest, mut found, mut pages) = (asked, Vec::new(), 0);
+        while !rest.is_empty() {
+            let page = client.batch_get_page(&rest, start_ts).await.expect("served");
+            assert!(!page.pairs.is_empty() && page.pairs.len() <= 9, "seed {seed}: {} pairs", page.pairs.len());
+            found.extend(page.pairs);
+            pages += 1;
+            rest = page.resume.map_or(Vec::new(), |resume| rest.into_iter().filter(|key| *key >= resume).collect());
+        }
+        assert!(found == pairs && pages > 1, "seed {seed}: {} pairs in {pages} pages", found.len());
+    }
+}
+
+/// Keys of 16 KiB: a thousand of them in one request would make a proposal that every store refuses.
+#[tokio::test]
+async fn requests_are_bounded_by_the_size_of_their_proposals() {
+    let cluster = MemoryCluster::builder().max_proposal_bytes(4 << 20).build();
+    let client = client(&cluster, seeded(1));
+    let long = |n: u32| Key::new(format!("{n:04}{}", "x".repeat(16_000)));
+    let pairs: Vec<(Key, Bytes)> = (0..400).map(|n| (long(n), Bytes::from_static(b"v"))).collect();
+    let (start_ts, _) = write(&client, &cluster, &pairs).await;
+    let keys: Vec<Key> = pairs.iter().map(|(key, _)| key.clone()).collect();
+    assert!(client.batch_get(&keys, cluster.timestamp()).await.expect("served") == pairs);
+    client.resolve_locks(&keys, start_ts, None).await.expect("nothing to do");
+
+    // Other transactions resolve the reported locks, and the coordinator rolls back the rest.
+    let start_ts = cluster.timestamp();
+    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten");
+    let Err(ClientError::Key(KeyError::Locked(met))) = client.batch_get(&keys, cluster.timestamp()).await else {
+        panic!("the locks were not reported")
+    };
+    assert!((1..400).contains(&met.len()), "{} locks in one answer", met.len());
+    let met: Vec<Key> = met.into_iter().map(|lock| lock.key).collect();
+    client.resolve_locks(&met, start_ts, None).await.expect("resolved");
+    client.rollback(&keys, start_ts).await.expect("rolled back");
+    assert!(client.batch_get(&keys, cluster.timestamp()).await.expect("served") == pairs);
+}
+
+/// An invalid request fails at once, and its leader stays the target of the route.
+#[tokio::test]
+async fn an_invalid_request_is_not_retried() {
+    let (cluster, client, _) = filled(1, Faults::none(), 100).await;
+    let at = key(5);
+    client.get(&at, cluster.timestamp()).await.expect("served");
+    let (route, calls) = (client.cached_route(&at), cluster.calls());
+    let twice = vec![Mutation { key: at.clone(), op: MutationOp::Delete }; 2];
+    let refused = client.prewrite(twice, &at, cluster.timestamp(), || 3_000).await;
+    assert_eq!(refused, Err(ClientError::Invalid("two mutations of one key".to_owned())));
+    let commit = client.commit(std::slice::from_ref(&at), Timestamp::MAX, Timestamp::MAX).await;
+    assert!(matches!(commit, Err(ClientError::Invalid(_))), "{commit:?}");
+    assert_eq!(cluster.calls() - calls, 2);
+    assert_eq!(client.cached_route(&at), route);
+}
+
+#[tokio::test]
+async fn empty_and_inverted_ranges_are_empty() {
+    let (cluster, client, _) = filled(1, Faults::none(), 100).await;
+    for (start, end) in [(key(50), key(50)), (key(60), key(50))] {
+        for reverse in [false, true] {
+            let range = ScanRange { start: start.clone(), end: end.clone(), reverse };
+            let page = client.scan(&range, cluster.timestamp(), 10).await.expect("served");
+            assert_eq!((page.pairs.len(), page.resume), (0, None));
+        }
+    }
+    assert_eq!(client.batch_get(&[], cluster.timestamp()).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn all_locks_of_all_regions_are_reported() {
+    let (cluster, client, _) = filled(1, Faults::none(), 100).await;
+    let locked = [key(3), key(40), key(90)];
+    let start_ts = cluster.timestamp();
+    let mutations = locked.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    client.prewrite(mutations, &locked[1], start_ts, || 3_000).await.expect("prewritten");
+    let asked: Vec<Key> = (0..100).map(key).collect();
+    let Err(ClientError::Key(KeyError::Locked(locks))) = client.batch_get(&asked, cluster.timestamp()).await else {
+        panic!("the locks were not reported")
+    };
+    let mut met: Vec<Key> = locks.into_iter().map(|lock| lock.key).collect();
+    met.sort();
+    assert_eq!(met, locked);
+    assert!(client.batch_get(&asked, start_ts.prev()).await.is_ok(), "locks after the snapshot do not block");
+
+    assert_eq!(client.heartbeat(&locked[1], start_ts, || 9_000, Duration::from_secs(9)).await, Ok(9_000));
+    let status = CheckTxnStatusRequest {
+        primary: locked[1].clone(),
+        lock_ts: start_ts,
+        current_ts: cluster.timestamp(),
+        rollback_if_missing: false,
+    };
+    assert_eq!(client.check_txn_status(status.clone()).await, Ok(TxnStatus::Alive { ttl_ms: 9_000 }));
+    client.rollback(&locked[1..2], start_ts).await.expect("rolled back");
+    assert_eq!(client.check_txn_status(status).await, Ok(TxnStatus::RolledBack));
+    client.resolve_locks(&locked, start_ts, None).await.expect("resolved");
+    assert!(client.batch_get(&asked, cluster.timestamp()).await.is_ok());
+}
+
+/// The request of the primary also commits the secondaries in its region; after a split, fewer of them.
+#[tokio::test]
+async fn a_primary_commits_with_the_secondaries_of_its_region() {
+    let (cluster, client, _) = filled(1, Faults::none(), 100).await;
+    let keys: Vec<Key> = [1, 5, 9, 95].map(key).into();
+    let start_ts = cluster.timestamp();
+    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten");
+    cluster.split(&keys[2]);
+    let left = client.commit_primary(&keys[0], &keys[1..], start_ts, cluster.timestamp()).await;
+    assert_eq!(left, Ok(keys[2..].to_vec()));
+}
+
+#[tokio::test]
+async fn a_leader_hint_costs_one_retry_and_is_cached() {
+    let (cluster, client, _) = filled(1, Faults::none(), 100).await;
+    let at = key(5);
+    client.get(&at, cluster.timestamp()).await.expect("served");
+    for store in [1, 2, 3] {
+        cluster.move_leader(&at, StoreId::new(store));
+        let calls = cluster.calls();
+        client.get(&at, cluster.timestamp()).await.expect("served");
+        assert!(cluster.calls() - calls <= 2);
+        assert_eq!(client.cached_route(&at).map(|route| route.store), Some(StoreId::new(store)));
+    }
+}
+
+#[tokio::test]
+async fn retries_end_at_the_deadline() {
+    let deadline = Duration::from_millis(40);
+    let everything = |fault: Fault| std::iter::repeat_n(fault, 10_000);
+    let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "injected".to_owned() };
+    for fault in [Fault::Unreachable, Fault::LoseReply, Fault::Refuse(busy)] {
+        let cluster = MemoryCluster::builder().stores(3).build();
+        let client = client(&cluster, ClientConfig { deadline, ..seeded(1) });
+        cluster.inject(everything(fault.clone()));
+        let refused = client.get(&key(1), cluster.timestamp()).await;
+        assert!(matches!(refused, Err(ClientError::Unavailable { .. })), "{fault:?}: {refused:?}");
+        let refused = client.rollback(&[key(1), key(2)], cluster.timestamp()).await;
+        assert!(matches!(refused, Err(ClientError::Unavailable { .. })), "{fault:?}: {refused:?}");
+
+        // Only for a commit does it matter whether it may have been delivered.
+        let start_ts = cluster.timestamp();
+        let commit = client.commit(&[key(1)], start_ts, cluster.timestamp()).await;
+        if fault == Fault::LoseReply {
+            assert_eq!(commit, Err(ClientError::Undetermined(RegionId::FIRST_DATA)));
+        } else {
+            assert!(matches!(commit, Err(ClientError::Unavailable { .. })), "{fault:?}: {commit:?}");
+        }
+    }
+}
+
+#[test]
+fn settings_below_their_minimum_are_refused() {
+    let cluster = MemoryCluster::new();
+    let config = ClientConfig { fan_out: 0, ..ClientConfig::default() };
+    let refused = Client::with_config(Arc::new(cluster), config, &Registry::new());
+    assert_eq!(refused.err(), Some(ClientError::Failed("client.fan_out is below its minimum".to_owned())));
+}

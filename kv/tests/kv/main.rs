@@ -1,0 +1,8 @@
+//! The integration tests of `kv`, in one binary, because each binary links all layers below.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod client;
+mod cluster;
+mod model;
+mod percolator;

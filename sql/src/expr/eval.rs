@@ -1,0 +1,249 @@
+//! Evaluation of bound expressions over a row.
+//!
+//! The binder has cast the operands of every node to one kind of value, so evaluation matches on variants only. A
+//! combination that the binder must not produce is an internal error, never a panic.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::arithmetic::{arithmetic, negate};
+use super::{CompareOp, ContextValue, Expr, functions, like};
+use crate::error::SqlError;
+use crate::types::cast::{self, CastEnv};
+use crate::types::compare::{compare, compare_same};
+use crate::types::input;
+use crate::types::timestamp::Now;
+use crate::types::{Datum, TimeZone};
+
+/// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
+pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
+
+/// The environment of an expression.
+#[derive(Clone, Copy)]
+pub(crate) struct Env<'a> {
+    /// The parameter values, of the plan's types.
+    pub(crate) params: &'a [Datum],
+    /// The session's time zone.
+    pub(crate) zone: &'a TimeZone,
+    /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.
+    pub(crate) now: i64,
+    /// The session's user.
+    pub(crate) user: &'a str,
+    /// The session's database.
+    pub(crate) database: &'a str,
+    /// Values of the innermost `Let`.
+    pub(crate) locals: &'a [Datum],
+}
+
+impl<'a> Env<'a> {
+    fn cast(&self) -> CastEnv<'a> {
+        CastEnv { zone: self.zone, now: Now::At(self.now) }
+    }
+}
+
+type Value<'a> = Result<Cow<'a, Datum>, SqlError>;
+
+fn owned<'a>(value: Datum) -> Value<'a> {
+    Ok(Cow::Owned(value))
+}
+
+fn boolean<'a>(value: Option<bool>) -> Value<'a> {
+    owned(value.map_or(Datum::Null, Datum::Bool))
+}
+
+/// Evaluates an expression.
+pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    match expr {
+        Expr::Const(value) => Ok(Cow::Borrowed(value)),
+        Expr::Column(at) => row.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a column is missing")),
+        Expr::Param(at) => {
+            env.params.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a parameter is missing"))
+        }
+        Expr::Compare { op, left, right } => {
+            let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
+            boolean(compare_values(*op, &left, &right)?)
+        }
+        Expr::And(items) => and_or(items, row, env, false),
+        Expr::Or(items) => and_or(items, row, env, true),
+        Expr::Not(expr) => boolean(as_bool(&*eval(expr, row, env)?).map(|value| !value)),
+        Expr::Arith { op, ty, left, right } => {
+            let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
+            owned(arithmetic(*op, *ty, &left, &right)?)
+        }
+        Expr::Negate { ty, expr } => owned(negate(*ty, &*eval(expr, row, env)?)?),
+        Expr::Cast { expr, to, explicit } => {
+            owned(cast::cast(eval(expr, row, env)?.into_owned(), *to, *explicit, env.cast())?)
+        }
+        Expr::Input { ty, text, position } => {
+            let value = input::parse(*ty, text, env.zone, Now::At(env.now));
+            owned(value.map_err(|error| error.at(position.0))?)
+        }
+        Expr::IsNull { expr, negated } => boolean(Some(eval(expr, row, env)?.is_null() != *negated)),
+        Expr::IsBool { expr, value, negated } => {
+            boolean(Some((as_bool(&*eval(expr, row, env)?) == Some(*value)) != *negated))
+        }
+        Expr::Distinct { left, right, negated } => {
+            let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
+            let same = match (left.is_null(), right.is_null()) {
+                (false, false) => order(&left, &right)?.is_eq(),
+                (a, b) => a == b,
+            };
+            boolean(Some(same == *negated))
+        }
+        Expr::InList { expr, list, negated } => in_list(expr, list, *negated, row, env),
+        Expr::InSet { expr, values, with_null, negated } => {
+            in_set(&*eval(expr, row, env)?, values, *with_null, *negated)
+        }
+        Expr::Call { function, args } => {
+            let mut values = Vec::with_capacity(args.len());
+            for arg in args {
+                values.push(eval(arg, row, env)?);
+            }
+            owned(functions::call(*function, &values)?)
+        }
+        Expr::Context(value) => owned(context(*value, env)),
+        Expr::Local(at) => {
+            env.locals.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a local value is missing"))
+        }
+        Expr::Let { values, body } => {
+            let values: Vec<Datum> =
+                values.iter().map(|value| Ok(eval(value, row, env)?.into_owned())).collect::<Result<_, SqlError>>()?;
+            let inner = Env { locals: &values, ..*env };
+            owned(eval(body, row, &inner)?.into_owned())
+        }
+        other => eval_conditional(other, row, env),
+    }
+}
+
+/// Evaluates the constructs that skip some of their operands.
+fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    match expr {
+        Expr::Case { branches, otherwise } => {
+            for (condition, result) in branches {
+                if as_bool(&*eval(condition, row, env)?) == Some(true) {
+                    return eval(result, row, env);
+                }
+            }
+            eval(otherwise, row, env)
+        }
+        Expr::Coalesce(items) => {
+            for item in items {
+                let value = eval(item, row, env)?;
+                if !value.is_null() {
+                    return Ok(value);
+                }
+            }
+            owned(Datum::Null)
+        }
+        Expr::Extreme { greatest, items } => {
+            let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
+            let mut best: Cow<'a, Datum> = Cow::Owned(Datum::Null);
+            for item in items {
+                let value = eval(item, row, env)?;
+                if !value.is_null() && (best.is_null() || order(&value, &best)? == wanted) {
+                    best = value;
+                }
+            }
+            Ok(best)
+        }
+        Expr::Like { expr, pattern, escape, fold, negated } => {
+            let (text, pattern) = (eval(expr, row, env)?, eval(pattern, row, env)?);
+            let escape = match escape {
+                Some(escape) => Some(eval(escape, row, env)?),
+                None => None,
+            };
+            let (Datum::Text(text), Datum::Text(pattern)) = (&*text, &*pattern) else { return owned(Datum::Null) };
+            let escape = match escape.as_deref() {
+                None => Some('\\'),
+                Some(Datum::Text(escape)) => like::escape_character(escape)?,
+                Some(_) => return owned(Datum::Null),
+            };
+            boolean(Some(like::matches(text, pattern, escape, *fold)? != *negated))
+        }
+        _ => Err(SqlError::internal("an expression has no meaning")),
+    }
+}
+
+/// Whether a condition is true. NULL is not.
+pub(crate) fn is_true(expr: &Expr, row: &[Datum], env: &Env<'_>) -> Result<bool, SqlError> {
+    Ok(as_bool(&*eval(expr, row, env)?) == Some(true))
+}
+
+fn as_bool(value: &Datum) -> Option<bool> {
+    match value {
+        Datum::Bool(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// AND (`decisive` false) or OR (`decisive` true). The decisive value wins over NULL.
+fn and_or<'a>(items: &'a [Expr], row: &'a [Datum], env: &Env<'a>, decisive: bool) -> Value<'a> {
+    let mut result = Some(!decisive);
+    for item in items {
+        match as_bool(&*eval(item, row, env)?) {
+            Some(value) if value == decisive => return boolean(Some(decisive)),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    boolean(result)
+}
+
+/// The order of two values of one type. Fails for values of two types, which the binder must not produce.
+fn order(left: &Datum, right: &Datum) -> Result<Ordering, SqlError> {
+    compare_same(left, right).ok_or_else(|| SqlError::internal("a comparison is between values of two types"))
+}
+
+fn compare_values(op: CompareOp, left: &Datum, right: &Datum) -> Result<Option<bool>, SqlError> {
+    if left.is_null() || right.is_null() {
+        return Ok(None);
+    }
+    let order = order(left, right)?;
+    Ok(Some(match op {
+        CompareOp::Eq => order.is_eq(),
+        CompareOp::NotEq => order.is_ne(),
+        CompareOp::Less => order.is_lt(),
+        CompareOp::LessEq => order.is_le(),
+        CompareOp::Greater => order.is_gt(),
+        CompareOp::GreaterEq => order.is_ge(),
+    }))
+}
+
+fn in_list<'a>(expr: &'a Expr, list: &'a [Expr], negated: bool, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    let value = eval(expr, row, env)?;
+    if value.is_null() {
+        return owned(Datum::Null);
+    }
+    let mut saw_null = false;
+    for item in list {
+        let item = eval(item, row, env)?;
+        if item.is_null() {
+            saw_null = true;
+        } else if order(&value, &item)?.is_eq() {
+            return boolean(Some(!negated));
+        }
+    }
+    boolean(if saw_null { None } else { Some(negated) })
+}
+
+fn in_set<'a>(value: &Datum, values: &[Datum], with_null: bool, negated: bool) -> Value<'a> {
+    if value.is_null() {
+        return owned(Datum::Null);
+    }
+    // All values of the list have one type.
+    if let Some(first) = values.first() {
+        order(value, first)?;
+    }
+    let found = values.binary_search_by(|item| compare(item, value)).is_ok();
+    boolean(if with_null && !found { None } else { Some(found != negated) })
+}
+
+fn context(value: ContextValue, env: &Env<'_>) -> Datum {
+    match value {
+        ContextValue::Now => Datum::Timestamp(env.now),
+        ContextValue::User => Datum::Text(env.user.into()),
+        ContextValue::Database => Datum::Text(env.database.into()),
+        ContextValue::Schema => Datum::Text(crate::catalog::PUBLIC.into()),
+        ContextValue::Version => Datum::Text(VERSION.into()),
+    }
+}

@@ -1,0 +1,268 @@
+//! Parses statement text to syntax trees: sqlparser's PostgreSQL dialect, and syntax that it lacks.
+//!
+//! The text is tokenized once. [`depth`] refuses nesting too deep for later tree walks. [`mod@normalize`] and
+//! [`mod@rewrite`] convert tokens and spellings to those of the parser. Then it runs statement by statement, in a
+//! [`dialect`] with PostgreSQL's operator precedence ([`precedence`]). Errors are 42601 in PostgreSQL's wording, with a
+//! position in characters ([`text`]).
+//!
+//! # Layers
+//!
+//! 1. `depth`, `text`: the depth limit, positions
+//! 2. `normalize`, `rewrite`: token edits
+//! 3. `precedence`: operator precedence
+//! 4. `dialect`: the parser's dialect
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use sqlparser::ast::{Expr, Spanned, Statement};
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Word};
+
+use crate::deep_stack;
+use crate::error::{SqlError, SqlState};
+use crate::lexer;
+
+mod depth;
+mod dialect;
+mod normalize;
+mod precedence;
+mod rewrite;
+mod text;
+
+pub(crate) use dialect::default_span;
+pub(crate) use normalize::is_distinct;
+pub use text::SourceText;
+
+/// Limit of a query string, in bytes.
+const MAX_TEXT_BYTES: usize = 8 << 20;
+/// Limit of tokens and blanks of a query string. Parsing takes about 100 bytes for each.
+const MAX_TOKENS: usize = 2_000_000;
+
+/// Trees up to this depth can be built and walked on any stack.
+const MAX_SHALLOW_DEPTH: usize = 40;
+
+/// An unknown location.
+pub const NO_LOCATION: Location = Location { line: 0, column: 0 };
+
+/// One parsed statement. Do not clone or print its tree: a deep tree overflows the stack.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The syntax tree.
+    pub tree: Statement,
+    /// The whole query string, which the tree's locations refer to.
+    pub text: SourceText,
+    /// The location of the statement's first token.
+    start: Location,
+    /// An upper bound of the tree's depth.
+    depth: usize,
+}
+
+impl Parsed {
+    /// Whether walking the tree may need more stack than a worker thread has.
+    pub(crate) fn is_deep(&self) -> bool {
+        self.depth > MAX_SHALLOW_DEPTH
+    }
+
+    /// The statement's name in errors: `CREATE INDEX`. Taken from the text, since a deep tree cannot be printed.
+    pub(crate) fn command(&self) -> String {
+        let start = self.text.offset(self.start).unwrap_or(0);
+        match lexer::command_name(&self.text.as_str()[start..]) {
+            command if command.is_empty() || command == "EXPLAIN" => "this statement".to_owned(),
+            command => command,
+        }
+    }
+}
+
+/// Splits and parses a query string. Empty statements and comments are dropped. A syntax error is 42601 with its
+/// position. Text beyond the size limits is 54000, nesting beyond the depth limits 54001.
+pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
+    check_size(sql)?;
+    let dialect = dialect::CortadoDialect::for_tokenizer();
+    let mut tokens = Vec::new();
+    let split = Tokenizer::new(&dialect, sql).tokenize_with_location_into_buf(&mut tokens);
+    let text = SourceText::new(sql);
+    split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
+    let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
+    let tokens = normalize::normalize(&text, tokens)?;
+    let (tokens, prebuilt) = rewrite::rewrite(&text, tokens)?;
+    deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
+        let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));
+        catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {
+            Ok(_) => Err(too_deep()),
+            Err(panic) => resume_unwind(panic),
+        })
+    })
+}
+
+fn parse_tokens(
+    text: &SourceText,
+    tokens: Vec<TokenWithSpan>,
+    prebuilt: rewrite::Prebuilt,
+    depth: usize,
+) -> Result<Vec<Parsed>, SqlError> {
+    let mut prebuilt = prebuilt.into_iter().peekable();
+    let dialect = dialect::CortadoDialect::for_parser(tokens.len());
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(3 * depth::MAX_NESTING).with_tokens_with_locations(tokens);
+    let mut statements = Vec::new();
+    loop {
+        while parser.consume_token(&Token::SemiColon) {}
+        // Prebuilt statements were removed together with their tokens. Each precedes the next parsed statement.
+        let here = parser.peek_token_ref();
+        let at_end = here.token == Token::EOF;
+        let here = here.span.start;
+        while let Some((start, tree)) = prebuilt.next_if(|(before, _)| at_end || *before < here) {
+            statements.push(Parsed { tree, text: text.clone(), start, depth });
+        }
+        if at_end {
+            return Ok(statements);
+        }
+        let tree = parser.parse_statement().map_err(|e| parser_error(text, &parser, &e))?;
+        let next = parser.peek_token_ref();
+        if !matches!(next.token, Token::SemiColon | Token::EOF) {
+            return Err(syntax_error(text, next));
+        }
+        statements.push(Parsed { tree, text: text.clone(), start: here, depth });
+    }
+}
+
+/// Checks the size limits. A text has at most as many tokens as bytes, so short texts are not counted.
+fn check_size(sql: &str) -> Result<(), SqlError> {
+    let message = if sql.len() > MAX_TEXT_BYTES {
+        format!("query string of {} bytes exceeds the limit of {MAX_TEXT_BYTES}", sql.len())
+    } else if sql.len() > MAX_TOKENS && lexer::count_tokens(sql) > MAX_TOKENS {
+        format!("query string of more than {MAX_TOKENS} words and symbols")
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+}
+
+/// An unquoted word.
+fn word(token: &Token) -> Option<&str> {
+    match token {
+        Token::Word(Word { value, quote_style: None, .. }) => Some(value),
+        _ => None,
+    }
+}
+
+/// 42601 at a token, in PostgreSQL's wording.
+fn syntax_error(text: &SourceText, found: &TokenWithSpan) -> SqlError {
+    if found.token == Token::EOF || found.span.start.line == 0 {
+        return end_of_input(text);
+    }
+    let message = format!("syntax error at or near \"{}\"", text.source(found.span));
+    SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(found.span.start))
+}
+
+fn end_of_input(text: &SourceText) -> SqlError {
+    let end = text.position_of_byte(text.as_str().len());
+    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(end)
+}
+
+/// Converts a parser error. Its location is at the end of its message only. Without one, it is that of the parser's
+/// current token.
+fn parser_error(text: &SourceText, parser: &Parser<'_>, error: &ParserError) -> SqlError {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => return too_deep(),
+        ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
+    };
+    if message.ends_with("found: EOF") {
+        return end_of_input(text);
+    }
+    if let Some(location) = trailing_location(message) {
+        let start = text.offset(location).unwrap_or(text.as_str().len());
+        let token = token_at(&text.as_str()[start..]);
+        if token.is_empty() {
+            return end_of_input(text);
+        }
+        let message = format!("syntax error at or near \"{token}\"");
+        return SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(location));
+    }
+    syntax_error(text, parser.peek_token_ref())
+}
+
+/// Parses ` at Line: 1, Column: 8` at the end of a message.
+fn trailing_location(message: &str) -> Option<Location> {
+    let (_, tail) = message.rsplit_once(" at Line: ")?;
+    let (line, column) = tail.split_once(", Column: ")?;
+    Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
+}
+
+/// The location of an expression's first token: that of its leftmost part, found without walking the rest.
+pub fn start_of(mut expr: &Expr) -> Location {
+    loop {
+        expr = match expr {
+            Expr::BinaryOp { left, .. } => left,
+            Expr::Nested(inner)
+            | Expr::IsNull(inner)
+            | Expr::IsNotNull(inner)
+            | Expr::IsTrue(inner)
+            | Expr::IsNotTrue(inner)
+            | Expr::IsFalse(inner)
+            | Expr::IsNotFalse(inner)
+            | Expr::IsUnknown(inner)
+            | Expr::IsNotUnknown(inner)
+            | Expr::IsDistinctFrom(inner, _)
+            | Expr::IsNotDistinctFrom(inner, _) => inner,
+            Expr::UnaryOp { expr, .. }
+            | Expr::Cast { expr, .. }
+            | Expr::Between { expr, .. }
+            | Expr::InList { expr, .. }
+            | Expr::Like { expr, .. }
+            | Expr::ILike { expr, .. }
+            | Expr::Collate { expr, .. } => expr,
+            Expr::Tuple(items) => match items.first() {
+                Some(first) => first,
+                None => return NO_LOCATION,
+            },
+            Expr::Function(call) => return call.name.span().start,
+            Expr::Case { case_token, .. } => return case_token.0.span.start,
+            other => return other.span().start,
+        };
+    }
+}
+
+/// The source of a text's first token.
+fn token_at(text: &str) -> &str {
+    let dialect = dialect::CortadoDialect::for_tokenizer();
+    // Tokens are rarely longer than this. The whole text is tokenized only if its beginning alone fails.
+    let short = text.char_indices().nth(256).map_or(text.len(), |(at, _)| at);
+    for part in [&text[..short], text] {
+        if let Ok(tokens) = Tokenizer::new(&dialect, part).tokenize_with_location()
+            && let Some(first) = tokens.first()
+        {
+            return &text[..SourceText::new(part).source(first.span).len()];
+        }
+    }
+    text
+}
+
+/// Converts a tokenizer error: an unterminated token or a stray character. It starts after the last token.
+fn tokenizer_error(text: &SourceText, error: &TokenizerError, last: Option<&TokenWithSpan>) -> SqlError {
+    let location = last.map_or(Location { line: 1, column: 1 }, |token| token.span.end);
+    let start = text.offset(location).unwrap_or(text.as_str().len());
+    let rest = &text.as_str()[start..];
+    let kind = error.message.to_ascii_lowercase();
+    let what = if kind.contains("comment") {
+        "unterminated /* comment"
+    } else if kind.contains("dollar") {
+        "unterminated dollar-quoted string"
+    } else if kind.contains("close delimiter") {
+        "unterminated quoted identifier"
+    } else if kind.contains("unterminated") {
+        "unterminated quoted string"
+    } else {
+        "syntax error"
+    };
+    let message = format!("{what} at or near \"{rest}\"");
+    SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(location))
+}
+
+fn too_deep() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .hint("Simplify the statement: it nests too deep, or chains too many operators.")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Converts tokens where the parser's tokenizer differs from PostgreSQL's:
+//!
+//! - strings separated by a line break are one string; without the line break, and after AS, a string is a syntax
+//!   error;
+//! - `IS [NOT] DISTINCT FROM` becomes one operator token, since the parser would take all that follows as its operand;
+//! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator;
+//! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
+//! - unsupported row locks are 0A000.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
+
+use super::text::SourceText;
+use super::{syntax_error, word};
+use crate::error::{SqlError, SqlState};
+
+const DISTINCT: &str = "IS DISTINCT FROM";
+const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
+
+/// Whether an operator's text is that of `IS DISTINCT FROM` (`Some(false)`) or `IS NOT DISTINCT FROM` (`Some(true)`).
+/// No symbolic operator has such a text.
+pub(crate) fn is_distinct(operator: &str) -> Option<bool> {
+    match operator {
+        DISTINCT => Some(false),
+        NOT_DISTINCT => Some(true),
+        _ => None,
+    }
+}
+
+/// Normalizes the tokens of a query string.
+pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let mut tokens = with_is_null(tokens);
+    // Edits in place: there may be many tokens, and no edit needs more of them.
+    let mut kept = 0;
+    for at in 0..tokens.len() {
+        let blank = TokenWithSpan { token: Token::EOF, span: Span::empty() };
+        let mut token = std::mem::replace(&mut tokens[at], blank);
+        let before = &mut tokens[..kept];
+        match &token.token {
+            Token::Whitespace(_) => {}
+            Token::Word(found) if found.quote_style.is_none() => match found.keyword {
+                Keyword::FROM => kept = join_distinct(before, &mut token),
+                Keyword::UPDATE | Keyword::SHARE => check_lock(text, before)?,
+                _ => check_trailing_junk(text, before, &token)?,
+            },
+            Token::Number(digits, long) if *long || digits.contains('_') => return Err(junk(text, token.span)),
+            Token::HexStringLiteral(_) if text.source(token.span).starts_with('0') => {
+                return Err(junk(text, token.span));
+            }
+            Token::DoubleEq => token.token = Token::CustomBinaryOperator("==".to_owned()),
+            other if string_of(other).is_some() => {
+                if let Some(joined) = join_string(text, before, &token)? {
+                    kept = joined;
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        tokens[kept] = token;
+        kept += 1;
+    }
+    tokens.truncate(kept);
+    Ok(tokens)
+}
+
+/// The last token other than white space, with its index.
+fn last_token(tokens: &[TokenWithSpan]) -> Option<(usize, &TokenWithSpan)> {
+    tokens.iter().enumerate().rev().find(|(_, t)| !matches!(t.token, Token::Whitespace(_)))
+}
+
+/// Splits `ISNULL` into two words unless it is a name.
+fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let means_it = |token: &TokenWithSpan| word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("isnull"));
+    if !tokens.iter().any(means_it) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
+    let mut rest = tokens.into_iter().peekable();
+    while let Some(token) = rest.next() {
+        let behind = last_token(&out).map(|(_, t)| &t.token);
+        let named = matches!(behind, Some(Token::Period))
+            || behind.and_then(word).is_some_and(|w| w.eq_ignore_ascii_case("as"))
+            || rest.peek().is_some_and(|t| t.token == Token::LParen);
+        if means_it(&token) && !named {
+            out.push(TokenWithSpan { token: Token::make_keyword("IS"), span: token.span });
+            out.push(TokenWithSpan { token: Token::make_keyword("NULL"), span: token.span });
+        } else {
+            out.push(token);
+        }
+    }
+    out
+}
+
+/// Turns this FROM into the single token of `IS [NOT] DISTINCT FROM`, if these words precede it. Returns how many
+/// tokens stay before it.
+fn join_distinct(before: &[TokenWithSpan], from: &mut TokenWithSpan) -> usize {
+    let expect = |end: usize, keyword: Keyword| {
+        let (at, token) = last_token(&before[..end])?;
+        matches!(&token.token, Token::Word(word) if word.keyword == keyword).then_some(at)
+    };
+    let Some(distinct) = expect(before.len(), Keyword::DISTINCT) else { return before.len() };
+    let not = expect(distinct, Keyword::NOT);
+    let Some(is) = expect(not.unwrap_or(distinct), Keyword::IS) else { return before.len() };
+    let operator = if not.is_some() { NOT_DISTINCT } else { DISTINCT };
+    from.token = Token::CustomBinaryOperator(operator.to_owned());
+    from.span = Span { start: before[is].span.start, end: from.span.end };
+    is
+}
+
+/// 0A000 for FOR NO KEY UPDATE and FOR KEY SHARE, which the parser lacks.
+fn check_lock(text: &SourceText, before: &[TokenWithSpan]) -> Result<(), SqlError> {
+    let back: Vec<&TokenWithSpan> =
+        before.iter().rev().filter(|t| !matches!(t.token, Token::Whitespace(_))).take(3).collect();
+    let is = |at: usize, wanted: &str| {
+        back.get(at).and_then(|t| word(&t.token)).is_some_and(|w| w.eq_ignore_ascii_case(wanted))
+    };
+    let (what, start) = match () {
+        () if is(0, "key") && is(1, "no") && is(2, "for") => ("FOR NO KEY UPDATE", back[2]),
+        () if is(0, "key") && is(1, "for") => ("FOR KEY SHARE", back[1]),
+        () => return Ok(()),
+    };
+    let message = format!("{what} is not supported yet");
+    let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(text.position(start.span.start));
+    Err(error.hint("FOR UPDATE and FOR SHARE are."))
+}
+
+/// 42601 for a word directly after a number.
+fn check_trailing_junk(text: &SourceText, before: &[TokenWithSpan], found: &TokenWithSpan) -> Result<(), SqlError> {
+    match before.last() {
+        Some(TokenWithSpan { token: Token::Number(..), span }) if span.end == found.span.start => {
+            Err(junk(text, Span { start: span.start, end: found.span.end }))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn junk(text: &SourceText, span: Span) -> SqlError {
+    let message = format!("trailing junk after numeric literal at or near \"{}\"", text.source(span));
+    SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(span.start))
+}
+
+/// The value of a string literal that can continue on another line.
+fn string_of(token: &Token) -> Option<&String> {
+    match token {
+        Token::SingleQuotedString(value)
+        | Token::EscapedStringLiteral(value)
+        | Token::UnicodeStringLiteral(value)
+        | Token::NationalStringLiteral(value)
+        | Token::HexStringLiteral(value)
+        | Token::SingleQuotedByteStringLiteral(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// Joins a string literal to the string before it. Returns the new number of tokens; `None` if it stands alone.
+fn join_string(
+    text: &SourceText,
+    before: &mut [TokenWithSpan],
+    found: &TokenWithSpan,
+) -> Result<Option<usize>, SqlError> {
+    let Some((at, previous)) = last_token(before) else { return Ok(None) };
+    match &previous.token {
+        token if string_of(token).is_some() => {}
+        Token::DollarQuotedString(_) | Token::Number(..) | Token::Placeholder(_) => {
+            return Err(syntax_error(text, found));
+        }
+        Token::Word(word) if word.keyword == Keyword::AS => return Err(syntax_error(text, found)),
+        _ => return Ok(None),
+    }
+    let continues = before[at + 1..].iter().any(|t| match &t.token {
+        Token::Whitespace(Whitespace::Newline) => true,
+        Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => comment.ends_with(['\n', '\r']),
+        _ => false,
+    });
+    let commented =
+        before[at + 1..].iter().any(|t| matches!(t.token, Token::Whitespace(Whitespace::MultiLineComment(_))));
+    let Token::SingleQuotedString(more) = &found.token else { return Err(syntax_error(text, found)) };
+    if !continues || commented {
+        return Err(syntax_error(text, found));
+    }
+    let previous = &mut before[at];
+    previous.span.end = found.span.end;
+    match &mut previous.token {
+        // The first part decides about escapes in all parts, which the tokenizer did not know.
+        Token::EscapedStringLiteral(_) | Token::UnicodeStringLiteral(_) if more.contains('\\') => {
+            let message = "escapes in the continuation of a string are not supported yet";
+            let position = text.position(found.span.start);
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position))
+        }
+        Token::SingleQuotedString(value)
+        | Token::EscapedStringLiteral(value)
+        | Token::UnicodeStringLiteral(value)
+        | Token::NationalStringLiteral(value)
+        | Token::HexStringLiteral(value)
+        | Token::SingleQuotedByteStringLiteral(value) => {
+            value.push_str(more);
+            Ok(Some(at + 1))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,167 @@
+//! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
+//! ANALYZE with options.
+
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{Analyze, Ident, ObjectName, Statement, VacuumStatement};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
+
+use super::text::SourceText;
+use super::{NO_LOCATION, syntax_error, word};
+use crate::error::SqlError;
+
+/// Statements built here instead of by the parser, with the location of their first token.
+pub(super) type Prebuilt = Vec<(Location, Statement)>;
+
+/// Rewrites the tokens of a query string. Returns the tokens for the parser, and the statements built from the others.
+pub(super) fn rewrite(
+    text: &SourceText,
+    tokens: Vec<TokenWithSpan>,
+) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
+    if !tokens.iter().any(|t| is_subject(&t.token)) {
+        return Ok((tokens, Vec::new()));
+    }
+    let mut kept = Vec::with_capacity(tokens.len());
+    let mut prebuilt = Vec::new();
+    for statement in tokens.split_inclusive(|t| t.token == Token::SemiColon) {
+        let first = statement.iter().find(|t| !matches!(t.token, Token::Whitespace(_)));
+        match first.and_then(|t| word(&t.token)) {
+            Some(verb) if verb.eq_ignore_ascii_case("vacuum") || verb.eq_ignore_ascii_case("analyze") => {
+                let start = first.map_or(NO_LOCATION, |t| t.span.start);
+                prebuilt.push((start, maintenance(text, statement)?));
+                kept.extend(statement.last().filter(|t| t.token == Token::SemiColon).cloned());
+            }
+            Some(verb) if verb.eq_ignore_ascii_case("abort") => {
+                kept.extend(statement.iter().map(|t| match word(&t.token) {
+                    Some(w) if w.eq_ignore_ascii_case("abort") => {
+                        TokenWithSpan { token: Token::make_keyword("ROLLBACK"), span: t.span }
+                    }
+                    _ => t.clone(),
+                }));
+            }
+            Some(verb) if ["begin", "start", "set"].iter().any(|v| verb.eq_ignore_ascii_case(v)) => {
+                kept.extend(without_deferrable(statement));
+            }
+            _ => kept.extend(with_trim_sets(statement)),
+        }
+    }
+    Ok((kept, prebuilt))
+}
+
+fn is_subject(token: &Token) -> bool {
+    let subjects = ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both"];
+    word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
+}
+
+/// Drops `[NOT] DEFERRABLE`, which affects SERIALIZABLE transactions only, and the comma before it.
+fn without_deferrable(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+    let is_mode_list = statement
+        .iter()
+        .filter_map(|t| word(&t.token))
+        .take(3)
+        .any(|w| ["begin", "start", "transaction", "characteristics"].iter().any(|v| w.eq_ignore_ascii_case(v)));
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(statement.len());
+    for token in statement {
+        let dropped = is_mode_list && word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("deferrable"));
+        if !dropped {
+            kept.push(token.clone());
+            continue;
+        }
+        let drop_last_if = |kept: &mut Vec<TokenWithSpan>, test: &dyn Fn(&Token) -> bool| {
+            let last = kept.iter().rposition(|t| !matches!(t.token, Token::Whitespace(_)));
+            if let Some(last) = last.filter(|at| test(&kept[*at].token)) {
+                kept.truncate(last);
+            }
+        };
+        drop_last_if(&mut kept, &|t| matches!(t, Token::Word(w) if w.keyword == Keyword::NOT));
+        drop_last_if(&mut kept, &|t| *t == Token::Comma);
+    }
+    kept
+}
+
+/// Inserts the default set, a blank, into `TRIM(LEADING FROM x)`.
+fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(statement.len() + 1);
+    // The last three tokens other than white space.
+    let mut last: [Option<&TokenWithSpan>; 3] = [None; 3];
+    for token in statement {
+        if !matches!(token.token, Token::Whitespace(_)) {
+            let is = |token: Option<&TokenWithSpan>, words: &[&str]| {
+                token.and_then(|t| word(&t.token)).is_some_and(|w| words.iter().any(|v| w.eq_ignore_ascii_case(v)))
+            };
+            let trims = is(last[0], &["trim"])
+                && last[1].is_some_and(|t| t.token == Token::LParen)
+                && is(last[2], &["leading", "trailing", "both"]);
+            if trims && is(Some(token), &["from"]) {
+                kept.push(TokenWithSpan { token: Token::SingleQuotedString(" ".to_owned()), span: token.span });
+            }
+            last = [last[1], last[2], Some(token)];
+        }
+        kept.push(token.clone());
+    }
+    kept
+}
+
+/// Builds VACUUM or ANALYZE. Options are ignored, and only the first table is kept: the statements only check that it
+/// exists.
+fn maintenance(text: &SourceText, statement: &[TokenWithSpan]) -> Result<Statement, SqlError> {
+    let mut tokens =
+        statement.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::SemiColon)).peekable();
+    let is_vacuum = tokens.next().and_then(|t| word(&t.token)).is_some_and(|w| w.eq_ignore_ascii_case("vacuum"));
+    let mut parenthesised = 0usize;
+    let mut table = None;
+    let options = ["full", "freeze", "verbose", "analyze", "analyse"];
+    while let Some(token) = tokens.next() {
+        match &token.token {
+            Token::LParen => parenthesised += 1,
+            Token::RParen if parenthesised > 0 => parenthesised -= 1,
+            _ if parenthesised > 0 => {}
+            Token::Word(w) if w.quote_style.is_none() && options.iter().any(|o| w.value.eq_ignore_ascii_case(o)) => {}
+            Token::Word(w) => {
+                let mut parts = vec![identifier(w, token)];
+                while tokens.next_if(|t| t.token == Token::Period).is_some() {
+                    match tokens.next() {
+                        Some(TokenWithSpan { token: Token::Word(w), span }) => {
+                            parts.push(identifier(w, &TokenWithSpan { token: Token::EOF, span: *span }));
+                        }
+                        other => return Err(syntax_error(text, other.unwrap_or(&AttachedToken::empty().0))),
+                    }
+                }
+                table.get_or_insert(ObjectName::from(parts));
+            }
+            Token::Comma => {}
+            _ => return Err(syntax_error(text, token)),
+        }
+    }
+    Ok(if is_vacuum { vacuum(table) } else { analyze(table) })
+}
+
+fn identifier(word: &Word, token: &TokenWithSpan) -> Ident {
+    Ident { value: word.value.clone(), quote_style: word.quote_style, span: token.span }
+}
+
+fn vacuum(table_name: Option<ObjectName>) -> Statement {
+    Statement::Vacuum(VacuumStatement {
+        full: false,
+        sort_only: false,
+        delete_only: false,
+        reindex: false,
+        recluster: false,
+        table_name,
+        threshold: None,
+        boost: false,
+    })
+}
+
+fn analyze(table_name: Option<ObjectName>) -> Statement {
+    Statement::Analyze(Analyze {
+        table_name,
+        partitions: None,
+        for_columns: false,
+        columns: Vec::new(),
+        cache_metadata: false,
+        noscan: false,
+        compute_statistics: false,
+        has_table_keyword: false,
+    })
+}

@@ -1,0 +1,113 @@
+//! Shared by the integration tests: a server over an in-memory cluster, a client that sees every message, and the
+//! runner of SQL scripts.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub(crate) mod client;
+pub(crate) mod script;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kv::client::Client;
+use kv::memory::MemoryCluster;
+use prometheus::Registry;
+use sql::server::{SqlConfig, SqlMetrics, SqlServer, WallClock};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tso::TsoClient;
+use txn::Database;
+
+/// The longest wait of a test for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The database in a cluster.
+pub(crate) fn database(cluster: &MemoryCluster) -> Database {
+    Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()))
+}
+
+/// A server on a loopback port.
+pub(crate) struct TestServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) cluster: MemoryCluster,
+    pub(crate) server: Arc<SqlServer>,
+    pub(crate) registry: Registry,
+    stop: CancellationToken,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl TestServer {
+    /// With default settings.
+    pub(crate) async fn start() -> TestServer {
+        TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_secs(1)).await
+    }
+
+    /// With default settings over `cluster`. Several servers over one cluster are several gateways to one database.
+    pub(crate) async fn over(cluster: &MemoryCluster) -> TestServer {
+        TestServer::with(SqlConfig::default(), cluster.clone(), Duration::from_secs(1)).await
+    }
+
+    /// With these settings, over a cluster, stopping within `grace`.
+    pub(crate) async fn with(config: SqlConfig, cluster: MemoryCluster, grace: Duration) -> TestServer {
+        TestServer::build(config, cluster, grace, None).await
+    }
+
+    /// With another source of `now()`.
+    pub(crate) async fn with_clock(config: SqlConfig, cluster: MemoryCluster, clock: WallClock) -> TestServer {
+        TestServer::build(config, cluster, Duration::from_secs(1), Some(clock)).await
+    }
+
+    async fn build(config: SqlConfig, cluster: MemoryCluster, grace: Duration, clock: Option<WallClock>) -> TestServer {
+        config.validate().expect("valid settings");
+        let db = database(&cluster);
+        let registry = Registry::new();
+        let metrics = SqlMetrics::new(&registry).expect("fresh registry");
+        let server = match clock {
+            Some(clock) => SqlServer::with_clock(db, config, metrics, clock),
+            None => SqlServer::new(db, config, metrics),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(server.clone().serve(listener, stop.clone(), grace));
+        TestServer { address, cluster, server, registry, stop, serving: Some(serving) }
+    }
+
+    /// Starts the shutdown.
+    pub(crate) fn begin_stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits for the end of the shutdown.
+    pub(crate) async fn stopped(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            tokio::time::timeout(PATIENCE, serving).await.expect("stops in time").expect("no panic");
+        }
+    }
+
+    /// A tokio-postgres client, with its connection running in a task.
+    pub(crate) async fn connect(&self) -> tokio_postgres::Client {
+        let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.address.port());
+        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a connection");
+        tokio::spawn(connection);
+        client
+    }
+
+    /// The value of a metric's line.
+    pub(crate) fn metric(&self, line: &str) -> Option<f64> {
+        let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather()).expect("encodes");
+        text.lines().find_map(|l| l.strip_prefix(line)).and_then(|rest| rest.trim().parse().ok())
+    }
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never came: {what}"));
+}
