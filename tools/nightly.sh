@@ -13,7 +13,9 @@ step() {
 }
 
 fuzz() {
-    (cd engine && cargo +nightly fuzz run "$@" -max_total_time="$FUZZ_SECONDS" -malloc_limit_mb=64 -timeout=10)
+    # Link-time optimisation loses the fuzzer's coverage counters.
+    (cd engine && CARGO_PROFILE_RELEASE_LTO=off \
+        cargo +nightly fuzz run "$@" -max_total_time="$FUZZ_SECONDS" -malloc_limit_mb=64 -timeout=10)
 }
 
 : "${SEEDS:=10000}" "${CUTS:=100}" "${FUZZ_SECONDS:=600}"

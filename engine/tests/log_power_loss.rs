@@ -22,6 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
@@ -144,14 +145,22 @@ fn writing_process() {
     let real = RealDisk::open(dir).unwrap();
     let disk: Arc<dyn Disk> = if no_sync == "1" { Arc::new(NoSyncDisk(real)) } else { real };
     let (engine, _) = LogEngine::open(disk, options(life)).unwrap();
+    // A failed write alone does not poison the log: without this, the process would go on for ever after some cuts.
+    let failed = Arc::new(AtomicBool::new(false));
     for number in from.. {
         let synced = number % 3 == 0;
         let durability = if synced { Durability::Synced } else { Durability::Buffered };
+        let has_failed = failed.clone();
         let report = move |outcome: engine::log::Result<engine::log::Lsn>| {
-            if synced && outcome.is_ok() {
+            if outcome.is_err() {
+                has_failed.store(true, Ordering::Release);
+            } else if synced {
                 println!("synced {number} {}", now());
             }
         };
+        if failed.load(Ordering::Acquire) {
+            return;
+        }
         if engine.submit_with(batch_of(&batch(life, number)), durability, Box::new(report)).is_err() {
             return;
         }

@@ -103,6 +103,21 @@ impl Layers {
 }
 
 #[test]
+fn modules_import_from_lower_layers() {
+    let files = source::all();
+    let lists: Vec<Layers> = files.iter().filter_map(Layers::read).collect();
+    let mut findings = Vec::new();
+    for layers in &lists {
+        findings.extend(layers.stale());
+        findings.extend(files.iter().flat_map(|file| layers.findings(file)));
+    }
+    crate::assert_clean(findings);
+    for folder in ["engine/src/log/", "raftstore/src/", "sql/src/"] {
+        assert!(lists.iter().any(|layers| layers.folder == folder), "{folder} lists no `# Layers`");
+    }
+}
+
+#[test]
 fn breaches_are_found() {
     let text = "//! The log.\n//!\n//! # Layers\n//!\n//! 1. `format`, `error`: bytes\n//! 2. `index`: places\n\
                 //! 3. `purge`: space\n//!\n//! # More\n\nmod error;\nmod format;\nmod index;\nmod purge;\n\

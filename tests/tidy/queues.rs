@@ -45,9 +45,9 @@ fn breaches_are_found() {
         ("use tokio::sync::mpsc::unbounded_channel;\nfn a() {\n    unbounded_channel()\n}", &[1, 3]),
         ("use tokio::sync::mpsc;\nstruct A {\n    tx: mpsc::UnboundedSender<u8>,\n}", &[3]),
         ("use futures::channel::mpsc::unbounded as queue;\nfn a() {\n    queue()\n}", &[1, 3]),
-        ("use tokio::sync::mpsc;\nfn a() {\n    vec![\n        mpsc::unbounded_channel::<(u8, u8)>(),\n    ]\n}", &[4]),
+        ("use tokio::sync::mpsc;\nfn a() {\n    vec![\n        mpsc::unbounded_channel::<A>(),\n    ]\n}", &[4]),
         (
-            "mod outer {\n    mod tests {\n        use super::mpsc;\n        fn a() {\n            mpsc::channel()\n        \
+            "mod outer {\n    mod tests {\n        use super::mpsc;\n        fn a() {\n            mpsc::channel()\n  \
              }\n    }\n}",
             &[5],
         ),

@@ -128,6 +128,18 @@ fn in_comments(file: &Source, tree: &Tree) -> Vec<String> {
 }
 
 #[test]
+fn references_resolve() {
+    let files = source::texts();
+    let tree = Tree::of(files.iter().map(|file| file.path.as_str()));
+    let markdown = files.iter().filter(|file| file.path.ends_with(".md"));
+    let mut findings: Vec<String> = markdown.flat_map(|file| in_markdown(file, &tree, &files)).collect();
+    // The rules' own files show what they look for.
+    let rust = files.iter().filter(|file| file.is_rust() && !file.path.starts_with("tests/tidy/"));
+    findings.extend(rust.flat_map(|file| in_comments(file, &tree)));
+    crate::assert_clean(findings);
+}
+
+#[test]
 fn breaches_are_found() {
     let files = [
         Source::fake("README.md", "# Cortado\n\n## A first session, in psql\n\n```\n# not a heading\n```\n"),

@@ -123,6 +123,11 @@ fn files_and_functions_are_small() {
 }
 
 #[test]
+fn lines_are_short() {
+    crate::assert_clean(source::texts().iter().flat_map(too_wide).collect());
+}
+
+#[test]
 fn wide_lines_are_found() {
     let long = "é ".repeat(COLUMNS / 2);
     let count = |path: &str, text: &str| too_wide(&Source::fake(path, text)).len();

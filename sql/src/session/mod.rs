@@ -15,7 +15,7 @@
 //! # Layers
 //!
 //! 1. `bounded_map`, `control`, `fault`, `interrupt`, `plans`, `rows`: parts without knowledge of the session
-//! 2. `node`: the components of the node; `state`: the transaction state
+//! 2. `node`, `state`: the components of the node; the transaction state
 //! 3. `settings`: the values of settings
 //! 4. `statement`: statements, prepared statements, portals
 //! 5. `execute`: execution of plans

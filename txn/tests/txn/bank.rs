@@ -1,14 +1,10 @@
 //! Bank transfers with concurrent readers under injected faults: every snapshot shows the same total.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::common::{VirtualTso, cluster, database, key, locks, run, seeded};
 use bytes::Bytes;
-use common::{VirtualTso, cluster, database, key, locks, run, seeded};
 use futures::FutureExt;
 use kv::Key;
 use kv::client::ScanRange;

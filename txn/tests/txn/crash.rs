@@ -1,15 +1,11 @@
 //! Coordinators that stop at each step of a commit: other transactions complete the commit or roll it back as a whole.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::endpoints::{CommitFault, FaultyEndpoint, NoCommits, RequestFault, Stalling};
-use common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
+use super::common::endpoints::{CommitFault, FaultyEndpoint, NoCommits, RequestFault, Stalling};
+use super::common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
 use kv::Key;
 use kv::api::RequestBody;
 use kv::memory::{Fault, Faults, MemoryCluster};

@@ -1,17 +1,13 @@
 //! Malformed, hostile and incomplete messages over real sockets. Each gets an error where the protocol allows one, the
 //! connection is closed, and the server keeps serving others.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::support::client::{Raw, bind, cancel, message, packet, parse, query, startup, sync};
+use super::support::{TestServer, eventually};
 use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
-use support::client::{Raw, bind, cancel, message, packet, parse, query, startup, sync};
-use support::{TestServer, eventually};
 
 const V3_0: i32 = 0x0003_0000;
 const SSL: i32 = 80_877_103;
@@ -236,7 +232,7 @@ async fn messages_may_arrive_byte_by_byte() {
     bytes.extend_from_slice(&query("show server_encoding"));
     bytes.extend_from_slice(&parse("", "show server_encoding", &[]));
     bytes.extend_from_slice(&bind("", "", &[], &[], &[1]));
-    bytes.extend_from_slice(&support::client::execute("", 0));
+    bytes.extend_from_slice(&super::support::client::execute("", 0));
     bytes.extend_from_slice(&sync());
     for byte in bytes {
         raw.send(&[byte]).await;

@@ -1,5 +1,4 @@
 //! Randomised runs of a cluster of oracles: timestamps strictly increase across clock jumps and leader changes.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

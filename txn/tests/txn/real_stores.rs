@@ -4,20 +4,18 @@
 //! The stores are those of kv's cluster test: three stores on threads of their own, with real Raft over simulated
 //! disks. Time is real here, so a seed does not determine a run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
 #[allow(dead_code, reason = "the tests of kv use the rest")]
-#[path = "../../kv/tests/kv/cluster/stores.rs"]
+#[path = "../../../kv/tests/kv/cluster/stores.rs"]
 mod stores;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use self::stores::{RunningStores, Stores};
+use super::common::endpoints::Stalling;
+use super::common::{VirtualTso, database, key, seeded};
 use bytes::Bytes;
-use common::endpoints::Stalling;
-use common::{VirtualTso, database, key, seeded};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::Key;
@@ -26,7 +24,6 @@ use kv::client::{CallError, Endpoint, ScanRange};
 use raftstore::{RegionId, RegionStatus, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use stores::{RunningStores, Stores};
 use tokio::sync::watch;
 use txn::{Database, Transaction, TxnConfig, TxnError};
 

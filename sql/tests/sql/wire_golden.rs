@@ -10,17 +10,13 @@
 //!   outside of COPY
 //! - `cancel`: a CancelRequest for the connection, sent on another one; `terminate`
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
+use super::support::TestServer;
+use super::support::client::{Raw, Reply, bind, cancel, execute, flush, message, named, parse, query, sync};
 use goldenscript::{Argument, Command, Context};
-use support::TestServer;
-use support::client::{Raw, Reply, bind, cancel, execute, flush, message, named, parse, query, sync};
 use tokio::runtime::Runtime;
 
 struct Runner {

@@ -1,14 +1,10 @@
 //! The semantics of a transaction, case by case.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
+use super::common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::Key;

@@ -1,10 +1,7 @@
 //! Concurrency, result pages, reclaiming and catalog caching through a server, and random text through parser and
 //! binder.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
+use super::support::{TestServer, database};
 use bytes::Bytes;
 use kv::client::ScanRange;
 use kv::memory::MemoryCluster;
@@ -14,7 +11,6 @@ use sql::catalog::reclaim::{Progress, Reclaimer};
 use sql::codec::key;
 use sql::table::StorageId;
 use sql::{parse, plan};
-use support::{TestServer, database};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
 use txn::Database;

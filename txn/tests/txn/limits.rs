@@ -1,16 +1,12 @@
 //! Transactions as large as the limits allow can be committed, rolled back and resolved by others. The in-memory stores
 //! reject what real ones reject: writes above 8 MiB and messages above 16 MiB.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::common::endpoints::Stalling;
+use super::common::{VirtualTso, cluster, database, key, locks, run, seeded};
 use bytes::Bytes;
-use common::endpoints::Stalling;
-use common::{VirtualTso, cluster, database, key, locks, run, seeded};
 use kv::Key;
 use kv::client::ScanRange;
 use kv::memory::{Faults, MemoryCluster};

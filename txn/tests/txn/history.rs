@@ -1,19 +1,15 @@
 //! Histories of list-append transactions under injected faults, checked for strong snapshot isolation. Planted bugs and
 //! hand-made anomalies show that the checker detects violations.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::common::checker::{Op, Outcome, Txn, check};
+use super::common::endpoints::NoSnapshots;
+use super::common::{Prefetching, VirtualTso, cluster, database, key, run, seeded};
 use bytes::Bytes;
-use common::checker::{Op, Outcome, Txn, check};
-use common::endpoints::NoSnapshots;
-use common::{Prefetching, VirtualTso, cluster, database, key, run, seeded};
 use kv::Key;
 use kv::client::Endpoint;
 use kv::memory::{Faults, MemoryCluster};

@@ -1,8 +1,6 @@
 //! Shared by the integration tests: a server over an in-memory cluster, a client that sees every message, and the
 //! runner of SQL scripts.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 pub(crate) mod client;
 pub(crate) mod script;
 

@@ -2,8 +2,6 @@
 //!
 //! Tests run on one thread with paused time, so the seed determines a run, and waits take no real time.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 pub(crate) mod checker;
 pub(crate) mod endpoints;
 

@@ -1,5 +1,4 @@
 //! Golden scripts of the oracle. Each command prints its result. `now` is the wall clock, `mono` the monotonic clock.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::error::Error;
 

@@ -1,9 +1,5 @@
 //! Runs the golden SQL scripts of `tests/scripts` against a server.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::path::Path;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -14,6 +10,6 @@ async fn scripts() {
     paths.sort();
     assert!(!paths.is_empty(), "there are scripts");
     for path in paths {
-        support::script::run(&path).await;
+        super::support::script::run(&path).await;
     }
 }

@@ -1,0 +1,10 @@
+//! The integration tests of `sql`, in one binary, because each binary links all layers below.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod behaviour;
+mod scripts;
+mod support;
+mod wire_drivers;
+mod wire_golden;
+mod wire_malformed;

@@ -1,0 +1,7 @@
+//! The integration tests of `tso`, in one binary.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod oracle_random;
+mod oracle_scripts;
+mod service;

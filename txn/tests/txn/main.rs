@@ -1,0 +1,11 @@
+//! The integration tests of `txn`, in one binary, because each binary links all layers below.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod bank;
+mod common;
+mod crash;
+mod history;
+mod limits;
+mod real_stores;
+mod semantics;
