@@ -12,4 +12,5 @@ awk -v what="$1" '
         else if (section == "[workspace.lints.clippy]") prefix = "clippy::"
         else prefix = ""
         if ((prefix == "rustdoc::") == (what == "docs")) printf "-D%s%s ", prefix, $1
-    }' Cargo.toml
+    }
+    END { print "" }' Cargo.toml
