@@ -11,6 +11,9 @@ awk -v what="$1" '
         if (section == "[workspace.lints.rustdoc]") prefix = "rustdoc::"
         else if (section == "[workspace.lints.clippy]") prefix = "clippy::"
         else prefix = ""
-        if ((prefix == "rustdoc::") == (what == "docs")) printf "-D%s%s ", prefix, $1
+        if ((prefix == "rustdoc::") == (what == "docs")) {
+            printf "-D%s%s ", prefix, $1
+            found = 1
+        }
     }
-    END { print "" }' Cargo.toml
+    END { print ""; exit !found }' Cargo.toml

@@ -47,7 +47,7 @@ source=$(find "$registry" -maxdepth 2 -type d -name "librocksdb-sys-$binding" -p
 lz4=$(find "$registry" -maxdepth 2 -type d -name "lz4-sys-$(locked lz4-sys)" -print -quit)
 mkdir -p "$(dirname "$cache")"
 build=$(mktemp -d "$cache.XXXXXX")
-trap 'rm -rf "$build"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$build"' EXIT
 includes=(-I"$source" -I"$source/rocksdb" -I"$source/rocksdb/include" -I"$lz4/liblz4/lib")
 
 # The crate has its own build_version.cc.
@@ -79,6 +79,6 @@ while [ "$running" -gt 0 ]; do
 done
 ar crs "$build/librocksdb.a" "$build"/*.o
 rm -f "$build"/unit.* "$build/sources"
-# If two builds race, the library of the first one stays.
+# If two builds race, the last library replaces an equal one.
 mkdir -p "$cache"
-mv -n "$build/librocksdb.a" "$cache/librocksdb.a"
+mv -f "$build/librocksdb.a" "$cache/librocksdb.a"

@@ -17,7 +17,8 @@ step "house rules"
 cargo test --locked -p tidy
 
 step "clippy"
-read -ra lints < <(tools/lints.sh code)
+lints=$(tools/lints.sh code)
+read -ra lints <<<"$lints"
 cargo clippy --locked --workspace --all-targets --all-features -- "${lints[@]}"
 
 step "documentation"

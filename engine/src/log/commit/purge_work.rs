@@ -61,11 +61,6 @@ impl PurgeWork {
         PurgeWork::new(PurgeTask::Drop(files))
     }
 
-    /// Changes nothing.
-    pub(crate) fn nothing() -> PurgeWork {
-        PurgeWork { task: PurgeTask::Drop(Vec::new()), effect: Arc::default() }
-    }
-
     fn new(task: PurgeTask) -> (PurgeWork, Arc<OnceLock<PurgeEffect>>) {
         let effect = Arc::default();
         (PurgeWork { task, effect: Arc::clone(&effect) }, effect)

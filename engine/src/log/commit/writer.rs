@@ -16,7 +16,6 @@ use super::batch::Op;
 use super::completion::Answer;
 use super::draft::{Draft, InFlightGroup, WrittenGroup};
 use super::publish::CommitContext;
-use super::purge_work::PurgeWork;
 use super::queue::{Job, Queue, Work};
 use super::sequence::Link;
 use super::validate::{GroupView, Overlay};
@@ -125,11 +124,12 @@ impl Writer {
         let mut draft = Draft::default();
         let mut answers = Vec::with_capacity(jobs.len());
         let mut ops = Vec::new();
-        for mut job in jobs {
-            let broken = job.link.as_ref().and_then(Link::broken);
-            let rejected = match std::mem::replace(&mut job.work, Work::Purge(PurgeWork::nothing())) {
+        for job in jobs {
+            let Job { work, durability, completion, number, link, owner, .. } = job;
+            let broken = link.as_ref().and_then(Link::broken);
+            let rejected = match work {
                 _ if broken.is_some() => broken,
-                Work::Batch(batch) => match overlay.check(&batch, job.owner) {
+                Work::Batch(batch) => match overlay.check(&batch, owner) {
                     Ok(()) => {
                         ops.extend(batch.ops);
                         None
@@ -149,12 +149,12 @@ impl Writer {
             };
             if rejected.is_none() {
                 draft.batches += 1;
-                draft.synced |= job.durability == Durability::Synced;
-            } else if let (Some(link), Some(error)) = (&job.link, &rejected) {
+                draft.synced |= durability == Durability::Synced;
+            } else if let (Some(link), Some(error)) = (&link, &rejected) {
                 // The following batches of the sequence in this very group depend on it, too.
                 link.break_sequence(error);
             }
-            answers.push(job.into_answer(rejected));
+            answers.push(Answer { completion, number, link, rejected });
         }
         // A commit group is recovered whole or not at all, and Raft groups are independent: only the order within a
         // Raft group counts.

@@ -87,22 +87,19 @@ impl Step {
     }
 }
 
-/// Tells the caller of purge that its step is over: exactly once, also if nothing was queued.
-struct StepDone(Option<Box<dyn FnOnce(bool) + Send>>);
+/// The caller's callback for the end of a step. Shared by the call and the queued step; whichever ends it calls it once.
+#[derive(Clone)]
+struct StepDone(Arc<Mutex<Option<Box<dyn FnOnce(bool) + Send>>>>);
 
 impl StepDone {
-    fn finish(mut self, written: bool) {
-        if let Some(done) = self.0.take() {
-            done(written);
-        }
+    fn new(done: impl FnOnce(bool) + Send + 'static) -> StepDone {
+        StepDone(Arc::new(Mutex::new(Some(Box::new(done)))))
     }
-}
 
-impl Drop for StepDone {
-    fn drop(&mut self) {
-        // Nothing was queued that could fail.
-        if let Some(done) = self.0.take() {
-            done(true);
+    fn finish(&self, written: bool) {
+        let done = self.0.lock().take();
+        if let Some(done) = done {
+            done(written);
         }
     }
 }
@@ -130,13 +127,24 @@ impl Purger {
     }
 
     /// Deletes dropped files and queues the next step, if any. `done` is called once when the step is over: with
-    /// `false` if it could not be written, with `true` if it was or nothing was queued.
+    /// `false` if it could not be written, with `true` if it was or nothing was queued. No lock of the log is held
+    /// then, unless the step was queued: see [`OnDone`].
     pub(crate) fn purge(
         self: &Arc<Self>,
         budget: Budget,
         done: impl FnOnce(bool) + Send + 'static,
     ) -> Result<PurgeReport> {
-        let done = StepDone(Some(Box::new(done)));
+        let done = StepDone::new(done);
+        let mut queued = false;
+        let report = self.step(budget, &done, &mut queued);
+        if !queued {
+            done.finish(true);
+        }
+        report
+    }
+
+    /// One step; sets `queued` if the log is to write it.
+    fn step(self: &Arc<Self>, budget: Budget, done: &StepDone, queued: &mut bool) -> Result<PurgeReport> {
         if let Some(error) = self.state.read_only() {
             return Err(error);
         }
@@ -165,21 +173,16 @@ impl Purger {
             record(metrics, &report, budget.find_pinning);
         }
         if let Some((work, effect)) = work {
-            self.submit(work, effect, done, &mut step, &mut report)?;
+            *queued = self.submit(work, effect, done.clone())?;
+            step.progressed |= *queued;
+            report.rewritten = if *queued { report.rewritten } else { 0 };
         }
         report.outcome = step.outcome(sealed.pressed);
         Ok(report)
     }
 
-    /// Queues a step.
-    fn submit(
-        self: &Arc<Self>,
-        work: PurgeWork,
-        effect: Arc<OnceLock<PurgeEffect>>,
-        done: StepDone,
-        step: &mut Step,
-        report: &mut PurgeReport,
-    ) -> Result<()> {
+    /// Queues a step. Returns false if the queue is full, which only delays the step.
+    fn submit(self: &Arc<Self>, work: PurgeWork, effect: Arc<OnceLock<PurgeEffect>>, done: StepDone) -> Result<bool> {
         let weak = Arc::downgrade(self);
         let on_done: OnDone = Box::new(move |outcome| {
             if let Some(purger) = weak.upgrade() {
@@ -188,15 +191,10 @@ impl Purger {
             done.finish(outcome.is_ok());
         });
         match self.pipeline.submit(Work::Purge(work), Durability::Synced, on_done, None) {
-            Ok(()) => {
-                step.progressed = true;
-                Ok(())
-            }
+            Ok(()) => Ok(true),
             Err(error) => {
                 self.step_done(false, None);
-                // A full queue only delays the step.
-                report.rewritten = 0;
-                if matches!(error, LogError::Busy) { Ok(()) } else { Err(error) }
+                if matches!(error, LogError::Busy) { Ok(false) } else { Err(error) }
             }
         }
     }

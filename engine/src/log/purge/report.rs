@@ -27,7 +27,7 @@ impl Default for Budget {
 /// When to call purge again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PurgeOutcome {
-    /// When something has changed: there is nothing to do.
+    /// When something has changed: nothing is left to do.
     #[default]
     Idle,
     /// At the next tick: there is more to do, and either it is not urgent or this call could not do any of it.

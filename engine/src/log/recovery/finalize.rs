@@ -56,7 +56,7 @@ pub(super) fn finalize(
     Ok(disk.sync_dir()?)
 }
 
-/// The spare files. Deletes those that are too many, unfinished, of the wrong size, or have a second name.
+/// The spare files. Deletes those that are too many, of the wrong size, or have a second name.
 pub(super) fn find_spares(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<BTreeSet<u64>> {
     let mut spares = BTreeSet::new();
     for (number, name) in names.iter().filter_map(|name| Some((parse_spare_name(name)?, name))) {
