@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 started=$SECONDS
 step() { printf '\n== %s (after %d s)\n' "$*" "$((SECONDS - started))"; }
 
-# No test binary runs longer than this. A hanging test ends with an error; the test harness has named it by then.
+# No test binary runs longer than this. The test harness names a test that runs for more than a minute, and
+# `tests/cluster` bounds each of its tests itself.
 host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 export "CARGO_TARGET_${host}_RUNNER=timeout --foreground --kill-after=10 ${CORTADO_TEST_TIMEOUT:-600}"
 

@@ -25,6 +25,29 @@ use crate::log::types::{Durability, GroupBounds, GroupId, Lsn};
 const THREADS: usize = 2;
 
 /// A handle to the log engine; clones share it. When the last one is dropped the log is closed.
+///
+/// Every method may be called from any thread. `submit`, `submit_with`, `purge`, `groups`, `bounds`, `get` and `scan`
+/// never wait for the writer. `write`, [`Ticket::wait`], `close` and the drop of the last handle block until batches
+/// are written; do not call them from a callback or an async context. `entry`, `entries` and `scrub` read files on the
+/// caller's thread.
+///
+/// # Errors
+///
+/// A batch fails in one of two moments. If it is **not queued**, the call returns:
+/// - `Busy`: the queue is full, in batches or bytes; nothing was queued, try again later.
+/// - `Closed`: the log is closed.
+/// - `ReadOnly`: the log was opened for salvage.
+/// - `Poisoned`: an earlier sync failed, or a failed write could not be wiped out. Final until the log is reopened.
+/// - `Io`: the compressor for a large batch could not be created.
+///
+/// If it was **queued and not written**, its ticket or callback gets:
+/// - `Invalid`: the batch is too large, or an index is out of range.
+/// - `Gap`, `Compacted`: an append would leave a gap, or starts before the first kept entry.
+/// - `InUse`: it would replace entries that another thread or sequence has in flight.
+/// - `NoSpace`, `Io`: the write failed and left no trace; later batches may succeed.
+/// - `Poisoned`: a sync failed. Whether the batch survives a crash is unknown.
+/// - `Closed`: a log driven from outside ended before it wrote the batch.
+/// - In a [`Sequence`], the error of the earlier batch that broke it.
 #[derive(Clone)]
 pub struct LogEngine {
     handle: Arc<Handle>,
@@ -46,6 +69,15 @@ pub struct LogWriter {
 impl LogEngine {
     /// Opens and recovers the log on `disk`, with threads of its own. [`LogOptions::recovery`] says what happens about
     /// damage.
+    ///
+    /// # Errors
+    ///
+    /// - `Invalid`: an option is out of bounds, or the registry has metrics of these names.
+    /// - `NoLog`: there is no log and none may be created.
+    /// - `Corrupt`, `TornTail`, `Missing`, `Misplaced`: damage that the recovery mode does not accept. Nothing on disk
+    ///   is changed.
+    /// - `Version`: a file of a newer format.
+    /// - `NoSpace`, `Io`: the disk failed, or a thread could not be started.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, RecoveryReport)> {
         let (pipeline, report) = open(disk, options)?;
         let handle = Arc::new(Handle::new(pipeline));
@@ -65,6 +97,10 @@ impl LogEngine {
     }
 
     /// The same without threads: [`LogWriter::turn`] and callers of [`LogEngine::write`] do the work.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogEngine::open`].
     pub fn open_driven(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(LogEngine, LogWriter, RecoveryReport)> {
         let (pipeline, report) = open(disk, options)?;
         let writer = LogWriter { pipeline: pipeline.clone() };
@@ -73,18 +109,32 @@ impl LogEngine {
     }
 
     /// Queues a batch and returns a ticket for its outcome. Batches are written, become readable and are acknowledged
-    /// in the order of the calls. `Err` means not queued. An empty batch that asks for [`Durability::Synced`] makes
-    /// everything before it durable.
+    /// in the order of the calls. An empty batch that asks for [`Durability::Synced`] makes everything before it durable.
+    /// Dropping the ticket changes nothing: the batch is written all the same.
+    ///
+    /// # Errors
+    ///
+    /// Those of a batch that is not queued, see [`LogEngine`].
     pub fn submit(&self, batch: LogBatch, durability: Durability) -> Result<Ticket> {
         self.submit_linked(batch, durability, None)
     }
 
-    /// The same with a callback, which is called once, and not at all if this returns an error.
+    /// The same with a callback, which is called once, and not at all if this returns an error. See [`OnDone`] for the
+    /// thread that calls it.
+    ///
+    /// # Errors
+    ///
+    /// Those of a batch that is not queued, see [`LogEngine`].
     pub fn submit_with(&self, batch: LogBatch, durability: Durability, done: OnDone) -> Result<()> {
         self.submit_linked_with(batch, durability, done, None)
     }
 
-    /// Queues a batch and waits for its outcome.
+    /// Queues a batch and waits for its outcome. The caller's thread does the log's work if no worker is active. Do not
+    /// call it inside a callback: it would wait for itself.
+    ///
+    /// # Errors
+    ///
+    /// All of a batch, see [`LogEngine`].
     pub fn write(&self, batch: LogBatch, durability: Durability) -> Result<Lsn> {
         let pipeline = &self.handle.pipeline;
         pipeline.write(pipeline.pack(batch)?, durability)
@@ -128,27 +178,51 @@ impl LogEngine {
     }
 
     /// One entry. Acknowledged entries are readable; queued ones are not yet.
+    ///
+    /// # Errors
+    ///
+    /// - `Compacted`: the entry is before the first kept one.
+    /// - `NotFound`: it is after the last one, or the group does not exist.
+    /// - `Corrupt`, `Missing`: its block or file is damaged or gone.
+    /// - `Lost`: the log was opened for salvage and the entry is missing or uncertain.
+    /// - `Io`: the read failed.
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
         self.lookup().entry(group, index)
     }
 
     /// Entries from `first` to before `end`: at least one, stopping before `max_bytes` would be exceeded. Empty if
-    /// `first` is not before `end`; `NotFound` if the log ends before `end`.
+    /// `first` is not before `end`.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogEngine::entry`]; `NotFound` also if the log ends before `end`.
     pub fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
         self.lookup().entries(group, first, end, max_bytes)
     }
 
     /// The value of a small key. Served from memory.
+    ///
+    /// # Errors
+    ///
+    /// `Lost`: the log was opened for salvage and the key may be lost.
     pub fn get(&self, group: GroupId, key: &[u8]) -> Result<Option<Bytes>> {
         self.lookup().key(group, key)
     }
 
     /// All small keys of a group, sorted. Served from memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogEngine::scan_range`].
     pub fn scan(&self, group: GroupId) -> Result<Vec<(Bytes, Bytes)>> {
         self.scan_range(group, &[], None)
     }
 
     /// The small keys of a group from `from` to before `to` (`None`: to the last), sorted. Served from memory.
+    ///
+    /// # Errors
+    ///
+    /// `Lost`: the log was opened for salvage without `keep_doubtful`, and keys of the group may be lost.
     pub fn scan_range(&self, group: GroupId, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
         self.lookup().keys(group, from, to)
     }
@@ -162,6 +236,12 @@ impl LogEngine {
     /// towards more of them (a record that drops dead files, or a rewrite of a part of a mostly dead file, at most
     /// `budget` of it). Never waits for the writer. A file is deleted by a later call than the one that queued its drop
     /// record, so call it regularly, and again as [`PurgeReport::outcome`] says.
+    ///
+    /// # Errors
+    ///
+    /// - `ReadOnly`: the log was opened for salvage.
+    /// - `Closed`: the log is closed.
+    /// - `Poisoned`: a sync failed during the call. On a log that is poisoned already, purge does nothing.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
         self.purge_then(budget, |_| ())
     }
@@ -169,6 +249,10 @@ impl LogEngine {
     /// The same with a callback. `done` is called exactly once, when the step is over: with `false` if the log could
     /// not write it, with `true` if it was written or nothing was queued. It is called on the caller's thread or as the
     /// callback of a batch is, also if this returns an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogEngine::purge`].
     pub fn purge_then(&self, budget: Budget, done: impl FnOnce(bool) + Send + 'static) -> Result<PurgeReport> {
         self.handle.purger.purge(budget, done)
     }
@@ -333,17 +417,25 @@ pub struct Sequence {
 
 impl Sequence {
     /// As [`LogEngine::submit`], but the batch fails with the same error if an earlier one of this sequence is not
-    /// written. Batches of a sequence are submitted by one thread at a time.
+    /// written. Submit batches of a sequence from one thread at a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of a batch that is not queued, see [`LogEngine`].
     pub fn submit(&self, batch: LogBatch, durability: Durability) -> Result<Ticket> {
         self.log.submit_linked(batch, durability, Some(Link::new(&self.state)))
     }
 
     /// The same with a callback.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sequence::submit`].
     pub fn submit_with(&self, batch: LogBatch, durability: Durability, done: OnDone) -> Result<()> {
         self.log.submit_linked_with(batch, durability, done, Some(Link::new(&self.state)))
     }
 
-    /// Batches submitted from now on do not depend on earlier ones. To be called when all earlier ones are completed.
+    /// Batches submitted from now on do not depend on earlier ones. Call it only after all earlier ones are completed.
     pub fn resume(&self) {
         self.state.resume();
     }

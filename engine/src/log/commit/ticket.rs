@@ -36,12 +36,21 @@ impl Ticket {
         (Ticket { slot: slot.clone(), shards: shards.clone(), shard: shard_of(number) }, slot)
     }
 
-    /// The outcome, if it is known: the batch's position, or why it was not written.
+    /// The outcome, if it is known: the batch's position, or why it was not written. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// Those of a batch that is queued and not written, see [`crate::log::LogEngine`].
     pub fn poll(&self) -> Option<Result<Lsn>> {
         self.slot.get().cloned()
     }
 
-    /// Blocks until the outcome is known. Another thread must drive a log without threads of its own meanwhile.
+    /// Blocks until the outcome is known. Another thread must drive a log without threads of its own meanwhile. Do not
+    /// call it inside a callback.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ticket::poll`].
     pub fn wait(self) -> Result<Lsn> {
         let shard = &self.shards.0[self.shard];
         loop {

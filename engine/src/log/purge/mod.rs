@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// The caller's callback for the end of a step. Shared by the call and the queued step; whichever ends it calls it once.
+/// The caller's callback for the end of a step, called once. The call and the queued step share it.
 #[derive(Clone)]
 struct StepDone(Arc<Mutex<Option<Box<dyn FnOnce(bool) + Send>>>>);
 
