@@ -109,8 +109,8 @@ impl LogEngine {
     }
 
     /// Queues a batch and returns a ticket for its outcome. Batches are written, become readable and are acknowledged
-    /// in the order of the calls. An empty batch that asks for [`Durability::Synced`] makes everything before it durable.
-    /// Dropping the ticket changes nothing: the batch is written all the same.
+    /// in the order of the calls. An empty batch that asks for [`Durability::Synced`] makes everything before it
+    /// durable. Dropping the ticket changes nothing: the batch is written all the same.
     ///
     /// # Errors
     ///
