@@ -89,7 +89,9 @@ impl Step {
 
 /// The caller's callback for the end of a step, called once. The call and the queued step share it.
 #[derive(Clone)]
-struct StepDone(Arc<Mutex<Option<Box<dyn FnOnce(bool) + Send>>>>);
+struct StepDone(Arc<Mutex<Option<OnStepDone>>>);
+
+type OnStepDone = Box<dyn FnOnce(bool) + Send>;
 
 impl StepDone {
     fn new(done: impl FnOnce(bool) + Send + 'static) -> StepDone {
