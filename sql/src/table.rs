@@ -77,11 +77,6 @@ impl Table {
         self.primary_key.is_empty()
     }
 
-    /// The types of the primary key, in key order.
-    pub fn key_types(&self) -> impl Iterator<Item = SqlType> {
-        self.primary_key.iter().map(|at| self.columns[*at].ty)
-    }
-
     /// Checks the invariants. The error names the first violated one.
     pub fn check(&self) -> Result<(), String> {
         if self.columns.len() > MAX_COLUMNS {

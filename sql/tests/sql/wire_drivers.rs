@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::support::client::{Raw, bind, execute, named, parse, query, sync};
-use super::support::{TestServer, eventually};
+use super::support::client::{Raw, bind, cancel, execute, named, parse, query, sync};
+use super::support::{PATIENCE, TestServer, eventually};
 use futures::TryStreamExt;
 use kv::memory::{Faults, MemoryCluster};
 use sql::server::SqlConfig;
@@ -177,7 +177,7 @@ async fn a_cancel_stops_a_statement_that_waits_for_the_store() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(super::support::PATIENCE, canceled).await.expect("canceled in time");
+    tokio::time::timeout(PATIENCE, canceled).await.expect("canceled in time");
     let (client, state) = waiting.await.expect("no panic");
     assert_eq!(state, "57014");
     server.cluster.set_faults(Faults::none());
@@ -358,7 +358,7 @@ async fn shutdown_ends_sessions_after_the_grace_period() {
     raw.query("begin").await;
     let mut stuck = Raw::login(server.address).await;
     server.cluster.set_faults(stalled());
-    stuck.send(&super::support::client::query("select * from t")).await;
+    stuck.send(&query("select * from t")).await;
     server.begin_stop();
     for raw in [&mut raw, &mut stuck] {
         let reply = raw.reply().await.expect("a last word");
@@ -416,10 +416,10 @@ async fn a_cancel_does_not_interrupt_a_commit() {
     raw.query("begin").await;
     raw.query("insert into t values (1), (2), (3)").await;
     server.cluster.set_faults(slow());
-    raw.send(&super::support::client::query("commit")).await;
+    raw.send(&query("commit")).await;
     for _ in 0..20 {
         let mut other = Raw::open(server.address).await;
-        other.send(&super::support::client::cancel(raw.pid, raw.secret)).await;
+        other.send(&cancel(raw.pid, raw.secret)).await;
         assert_eq!(other.reply().await, None);
     }
     assert_eq!(raw.transcript().await, ["CommandComplete COMMIT", "ReadyForQuery I"]);
@@ -436,7 +436,7 @@ async fn a_disconnect_does_not_interrupt_a_commit() {
     raw.query("begin").await;
     raw.query("insert into t values (1), (2), (3)").await;
     server.cluster.set_faults(slow());
-    raw.send(&super::support::client::query("commit")).await;
+    raw.send(&query("commit")).await;
     raw.shutdown().await;
     drop(raw);
     eventually("the session ends", || server.server.connections() == 0).await;
@@ -454,7 +454,7 @@ async fn unread_result(server: &TestServer) -> Raw {
     for id in 0..300 {
         raw.query(&format!("insert into t values ({id}, '{text}')")).await;
     }
-    raw.send(&super::support::client::query("select * from t")).await;
+    raw.send(&query("select * from t")).await;
     raw
 }
 
@@ -464,7 +464,7 @@ async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
     let mut raw = unread_result(&server).await;
     let mut other = Raw::open(server.address).await;
     assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
-    other.send(&super::support::client::cancel(raw.pid, raw.secret)).await;
+    other.send(&cancel(raw.pid, raw.secret)).await;
     assert_eq!(other.reply().await, None);
     let lines = raw.until_ready().await;
     let error = &lines[lines.len() - 2];

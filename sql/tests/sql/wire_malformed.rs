@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::support::client::{Raw, bind, cancel, message, packet, parse, query, startup, sync};
+use super::support::client::{Raw, bind, cancel, execute, message, packet, parse, query, startup, sync};
 use super::support::{TestServer, eventually};
 use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
@@ -232,7 +232,7 @@ async fn messages_may_arrive_byte_by_byte() {
     bytes.extend_from_slice(&query("show server_encoding"));
     bytes.extend_from_slice(&parse("", "show server_encoding", &[]));
     bytes.extend_from_slice(&bind("", "", &[], &[], &[1]));
-    bytes.extend_from_slice(&super::support::client::execute("", 0));
+    bytes.extend_from_slice(&execute("", 0));
     bytes.extend_from_slice(&sync());
     for byte in bytes {
         raw.send(&[byte]).await;
