@@ -9,8 +9,10 @@ use parking_lot::{Mutex, RwLock};
 use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
+use super::descriptor;
+use super::errors::storage_error;
 use super::keys::{self, VersionRecord};
-use super::{Catalog, descriptor, storage_error};
+use super::snapshot::Catalog;
 use crate::codec::CodecError;
 use crate::error::SqlError;
 use crate::table::StorageId;

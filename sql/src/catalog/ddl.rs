@@ -7,8 +7,9 @@ use kv::Key;
 use txn::Transaction;
 
 use super::cache::CatalogCache;
+use super::descriptor;
+use super::errors::storage_error;
 use super::keys::{self, VersionRecord};
-use super::{descriptor, storage_error};
 use crate::codec::CodecError;
 use crate::error::{SqlError, SqlState};
 use crate::table::{Column, StorageId, Table, TableId};

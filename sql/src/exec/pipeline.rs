@@ -18,7 +18,7 @@ use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{SelectPlan, SortKey};
 use crate::types::Datum;
-use crate::types::compare::compare;
+use crate::types::datum::compare;
 
 /// First page when all rows will be read.
 const FULL_PAGE: u32 = 1024;

@@ -7,11 +7,10 @@ use super::{
     AccessPath, Body, BoundTree, DeletePlan, InsertPlan, KeyBound, ResultColumn, SelectPlan, Source, TableAccess,
     UpdatePlan,
 };
-use crate::catalog::quote;
 use crate::error::SqlError;
 use crate::expr::{ContextValue, Expr};
 use crate::parse::NO_LOCATION;
-use crate::table::Table;
+use crate::table::{Table, quote_identifier};
 use crate::types::{Datum, SqlType, TimeZone, output};
 
 impl Binder<'_> {
@@ -157,8 +156,8 @@ impl Printer<'_> {
 
     fn table(&mut self, access: &TableAccess, filter: Option<&Expr>, depth: usize) {
         let table = &access.table;
-        let names: Vec<String> = table.columns.iter().map(|column| quote(&column.name)).collect();
-        let name = quote(&table.name);
+        let names: Vec<String> = table.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+        let name = quote_identifier(&table.name);
         let backward = if access.reverse { " Backward" } else { "" };
         match &access.path {
             AccessPath::Points(keys) => {
@@ -178,7 +177,7 @@ impl Printer<'_> {
     }
 
     fn insert(&mut self, plan: &InsertPlan) {
-        self.node(0, format!("Insert on {}", quote(&plan.table.name)));
+        self.node(0, format!("Insert on {}", quote_identifier(&plan.table.name)));
         match &plan.conflict {
             super::Conflict::Fail => {}
             super::Conflict::DoNothing => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
@@ -188,12 +187,12 @@ impl Printer<'_> {
     }
 
     fn update(&mut self, plan: &UpdatePlan) {
-        self.node(0, format!("Update on {}", quote(&plan.access.table.name)));
+        self.node(0, format!("Update on {}", quote_identifier(&plan.access.table.name)));
         self.table(&plan.access, plan.filter.as_ref(), 1);
     }
 
     fn delete(&mut self, plan: &DeletePlan) {
-        self.node(0, format!("Delete on {}", quote(&plan.access.table.name)));
+        self.node(0, format!("Delete on {}", quote_identifier(&plan.access.table.name)));
         self.table(&plan.access, plan.filter.as_ref(), 1);
     }
 }

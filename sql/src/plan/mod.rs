@@ -7,7 +7,7 @@
 //!
 //! # Layers
 //!
-//! 1. `access`, `aggregate`, `decimal`, `fold`, `type_name`: parts without knowledge of the binder
+//! 1. `access`, `aggregate`, `decimal`, `type_name`: parts without knowledge of the binder
 //! 2. `binder`: the binder's state, names in scope
 //! 3. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
 //! 4. `comparison`: comparisons and constructs built from them
@@ -26,7 +26,6 @@ mod ddl;
 mod decimal;
 mod dml;
 mod explain;
-mod fold;
 mod functions;
 mod names;
 mod operators;
