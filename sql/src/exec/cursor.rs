@@ -8,7 +8,7 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::Transaction;
 
-use super::{Row, empty_row};
+use super::rows::{Row, empty_row};
 use crate::catalog::storage_error;
 use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;

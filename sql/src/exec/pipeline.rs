@@ -10,9 +10,8 @@ use std::collections::{HashSet, VecDeque};
 use kv::Key;
 
 use super::aggregate::Accumulator;
-use super::budget::{Budget, row_bytes};
-use super::rows::distinct_key;
-use super::{Row, budget};
+use super::budget::Budget;
+use super::rows::{Row, distinct_key, row_bytes};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
@@ -63,7 +62,7 @@ impl Pipeline {
             seen: HashSet::new(),
             unsorted: Vec::new(),
             out: VecDeque::new(),
-            budget: budget(),
+            budget: Budget::of_statement(),
             plain,
         })
     }
