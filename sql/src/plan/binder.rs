@@ -3,9 +3,9 @@
 use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
 
-use super::Notice;
 use super::aggregate::AggregateState;
 use super::decimal::Decimal;
+use super::node::Notice;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
