@@ -8,10 +8,9 @@ use txn::Transaction;
 
 use super::cache::CatalogCache;
 use super::descriptor;
-use super::errors::storage_error;
 use super::keys::{self, VersionRecord};
 use crate::codec::CodecError;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, storage_error};
 use crate::table::{Column, StorageId, Table, TableId};
 
 /// A table to create, checked by the binder.

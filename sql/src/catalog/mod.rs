@@ -17,22 +17,20 @@
 //!
 //! 1. `keys`: keys and small records
 //! 2. `descriptor`, `reclaim`, `snapshot`: table records, removal of dropped rows, the tables of a version
-//! 3. `errors`: transaction errors as SQL errors
-//! 4. `cache`: catalogs by version
-//! 5. `ddl`: schema changes
+//! 3. `cache`: catalogs by version
+//! 4. `ddl`: schema changes
 
 pub mod cache;
 pub mod ddl;
 pub mod descriptor;
-mod errors;
 pub mod keys;
 pub mod reclaim;
 mod snapshot;
 
 pub use cache::CatalogCache;
-pub(crate) use errors::{constraint_error, duplicate_key, storage_error};
 pub use keys::PUBLIC;
 pub use snapshot::Catalog;
+pub(crate) use snapshot::{constraint_error, duplicate_key};
 
 #[cfg(test)]
 mod tests;
