@@ -15,7 +15,7 @@ use crate::types::{Datum, SqlType};
 
 /// ORDER BY, LIMIT and OFFSET of a query.
 #[derive(Default)]
-pub(super) struct Tail {
+pub(super) struct OrderLimit {
     pub(super) sort: Vec<SortKey>,
     pub(super) limit: Option<Expr>,
     pub(super) offset: Option<Expr>,
@@ -29,9 +29,9 @@ impl Binder<'_> {
         scope: &Scope,
         output: &mut Output,
         distinct: bool,
-    ) -> Result<Tail, SqlError> {
-        let mut tail = Tail::default();
-        let Some(order_by) = order_by else { return Ok(tail) };
+    ) -> Result<OrderLimit, SqlError> {
+        let mut order_limit = OrderLimit::default();
+        let Some(order_by) = order_by else { return Ok(order_limit) };
         let OrderByKind::Expressions(keys) = &order_by.kind else {
             return Err(self.unsupported("ORDER BY ALL is", order_by.span().start));
         };
@@ -59,11 +59,11 @@ impl Binder<'_> {
             };
             let descending = key.options.asc == Some(false);
             let nulls_first = key.options.nulls_first.unwrap_or(descending);
-            if !tail.sort.iter().any(|earlier| earlier.column == column) {
-                tail.sort.push(SortKey { column, descending, nulls_first });
+            if !order_limit.sort.iter().any(|earlier| earlier.column == column) {
+                order_limit.sort.push(SortKey { column, descending, nulls_first });
             }
         }
-        Ok(tail)
+        Ok(order_limit)
     }
 
     /// The output column of a name or number in ORDER BY; `None` for an expression.
@@ -108,7 +108,7 @@ impl Binder<'_> {
     }
 
     /// Binds LIMIT, OFFSET and FETCH.
-    pub(super) fn limit(&mut self, query: &Query, scope: &Scope, tail: &mut Tail) -> Result<(), SqlError> {
+    pub(super) fn limit(&mut self, query: &Query, scope: &Scope, order_limit: &mut OrderLimit) -> Result<(), SqlError> {
         let (limit, offset) = match &query.limit_clause {
             None => (None, None),
             Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
@@ -117,16 +117,16 @@ impl Binder<'_> {
             Some(other) => return Err(self.unsupported("this form of LIMIT is", other.span().start)),
         };
         if let Some(ast) = limit {
-            tail.limit = Some(self.row_count(ast, scope, "LIMIT")?);
+            order_limit.limit = Some(self.row_count(ast, scope, "LIMIT")?);
         }
         if let Some(ast) = offset {
-            tail.offset = Some(self.row_count(ast, scope, "OFFSET")?);
+            order_limit.offset = Some(self.row_count(ast, scope, "OFFSET")?);
         }
         if let Some(fetch) = &query.fetch {
             if fetch.with_ties || fetch.percent {
                 return Err(self.unsupported("this form of FETCH is", query_start(query)));
             }
-            tail.limit = Some(match &fetch.quantity {
+            order_limit.limit = Some(match &fetch.quantity {
                 Some(ast) => self.row_count(ast, scope, "LIMIT")?,
                 None => Expr::Const(Datum::Int(1)),
             });

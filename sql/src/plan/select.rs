@@ -65,7 +65,7 @@ impl Binder<'_> {
             Some(Distinct::Distinct) => true,
             Some(Distinct::On(_)) => return Err(self.unsupported("DISTINCT ON is", select.select_token.0.span.start)),
         };
-        let mut tail = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
+        let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
         let aggregates = std::mem::take(&mut self.aggregates);
         let aggregation = if aggregates.calls.is_empty() && having.is_none() {
             None
@@ -76,7 +76,7 @@ impl Binder<'_> {
         } else {
             Some(Aggregation { calls: aggregates.calls, having })
         };
-        self.limit(query, &scope, &mut tail)?;
+        self.limit(query, &scope, &mut order_limit)?;
         let lock = self.locks(query, aggregation.is_some() || distinct)?;
         let Output { exprs, columns } = output;
         let mut plan = SelectPlan {
@@ -86,9 +86,9 @@ impl Binder<'_> {
             output: exprs,
             visible,
             distinct,
-            sort: tail.sort,
-            limit: tail.limit,
-            offset: tail.offset,
+            sort: order_limit.sort,
+            limit: order_limit.limit,
+            offset: order_limit.offset,
             lock: lock && table.is_some(),
             names: scope.names(),
         };
@@ -211,8 +211,8 @@ impl Binder<'_> {
             output.columns.push(ResultColumn { name: format!("column{}", at + 1), ty, origin: (0, 0) });
         }
         // ORDER BY uses the generated column names.
-        let mut tail = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
-        self.limit(query, &scope, &mut tail)?;
+        let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
+        self.limit(query, &scope, &mut order_limit)?;
         let Output { exprs, columns } = output;
         let plan = SelectPlan {
             source: Source::Values(rows),
@@ -221,9 +221,9 @@ impl Binder<'_> {
             output: exprs,
             visible: width,
             distinct: false,
-            sort: tail.sort,
-            limit: tail.limit,
-            offset: tail.offset,
+            sort: order_limit.sort,
+            limit: order_limit.limit,
+            offset: order_limit.offset,
             lock: false,
             names,
         };

@@ -8,7 +8,7 @@ use pgwire::messages::response::CommandComplete;
 use super::control;
 use super::fault::Fault;
 use super::rows::put_row;
-use super::state::{Active, Session};
+use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody};
 use super::txn_state::Block;
 use crate::catalog::Catalog;
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// The transaction. Begins one if there is none.
-    async fn active(&mut self) -> Result<&mut Active, Fault> {
+    async fn active(&mut self) -> Result<&mut ActiveTxn, Fault> {
         if self.active.is_none() {
             let node = &self.node;
             let begin = async {
@@ -78,7 +78,7 @@ impl Session {
                 node.db.begin().await.map_err(Fault::from)
             };
             let txn = self.interrupt.guard(self.deadline, begin).await?;
-            self.active = Some(Active { txn, catalog: None, own_schema: false, written: Vec::new() });
+            self.active = Some(ActiveTxn { txn, catalog: None, own_schema: false, written: Vec::new() });
         }
         self.active.as_mut().ok_or_else(|| Fault::Statement(missing_transaction()))
     }

@@ -1,6 +1,6 @@
 //! The state of one session, the transaction in the store, and the components of the node that all sessions share.
 //!
-//! The methods here are those that every kind of message needs: errors, the end of a reply, the begin and end of
+//! Its methods are those that every kind of message needs: errors, the end of a reply, the start and end of
 //! statements and transactions.
 
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl NodeContext {
 }
 
 /// The transaction in the store.
-pub(crate) struct Active {
+pub(crate) struct ActiveTxn {
     pub(crate) txn: Transaction,
     /// The catalog at its snapshot; `None` before the first use and after a schema change.
     pub(crate) catalog: Option<Arc<Catalog>>,
@@ -72,13 +72,13 @@ pub(crate) struct Active {
     pub(crate) written: Vec<StorageId>,
 }
 
-impl Active {
+impl ActiveTxn {
     /// Commits. Constraint violations become the errors of the constraint.
     ///
     /// Rows written to a table that another transaction dropped or truncated meanwhile would be lost. If this node
     /// knows of that transaction, the commit fails with a conflict.
     async fn commit(self, zone: &TimeZone, cache: &CatalogCache) -> Result<(), Fault> {
-        let Active { txn, catalog, own_schema, written } = self;
+        let ActiveTxn { txn, catalog, own_schema, written } = self;
         if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
             && cache.was_dropped_since(catalog, &written)
         {
@@ -105,7 +105,7 @@ pub(crate) struct Session {
     pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) settings: Settings,
     pub(crate) state: TxnState,
-    pub(crate) active: Option<Active>,
+    pub(crate) active: Option<ActiveTxn>,
     /// `now()` of the transaction, in microseconds since 2000-01-01 UTC.
     pub(crate) now: i64,
     pub(crate) plans: PlanCache<(Arc<Query>, Arc<BoundStatement>)>,
