@@ -61,11 +61,13 @@ pub struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// The oracle at an address such as `10.0.0.1:7000` or `http://10.0.0.1:7000`. Does not connect yet. Must be called
-    /// within a tokio runtime.
+    /// The oracle at an address such as `10.0.0.1:7000` or `http://10.0.0.1:7000`. Does not connect yet.
     ///
     /// # Errors
     /// [`AllocateError::Unavailable`] if the address is malformed.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub fn new(address: &str) -> Result<RemoteSource, AllocateError> {
         let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let endpoint = Endpoint::from_shared(uri)

@@ -51,8 +51,8 @@ struct State {
 }
 
 impl TsoRouter {
-    /// A router over gRPC. `local` is the address and service of this node, if it has one. Must be called and used
-    /// within a tokio runtime.
+    /// A router over gRPC. `local` is the address and service of this node, if it has one. Its requests panic outside
+    /// of a tokio runtime.
     pub fn new(local: Option<(String, TsoService)>, directory: Arc<dyn NodeDirectory>) -> TsoRouter {
         let connect = |address: &str| RemoteSource::new(address).map(|remote| Arc::new(remote) as Arc<dyn OracleNode>);
         TsoRouter::with_connect(local, directory, Box::new(connect))
