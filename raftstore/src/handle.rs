@@ -15,13 +15,13 @@
 //! | `deliver` | the usual | `ServerBusy` | `Ok` or `ServerBusy`; the message is dropped |
 //! | `lease_holds` | false | false | false |
 //!
-//! All other methods work at any time. Calls that wait fail as follows:
+//! All other methods work at any time. Calls that already wait:
 //!
 //! - Reads fail with `NotReady`, or with `NotLeader` if leadership passes to another store first.
-//! - A proposal in the store loop fails with `NotReady` if its entry is not appended yet, else with `Undetermined`. If
-//!   the store is poisoned, both fail with `Poisoned`, or with `Undetermined` after a panic of the loop's thread.
-//! - A graceful stop still applies the entries in apply's queue and answers their proposals. If the store is poisoned,
-//!   these fail with `Poisoned` or `Undetermined`.
+//! - Proposals go on while the store is stopping. When its loop ends, those whose entry is not appended fail with
+//!   `NotReady`, the others with `Undetermined`. Entries in apply's queue are still applied, and their proposals
+//!   answered.
+//! - On a poisoned store proposals fail with `Poisoned`, or with `Undetermined` after a panic of a thread.
 //!
 //! A call concurrent with these changes may also return `ServerBusy` or `NotLeader`.
 
@@ -54,7 +54,8 @@ pub struct RegionContext {
 }
 
 /// The state of a replica on this store. The fields are read one after the other, so during a change of leadership they
-/// may belong to different moments. Use it for routing and display only.
+/// may belong to different moments. On a stopped or poisoned store it is the last state known. Use it for routing and
+/// display only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionStatus {
     /// The region's descriptor.
@@ -141,8 +142,7 @@ impl<S: Store> StoreHandle<S> {
         self.context.id
     }
 
-    /// The regions with a replica on this store, in the order of their ranges. On a stopped or poisoned store the
-    /// status is the last one known, and no replica leads.
+    /// The regions with a replica on this store, in the order of their ranges.
     pub fn regions(&self) -> Vec<RegionStatus> {
         self.context.router.all().iter().map(|d| status(d)).collect()
     }
