@@ -223,8 +223,8 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// - `RegionNotFound`, `NotLeader`, `EpochNotMatch`: as for [`StoreHandle::try_read`].
     /// - `NotReady`: the leader has not applied an entry of its own term yet, or one of the causes listed there.
-    /// - `StaleCommand`: term, role or descriptor changed, or a snapshot installation began or ended, while the snapshot
-    ///   was taken.
+    /// - `StaleCommand`: term, role or descriptor changed, or the installation of a snapshot began or ended, during the
+    ///   call.
     pub fn evaluate(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
         let (snapshot, permit) = delegate.evaluate(ctx.epoch, || self.context.store.snapshot())?;

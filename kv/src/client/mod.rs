@@ -192,7 +192,7 @@ impl Client {
     }
 
     /// Reads one page of a range at `start_ts`: at most `limit` pairs and about [`ClientConfig::page_bytes`] bytes.
-    /// Crosses region boundaries, one region after the other. A page may hold fewer than `limit` pairs, or none, although
+    /// Crosses region boundaries, one region after the other. A page may hold fewer than `limit` pairs, or none, while
     /// `resume` is set: only `resume: None` marks the end. With a `limit` of 0 it sends nothing and returns no pairs.
     ///
     /// # Errors
