@@ -76,12 +76,7 @@ impl RemoteSource {
             .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .tcp_nodelay(true);
-        Ok(RemoteSource::from_channel(endpoint.connect_lazy()))
-    }
-
-    /// The oracle behind an existing channel.
-    pub fn from_channel(channel: Channel) -> RemoteSource {
-        RemoteSource { channel, cluster: AttachCluster::default() }
+        Ok(RemoteSource { channel: endpoint.connect_lazy(), cluster: AttachCluster::default() })
     }
 
     /// Attaches a cluster tag to each request, so that the oracle of another cluster rejects it.
