@@ -1,8 +1,8 @@
 //! Upkeep of the log: truncation, purge, scrub, and the retry after a full disk.
 //!
-//! Every `log_gc_ticks` the background worker reads the flushed index of each region. The region truncates its log up to
-//! there, except for entries that followers need, and purge frees log files. So a log that has filled its disk frees
-//! space by itself: truncations and purge records may use the log's reserve file and bypass the stalled queue
+//! Every `log_gc_ticks` the background worker reads the flushed index of each region. The region truncates its log to
+//! that index, except for entries that followers need. Then purge frees log files. So a log that has filled its disk
+//! frees space by itself: truncations and purge records may use the log's reserve file and bypass the stalled queue
 //! (`log_queue`).
 
 use super::state::StoreLoop;
