@@ -80,11 +80,6 @@ impl Module {
         }
     }
 
-    /// Whether only this module may use the import of `name`, and its children.
-    pub fn imports_privately(&self, name: &str) -> bool {
-        self.imports.iter().any(|import| !import.public && import.name.as_deref() == Some(name))
-    }
-
     /// Whether its own code uses its children: it names them outside of `mod` and `pub use`.
     pub fn is_above_children(&self, path: &[String]) -> bool {
         let into_child = |named: &Named| {
@@ -184,6 +179,18 @@ impl Crate {
             .collect()
     }
 
+    /// Whether the first name of `inside` is in `module` by a private import alone: one by name, or a glob that
+    /// provides it.
+    pub fn is_private_import(&self, module: &Module, inside: &[String]) -> bool {
+        let Some(name) = inside.first().filter(|name| !module.items.contains(*name)) else { return false };
+        let provides = |import: &&Import| match &import.name {
+            Some(imported) => imported == name,
+            None => self.exists(&[import.path.as_slice(), inside].concat(), MAX_STEPS),
+        };
+        let mut imports = module.imports.iter().filter(provides).peekable();
+        imports.peek().is_some() && imports.all(|import| !import.public)
+    }
+
     /// Whether a path leads to a module or an item of this crate.
     fn exists(&self, path: &[String], depth: usize) -> bool {
         let Some((module, inside)) = self.split(path) else { return false };
@@ -200,10 +207,14 @@ impl Crate {
 #[test]
 fn names_are_traced_through_reexports() {
     let files = [
-        Source::fake("kv/src/lib.rs", "mod a;\n#[cfg(test)]\nmod fake;\npub use a::Thing as Renamed;\npub use a::*;"),
+        Source::fake(
+            "kv/src/lib.rs",
+            "mod a;\nmod tools;\n#[cfg(test)]\nmod fake;\npub use a::Thing as Renamed;\npub use a::*;",
+        ),
         Source::fake("kv/src/a/mod.rs", "mod b;\nmod c;\nuse b::Own;\npub(crate) use self::b::*;\npub struct Mine;"),
         Source::fake("kv/src/a/b.rs", "pub use super::c::Thing;\npub use std::fmt::*;\npub struct Own;"),
-        Source::fake("kv/src/a/c.rs", "pub enum Thing { A }\nfn f(own: super::b::Own) { own }"),
+        Source::fake("kv/src/a/c.rs", "use crate::tools::*;\nuse std::fmt;\npub enum Thing { A }"),
+        Source::fake("kv/src/tools.rs", "pub struct Tool;"),
         Source::fake("kv/src/fake.rs", "pub struct Fake;"),
     ];
     let crates = Crate::all(&files);
@@ -223,7 +234,9 @@ fn names_are_traced_through_reexports() {
     assert_eq!(trace("crate::Display"), "crate::Display", "not of this crate");
     assert_eq!(trace("crate::Fake"), "crate::Fake", "a test module is no module");
     let module = |path: &[&str]| &krate.modules[&path.iter().map(ToString::to_string).collect::<Vec<_>>()];
-    assert!(module(&["crate", "a"]).imports_privately("Own"));
-    assert!(!module(&["crate"]).imports_privately("Renamed"));
-    assert_eq!(krate.modules.len(), 4);
+    let is_private = |path: &[&str], name: &str| krate.is_private_import(module(path), &[name.to_string()]);
+    assert!(is_private(&["crate", "a", "c"], "Tool") && is_private(&["crate", "a", "c"], "fmt"));
+    assert!(!is_private(&["crate", "a"], "Own"), "a public glob provides it, too");
+    assert!(!is_private(&["crate"], "Renamed") && !is_private(&["crate"], "Thing"));
+    assert_eq!(krate.modules.len(), 5);
 }

@@ -89,7 +89,8 @@ impl<'a> Folder<'a> {
     /// Why `module` of this folder must not name `path`.
     fn breach(&self, module: &str, path: &[String]) -> Option<String> {
         self.krate.trace(path).iter().find_map(|step| {
-            let name = step.strip_prefix(self.path)?.first().filter(|name| *name != module)?;
+            let inside = step.strip_prefix(self.path)?;
+            let name = inside.first().filter(|name| *name != module)?;
             if self.own.children.contains(name) {
                 let upward = self.ranks.get(name) >= self.ranks.get(module) && !self.ranks.is_empty();
                 return upward.then(|| format!("`{name}`, not below it"));
@@ -98,7 +99,9 @@ impl<'a> Folder<'a> {
             match self.is_above_children {
                 true if name == "*" => Some(format!("all that {file} holds, which is above it")),
                 true if self.own.items.contains(name) => Some(format!("`{name}` of {file}, which is above it")),
-                true if self.own.imports_privately(name) => Some(format!("`{name}`, a private import of {file}")),
+                true if self.krate.is_private_import(self.own, inside) => {
+                    Some(format!("`{name}`, a private import of {file}"))
+                }
                 true => None,
                 false => (name == "*" && !self.ranks.is_empty()).then(|| format!("all modules of {file}")),
             }
@@ -266,6 +269,8 @@ mod tests {
             let count = 1 + usize::from(text.contains(", "));
             assert_eq!(found(&above, "engine/src/log/purge.rs", text).len(), count, "{why}:\n{text}");
         }
+        let glob = above.replace("use purge::Purger;", "use index::*;").replace("pub(crate) use purge::Budget;\n", "");
+        assert_eq!(found(&glob, "engine/src/log/purge.rs", "use super::Budget;").len(), 1, "by a private glob");
         for text in ["use super::Lsn;", "use crate::log::Lsn;", "use crate::Lsn;", "fn a(lsn: super::Lsn) {}"] {
             assert_eq!(found(LOG, "engine/src/log/purge.rs", text), Vec::<String>::new(), "a bottom layer:\n{text}");
         }
