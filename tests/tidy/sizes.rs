@@ -124,7 +124,8 @@ fn check(long: &BTreeMap<String, usize>, ratchet: &BTreeMap<String, usize>) -> V
     findings
 }
 
-fn read_ratchet(text: &str) -> BTreeMap<String, usize> {
+/// The lines of `ratchet.txt`: a name and a number.
+pub fn read_ratchet(text: &str) -> BTreeMap<String, usize> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.rsplit_once(' ').map(|(what, n)| (what.to_string(), n.parse().unwrap())).unwrap()).collect()
 }
@@ -132,8 +133,11 @@ fn read_ratchet(text: &str) -> BTreeMap<String, usize> {
 #[test]
 fn files_and_functions_are_small() {
     let ratchet = fs::read_to_string(source::root().join("tests/tidy/ratchet.txt")).unwrap();
+    let mut ratchet = read_ratchet(&ratchet);
+    // Folders are in it for `order`.
+    ratchet.retain(|what, _| !what.ends_with('/'));
     let long = source::all().iter().flat_map(too_long).collect();
-    crate::assert_clean(check(&long, &read_ratchet(&ratchet)));
+    crate::assert_clean(check(&long, &ratchet));
 }
 
 #[test]
