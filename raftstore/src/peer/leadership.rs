@@ -31,12 +31,14 @@ impl Peer {
         self.renew_by_commit();
     }
 
+    /// Draws a randomized election timeout from this replica's own generator.
     pub(super) fn draw_timeout(&mut self) {
         let ticks = self.config.election_ticks as usize;
         self.randomized_timeout = self.rng.random_range(ticks..2 * ticks);
         self.node.raft.set_randomized_election_timeout(self.randomized_timeout);
     }
 
+    /// Ends or begins a leadership.
     fn role_changed(&mut self, now: MonoTime) {
         let leads = self.is_leader().then_some(self.node.raft.term);
         if leads == self.leader_term {
@@ -58,6 +60,7 @@ impl Peer {
         }
     }
 
+    /// Announces the leadership once an entry of its term is applied.
     pub(super) fn announce(&mut self) {
         let term = self.term();
         if self.is_leader() && self.applied.term == term && self.announced.is_none() {
@@ -71,6 +74,7 @@ impl Peer {
         self.announced.take()
     }
 
+    /// Starts an election.
     pub(super) fn campaign(&mut self, now: MonoTime) {
         // An error means that there is nothing to campaign for.
         let _ = self.node.campaign();

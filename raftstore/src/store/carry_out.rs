@@ -25,6 +25,8 @@ struct TurnOutput {
 }
 
 impl StoreLoop {
+    /// Takes the effects of all dirty peers and carries them out. Returns whether it wrote or sent anything, or left
+    /// effects for the next turn.
     pub(super) fn carry_out(&mut self, now: MonoTime) -> bool {
         self.push_apply();
         self.submit_truncations();
@@ -65,6 +67,7 @@ impl StoreLoop {
         self.pending_apply.is_empty() && batches && self.inflight_bytes < config.log_backlog_bytes / 2
     }
 
+    /// Adds the effects of one peer to the output of the turn, and queues its apply tasks and jobs.
     fn collect_effects(&mut self, region: RegionId, effects: Effects, into: &mut TurnOutput) {
         let Effects { log, write, must_sync, messages, committed, install, obsolete_snapshot, build_snapshot, events } =
             effects;
@@ -92,6 +95,7 @@ impl StoreLoop {
         }
     }
 
+    /// Submits the log batch of the turn.
     fn submit(&mut self, log: LogBatch, writes: Vec<(RegionId, WriteNumber)>, must_sync: bool) {
         if log.is_empty() || self.parts.health.poisoned().is_some() {
             return;
@@ -126,6 +130,7 @@ impl StoreLoop {
         }
     }
 
+    /// Moves pending tasks to apply, as far as its mailbox has room.
     fn push_apply(&mut self) {
         while let Some(task) = self.pending_apply.pop_front() {
             if let Err(Refused(task)) = self.parts.apply.mailbox.push(task) {

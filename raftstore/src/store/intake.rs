@@ -37,6 +37,7 @@ impl Overload {
 }
 
 impl StoreLoop {
+    /// Feeds the completions of a turn to the peers. Returns whether there were any.
     pub(super) fn take_completions(&mut self, completions: Completions, now: MonoTime) -> bool {
         let Completions { durable, log_failure, applied, installed, jobs, snapshots_sent } = completions;
         let mut busy = !(applied.is_empty() && installed.is_empty() && jobs.is_empty() && snapshots_sent.is_empty());
@@ -97,6 +98,7 @@ impl StoreLoop {
         }
     }
 
+    /// Handles the messages of a turn. Returns whether there were any.
     pub(super) fn take_messages(&mut self, now: MonoTime) -> bool {
         let mut messages = std::mem::take(&mut self.messages);
         let busy = !messages.is_empty();
@@ -124,6 +126,7 @@ impl StoreLoop {
         }
     }
 
+    /// Steps a Raft message, unless overload or a missing snapshot file refuses it.
     fn step(&mut self, message: RaftMessage, now: MonoTime) {
         let dropped = |why: &str| self.parts.metrics.dropped_messages.with_label_values(&[why]).inc();
         // `get_msg_type` panics on an unknown kind.

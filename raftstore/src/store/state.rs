@@ -154,6 +154,7 @@ impl StoreLoop {
         self.parts.config.tick_interval.saturating_sub(now.since(self.last_tick))
     }
 
+    /// Calls `act` on the peer of a region and marks it dirty. Returns whether the region has a peer.
     pub(super) fn with_peer(&mut self, region: RegionId, act: impl FnOnce(&mut Peer)) -> bool {
         let Some(slot) = self.peers.get_mut(&region) else { return false };
         act(&mut slot.peer);
@@ -161,6 +162,7 @@ impl StoreLoop {
         true
     }
 
+    /// Queues a background job. Returns whether there was room.
     pub(super) fn queue_job(&self, job: Job) -> bool {
         let queued = self.parts.background.push(job);
         if let Err(Refused(job)) = &queued {
@@ -183,10 +185,12 @@ impl StoreLoop {
         slot.delegate.publish(slot.peer.region(), &slot.peer.view());
     }
 
+    /// Publishes the delegates of all regions to the handles.
     pub(super) fn refresh_router(&self) {
         self.parts.router.replace(self.peers.iter().map(|(id, slot)| (*id, Arc::clone(&slot.delegate))));
     }
 
+    /// Reports a change of leadership to the listener.
     pub(super) fn announce(&self, region: RegionId, event: RoleEvent) {
         match event {
             RoleEvent::Leader(term) => {
@@ -200,6 +204,7 @@ impl StoreLoop {
         }
     }
 
+    /// The error for a region without a peer on this store.
     pub(super) fn not_found(&self, region: RegionId) -> RegionError {
         RegionError::RegionNotFound { region, store: self.parts.id }
     }
@@ -229,6 +234,7 @@ impl StoreLoop {
         self.inflight_bytes + self.unwritten_bytes
     }
 
+    /// Whether too many bytes of committed entries wait for apply.
     pub(super) fn is_apply_backlogged(&self) -> bool {
         self.parts.apply.backlog.load(Ordering::SeqCst) > self.parts.config.apply_backlog_bytes
     }
