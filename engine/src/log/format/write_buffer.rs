@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-/// Shorter parts are copied: a separate slice costs the kernel more.
+/// Minimum size of a borrowed part, in bytes. A separate slice for a shorter one costs the kernel more than a copy.
 const COPY_BELOW: usize = 4096;
 
 /// Bytes to be written with one vectored write.
