@@ -110,7 +110,7 @@ impl LogEngine {
 
     /// Queues a batch and returns a ticket for its outcome. Batches are written, become readable and are acknowledged
     /// in the order of the calls. An empty batch that asks for [`Durability::Synced`] makes everything before it
-    /// durable. Dropping the ticket changes nothing: the batch is written all the same.
+    /// durable. Dropping the ticket does not cancel the batch.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl LogEngine {
     ///
     /// - `Compacted`: the entry is before the first kept one.
     /// - `NotFound`: it is after the last one, or the group does not exist.
-    /// - `Corrupt`, `Missing`: its block or file is damaged or gone.
+    /// - `Corrupt`, `Missing`: its block or file is damaged or missing.
     /// - `Lost`: the log was opened for salvage and the entry is missing or uncertain.
     /// - `Io`: the read failed.
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {

@@ -17,7 +17,7 @@ use super::types::GroupId;
 
 const PLACE: Place = Place { identity: Identity(7), seq: 3 };
 
-/// Number of decoders that [`decode`] knows.
+/// Number of decoders that [`decode`] supports.
 pub const DECODERS: u8 = 7;
 const META: u8 = 0;
 const INDEX: u8 = 1;

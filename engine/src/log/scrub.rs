@@ -152,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads header and seal of a sealed file; `false` if the file is gone.
+    /// Reads header and seal of a sealed file; `false` if the file was deleted.
     fn scrub_file(&self, seq: u64, report: &mut ScrubReport) -> bool {
         let Some(file) = self.state.files.get(seq) else { return false };
         file.file.drop_cached(0, u64::MAX);

@@ -47,9 +47,9 @@ impl CommitContext {
 /// See the module documentation.
 pub(crate) struct ActiveFile {
     pub(super) file: Arc<LogFile>,
-    /// What the index of the sealed file will need beyond what the in-memory index holds.
+    /// Changes that the index of the sealed file needs and the in-memory index does not hold.
     pub(super) changes: ActiveChanges,
-    /// Where the next group goes.
+    /// The offset of the next group.
     pub(super) offset: u64,
     /// The end of the unsynced data that was handed to the background flush.
     pub(super) flushed_to: u64,
@@ -71,7 +71,7 @@ pub(crate) struct ActiveFile {
 /// The next file, durable and empty, and the seal of the one before it.
 pub(super) struct NextFile {
     pub(super) file: LogFile,
-    /// Where its first group goes.
+    /// The offset of its first group.
     pub(super) data_offset: u64,
     pub(super) seal: Seal,
 }
@@ -271,8 +271,8 @@ impl ActiveFile {
         Ok(())
     }
 
-    /// Overwrites what a failed write of `len` bytes left at the offset with zeros, and syncs them: no later process may
-    /// find a group in it.
+    /// Overwrites the remains of a failed write of `len` bytes with zeros, and syncs them: no later process may find a
+    /// group in them.
     fn wipe(&self, state: &LogState, len: u64) -> Result<(), WriteError> {
         self.file.refresh_len().map_err(WriteError::fatal("length after a failed write"))?;
         let left = self.file.len().saturating_sub(self.offset).min(len);

@@ -83,7 +83,7 @@ impl ActiveFile {
         Ok(NextFile { file, data_offset, seal })
     }
 
-    /// Creates the next file, from a spare if there is one. Returns it and where its first group goes.
+    /// Creates the next file, from a spare if there is one. Returns it and the offset of its first group.
     fn create_next(&self, context: &CommitContext, may_use_reserve: bool) -> Result<(LogFile, u64), WriteError> {
         let mut header = self.next_header();
         if !header.fits() {

@@ -147,7 +147,7 @@ impl SpareFiles {
     }
 
     /// Recycles files that are recorded as dropped: keeps them as spares or deletes them. `done` is called for each
-    /// file that is gone from the log. Returns their bytes, and the first failure. A file that cannot be removed does
+    /// file that is no longer in the log. Returns their bytes, and the first failure. A file that cannot be removed does
     /// not delay the others; it stays until a later call, or until recovery deletes it.
     pub(crate) fn recycle(&self, dropped: &[u64], done: impl Fn(u64)) -> Result<(u64, Option<String>)> {
         // One caller at a time.

@@ -20,8 +20,7 @@ pub(crate) type WakeMask = u8;
 /// Holds the outcome of one batch.
 pub(crate) type Slot = Arc<OnceLock<Result<Lsn>>>;
 
-/// The outcome of a submitted batch, to be polled or waited for. Dropping it changes nothing: the batch is written all
-/// the same.
+/// The outcome of a submitted batch, to be polled or waited for. Dropping it does not cancel the batch.
 #[derive(Debug)]
 pub struct Ticket {
     slot: Slot,
@@ -45,8 +44,8 @@ impl Ticket {
         self.slot.get().cloned()
     }
 
-    /// Blocks until the outcome is known. Another thread must drive a log without threads of its own meanwhile. Do not
-    /// call it inside a callback.
+    /// Blocks until the outcome is known. If the log has no threads, another thread must drive it meanwhile. Do not call
+    /// it inside a callback.
     ///
     /// # Errors
     ///

@@ -52,15 +52,15 @@ impl Writer {
         let mut bytes = 0;
         while jobs.len() < limit && bytes < group_bytes {
             let Some(job) = queue.pop() else { break };
-            let alone = job.needs_own_group();
-            if !jobs.is_empty() && (alone || bytes + job.bytes > group_bytes) {
+            let own_group = job.needs_own_group();
+            if !jobs.is_empty() && (own_group || bytes + job.bytes > group_bytes) {
                 queue.push_front(job);
                 break;
             }
             bytes += job.bytes;
             queue.subtract(job.bytes);
             jobs.push(job);
-            if alone {
+            if own_group {
                 break;
             }
         }

@@ -59,7 +59,7 @@ impl Compressor {
             return None;
         }
         match &mut self.zstd {
-            // Data that cannot be compressed, for whatever reason, is stored raw.
+            // Data that fails to compress is stored raw.
             Some(zstd) => {
                 zstd.compress(raw).ok().filter(|packed| pays(raw, packed)).map(|packed| (Codec::Zstd, packed))
             }

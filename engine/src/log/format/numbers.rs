@@ -1,4 +1,4 @@
-//! Encoding of numbers: fixed width little endian, or groups of 7 bits. Decoding never panics, whatever the bytes.
+//! Encoding of numbers: fixed width little endian, or groups of 7 bits. Decoding never panics, for any bytes.
 
 use crate::log::error::Damage;
 

@@ -46,7 +46,7 @@ impl<'a> WriteBuffer<'a> {
         self.own[..head.len()].copy_from_slice(head);
     }
 
-    /// A copy of all of it.
+    /// A copy of all bytes.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn to_vec(&self) -> Vec<u8> {
         self.slices().iter().flat_map(|slice| slice.iter().copied()).collect()

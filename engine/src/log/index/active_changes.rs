@@ -90,8 +90,8 @@ impl Sink for ActiveChanges {
 
     fn remove(&mut self, group: GroupId) {
         *self.group_mut(group) = GroupChanges { reset: true, ..GroupChanges::default() };
-        let gone: Vec<Bytes> = self.deleted_of(group).cloned().collect();
-        for key in gone {
+        let deleted: Vec<Bytes> = self.deleted_of(group).cloned().collect();
+        for key in deleted {
             self.deleted.remove(&(group, key));
         }
     }

@@ -10,7 +10,7 @@ use crate::log::types::GroupBounds;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) runs: Runs,
-    /// Entries below were compacted; 0 if none ever was.
+    /// Entries below were compacted; 0 without a compaction.
     pub(crate) floor: u64,
     /// The file with the record of the floor.
     pub(crate) floor_file: u64,

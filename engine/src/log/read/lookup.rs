@@ -85,7 +85,7 @@ impl Lookup<'_> {
         // Number of consecutive lookups whose file was deleted.
         let mut retries = 0;
         // The last block: consecutive runs may share it, and it may not be cached.
-        let mut held: Option<(BlockKey, Arc<Block>)> = None;
+        let mut last_block: Option<(BlockKey, Arc<Block>)> = None;
         while next < end {
             let spans = self.0.index.with(group, |group| {
                 locate(group, next).map_err(|error| (next, error))?;
@@ -105,7 +105,7 @@ impl Lookup<'_> {
                     break;
                 }
                 let key = (span.file, span.offset);
-                let block = match held.take_if(|(of, _)| *of == key) {
+                let block = match last_block.take_if(|(of, _)| *of == key) {
                     Some((_, block)) => Some(block),
                     None if spans.len() <= MAX_CACHED_BLOCKS => self.block(span)?,
                     None => self.block_uncached(span, || {
@@ -133,7 +133,7 @@ impl Lookup<'_> {
                 if next >= end || bytes >= max_bytes {
                     return Ok(out);
                 }
-                held = Some((key, block));
+                last_block = Some((key, block));
                 retries = 0;
             }
         }

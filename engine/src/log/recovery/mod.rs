@@ -81,8 +81,8 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let applied = newest.scan.summary.apply(newest.file.place.seq, &mut editor);
     drop(editor);
     applied.map_err(|damage| damage.at(&newest.file.name, end))?;
-    let held = survey_index(&index, options.recovery_threads);
-    if let Some((group, missing)) = held.gap {
+    let totals = survey_index(&index, options.recovery_threads);
+    if let Some((group, missing)) = totals.gap {
         let what = format!("group {} lacks entry {missing}", group.0);
         return Err(LogError::Corrupt { file: newest.file.name.clone(), offset: end, what, groups: vec![group] });
     }
@@ -95,8 +95,8 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
         files_by_index: older.files.len(),
         files_scanned: 1 + if options.verify { older.files.len() } else { 0 },
         bytes_read,
-        groups: held.groups,
-        entries: held.entries,
+        groups: totals.groups,
+        entries: totals.entries,
         ..RecoveryReport::default()
     };
     finalize(disk, &names, &newest, &older.files, &mut report)?;

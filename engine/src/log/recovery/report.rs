@@ -54,7 +54,7 @@ impl RecoveryReport {
     }
 }
 
-/// An unreadable commit group at the end of the log. No later header says whether it was synced.
+/// An unreadable commit group at the end of the log. No later header records it as synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncertain {
     /// Its position. All later groups are truncated with it.

@@ -28,7 +28,7 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
         add_unreadable(&mut lost, unreadable(&index, &files));
     }
     let newest = found().next_back().ok_or(LogError::NoLog)?.file.clone();
-    let held = survey_index(&index, options.recovery_threads);
+    let totals = survey_index(&index, options.recovery_threads);
     // The tail is not read, so its groups are unknown.
     let uncertain = |lsn| Uncertain { lsn: Lsn(lsn), groups: Vec::new() };
     let next = certain.at.map(|at| at.lsn.saturating_add(1)).filter(|_| certain.tail.is_some());
@@ -40,8 +40,8 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
         files_by_index: certain.files_by_index,
         files_scanned: certain.files_scanned,
         bytes_read: certain.bytes_read,
-        groups: held.groups,
-        entries: held.entries,
+        groups: totals.groups,
+        entries: totals.entries,
         salvaged: certain.salvaged,
         losses: certain.losses,
         lost,
