@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use jiff::tz::{AmbiguousOffset, Offset};
 
-use super::{TimeZone, is_space};
 use crate::error::{SqlError, SqlState};
+use crate::lexer::is_space;
 
 /// `infinity`
 pub const INFINITY: i64 = i64::MAX;
@@ -23,6 +23,17 @@ const END: i64 = 9_223_371_331_200_000_000;
 const EPOCH_SECONDS: i64 = 946_684_800;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
+
+/// The session's time zone, for input and output of timestamps.
+#[derive(Clone, Debug)]
+pub struct TimeZone(pub jiff::tz::TimeZone);
+
+impl TimeZone {
+    /// Universal time.
+    pub fn utc() -> TimeZone {
+        TimeZone(jiff::tz::TimeZone::UTC)
+    }
+}
 
 /// The meaning of `'now'`, `'today'`, `'tomorrow'` and `'yesterday'`.
 #[derive(Clone, Copy, Debug)]

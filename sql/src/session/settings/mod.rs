@@ -3,6 +3,11 @@
 //!
 //! SET is transactional. [`Settings`] holds up to three sets of values: the current one, the one after a commit (if SET
 //! LOCAL makes it differ), and the one after a rollback. Pure.
+//!
+//! # Layers
+//!
+//! 1. `table`: the names and kinds of settings
+//! 2. `value`: checks and display forms of values
 
 mod table;
 mod value;
@@ -183,7 +188,7 @@ impl Settings {
         self.active.read_only
     }
 
-    /// Whether `client_min_messages` lets notices of this level through.
+    /// Whether `client_min_messages` allows notices of this level.
     pub(crate) fn wants(&self, level: Level) -> bool {
         self.active.level.is_some_and(|least| level >= least)
     }
