@@ -11,8 +11,8 @@
 //! Three orderings matter:
 //!
 //! - The clock is read *after* the intake. A promise to a leader counts from that reading, so the reading must not
-//!   precede the moment the leader sent its message. Nor may a message be judged by an earlier time. A late carry-out
-//!   does no harm: messages then leave later than their recorded send time.
+//!   precede the moment the leader sent its message. So no message is evaluated with a time before its arrival. A
+//!   late carry-out is safe: messages then leave later than their recorded send time.
 //! - A suspect lease is published before the message that made it suspect is sent.
 //! - A message that depends on a log write is released only by the completion of that write.
 //!
