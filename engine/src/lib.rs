@@ -8,6 +8,14 @@
 //!   (`ARCHITECTURE.md`, "What must always hold").
 //!
 //! Both store bytes: nothing in this crate knows regions, Raft messages or MVCC versions.
+//!
+//! # Layers
+//!
+//! Lowest first.
+//!
+//! 1. `cf`, `disk`: column families, the file system
+//! 2. `batch`: write batches
+//! 3. `log`, `store`: the two parts
 
 pub mod batch;
 pub mod cf;

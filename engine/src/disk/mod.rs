@@ -3,6 +3,10 @@
 //! The log engine and snapshot files access a directory only through [`Disk`]. [`RealDisk`] calls the operating system.
 //! [`SimDisk`] keeps files in memory and distinguishes synced from pending bytes. Its `crash` loses, tears or keeps
 //! pending writes and renames; a seed decides.
+//!
+//! # Layers
+//!
+//! 1. `real`, `sim`: the two disks, independent of each other
 
 mod real;
 mod sim;
@@ -111,9 +115,12 @@ pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
+/// The file that carries the lock of a real directory. It is never listed and cannot be opened by name.
+const LOCK_NAME: &str = "LOCK";
+
 /// Refuses names that point outside of the directory, and reserved ones.
 fn check_name(name: &str) -> io::Result<()> {
-    if name.is_empty() || name == "." || name == ".." || name == real::LOCK_NAME || name.contains(['/', '\0']) {
+    if name.is_empty() || name == "." || name == ".." || name == LOCK_NAME || name.contains(['/', '\0']) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a file name: {name:?}")));
     }
     Ok(())

@@ -18,10 +18,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::{Disk, DiskFile, check_name};
-
-/// The file that carries the lock of the directory. It is never listed and cannot be opened by name.
-pub(super) const LOCK_NAME: &str = "LOCK";
+use super::{Disk, DiskFile, LOCK_NAME, check_name};
 
 /// A locked directory of the operating system.
 #[derive(Debug)]

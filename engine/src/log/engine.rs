@@ -37,8 +37,8 @@ const THREADS: usize = 2;
 /// - `Busy`: the queue is full, in batches or bytes; nothing was queued, try again later.
 /// - `Closed`: the log is closed.
 /// - `ReadOnly`: the log was opened for salvage.
-/// - `Poisoned`: an earlier sync failed, or the bytes of a failed write could not be overwritten. Final until the log is
-///   reopened.
+/// - `Poisoned`: an earlier sync failed, or the bytes of a failed write could not be overwritten. Final until the log
+///   is reopened.
 /// - `Io`: the compressor for a large batch could not be created.
 ///
 /// If it was **queued and not written**, its ticket or callback gets:
@@ -61,7 +61,8 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The only writer of a log without threads, driven by a simulator. Its drop completes all queued batches with an error.
+/// The only writer of a log without threads, driven by a simulator. Its drop completes all queued batches with an
+/// error.
 pub struct LogWriter {
     pub(super) pipeline: Arc<Pipeline>,
 }
@@ -129,8 +130,8 @@ impl LogEngine {
         self.submit_linked_with(batch, durability, done, None)
     }
 
-    /// Queues a batch and waits for its outcome. The caller's thread serves the queue if no worker is active. Do not call
-    /// it inside a callback: that is a deadlock.
+    /// Queues a batch and waits for its outcome. The caller's thread serves the queue if no worker is active. Do not
+    /// call it inside a callback: that is a deadlock.
     ///
     /// # Errors
     ///
@@ -161,8 +162,8 @@ impl LogEngine {
         pipeline.submit(pipeline.pack(batch)?, durability, done, link)
     }
 
-    /// Rejects all later batches, and waits until the queued ones are written. Does not wait inside a callback, nor for a
-    /// log without threads: see [`LogWriter::finish`].
+    /// Rejects all later batches, and waits until the queued ones are written. Does not wait inside a callback, nor for
+    /// a log without threads: see [`LogWriter::finish`].
     pub fn close(&self) {
         self.handle.close();
     }
@@ -253,8 +254,8 @@ impl LogEngine {
     }
 
     /// Verifies on disk what a read or a restart would need: about `max_bytes` per call, continuing where the last call
-    /// ended. Reads on the caller's thread and delays no other call. Call it periodically, from one thread. Does nothing
-    /// for a salvaged or poisoned log.
+    /// ended. Reads on the caller's thread and delays no other call. Call it periodically, from one thread. Does
+    /// nothing for a salvaged or poisoned log.
     pub fn scrub(&self, max_bytes: u64) -> ScrubReport {
         self.handle.scrubber.scrub(max_bytes)
     }
@@ -343,8 +344,8 @@ impl Handle {
         Handle { pipeline, scrubber: Scrubber::new(purger.clone()), purger, threads: Mutex::default() }
     }
 
-    /// Closes the log and waits for its threads. The last thread commits what is queued. A second caller waits as well. A
-    /// callback does not wait: the threads may wait for it.
+    /// Closes the log and waits for its threads. The last thread commits what is queued. A second caller waits as well.
+    /// A callback does not wait: the threads may wait for it.
     fn close(&self) {
         self.pipeline.close();
         if is_in_callback() {
@@ -371,15 +372,15 @@ impl LogWriter {
         self.pipeline.turn()
     }
 
-    /// Writes one commit group, of at most `limit` batches, and keeps it in flight. The next call of any kind writes its
-    /// own group first, then syncs, publishes and acknowledges this one. So a simulator chooses how two threads overlap.
-    /// Returns how many batches the group has.
+    /// Writes one commit group, of at most `limit` batches, and keeps it in flight. The next call of any kind writes
+    /// its own group first, then syncs, publishes and acknowledges this one. So a simulator chooses how two threads
+    /// overlap. Returns how many batches the group has.
     pub fn begin(&mut self, limit: usize) -> usize {
         self.pipeline.begin(limit)
     }
 
-    /// A clean stop: commits and syncs everything queued, and writes a mark. Recovery then distinguishes later damage to
-    /// the end of the log from a torn tail. Optional in a simulator.
+    /// A clean stop: commits and syncs everything queued, and writes a mark. Recovery then distinguishes later damage
+    /// to the end of the log from a torn tail. Optional in a simulator.
     pub fn finish(&mut self) {
         self.pipeline.finish_all();
     }
@@ -393,8 +394,8 @@ impl Drop for LogWriter {
     }
 }
 
-/// A stream of batches of one caller. After a batch that is not written, all later ones fail until [`Sequence::resume`].
-/// So the written batches are always a prefix of the submitted ones, however many are in flight.
+/// A stream of batches of one caller. After a batch that is not written, all later ones fail until
+/// [`Sequence::resume`]. So the written batches are always a prefix of the submitted ones, however many are in flight.
 #[derive(Clone)]
 pub struct Sequence {
     log: LogEngine,

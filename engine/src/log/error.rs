@@ -110,8 +110,8 @@ pub enum LogError {
     /// The log was opened for salvage: it takes no writes and frees no space.
     #[error("log is open read-only")]
     ReadOnly,
-    /// In a log opened for salvage: the value is missing or uncertain, because a lost part of the log contained it or may
-    /// have changed it.
+    /// In a log opened for salvage: the value is missing or uncertain, because a lost part of the log contained it or
+    /// may have changed it.
     #[error("{what} of group {} is lost, or may have been changed by what is lost", .group.0)]
     Lost {
         /// The group.

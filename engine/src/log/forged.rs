@@ -1,7 +1,7 @@
 //! Tests with forged bytes: group headers in content of clients, and file names and numbers that the log never writes.
 //!
-//! A planted header never passes a checksum, because clients do not know the log's identity. It costs a bounded time and
-//! changes nothing. Impossible values with correct checksums are damage, and their cost is bounded as well.
+//! A planted header never passes a checksum, because clients do not know the log's identity. It costs a bounded time
+//! and changes nothing. Impossible values with correct checksums are damage, and their cost is bounded as well.
 
 use std::sync::Arc;
 
@@ -107,9 +107,9 @@ fn planted_header_does_not_make_an_unused_file_used() {
     }
 }
 
-/// A new file was written to if one of its groups passes its checksum, or if the header of its first group continues the
-/// chain. The seal of the file before is then missing. The offline check agrees. (It used to call the log sound if the
-/// first group was torn.)
+/// A new file was written to if one of its groups passes its checksum, or if the header of its first group continues
+/// the chain. The seal of the file before is then missing. The offline check agrees. (It used to call the log sound if
+/// the first group was torn.)
 #[test]
 fn written_file_is_in_use() {
     let disk = small_log();

@@ -1,8 +1,8 @@
 //! Access for fuzzers to the private decoders, and to the checksums that protect them from random bytes. Only with the
 //! feature `fuzzing`; not part of the engine.
 //!
-//! [`decode`] takes any bytes and panics if a decoder breaks its contract. [`repair`] corrects the checksums of a damaged
-//! file. [`proven`] and [`samples`] parse a file without opening the log.
+//! [`decode`] takes any bytes and panics if a decoder breaks its contract. [`repair`] corrects the checksums of a
+//! damaged file. [`proven`] and [`samples`] parse a file without opening the log.
 
 use bytes::Bytes;
 
@@ -199,8 +199,8 @@ pub fn proven(content: &[u8]) -> Option<u64> {
     Some(synced.max().unwrap_or(0).max(header.first_lsn.saturating_sub(1)))
 }
 
-/// Corrects the checksums of a file wherever its structure is recognizable, so that damage passes them. Makes it continue
-/// the file before, whose last checksum is `chain`. Returns its own last checksum.
+/// Corrects the checksums of a file wherever its structure is recognizable, so that damage passes them. Makes it
+/// continue the file before, whose last checksum is `chain`. Returns its own last checksum.
 pub fn repair(content: &mut [u8], chain: Option<u32>) -> Option<u32> {
     let (place, mut chain, start) = repair_header(content, chain)?;
     let mut offset = start;

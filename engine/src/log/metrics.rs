@@ -1,7 +1,7 @@
 //! The metrics of the log. docs/metrics.md lists and explains them.
 //!
-//! There are two kinds. Events are counted where they happen ([`LogMetrics`]). State (files, bytes, queues) is read by a
-//! collector in `stats.rs` when the registry is scraped, so it is never stale.
+//! There are two kinds. Events are counted where they happen ([`LogMetrics`]). State (files, bytes, queues) is read by
+//! a collector in `stats.rs` when the registry is scraped, so it is never stale.
 
 use prometheus::core::Collector;
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Registry, exponential_buckets};

@@ -7,8 +7,8 @@
 //! # The life of a batch
 //!
 //! 1. [`LogEngine::submit`] puts it into a bounded queue (`engine.rs`, `commit/queue.rs`).
-//! 2. A worker, which is a thread of the log or a caller that waits for a batch (`commit/workers.rs`), takes about 1 MiB
-//!    of queued batches (`commit/pipeline.rs`) and validates each against the index and the batches before it
+//! 2. A worker, which is a thread of the log or a caller that waits for a batch (`commit/workers.rs`), takes about 1
+//!    MiB of queued batches (`commit/pipeline.rs`) and validates each against the index and the batches before it
 //!    (`commit/validate.rs`).
 //! 3. The entries are cut into blocks and compressed (`format/block.rs`); the changes become the group's meta
 //!    (`format/items.rs`).

@@ -12,8 +12,8 @@ pub enum RecoveryMode {
     #[default]
     TruncateTail,
     /// Opens the readable part of the log, read-only, and changes nothing on the disk. Losses are reported. A read of a
-    /// value that is or may be lost fails with [`LogError::Lost`], and every write with [`LogError::ReadOnly`]. Lists of
-    /// groups, bounds and sizes cover the readable part.
+    /// value that is or may be lost fails with [`LogError::Lost`], and every write with [`LogError::ReadOnly`]. Lists
+    /// of groups, bounds and sizes cover the readable part.
     Salvage,
 }
 
@@ -24,8 +24,8 @@ pub struct LogOptions {
     pub file_bytes: u64,
     /// Alignment of the end of a synced commit group, in bytes. A power of two from 8 (packed) to 64 KiB. Default 8:
     /// packed groups take less space, fill files more slowly and were never slower (docs/benchmarks.md). A write of the
-    /// next group rewrites the last sector of the previous one with the same bytes. For a device that may tear a sector,
-    /// set its sector size, so that no write touches synced data.
+    /// next group rewrites the last sector of the previous one with the same bytes. For a device that may tear a
+    /// sector, set its sector size, so that no write touches synced data.
     pub align_bytes: u64,
     /// Size of the steps in which space is allocated ahead of the writes, in bytes. Default 4 MiB, maximum 1 GiB. 0
     /// allocates nothing ahead, not even for the seal of a file: then the log does not survive a full disk, because a
@@ -33,8 +33,8 @@ pub struct LogOptions {
     pub prefill_bytes: u64,
     /// Approximate maximum size of a commit group, in bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
-    /// Approximate size of a block, the unit in which entries are compressed, cached and read, in bytes. Default 32 KiB,
-    /// minimum 1 KiB, maximum 1 MiB.
+    /// Approximate size of a block, the unit in which entries are compressed, cached and read, in bytes. Default 32
+    /// KiB, minimum 1 KiB, maximum 1 MiB.
     pub block_bytes: usize,
     /// The compression of entries. Default LZ4.
     pub compression: Compression,
@@ -45,8 +45,8 @@ pub struct LogOptions {
     pub queue_batches: usize,
     /// Size of the queued batches from which further batches are rejected as busy, in bytes. Default 64 MiB, minimum 1.
     pub queue_bytes: usize,
-    /// Size of the cache of decompressed blocks, in bytes. Default 16 MiB; 0 disables it. A block larger than a sixteenth
-    /// of the cache is not cached.
+    /// Size of the cache of decompressed blocks, in bytes. Default 16 MiB; 0 disables it. A block larger than a
+    /// sixteenth of the cache is not cached.
     pub cache_bytes: usize,
     /// Size of the log from which purge rewrites the live records of mostly dead files, in bytes. Files without live
     /// records are dropped at any size, and on a full disk purge rewrites at any size. Default 1 GiB, maximum 1 PiB; 0
@@ -55,8 +55,8 @@ pub struct LogOptions {
     /// Maximum number of files kept for reuse. The last one is a reserve for purge on a full disk. Default 2, maximum
     /// 1024; 0 keeps none.
     pub spare_files: usize,
-    /// Whether to create a log if there is none. Set `false` when a log must already exist: an open without one then fails
-    /// with [`LogError::NoLog`]. (A directory without log files but with remains of a log, such as spares, is
+    /// Whether to create a log if there is none. Set `false` when a log must already exist: an open without one then
+    /// fails with [`LogError::NoLog`]. (A directory without log files but with remains of a log, such as spares, is
     /// [`LogError::Missing`] in any case.) Default true; salvage never creates one.
     pub create: bool,
     /// How an open handles damage. Default [`RecoveryMode::TruncateTail`].
@@ -64,9 +64,9 @@ pub struct LogOptions {
     /// With [`RecoveryMode::Salvage`]: also returns records from before a lost part of the log that may have changed
     /// them. Such entries were written, and may have been replaced, compacted or removed since. Default false.
     pub keep_doubtful: bool,
-    /// Number of threads that read sealed files at open, including the caller's. Each may take 32 MiB besides the index.
-    /// With 1 no thread is started and the order of disk calls is deterministic. Default: the number of processors, at
-    /// most 4. Minimum 1, maximum 64.
+    /// Number of threads that read sealed files at open, including the caller's. Each may take 32 MiB besides the
+    /// index. With 1 no thread is started and the order of disk calls is deterministic. Default: the number of
+    /// processors, at most 4. Minimum 1, maximum 64.
     pub recovery_threads: usize,
     /// Reads and verifies every byte of sealed files at open, instead of their indexes alone; in salvage mode, every
     /// block in use. Default false.

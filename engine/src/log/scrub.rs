@@ -17,8 +17,8 @@
 //!
 //! # Memory
 //!
-//! The locations of [`MAX_PLACES`] blocks; the numbers of all Raft groups during a lookup of these locations; one block,
-//! commit group, stored index or header.
+//! The locations of [`MAX_PLACES`] blocks; the numbers of all Raft groups during a lookup of these locations; one
+//! block, commit group, stored index or header.
 //!
 //! Each damaged location is reported once while the log is open ([`LogState::report_once`]).
 
@@ -100,11 +100,11 @@ impl Scrubber {
         Scrubber { purger, round: Mutex::default() }
     }
 
-    /// Continues the round, or starts one, until `max_bytes` are read. Exceeds them by at most one block, commit group or
-    /// index. One caller at a time; others wait.
+    /// Continues the round, or starts one, until `max_bytes` are read. Exceeds them by at most one block, commit group
+    /// or index. One caller at a time; others wait.
     ///
-    /// Does nothing for a salvaged log, whose damage is in the recovery report, nor for a poisoned one, whose content on
-    /// disk is unknown.
+    /// Does nothing for a salvaged log, whose damage is in the recovery report, nor for a poisoned one, whose content
+    /// on disk is unknown.
     pub(crate) fn scrub(&self, max_bytes: u64) -> ScrubReport {
         let mut current = self.round.lock();
         let mut report = ScrubReport::default();

@@ -53,8 +53,8 @@ fn a_group_in_flight_is_published_by_the_next_call() {
     assert_eq!(engine.bounds(GROUP).unwrap().last, 2);
 }
 
-/// A batch that fails on a full disk breaks its sequence before the next batch is validated, although its own outcome is
-/// not delivered yet.
+/// A batch that fails on a full disk breaks its sequence before the next batch is validated, although its own outcome
+/// is not delivered yet.
 #[test]
 fn no_batch_overtakes_a_failed_batch_of_its_sequence() {
     let disk = SimDisk::new();

@@ -8,8 +8,8 @@
 //!
 //! [`SimDisk::crash_with`] lets the caller choose instead, and so enumerate every possible crash.
 //!
-//! Tests plan failures: the n-th call of a kind fails, the disk is full, the power goes off after a number of changes. A
-//! failed sync behaves as on Linux: the pages count as clean. Readers see them until memory is short
+//! Tests plan failures: the n-th call of a kind fails, the disk is full, the power goes off after a number of changes.
+//! A failed sync behaves as on Linux: the pages count as clean. Readers see them until memory is short
 //! ([`SimDisk::drop_clean_pages`]); a crash loses them, whatever is synced later. With a [`Lie`], or with
 //! [`SimDisk::skip_nth`], the disk reports success for work that it did not do. A checker proves with it that it
 //! notices.

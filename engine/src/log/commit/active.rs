@@ -2,8 +2,8 @@
 //!
 //! A group is one write. Space for the group and for the seal of the file is allocated first. If the write fails, its
 //! bytes are overwritten with zeros and synced, so that no later process finds a whole group in them. The batches of
-//! the group fail, and later groups may succeed. If the bytes cannot be overwritten, or after a failed sync, the content
-//! of the disk is unknown and the log is poisoned. `rotation.rs` changes to the next file.
+//! the group fail, and later groups may succeed. If the bytes cannot be overwritten, or after a failed sync, the
+//! content of the disk is unknown and the log is poisoned. `rotation.rs` changes to the next file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Completion of batches: delivers each outcome once, through a ticket or a callback.
 //!
-//! A batch that is not written breaks its sequence. If the whole group failed, its sequences are broken under the writer
-//! lock, so that no later batch of a sequence is validated before.
+//! A batch that is not written breaks its sequence. If the whole group failed, its sequences are broken under the
+//! writer lock, so that no later batch of a sequence is validated before.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -59,8 +59,8 @@ pub(crate) struct WakeSet {
 }
 
 impl PendingJob {
-    /// Fails the job with the error of its commit group. That replaces a rejection that may follow from an earlier batch
-    /// of the group.
+    /// Fails the job with the error of its commit group. That replaces a rejection that may follow from an earlier
+    /// batch of the group.
     pub(crate) fn fail_with_group(&mut self, error: &LogError) {
         match &self.rejected {
             Some(LogError::Compacted { .. } | LogError::Gap { .. } | LogError::InUse { .. }) => {

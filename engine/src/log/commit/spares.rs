@@ -1,8 +1,9 @@
 //! Spare files: disk space that is kept for the next log files.
 //!
-//! A file that purge drops is renamed to a spare instead of deleted, until there are enough spares. The next log file is
-//! made from a spare: its header overwrites the beginning, and the file is renamed. Overwrites change no metadata, so a
-//! sync of them commits none. Old content never passes a checksum, because every checksum includes the file's number.
+//! A file that purge drops is renamed to a spare instead of deleted, until there are enough spares. The next log file
+//! is made from a spare: its header overwrites the beginning, and the file is renamed. Overwrites change no metadata,
+//! so a sync of them commits none. Old content never passes a checksum, because every checksum includes the file's
+//! number.
 //!
 //! The last spare is a reserve for a full disk. Only work that frees space may use it (purge, and batches that only
 //! truncate), and only if the disk has no space for a new file. If there is no spare, purge makes one from zeros, one
@@ -96,8 +97,8 @@ impl SpareFiles {
         if spares.len() <= keep { None } else { spares.pop_first() }
     }
 
-    /// Makes the next log file: from a spare besides the reserve, otherwise a new one. If the disk has no space for a new
-    /// file and `may_use_reserve` is set, from the reserve.
+    /// Makes the next log file: from a spare besides the reserve, otherwise a new one. If the disk has no space for a
+    /// new file and `may_use_reserve` is set, from the reserve.
     pub(crate) fn next_file(
         &self,
         header: &mut FileHeader,
@@ -147,8 +148,8 @@ impl SpareFiles {
     }
 
     /// Recycles files that are recorded as dropped: keeps them as spares or deletes them. `done` is called for each
-    /// file that is no longer in the log. Returns their bytes, and the first failure. A file that cannot be removed does
-    /// not delay the others; it stays until a later call, or until recovery deletes it.
+    /// file that is no longer in the log. Returns their bytes, and the first failure. A file that cannot be removed
+    /// does not delay the others; it stays until a later call, or until recovery deletes it.
     pub(crate) fn recycle(&self, dropped: &[u64], done: impl Fn(u64)) -> Result<(u64, Option<String>)> {
         // One caller at a time.
         let mut reserve = self.reserve.lock();
@@ -203,9 +204,9 @@ impl SpareFiles {
         file.spare.get().map_or(Ok(()), |spare| disk.remove_if_there(&spare_name(*spare)))
     }
 
-    /// Makes a reserve if there is no spare and spares are wanted, in steps of at most `max_bytes`. Returns the bytes of
-    /// the step: 0 if the free space would not suffice for the reserve and one more file. A failed sync of the reserve
-    /// poisons the log.
+    /// Makes a reserve if there is no spare and spares are wanted, in steps of at most `max_bytes`. Returns the bytes
+    /// of the step: 0 if the free space would not suffice for the reserve and one more file. A failed sync of the
+    /// reserve poisons the log.
     pub(crate) fn keep_reserve(&self, max_bytes: u64) -> Result<u64> {
         let mut reserve = self.reserve.lock();
         if matches!(*reserve, Reserve::OutOfSpace | Reserve::Failed) {

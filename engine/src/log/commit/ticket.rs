@@ -44,8 +44,8 @@ impl Ticket {
         self.slot.get().cloned()
     }
 
-    /// Blocks until the outcome is known. If the log has no threads, another thread must drive it meanwhile. Do not call
-    /// it inside a callback.
+    /// Blocks until the outcome is known. If the log has no threads, another thread must drive it meanwhile. Do not
+    /// call it inside a callback.
     ///
     /// # Errors
     ///
@@ -53,7 +53,8 @@ impl Ticket {
     pub fn wait(self) -> Result<Lsn> {
         let shard = &self.shards.0[self.shard];
         loop {
-            // Loaded before the slot is checked. A wake in between changes the epoch, and the futex then does not sleep.
+            // Loaded before the slot is checked. A wake in between changes the epoch, and the futex then does not
+            // sleep.
             let epoch = shard.epoch.load(Ordering::SeqCst);
             if let Some(outcome) = self.poll() {
                 return outcome;

@@ -2,11 +2,11 @@
 //!
 //! At most two workers are active (see `pipeline.rs`): one encodes and writes while the other syncs. A caller that
 //! queues a batch and finds no active worker wakes a thread. It wakes a second one only if enough bytes are queued to
-//! encode them during a sync. A caller that waits for its batch and finds no active worker serves the queue itself. That
-//! saves two context switches, which take much of the time of a single writer on a fast disk.
+//! encode them during a sync. A caller that waits for its batch and finds no active worker serves the queue itself.
+//! That saves two context switches, which take much of the time of a single writer on a fast disk.
 //!
-//! Invariant: after a push there is an active worker, or the caller wakes one. A worker checks the queue once more after
-//! its release. So no queued batch is stranded.
+//! Invariant: after a push there is an active worker, or the caller wakes one. A worker checks the queue once more
+//! after its release. So no queued batch is stranded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

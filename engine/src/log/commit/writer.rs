@@ -5,8 +5,8 @@
 //! no trace in the group.
 //!
 //! A write that fails, on a full disk or otherwise, fails the batches of the group. Its bytes are overwritten with
-//! zeros, and later groups may succeed. A failed sync poisons the log, and so does a failed overwrite: the content of the
-//! disk is then unknown, and a retry would not reveal it.
+//! zeros, and later groups may succeed. A failed sync poisons the log, and so does a failed overwrite: the content of
+//! the disk is then unknown, and a retry would not reveal it.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! The encoding of the index of a sealed file. It is written and read group by group and run by run, so recovery applies
-//! an index without expanding it in memory.
+//! The encoding of the index of a sealed file. It is written and read group by group and run by run, so recovery
+//! applies an index without expanding it in memory.
 //!
 //! See `index/file_summary.rs` for the meaning and `docs/formats.md` for the layout. Every number is checked before it
 //! is used. Groups ascend, so each occurs once.

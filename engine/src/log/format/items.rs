@@ -2,7 +2,8 @@
 //!
 //! Entries are in the blocks, in the order of the items that name them. So an item needs no locations: the first item
 //! with entries takes the first `count` of them, and so on. [`replay`] walks items and blocks together and passes the
-//! changes, with the locations of entries, to a [`Sink`]. The writer after a write and recovery after a read both use it.
+//! changes, with the locations of entries, to a [`Sink`]. The writer after a write and recovery after a read both use
+//! it.
 
 use bytes::Bytes;
 

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Every checksum is a CRC-32 seeded with the log's identity, the file's number and the offset of the covered bytes
-//! ([`Place`]). So bytes of another log, another file or another offset never pass. A group's checksum covers its header
-//! and its meta, and the meta lists the checksums of the blocks. So one checksum covers the whole group, and a single
-//! block can be verified alone. The next group's header repeats the checksum: groups form a chain.
+//! ([`Place`]). So bytes of another log, another file or another offset never pass. A group's checksum covers its
+//! header and its meta, and the meta lists the checksums of the blocks. So one checksum covers the whole group, and a
+//! single block can be verified alone. The next group's header repeats the checksum: groups form a chain.
 //!
 //! # Layers
 //!

@@ -26,8 +26,8 @@ pub struct GroupLoss {
     pub group: GroupId,
     /// Entries that existed and have no readable record.
     pub missing: Vec<EntryRange>,
-    /// Readable entries from before a loss that may have replaced or compacted them, or removed the group. Returned only
-    /// with `LogOptions::keep_doubtful`.
+    /// Readable entries from before a loss that may have replaced or compacted them, or removed the group. Returned
+    /// only with `LogOptions::keep_doubtful`.
     pub doubtful: Vec<EntryRange>,
     /// Entries in damaged blocks. Set only with `LogOptions::verify`.
     pub unreadable: Vec<EntryRange>,

@@ -1,8 +1,8 @@
 //! Decompressed blocks, shared by all readers.
 //!
 //! The key contains the file number, which a log never reuses, and the cache belongs to one engine. So a hit is always
-//! the right block. A missing block is read once, however many readers request it at the same time: one reads, the others
-//! wait for its result, also if the block is not cached.
+//! the right block. A missing block is read once, however many readers request it at the same time: one reads, the
+//! others wait for its result, also if the block is not cached.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Reads and verifies commit groups of a file, one at a time and at any offset. The caller decides how to handle damage:
-//! `scan.rs` stops there.
+//! Reads and verifies commit groups of a file, one at a time and at any offset. The caller decides how to handle
+//! damage: `scan.rs` stops there.
 
 use super::log_file::LogFile;
 use crate::log::error::{Damage, LogError, Result};
@@ -53,8 +53,8 @@ pub(crate) struct CommitGroup {
 
 /// The part of a file after the last readable group.
 pub(crate) struct Rest {
-    /// Where garbage ends; the beginning of the rest if only zeros follow, or, in a reused file, no bytes that resemble a
-    /// group of this file.
+    /// Where garbage ends; the beginning of the rest if only zeros follow, or, in a reused file, no bytes that resemble
+    /// a group of this file.
     pub(crate) garbage_end: u64,
     /// Groups whose header and meta pass their checksum.
     pub(crate) heads: Vec<HeadRef>,
@@ -191,8 +191,8 @@ impl<'a> GroupReader<'a> {
     ///
     /// Clients write the content and may imitate group headers in it. So an impossible header causes no read
     /// ([`is_plausible`]), and all reads to verify headers are limited to [`READ_LIMIT_FACTOR`] times the size of the
-    /// rest. That suffices for all real groups, because groups of a file do not overlap. The shortest metas are verified
-    /// first: a few long ones that use up the limit cannot hide a shorter group.
+    /// rest. That suffices for all real groups, because groups of a file do not overlap. The shortest metas are
+    /// verified first: a few long ones that use up the limit cannot hide a shorter group.
     pub(crate) fn scan_rest(&mut self, from: u64, reused: bool, after: Option<u64>) -> Result<Rest> {
         let mut rest = Rest { garbage_end: from, heads: Vec::new() };
         let mut candidates: Vec<(u32, u64)> = Vec::new();

@@ -163,9 +163,9 @@ impl LogFile {
         Ok(())
     }
 
-    /// Reads and verifies the block at `offset`. `approximate_len` is its length, rounded down by at most an eighth. If it
-    /// is right, one read suffices, otherwise two. `before_wait` is called before the read waits for the disk, if the
-    /// system can detect that.
+    /// Reads and verifies the block at `offset`. `approximate_len` is its length, rounded down by at most an eighth. If
+    /// it is right, one read suffices, otherwise two. `before_wait` is called before the read waits for the disk, if
+    /// the system can detect that.
     pub(crate) fn read_block(&self, offset: u64, approximate_len: u64, before_wait: impl FnOnce()) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
         let max_len = approximate_len + approximate_len / 7;
@@ -185,8 +185,8 @@ impl LogFile {
         })
     }
 
-    /// As [`LogFile::read_block`], into a buffer. The first read takes `first` bytes. The file has `room` bytes from the
-    /// offset on.
+    /// As [`LogFile::read_block`], into a buffer. The first read takes `first` bytes. The file has `room` bytes from
+    /// the offset on.
     fn read_block_into(
         &self,
         buffer: &mut Vec<u8>,
@@ -415,8 +415,8 @@ impl Seal {
         self.footer_offset + FOOTER as u64
     }
 
-    /// Writes the seal; the caller syncs it. All groups must be synced before: recovery reads the index of a sealed file
-    /// and not its groups. A failed write may be retried.
+    /// Writes the seal; the caller syncs it. All groups must be synced before: recovery reads the index of a sealed
+    /// file and not its groups. A failed write may be retried.
     pub(crate) fn write(&self, file: &LogFile) -> io::Result<()> {
         file.write_at(&self.index, self.index_offset)?;
         file.write_at(&self.footer, self.footer_offset)

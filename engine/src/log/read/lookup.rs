@@ -145,8 +145,8 @@ impl Lookup<'_> {
         self.0.cache.get_or_read((span.file, span.offset), || self.read_block(span, || {}))
     }
 
-    /// As `block`, without caching it, for callers that read a large part of the log. `before_wait` is called before the
-    /// read waits for the disk.
+    /// As `block`, without caching it, for callers that read a large part of the log. `before_wait` is called before
+    /// the read waits for the disk.
     pub(crate) fn block_uncached(&self, span: &Span, before_wait: impl FnOnce()) -> Result<Option<Arc<Block>>> {
         match self.0.cache.get((span.file, span.offset)) {
             Some(block) => Ok(Some(block)),

@@ -4,9 +4,9 @@
 //! keeps the file's summary, and 16 bytes for each group that is not proven to be synced.
 //!
 //! The scan ends at the first invalid group. The rest of the file decides whether that is a torn tail or damage. A
-//! later group that passes its checksum and records this position as synced proves damage. Otherwise nothing proves that
-//! the rest was synced, and it may be truncated. (For the very last group both are possible: no later group records it
-//! as synced. The report names it and calls it uncertain.)
+//! later group that passes its checksum and records this position as synced proves damage. Otherwise nothing proves
+//! that the rest was synced, and it may be truncated. (For the very last group both are possible: no later group
+//! records it as synced. The report names it and calls it uncertain.)
 
 use std::collections::VecDeque;
 

@@ -164,8 +164,8 @@ impl LogState {
         Ok(())
     }
 
-    /// Syncs `file`. One sync at a time: the kernel reports a failed write to one caller only, so a later sync may succeed
-    /// although data was lost.
+    /// Syncs `file`. One sync at a time: the kernel reports a failed write to one caller only, so a later sync may
+    /// succeed although data was lost.
     pub(crate) fn sync_file(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
         let _guard = self.sync_lock.lock();
         if let Some(LogError::Poisoned(why)) = self.poisoned() {

@@ -5,8 +5,8 @@
 //! deleted. Of sealed files only the index is read, by several threads ([`sealed`]). Every byte of the newest file is
 //! verified.
 //!
-//! Recovery changes nothing on disk before it has verified everything ([`mod@finalize`]), and needs no space. If a crash
-//! interrupts it, the next recovery has the same outcome.
+//! Recovery changes nothing on disk before it has verified everything ([`mod@finalize`]), and needs no space. If a
+//! crash interrupts it, the next recovery has the same outcome.
 //!
 //! If there is no log, recovery creates one. An empty log in place of a lost one would lack votes and entries that the
 //! node has acknowledged. So creation fails if the directory has remains of a log ([`is_remains`]), or if the caller

@@ -29,8 +29,8 @@ pub(super) struct OlderFiles {
     pub(super) missing: Option<u64>,
 }
 
-/// The newest file in use: `last`, or the one before it if a crash happened after the creation of `last` and before that
-/// one was sealed.
+/// The newest file in use: `last`, or the one before it if a crash happened after the creation of `last` and before
+/// that one was sealed.
 pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
     let (file, header) = LogFile::load(disk, last, None)?;
     if file.footer()?.is_some() {

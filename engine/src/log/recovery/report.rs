@@ -19,8 +19,8 @@ pub struct RecoveryReport {
     pub truncated_bytes: u64,
     /// File and offset of the truncation.
     pub truncated_at: Option<(String, u64)>,
-    /// The first truncated commit group, if any. Nothing proves whether it was synced: it may never have been, or it was
-    /// synced, acknowledged and damaged since.
+    /// The first truncated commit group, if any. Nothing proves whether it was synced: it may never have been, or it
+    /// was synced, acknowledged and damaged since.
     pub uncertain: Option<Uncertain>,
     /// Files of the log.
     pub files: usize,

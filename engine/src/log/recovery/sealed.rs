@@ -1,8 +1,8 @@
 //! Reads the indexes of sealed files with several threads and applies them in the order of the log.
 //!
 //! 1. All files are opened, and their headers and footers read: one file per thread at a time.
-//! 2. Files are processed in windows. Each thread reads, verifies and decompresses one index of the window at a time. It
-//!    walks through the index and records the offsets of the groups, by shard of the engine's index.
+//! 2. Files are processed in windows. Each thread reads, verifies and decompresses one index of the window at a time.
+//!    It walks through the index and records the offsets of the groups, by shard of the engine's index.
 //! 3. Each thread takes one shard at a time and applies the changes of its groups in the files of the window, oldest
 //!    file first. No two threads change the same group, so the outcome does not depend on their number.
 //!
@@ -192,8 +192,8 @@ fn verify_groups(sealed: &SealedFile, raw: &[u8]) -> Result<u64> {
     compare().map_err(|error| error.concerning(|| summary.groups().map(|(group, _)| group).collect()))
 }
 
-/// Applies the changes of the groups of one shard in the files of a window. An error comes with the position of its file
-/// in the window.
+/// Applies the changes of the groups of one shard in the files of a window. An error comes with the position of its
+/// file in the window.
 fn apply_shard(
     index: &Index,
     window: &[SealedFile],

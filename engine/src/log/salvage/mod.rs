@@ -3,8 +3,8 @@
 //! 1. [`survey`] determines the files that the log consists of, as far as their headers are readable.
 //! 2. [`replay`] applies the index of each file. If an index is damaged, the file's commit groups are read instead
 //!    ([`walk`]), also those after damage. Each unreadable part is a [`Loss`].
-//! 3. `Doubts` (in `index/`) tracks which records of each group are certain after a loss. An entry in a damaged block is
-//!    no loss: its location is known, and reading it returns the damage, as in any log.
+//! 3. `Doubts` (in `index/`) tracks which records of each group are certain after a loss. An entry in a damaged block
+//!    is no loss: its location is known, and reading it returns the damage, as in any log.
 //!
 //! # Layers
 //!

@@ -55,8 +55,8 @@ struct InspectedFile {
 const IDENTITY_AT: u64 = 16;
 
 impl Survey {
-    /// Inspects all log files on `disk`. Fails if there is none, if no identity is readable, or if a newer version of this
-    /// program wrote one.
+    /// Inspects all log files on `disk`. Fails if there is none, if no identity is readable, or if a newer version of
+    /// this program wrote one.
     pub(crate) fn new(disk: &dyn Disk) -> Result<Survey> {
         let mut problems = Vec::new();
         let mut inspected = Vec::new();

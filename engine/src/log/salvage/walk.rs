@@ -1,7 +1,7 @@
 //! Walks a file from commit group to commit group, and skips damage in between.
 //!
-//! An unreadable group is handled by the rule of `read/scan.rs`. If its position is proven to be synced, it is damage, and
-//! the walk continues at the next group that passes its checksum. Otherwise it is a torn tail, and the walk ends.
+//! An unreadable group is handled by the rule of `read/scan.rs`. If its position is proven to be synced, it is damage,
+//! and the walk continues at the next group that passes its checksum. Otherwise it is a torn tail, and the walk ends.
 
 use crate::log::error::{Damage, Result};
 use crate::log::read::{CommitGroup, GroupReader, HeadRef, LogFile, Verified};
@@ -136,8 +136,8 @@ impl<'a> GroupWalk<'a> {
         Ok(self.heads.as_deref().unwrap_or_default())
     }
 
-    /// Skips damage. Returns the gap, or `None` if no group is missing: at the end of the groups, torn or not, or if the
-    /// next readable group continues the one before.
+    /// Skips damage. Returns the gap, or `None` if no group is missing: at the end of the groups, torn or not, or if
+    /// the next readable group continues the one before.
     fn skip(&mut self, damage: Damage) -> Result<Option<Gap>> {
         let from = self.offset;
         let expected = self.at.map(|at| at.lsn.saturating_add(1));

@@ -1,7 +1,7 @@
 //! Dumps a log record by record, in order: headers, commit groups, changes, entries, seals.
 //!
-//! Every readable record is dumped, also between losses, and damage is dumped in its place. Every commit group, block and
-//! seal is verified. Only `check` looks for other problems (padding, chains, gaps between entries).
+//! Every readable record is dumped, also between losses, and damage is dumped in its place. Every commit group, block
+//! and seal is verified. Only `check` looks for other problems (padding, chains, gaps between entries).
 
 use std::fmt;
 use std::io;

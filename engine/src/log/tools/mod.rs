@@ -1,8 +1,8 @@
-//! Tools for a log that no process has open: [`check()`], [`dump()`], [`stats()`], and [`repair()`] of a damaged log into
-//! a new one.
+//! Tools for a log that no process has open: [`check()`], [`dump()`], [`stats()`], and [`repair()`] of a damaged log
+//! into a new one.
 //!
-//! They are functions over a [`Disk`](crate::disk::Disk). They report progress and change nothing on the disk they read.
-//! They use the same survey, walk and replay as [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so their
+//! They are functions over a [`Disk`](crate::disk::Disk). They report progress and change nothing on the disk they
+//! read. They use the same survey, walk and replay as [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so their
 //! findings agree with those of an open.
 //!
 //! # Layers

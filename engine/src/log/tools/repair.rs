@@ -74,8 +74,8 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Size of the block cache for the damaged log, in bytes: a block may hold entries of many groups.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// Writes the readable part of the log on `from` to the empty disk that `to` opens. `to` is called after the log is read.
-/// After a failure, delete the new files.
+/// Writes the readable part of the log on `from` to the empty disk that `to` opens. `to` is called after the log is
+/// read. After a failure, delete the new files.
 pub fn repair(
     from: &dyn Disk,
     to: impl FnOnce() -> io::Result<Arc<dyn Disk>>,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rocksdb::FlushOptions;
 
-use super::{Database, on_read};
+use super::database::{Database, on_read};
 use crate::cf::Cf;
 use crate::store::{Result, StoreError};
 

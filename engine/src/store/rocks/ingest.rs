@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 
 use rocksdb::SstFileWriter;
 
-use super::{Database, dir, on_read};
+use super::database::{Database, on_read};
+use super::dir;
 use crate::cf::Cf;
 use crate::store::{Result, RowCheck, StoreError};
 

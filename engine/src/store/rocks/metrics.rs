@@ -2,7 +2,7 @@
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
 
-use super::RocksStore;
+use super::store::RocksStore;
 use crate::cf::Cf;
 
 const FAMILY: &str = "cf";

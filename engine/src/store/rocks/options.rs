@@ -5,7 +5,7 @@
 
 use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Options};
 
-use super::on_open;
+use super::database::on_open;
 use crate::cf::Cf;
 use crate::store::Result;
 

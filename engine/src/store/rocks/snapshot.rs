@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rocksdb::{DB, DBRawIterator, ReadOptions, Snapshot};
 
-use super::{Database, on_read};
+use super::database::{Database, on_read};
 use crate::cf::Cf;
 use crate::store::{Cursor, Reader, Result};
 

@@ -11,6 +11,13 @@
 //! 3. There is no gap between runs, except during recovery, until the rewritten copy of a dropped file's entries is
 //!    applied.
 //! 4. Closed chunks are not empty. If there is one, the open chunk is not empty either.
+//!
+//! # Layers
+//!
+//! Lowest first.
+//!
+//! 1. `pack`: the encoding of runs
+//! 2. `chunk`: chunks of packed runs
 
 mod chunk;
 mod pack;

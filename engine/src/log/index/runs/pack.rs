@@ -1,9 +1,9 @@
 //! Packed runs: each is encoded as the difference to the run before it. In memory only.
 //!
-//! A run is a byte of flags, the step to the block's offset in one to four bytes, and the fields that the flags announce:
-//! the size class, the gap of indexes before the run, its number of entries less one if it differs, its position in the
-//! block, the step to its file. So an entry in a block of its own, in the file of the one before, takes three to six
-//! bytes, and 15 at most.
+//! A run is a byte of flags, the step to the block's offset in one to four bytes, and the fields that the flags
+//! announce: the size class, the gap of indexes before the run, its number of entries less one if it differs, its
+//! position in the block, the step to its file. So an entry in a block of its own, in the file of the one before, takes
+//! three to six bytes, and 15 at most.
 
 use crate::log::format::{Cursor, Span, UNIT, put_varint};
 

@@ -1,0 +1,136 @@
+//! The handle of the store: open, write, flush, snapshots, and the replacement of a range.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+use rocksdb::{ColumnFamilyDescriptor, DB, IngestExternalFileOptions, Options, ReadOptions, ReadTier, WriteOptions};
+
+use super::database::{Database, on_open, on_read};
+use super::flush::{self, Flusher};
+use super::options::{self, RocksOptions};
+use super::snapshot::RocksSnapshot;
+use super::{dir, ingest};
+use crate::batch::WriteBatch;
+use crate::cf::Cf;
+use crate::store::{Result, Store};
+
+/// The store of a node. Clones share the store.
+#[derive(Clone)]
+pub struct RocksStore {
+    database: Arc<Database>,
+    /// Flushes, and verifies that the data is on disk.
+    flusher: Arc<Flusher>,
+}
+
+impl RocksStore {
+    /// Opens or creates the store in `dir`.
+    ///
+    /// Refuses a directory of a newer format before changing anything in it, and a directory in use with
+    /// [`StoreError::Locked`]. Blocks on disk I/O.
+    pub fn open(dir: &Path, options: &RocksOptions) -> Result<RocksStore> {
+        let lock = dir::prepare(dir)?;
+        let (db_options, family_options) = options::build(options)?;
+        let descriptors = Cf::ALL
+            .iter()
+            .zip(&family_options)
+            .map(|(cf, options)| ColumnFamilyDescriptor::new(cf.name(), options.clone()))
+            .chain([ColumnFamilyDescriptor::new(flush::FAMILY, Options::default())]);
+        let db = DB::open_cf_descriptors(&db_options, dir.join(dir::DB), descriptors).map_err(on_open)?;
+        let mut write_options = WriteOptions::default();
+        write_options.disable_wal(true);
+        let mut flushed_reads = ReadOptions::default();
+        flushed_reads.set_read_tier(ReadTier::Persisted);
+        let database = Database {
+            db,
+            _lock: lock,
+            dir: dir.to_owned(),
+            family_options,
+            write_options,
+            flushed_reads,
+            next_ingest: AtomicU64::new(0),
+            poisoned: OnceLock::new(),
+        };
+        for cf in Cf::ALL {
+            database.family(cf)?;
+        }
+        let flusher = Flusher::default();
+        flusher.resume(&database)?;
+        Ok(RocksStore { database: Arc::new(database), flusher: Arc::new(flusher) })
+    }
+
+    /// A numeric RocksDB property of one column family, such as `rocksdb.cur-size-all-mem-tables`; `None` if it does
+    /// not exist.
+    pub fn property(&self, cf: Cf, name: &str) -> Option<u64> {
+        self.database.db.property_int_value_cf(self.database.family(cf).ok()?, name).ok().flatten()
+    }
+
+    /// The directory given to `open`.
+    pub fn dir(&self) -> &Path {
+        &self.database.dir
+    }
+}
+
+impl Store for RocksStore {
+    type Snapshot = RocksSnapshot;
+
+    fn snapshot(&self) -> RocksSnapshot {
+        RocksSnapshot::take(&self.database)
+    }
+
+    fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.database.check_poisoned()?;
+        let mut encoded = rocksdb::WriteBatch::default();
+        for op in batch.iter() {
+            self.database.encode(op, batch, &mut encoded)?;
+        }
+        let written = self.database.db.write_opt(encoded, &self.database.write_options);
+        written.map_err(|error| self.database.poison(error))?;
+        self.flusher.count_write();
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.database.check_poisoned()?;
+        self.flusher.flush(&self.database)
+    }
+
+    fn get_flushed(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let family = self.database.family(cf)?;
+        let found = self.database.db.get_pinned_cf_opt(family, key, &self.database.flushed_reads).map_err(on_read)?;
+        Ok(found.map(|value| value.to_vec()))
+    }
+
+    fn replace_range(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
+        last: &WriteBatch,
+    ) -> Result<()> {
+        self.database.check_poisoned()?;
+        // The store is not changed until every row is in a file.
+        let files = ingest::build(&self.database, start, end, rows)?;
+        let mut clear = WriteBatch::new();
+        let snapshot = self.snapshot();
+        for cf in Cf::DATA {
+            // A range tombstone slows every later read of the range: write none if there is nothing to remove.
+            if snapshot.first_key(cf, start, end)?.is_some() {
+                clear.delete_range(cf, start, end);
+            }
+        }
+        drop(snapshot);
+        self.write(&clear)?;
+        // Ingestion flushes overlapping memtables itself, but does not verify that the flush reached the disk. A
+        // memtable that is left would hide the ingested rows.
+        self.flush()?;
+        let mut options = IngestExternalFileOptions::default();
+        options.set_move_files(true);
+        for (cf, paths) in files.by_family() {
+            let ingested = self.database.db.ingest_external_file_cf_opts(self.database.family(cf)?, &options, paths);
+            ingested.map_err(|error| self.database.poison(error))?;
+        }
+        self.write(last)?;
+        self.flush()
+    }
+}
