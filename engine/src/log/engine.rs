@@ -233,7 +233,7 @@ impl LogEngine {
     }
 
     /// Gives space back, one step per call: deletes files that are recorded as dropped, and queues the next step
-    /// towards more of them (a record that drops dead files, or a rewrite of a part of a mostly dead file, at most
+    /// towards more of them (a record that drops dead files, or a rewrite of a part of the oldest file, at most
     /// `budget` of it). Never waits for the writer. A file is deleted by a later call than the one that queued its drop
     /// record, so call it regularly, and again as [`PurgeReport::outcome`] says.
     ///

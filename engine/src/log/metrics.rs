@@ -26,7 +26,8 @@ pub(crate) struct LogMetrics {
     pub(crate) batches_per_group: Histogram,
     pub(crate) write_seconds: Histogram,
     pub(crate) sync_seconds: Histogram,
-    /// As purge found them when it last looked.
+    /// As purge found them when it last looked. The exported name, `cortado_log_lagging_groups`, is older than the term
+    /// "pinning group". It stays: dashboards and alerts use it.
     pub(crate) pinning_groups: IntGauge,
     pub(crate) pinned_bytes: IntGauge,
     recovery: Recovery,

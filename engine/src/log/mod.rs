@@ -23,7 +23,7 @@
 //!
 //! `0000000000000001.log` and so on. A sealed file ends with an index of everything that it changes
 //! (`index/file_summary.rs`, `format/file_index.rs`), which is all that recovery reads of it. Only the newest file is
-//! scanned (`read/scan.rs`, `recovery/`). Purge rewrites the live records of mostly dead files and drops the files
+//! scanned (`read/scan.rs`, `recovery/`). Purge rewrites the live records of the oldest files and drops these files
 //! (`purge/`); their space is reused (`commit/spares.rs`). Scrub reads for damage what a read or a restart would need
 //! (`scrub.rs`). `docs/formats.md` describes the bytes. `salvage/` reads what is left of a damaged log, and `tools/`
 //! check, dump, count and repair a log that nobody has open.

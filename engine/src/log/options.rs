@@ -49,8 +49,9 @@ pub struct LogOptions {
     /// Bytes of decompressed blocks kept for readers. Default 16 MiB; 0 keeps none. A block that takes more than a
     /// sixteenth of them is not kept.
     pub cache_bytes: usize,
-    /// Bytes of files up to which purge does not rewrite live data; beyond, it rewrites the live records of mostly dead
-    /// files. Files without live records are dropped at any size, and on a full disk purge rewrites at any size.
+    /// Bytes of files up to which purge does not rewrite live data. Beyond, it rewrites the live records of the oldest
+    /// files if that frees enough. Dead files at the old end are dropped at any size, and on a full disk purge rewrites
+    /// at any size.
     /// Default 1 GiB, maximum 1 PiB; 0 always rewrites.
     pub purge_threshold: u64,
     /// Files kept for reuse. The last one is a reserve for purge on a full disk. Default 2, maximum 1024; 0 keeps none.

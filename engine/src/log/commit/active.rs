@@ -12,7 +12,7 @@ use super::draft::{Draft, EncodedGroup, GroupPlace};
 use super::publish::CommitContext;
 use crate::disk::is_full;
 use crate::log::format::{Compressor, FOOTER, align};
-use crate::log::index::{ActiveChanges, Index};
+use crate::log::index::ActiveChanges;
 use crate::log::read::{LogFile, LogState, Seal, WriteError};
 
 /// For a larger commit group space is only reserved. Its metadata costs little beside it, and zeros would double the
@@ -92,15 +92,7 @@ impl ActiveFile {
         self.vouched >= self.lsn
     }
 
-    /// Whether `file` holds nothing live, and nothing older needs what it undoes: it is `superseded`, or all older
-    /// files are dead, too.
-    pub(crate) fn is_droppable(&self, index: &Index, file: u64, superseded: bool) -> bool {
-        let is_dead = |file: u64| index.usage(file).refs == 0;
-        let is_not_needed = || superseded || self.older.range(..file).all(|older| is_dead(*older));
-        self.older.contains(&file) && is_dead(file) && is_not_needed()
-    }
-
-    /// `file` was dropped.
+    /// Removes a dropped file from the list of the older files.
     pub(crate) fn forget(&mut self, file: u64) {
         self.older.remove(&file);
     }
