@@ -2,6 +2,13 @@
 //!
 //! Exit codes: 0 for success, 1 if the command failed or found damage, 2 for invalid flags. An error is one line on
 //! stderr.
+//!
+//! # Layers
+//!
+//! 1. `config`, `console`, `http`, `plan`: configuration, the terminal, the HTTP endpoints, the plan of a new cluster
+//! 2. `cli`, `data_dir`, `proto`: the command line, the data directory, the messages of the node service
+//! 3. `client`, `log_tool`, `logging`: the client of the node service, the log commands, log output
+//! 4. `demo`, `node`, `status`: the other commands
 
 mod cli;
 mod client;

@@ -6,14 +6,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 awk -v what="$1" '
-    /^\[/ { section = $0 }
-    / = "(warn|deny)"$/ && section ~ /^\[workspace\.lints\./ {
-        if (section == "[workspace.lints.rustdoc]") prefix = "rustdoc::"
-        else if (section == "[workspace.lints.clippy]") prefix = "clippy::"
-        else prefix = ""
-        if ((prefix == "rustdoc::") == (what == "docs")) {
-            printf "-D%s%s ", prefix, $1
+    /^\[/ { section = $0; next }
+    section !~ /^\[workspace\.lints\./ || /^ *(#|$)/ { next }
+    # A level, or a table such as { level = "warn", priority = 1 }.
+    !/"(allow|warn|deny|forbid)"/ { print "lints.sh: not understood: " $0 >"/dev/stderr"; failed = 1; exit }
+    /"(warn|deny|forbid)"/ {
+        tool = section
+        gsub(/^\[workspace\.lints\.|\]$/, "", tool)
+        if ((tool == "rustdoc") == (what == "docs")) {
+            printf "-D%s%s ", tool == "rust" ? "" : tool "::", $1
             found = 1
         }
     }
-    END { print ""; exit !found }' Cargo.toml
+    END { print ""; exit failed || !found }' Cargo.toml

@@ -20,7 +20,6 @@ fuzz() {
 
 : "${SEEDS:=10000}" "${CUTS:=100}" "${FUZZ_SECONDS:=600}"
 
-step "the fuzz corpus" cargo test --locked --features engine/fuzzing --test log_corpus
 step "the log, $SEEDS seeds" env CORTADO_LOG_SEEDS="$SEEDS" cargo test --locked -p engine --test log crash::any_crash
 step "the log, 3000 crashes at each change" \
     env CORTADO_LOG_CRASHES=3000 cargo test --locked -p engine --test log matrix::

@@ -4,11 +4,17 @@
 # librocksdb-sys compiles it again in each target folder and profile, file by file, in over twelve minutes on two cores.
 # This script compiles the same sources, of the version in Cargo.lock, in two minutes, twenty files to a unit. The
 # result goes to a cache folder whose name contains a hash of everything it depends on. `.rocksdb/VERSION` links to it,
-# and `.cargo/config.toml` points librocksdb-sys there. If the library exists, the script exits at once.
+# and `.cargo/config.toml` points librocksdb-sys there. If the library exists, the script exits at once. CXX names
+# the compiler, CXXFLAGS further flags. `rocksdb.sh path` prints the cache folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { printf 'rocksdb: %s\n' "$*" >&2; }
+
+if [ "$(uname -s)" != Linux ]; then
+    say "Cortado runs on Linux only"
+    exit 1
+fi
 
 UNIT_FILES=20
 # The flags of librocksdb-sys' build script on Linux, with the optimisation level of RocksDB's own Makefile.
@@ -16,7 +22,8 @@ FLAGS=(-O2 -fPIC -w -std=c++20 -ffunction-sections -fdata-sections -include cstd
     -DNDEBUG -DLZ4=1 -DHAVE_ALIGNED_NEW -DHAVE_UINT128_EXTENSION -DOS_LINUX
     -DROCKSDB_PLATFORM_POSIX -DROCKSDB_LIB_IO_POSIX -DROCKSDB_SCHED_GETCPU_PRESENT
     -DROCKSDB_AUXV_GETAUXVAL_PRESENT -DROCKSDB_FALLOCATE_PRESENT -DROCKSDB_RANGESYNC_PRESENT)
-: "${CXX:=clang++}"
+read -ra compiler <<<"${CXX:-clang++}"
+read -ra further <<<"${CXXFLAGS:-}"
 
 locked() { # CRATE: its version in Cargo.lock
     awk -v name="name = \"$1\"" '$0 == name { getline; gsub(/version = |"/, ""); print; exit }' Cargo.lock
@@ -29,24 +36,38 @@ if ! grep -q "\"$link\"" .cargo/config.toml; then
     exit 1
 fi
 
-key=$(printf '%s\n' "$binding" "$(locked lz4-sys)" "$UNIT_FILES" "${FLAGS[@]}" "$("$CXX" --version)" |
-    sha256sum | cut -c 1-12)
+key=$(printf '%s\n' "$binding" "$(locked lz4-sys)" "$UNIT_FILES" "${FLAGS[@]}" "${further[@]}" \
+    "$("${compiler[@]}" --version)" "$("${compiler[@]}" -dumpmachine)" | sha256sum | cut -c 1-12)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cortado/rocksdb-$version-$key
-mkdir -p .rocksdb
-if [ "$(readlink "$link" || true)" != "$cache" ]; then
+mkdir -p .rocksdb "$(dirname "$cache")"
+linked=$(readlink "$link" || true)
+if [ "$linked" != "$cache" ]; then
     ln -sfn "$cache" "$link"
+    # Cargo sees only the name of the link, which stays.
+    if [ -n "$linked" ]; then
+        say "another compiler or other flags: cargo will link the new library"
+        cargo clean --locked --quiet -p librocksdb-sys
+        cargo clean --locked --quiet -p librocksdb-sys --release
+    fi
 fi
+if [ "${1:-}" = path ]; then
+    echo "$cache"
+fi
+# One build at a time. The others wait for it and use its result.
+exec 9>"$cache.lock"
+[ -f "$cache/librocksdb.a" ] || flock 9
 if [ -f "$cache/librocksdb.a" ]; then
     exit 0
 fi
+# What a build that was killed left behind.
+rm -rf "$cache".build-*
 
 say "compiling RocksDB $version, once: some minutes"
 cargo fetch --locked
 registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 source=$(find "$registry" -maxdepth 2 -type d -name "librocksdb-sys-$binding" -print -quit)
 lz4=$(find "$registry" -maxdepth 2 -type d -name "lz4-sys-$(locked lz4-sys)" -print -quit)
-mkdir -p "$(dirname "$cache")"
-build=$(mktemp -d "$cache.XXXXXX")
+build=$(mktemp -d "$cache.build-XXXXXX")
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$build"' EXIT
 includes=(-I"$source" -I"$source/rocksdb" -I"$source/rocksdb/include" -I"$lz4/liblz4/lib")
 
@@ -55,7 +76,7 @@ grep '[^[:space:]]' "$source/rocksdb_lib_sources.txt" | grep -vx 'util/build_ver
     sed "s|^|$source/rocksdb/|" >"$build/sources"
 echo "$source/build_version.cc" >>"$build/sources"
 split -l "$UNIT_FILES" -d -a 3 "$build/sources" "$build/unit."
-compile() { "$CXX" "${FLAGS[@]}" "${includes[@]}" -c "$1" -o "$2"; }
+compile() { "${compiler[@]}" "${FLAGS[@]}" "${further[@]}" "${includes[@]}" -c "$1" -o "$2"; }
 # Files that do not compile as one unit, with another compiler or a later version, are compiled one by one.
 compile_unit() { # LIST
     sed 's|.*|#include "&"|' "$1" >"$1.cc"
@@ -79,6 +100,5 @@ while [ "$running" -gt 0 ]; do
 done
 ar crs "$build/librocksdb.a" "$build"/*.o
 rm -f "$build"/unit.* "$build/sources"
-# If two builds race, the last library replaces an equal one.
 mkdir -p "$cache"
 mv -f "$build/librocksdb.a" "$cache/librocksdb.a"

@@ -10,7 +10,6 @@ need() { # COMMAND PACKAGE
     command -v "$1" >/dev/null 2>&1 || missing+=("$2")
 }
 need g++ g++
-need cmake cmake
 need make make
 need clang clang
 need mold mold

@@ -6,10 +6,11 @@ cd "$(dirname "$0")/.."
 started=$SECONDS
 step() { printf '\n== %s (after %d s)\n' "$*" "$((SECONDS - started))"; }
 
-# No test binary runs longer than this. The test harness names a test that runs for more than a minute, and
-# `tests/cluster` bounds each of its tests itself.
+# No test binary runs longer than this, in seconds; more seeds take longer. libtest has no timeout of its own, but names
+# a test that runs for more than a minute. `tests/cluster/exclusive.rs` bounds each test that starts nodes.
+limit=${CORTADO_TEST_TIMEOUT:-$((600 + ${CORTADO_SIM_SEEDS:-200} / 2))}
 host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-export "CARGO_TARGET_${host}_RUNNER=timeout --foreground --kill-after=10 ${CORTADO_TEST_TIMEOUT:-600}"
+export "CARGO_TARGET_${host}_RUNNER=timeout --foreground --kill-after=10 $limit"
 
 step "format"
 cargo fmt --all --check

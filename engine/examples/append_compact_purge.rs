@@ -37,10 +37,10 @@ struct Options {
     /// Directory of the log; it is kept, and the next run continues it
     #[arg(long, default_value = "append-compact-purge-data")]
     dir: PathBuf,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Stop after so many writes
+    /// Stop after this many writes
     #[arg(long)]
     writes: Option<u64>,
     /// Bytes of an entry

@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(taken(new_size) - taken(layout.size()));
-        // SAFETY: as for `dealloc`; the caller vouches for the new size.
+        // SAFETY: as for `dealloc`; the caller guarantees that the new size is valid.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 }

@@ -13,6 +13,7 @@ use engine::store::Store;
 use engine::store::memory::MemoryStore;
 use kv::Key;
 use kv::api::{Mutation, MutationOp, PrewriteRequest, ScanRequest};
+use kv::key::{split_ts, versioned};
 use kv::latch::Latches;
 use kv::mvcc::reader::{batch_get, get};
 use kv::mvcc::scanner::scan;
@@ -55,9 +56,14 @@ fn fill(store: &impl Store) {
 
 fn codec(c: &mut Criterion) {
     let key = key(7);
-    let versioned = key.to_versioned(ts(5));
-    c.bench_function("key/to_versioned", |b| b.iter(|| black_box(&key).to_versioned(ts(5))));
-    c.bench_function("key/from_versioned", |b| b.iter(|| Key::from_versioned(black_box(&versioned)).unwrap()));
+    let row = versioned(&key.to_storage(), ts(5));
+    c.bench_function("key/to_versioned", |b| b.iter(|| versioned(&black_box(&key).to_storage(), ts(5))));
+    c.bench_function("key/from_versioned", |b| {
+        b.iter(|| {
+            let (storage, ts) = split_ts(black_box(&row)).unwrap();
+            (Key::from_storage(storage).unwrap(), ts)
+        });
+    });
 }
 
 fn latches(c: &mut Criterion) {

@@ -66,15 +66,8 @@ impl Key {
 
     /// The storage form, without a timestamp: memory-comparable and prefix-free.
     pub fn to_storage(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(storage_len(self.0.len()) + TS_LEN);
+        let mut out = Vec::with_capacity(storage_len(self.0.len()));
         encode(&self.0, &mut out);
-        out
-    }
-
-    /// The storage form of the version at `ts`.
-    pub fn to_versioned(&self, ts: Timestamp) -> Vec<u8> {
-        let mut out = self.to_storage();
-        push_ts(&mut out, ts);
         out
     }
 
@@ -85,16 +78,6 @@ impl Key {
     /// [`MalformedKey`] if no key has this storage form.
     pub fn from_storage(storage: &[u8]) -> Result<Key, MalformedKey> {
         decode(storage).map(|bytes| Key(bytes.into()))
-    }
-
-    /// Decodes a versioned form into key and timestamp.
-    ///
-    /// # Errors
-    ///
-    /// [`MalformedKey`] if it is too short for a timestamp, or the rest is no storage form.
-    pub fn from_versioned(versioned: &[u8]) -> Result<(Key, Timestamp), MalformedKey> {
-        let (storage, ts) = split_ts(versioned)?;
-        Ok((Key::from_storage(storage)?, ts))
     }
 }
 
@@ -108,8 +91,16 @@ pub const fn storage_len(len: usize) -> usize {
     (len / GROUP + 1) * (GROUP + 1)
 }
 
+/// The versioned form of a storage key: the key of its version at `ts`.
+pub fn versioned(storage: &[u8], ts: Timestamp) -> Vec<u8> {
+    let mut key = Vec::with_capacity(storage.len() + TS_LEN);
+    key.extend_from_slice(storage);
+    push_ts(&mut key, ts);
+    key
+}
+
 /// Appends a timestamp so that newer ones sort first.
-pub fn push_ts(storage: &mut Vec<u8>, ts: Timestamp) {
+pub(crate) fn push_ts(storage: &mut Vec<u8>, ts: Timestamp) {
     storage.extend_from_slice(&(!ts.raw()).to_be_bytes());
 }
 
@@ -187,7 +178,7 @@ mod tests {
         assert_eq!(Key::from_static(b"abc").to_storage(), *b"abc\0\0\0\0\0\xfa");
         assert_eq!(Key::from_static(b"12345678").to_storage(), *b"12345678\xff\0\0\0\0\0\0\0\0\xf7");
         assert_eq!(
-            Key::from_static(b"a").to_versioned(Timestamp::from_raw(1)),
+            versioned(&Key::from_static(b"a").to_storage(), Timestamp::from_raw(1)),
             *b"a\0\0\0\0\0\0\0\xf8\xff\xff\xff\xff\xff\xff\xff\xfe"
         );
     }
@@ -206,7 +197,8 @@ mod tests {
             assert!(Key::from_storage(case).is_err(), "{}", case.escape_ascii());
         }
         assert!(split_ts(b"12345678").is_err());
-        assert!(Key::from_versioned(b"x\0\0\0\0\0\0\0\0").is_err());
+        let (storage, _) = split_ts(b"x\0\0\0\0\0\0\0\0").unwrap();
+        assert!(Key::from_storage(storage).is_err());
     }
 
     /// Short keys over a small alphabet meet the borders of groups and of padding often.
@@ -222,7 +214,8 @@ mod tests {
             prop_assert_eq!(storage.len(), storage_len(key.as_bytes().len()));
             prop_assert_eq!(Key::from_storage(&storage).unwrap(), key.clone());
             let ts = Timestamp::from_raw(ts);
-            prop_assert_eq!(Key::from_versioned(&key.to_versioned(ts)).unwrap(), (key, ts));
+            let row = versioned(&storage, ts);
+            prop_assert_eq!(split_ts(&row).unwrap(), (storage.as_slice(), ts));
         }
 
         #[test]
@@ -233,14 +226,16 @@ mod tests {
             tb in any::<u64>(),
         ) {
             let (a, b) = (Key::new(a), Key::new(b));
-            prop_assert_eq!(a.to_storage().cmp(&b.to_storage()), a.cmp(&b));
+            let (sa, sb) = (a.to_storage(), b.to_storage());
+            prop_assert_eq!(sa.cmp(&sb), a.cmp(&b));
             let (ta, tb) = (Timestamp::from_raw(ta), Timestamp::from_raw(tb));
-            prop_assert_eq!(a.to_versioned(ta).cmp(&b.to_versioned(tb)), a.cmp(&b).then(tb.cmp(&ta)));
+            let (va, vb) = (versioned(&sa, ta), versioned(&sb, tb));
+            prop_assert_eq!(va.cmp(&vb), a.cmp(&b).then(tb.cmp(&ta)));
             // Region boundaries have no timestamp. Every version of a key sorts after its storage form and before the
             // next key's.
             if a < b {
-                prop_assert!(a.to_versioned(ta) < b.to_storage());
-                prop_assert!(a.to_storage() < a.to_versioned(ta));
+                prop_assert!(va < sb);
+                prop_assert!(sa < va);
             }
         }
 

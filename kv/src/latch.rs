@@ -110,13 +110,9 @@ impl Latches {
     }
 
     /// The number of requests that hold latches or wait for them.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.requests.len()
-    }
-
-    /// Whether there is no request.
-    pub fn is_empty(&self) -> bool {
-        self.requests.is_empty()
     }
 
     /// Records that the request is first in one more queue. Returns its ticket if that grants it.
@@ -175,13 +171,9 @@ impl LatchTable {
     }
 
     /// The number of requests that hold latches or wait for them.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.state.lock().latches.len()
-    }
-
-    /// Whether there is no request.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     fn enqueue(&self, slots: Vec<u64>) -> Result<(LatchGuard, Option<oneshot::Receiver<()>>), LatchesFull> {
@@ -234,7 +226,7 @@ mod tests {
         assert_eq!(latches.release(b), [c]);
         assert_eq!(latches.release(d), []);
         assert_eq!(latches.release(c), []);
-        assert!(latches.is_empty());
+        assert_eq!(latches.len(), 0);
     }
 
     #[test]
@@ -293,7 +285,7 @@ mod tests {
                 let first = queued.keys().next();
                 assert!(first.is_none_or(|t| granted.contains(t)), "seed {seed}: the oldest request waits");
             }
-            assert!(latches.is_empty());
+            assert_eq!(latches.len(), 0);
         }
     }
 
@@ -311,6 +303,6 @@ mod tests {
         assert!(futures::poll!(&mut waiter).is_pending());
         drop(held);
         drop(waiter.await.unwrap());
-        assert!(table.is_empty());
+        assert_eq!(table.len(), 0);
     }
 }

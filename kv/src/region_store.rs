@@ -48,14 +48,14 @@ pub trait RegionStore: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// As [`RegionStore::try_read`], and `ServerBusy` if the store's mailbox is full.
+    /// As [`RegionStore::try_read`], and `ServerBusy` if the store's mailbox or the region's queue of reads is full.
     fn read(&self, context: RegionContext) -> impl Future<Output = Result<Self::View, RegionError>> + Send;
     /// A view to evaluate a write on. All entries of earlier terms are applied in it. Does not wait, and does not prove
     /// the lease: [`RegionStore::propose`] checks the term.
     ///
     /// # Errors
     ///
-    /// As [`RegionStore::try_read`].
+    /// As [`RegionStore::try_read`], and `StaleCommand` if the replica changed during the call.
     fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError>;
     /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
     /// is dropped, the batch may still take effect.

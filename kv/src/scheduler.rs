@@ -51,7 +51,8 @@ impl<H: RegionStore> Scheduler<H> {
     }
 
     /// The number of writes that hold latches or wait for them.
-    pub fn latched_writes(&self) -> usize {
+    #[cfg(test)]
+    fn latched_writes(&self) -> usize {
         self.latches.len()
     }
 

@@ -17,9 +17,8 @@ use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::OpenError;
 use crate::handle::{StoreContext, StoreHandle};
-use crate::health::Health;
 use crate::mailbox::Mailbox;
-use crate::messages::{ApplyQueue, CompletionInbox, Job, MAX_JOBS, StoreMsg};
+use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_JOBS, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerStart};
 use crate::ports::{RoleListener, Transport};
@@ -233,8 +232,8 @@ impl<S: Store> StoreCore<S> {
         self.background.turn()
     }
 
-    /// Starts a graceful stop: refuses new requests and offers leadership to other stores. Continue with turns until
-    /// [`StoreCore::is_drained`] or a deadline, then call [`StoreCore::finish_stop`].
+    /// Starts a graceful stop: refuses new reads and evaluations, and offers leadership to other stores. Continue with
+    /// turns until [`StoreCore::is_drained`] or a deadline, then call [`StoreCore::finish_stop`].
     pub fn begin_stop(&mut self, now: MonoTime) {
         self.handle.context.health.stop();
         self.store_loop.begin_stop(now);

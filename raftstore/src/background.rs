@@ -8,9 +8,8 @@ use engine::log::tools::Finding;
 use engine::log::{Budget, LogEngine, PinningGroup};
 use engine::store::{Reader, Store, StoreError};
 
-use crate::health::Health;
 use crate::mailbox::Mailbox;
-use crate::messages::{CompletionInbox, Job, JobOutcome, PurgeStep};
+use crate::messages::{CompletionInbox, Health, Job, JobOutcome, PurgeStep};
 use crate::metrics::Metrics;
 use crate::records;
 use crate::region::{LogIndex, Region, RegionId};

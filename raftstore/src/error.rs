@@ -34,7 +34,7 @@ pub enum RegionError {
         /// The requested region.
         region: RegionId,
     },
-    /// A bounded queue is full: back off, then send again.
+    /// A bounded queue is full, or the store has stopped: back off, then send again.
     #[error("store {store} is busy: {what}")]
     ServerBusy {
         /// The store that received the request.
@@ -80,8 +80,9 @@ pub enum ProposeError {
         /// The region of the proposal.
         region: RegionId,
     },
-    /// The store's log or disk failed. The store acknowledges nothing until it is restarted. A proposal that was
-    /// already queued may still take effect on other replicas.
+    /// The store is poisoned: its log or disk failed, its data is damaged, or one of its threads panicked. It
+    /// acknowledges nothing until it is restarted. A proposal that was already queued may still take effect on other
+    /// replicas.
     #[error("store is poisoned: {0}")]
     Poisoned(String),
 }

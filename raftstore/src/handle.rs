@@ -5,9 +5,25 @@
 //! The futures need no particular runtime; the store's threads complete them. A future does nothing before its first
 //! poll.
 //!
-//! **Stopping.** Once the store stops or is poisoned, requests fail: reads with [`RegionError::NotReady`], proposals
-//! also with [`ProposeError::Poisoned`] or [`ProposeError::Undetermined`]. Only a restart recovers a poisoned
-//! store.
+//! **Stopping.** A store is *stopping* while a graceful stop transfers its leaderships, and *stopped* once its store
+//! loop has ended. It may be *poisoned* at any time; only a restart recovers it. New calls then return:
+//!
+//! | call | stopping | stopped | poisoned |
+//! |---|---|---|---|
+//! | `try_read`, `read`, `evaluate`, `transfer_leader` | `NotReady` | `NotReady` | `NotReady` |
+//! | `propose` | the usual | `ServerBusy` | `Poisoned` |
+//! | `deliver` | the usual | `ServerBusy` | `Ok` or `ServerBusy`; the message is dropped |
+//! | `lease_holds` | false | false | false |
+//!
+//! All other methods work at any time. Calls that already wait:
+//!
+//! - Reads fail with `NotReady`, or with `NotLeader` if leadership passes to another store first.
+//! - Proposals go on while the store is stopping. When its loop ends, those whose entry is not appended fail with
+//!   `NotReady`, the others with `Undetermined`. Entries in apply's queue are still applied, and their proposals
+//!   answered.
+//! - On a poisoned store proposals fail with `Poisoned`, or with `Undetermined` after a panic of a thread.
+//!
+//! A call concurrent with these changes may also return `ServerBusy` or `NotLeader`.
 
 use std::sync::Arc;
 
@@ -18,9 +34,8 @@ use crate::command;
 use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Permit, Router};
 use crate::error::{ProposeError, RegionError};
-use crate::health::Health;
 use crate::mailbox::Mailbox;
-use crate::messages::StoreMsg;
+use crate::messages::{Health, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
@@ -38,7 +53,8 @@ pub struct RegionContext {
 }
 
 /// The state of a replica on this store. The fields are read one after the other, so during a change of leadership they
-/// may belong to different moments. Use it for routing and display only.
+/// may belong to different moments. On a stopped or poisoned store it is the last state known. Use it for routing and
+/// display only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionStatus {
     /// The region's descriptor.
@@ -82,8 +98,8 @@ pub struct RegionSnapshot<S: Store> {
     snapshot: S::Snapshot,
     /// The region's descriptor when the snapshot was taken.
     pub region: Arc<Region>,
-    /// The term of the leader when the snapshot was taken. A write evaluated on the snapshot is proposed under this
-    /// term.
+    /// The term of the leader when the snapshot was taken; from [`StoreHandle::read`], when it had applied the read
+    /// index. A write evaluated on the snapshot is proposed under this term.
     pub term: Term,
 }
 
@@ -125,7 +141,7 @@ impl<S: Store> StoreHandle<S> {
         self.context.id
     }
 
-    /// The regions with a replica on this store, in the order of their ranges. Also works on a stopped store.
+    /// The regions with a replica on this store, in the order of their ranges.
     pub fn regions(&self) -> Vec<RegionStatus> {
         self.context.router.all().iter().map(|d| status(d)).collect()
     }
@@ -149,7 +165,8 @@ impl<S: Store> StoreHandle<S> {
     /// - `RegionNotFound`: this store holds no replica of the region.
     /// - `NotLeader`: this replica does not lead; names the leader if known.
     /// - `EpochNotMatch`: `ctx.epoch` is not the region's epoch; contains the current descriptor.
-    /// - `NotReady`: the replica is changing role, a snapshot is being installed, or the store is stopping or poisoned.
+    /// - `NotReady`: the replica's role, term or descriptor is changing, a snapshot is being installed, or the store
+    ///   stops or is poisoned.
     pub fn try_read(&self, ctx: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
         let read = delegate.lease_read(ctx.epoch, &*self.context.clock, || self.context.store.snapshot())?;
@@ -162,8 +179,8 @@ impl<S: Store> StoreHandle<S> {
     /// round.
     ///
     /// The read index costs one heartbeat round to a quorum; concurrent reads share it. Then the future waits until
-    /// this replica has applied the index. The store fails the request after `read_timeout` (3 s by default, counted in
-    /// ticks).
+    /// this replica has applied the index. The store fails the request at the first tick after `read_timeout` (3 s by
+    /// default).
     ///
     /// Cancel-safe: a dropped future has no effect. The store drops the answer when it comes; until then the request
     /// counts against `pending_reads`.
@@ -174,8 +191,8 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// - `ServerBusy`: the mailbox or the region's queue of pending reads is full.
     /// - `NotLeader`: leadership ended while the read waited.
-    /// - `NotReady`: no quorum confirmed the read index within `read_timeout`, the replica kept changing, or the store
-    ///   stopped.
+    /// - `NotReady`: the read index was not confirmed by a quorum and applied here within `read_timeout`, the replica
+    ///   kept changing, or the store stopped or was poisoned.
     pub async fn read(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         if let Some(snapshot) = self.try_read(ctx)? {
             return Ok(snapshot);
@@ -205,7 +222,8 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// - `RegionNotFound`, `NotLeader`, `EpochNotMatch`: as for [`StoreHandle::try_read`].
     /// - `NotReady`: the leader has not applied an entry of its own term yet, or one of the causes listed there.
-    /// - `StaleCommand`: term, role or descriptor changed while the snapshot was taken.
+    /// - `StaleCommand`: term, role or descriptor changed, or the installation of a snapshot began or ended, during the
+    ///   call.
     pub fn evaluate(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
         let (snapshot, permit) = delegate.evaluate(ctx.epoch, || self.context.store.snapshot())?;
@@ -218,7 +236,7 @@ impl<S: Store> StoreHandle<S> {
     /// lie in the region, and it takes at most `max_proposal_bytes` (8 MiB by default).
     ///
     /// There is no timeout while this replica leads. If leadership ends first, the outcome is reported as undetermined
-    /// after `read_timeout` (3 s by default), unless it becomes known before.
+    /// at the first tick after `read_timeout` (3 s by default), unless it becomes known before.
     ///
     /// Not cancel-safe: once polled, a dropped future neither withdraws the proposal nor reveals its outcome, and the
     /// batch may still be applied. A caller that must know the outcome spawns the call.
@@ -229,18 +247,20 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// - `TooLarge`: the batch exceeds `max_proposal_bytes`; a retry fails the same way.
     /// - `Region(KeyNotInRegion)`: a key lies outside the region, or the batch writes to the Meta column family.
-    /// - `Region(ServerBusy)`: a queue (mailbox, pending proposals, log, apply) is full, or the log's disk is.
+    /// - `Region(ServerBusy)`: a queue (mailbox, pending proposals, uncommitted entries, log, apply) is full, or the
+    ///   log's disk is; or the store has stopped.
     /// - `Region(RegionNotFound)`, `Region(NotLeader)`: the replica is not here or does not lead.
     /// - `Region(StaleCommand)`: the term changed since the evaluation, or another entry was committed in this one's
     ///   place.
     /// - `Region(EpochNotMatch)`: the epoch changed since the evaluation.
-    /// - `Region(NotReady)`: leadership is being transferred, or the store is stopping.
+    /// - `Region(NotReady)`: leadership is being transferred, or the store stopped before it appended the entry.
     ///
     /// The write may or may not take effect:
     ///
-    /// - `Undetermined`: leadership ended, a snapshot replaced the log, or the store stopped before the outcome was
-    ///   known.
-    /// - `Poisoned`: the store's log or disk failed.
+    /// - `Undetermined`: leadership ended, a snapshot replaced the log, or the store stopped or its thread panicked
+    ///   before the outcome was known.
+    /// - `Poisoned`: the store is poisoned (see [`StoreHandle::poisoned`]). If it was poisoned before the first poll,
+    ///   the write had no effect, but the error does not tell.
     pub async fn propose(&self, basis: &RegionSnapshot<S>, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
         if let Some(why) = self.context.health.poisoned() {
             return Err(ProposeError::Poisoned(why.to_string()));
@@ -257,8 +277,8 @@ impl<S: Store> StoreHandle<S> {
 
     /// Whether this store leads `region` in `term` and its lease holds at this moment, so that no other store can lead.
     /// It guards state kept outside the region's data that belongs to its leader, such as the oracle's window. Reads
-    /// the clock once. Returns false whenever this is not certain, also when the
-    /// store is stopping.
+    /// the clock at most once. Returns false whenever this is not certain: also until the leader has applied an entry
+    /// of its own term, and while the store stops or is poisoned.
     pub fn lease_holds(&self, region: RegionId, term: Term) -> bool {
         let Ok(delegate) = self.delegate(region) else { return false };
         let lease = delegate.lease_read(delegate.region().epoch, &*self.context.clock, || ());
@@ -271,19 +291,19 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// # Errors
     ///
-    /// `ServerBusy` if the mailbox is full or closed; the message is dropped.
+    /// `ServerBusy` if the mailbox is full or the store has stopped; the message is dropped.
     pub fn deliver(&self, message: RaftMessage) -> Result<(), RegionError> {
         self.push_reserving(StoreMsg::Raft(Box::new(message)), 0)
     }
 
     /// Asks the replica on `to` to take over the leadership of `region`. Does not wait: `Ok` means queued. The request
-    /// is ignored if `to` holds no voter or if this replica has lost leadership meanwhile. The transfer may fail; watch
-    /// [`StoreHandle::region`] or the `RoleListener` for its result.
+    /// is ignored if `to` is this store or holds no voter, or if this replica has lost leadership meanwhile. The
+    /// transfer may fail; watch [`StoreHandle::region`] or the `RoleListener` for its result.
     ///
     /// # Errors
     ///
     /// - `RegionNotFound`, `NotLeader`: the replica is not here or does not lead.
-    /// - `NotReady`: the store is stopping or poisoned.
+    /// - `NotReady`: the store stops or is poisoned.
     /// - `ServerBusy`: the mailbox is full.
     pub fn transfer_leader(&self, region: RegionId, to: StoreId) -> Result<(), RegionError> {
         let delegate = self.delegate(region)?;
@@ -293,9 +313,9 @@ impl<S: Store> StoreHandle<S> {
         self.push(StoreMsg::Transfer(region, to))
     }
 
-    /// Stops the store's service for good, for a reader that found its data damaged. Requests that wait fail and
-    /// nothing is acknowledged any more; leadership passes to other replicas, which may be intact. Returns at once. The
-    /// first reason is kept; later calls have no effect.
+    /// Stops the store's service for good, for a reader that found its data damaged. Requests that wait fail, and no
+    /// write is acknowledged any more, except by the apply turn under way; leadership passes to other replicas, which
+    /// may be intact. Returns at once. The first reason is kept; later calls have no effect.
     pub fn poison(&self, why: &str) {
         self.context.health.poison(why);
         self.context.mailbox.wake();

@@ -7,7 +7,7 @@
 //!
 //! A module imports from layers with a lower number only.
 //!
-//! 1. `region`, `time`, `codec`, `config`, `reply`, `mailbox`, `health`, `metrics`: ids, time, settings, plain tools
+//! 1. `region`, `time`, `codec`, `config`, `reply`, `mailbox`, `metrics`: ids, time, settings, plain tools
 //! 2. `command`, `snapshot`: the bytes of replicated commands and of snapshot files
 //! 3. `records`, `error`, `ports`: persistent records, errors, and the interfaces the store needs from outside
 //! 4. `storage`: a region's Raft log, as raft-rs reads it
@@ -27,7 +27,6 @@ pub mod config;
 mod delegate;
 pub mod error;
 pub mod handle;
-mod health;
 mod mailbox;
 mod messages;
 mod metrics;

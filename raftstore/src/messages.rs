@@ -1,10 +1,11 @@
-//! The messages between the parts of a store: store loop, apply loop and background worker.
+//! What the parts of a store share: the messages between store loop, apply loop and background worker, and [`Health`].
 //!
 //! Each part imports these types and none of the other parts. Requests travel in bounded [`Mailbox`]es and may be
 //! refused. Completions must never be refused: [`CompletionInbox`] merges them, one slot per operation that can be in
 //! flight, so its size is bounded by the number of operations in flight.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use engine::log::PurgeOutcome;
@@ -144,5 +145,42 @@ impl CompletionInbox {
 
     pub(crate) fn wants_applied(&self) -> bool {
         self.wants_applied.load(Ordering::SeqCst)
+    }
+}
+
+/// Whether a store still serves requests. Shared by its parts. Poisoning and stopping are final.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    poison: OnceLock<String>,
+    stopping: AtomicBool,
+}
+
+impl Health {
+    /// Poisons the store: nothing is acknowledged any more. The first reason is kept.
+    pub(crate) fn poison(&self, why: &str) {
+        if self.poison.set(why.to_string()).is_ok() {
+            tracing::error!(reason = why, "store stops serving");
+        }
+    }
+
+    pub(crate) fn poisoned(&self) -> Option<&str> {
+        self.poison.get().map(String::as_str)
+    }
+
+    /// Starts refusing new requests.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Why new requests are refused, if they are.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        match self.poisoned() {
+            Some(why) => Some(format!("store is poisoned: {why}")),
+            None => self.is_stopping().then(|| "the store stops".to_string()),
+        }
     }
 }

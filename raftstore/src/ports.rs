@@ -2,7 +2,7 @@
 
 use raft::eraftpb::Message;
 
-use crate::region::{Epoch, PeerMeta, RegionId, Term};
+use crate::region::{Epoch, LogIndex, PeerMeta, RegionId, Term};
 use crate::snapshot::SnapshotKey;
 
 /// A Raft message with its envelope.
@@ -18,6 +18,14 @@ pub struct RaftMessage {
     pub to: PeerMeta,
     /// The raft-rs message.
     pub message: Message,
+}
+
+impl RaftMessage {
+    /// The snapshot file that a `MsgSnapshot` refers to.
+    pub(crate) fn snapshot_key(&self) -> Option<SnapshotKey> {
+        let metadata = self.message.snapshot.as_ref()?.metadata.as_ref()?;
+        Some(SnapshotKey { region: self.region, term: Term::new(metadata.term), index: LogIndex::new(metadata.index) })
+    }
 }
 
 /// Why a transport refused a message. Raft repeats what matters.

@@ -86,9 +86,9 @@ impl<S: Store> StoreRuntime<S> {
         self.handle.clone()
     }
 
-    /// Stops gracefully: refuses new requests, offers leadership to other stores for at most `stop_timeout`, answers
-    /// all waiting requests, applies committed entries, flushes the key-value store and closes the log. Blocks until
-    /// all threads have ended, so do not call it on an async worker thread.
+    /// Stops gracefully: refuses new reads and evaluations, offers leadership to other stores for at most
+    /// `stop_timeout`, answers all waiting requests, applies committed entries, flushes the key-value store and closes
+    /// the log. Blocks until all threads have ended, so do not call it on an async worker thread.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 /// Seconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01.
-const EPOCH_SECONDS: i64 = 946_684_800;
+pub(crate) const EPOCH_SECONDS: i64 = 946_684_800;
 
 /// A wall clock: microseconds since 2000-01-01 UTC. Tests pin it to make `now()` reproducible.
 pub type WallClock = fn() -> i64;
@@ -17,7 +17,10 @@ pub(crate) fn instant() -> Instant {
 }
 
 /// The system's [`WallClock`].
-#[expect(clippy::disallowed_methods, reason = "the edge: `now()` of a transaction is read here")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: `now()` of a transaction and 'now' in a parameter are read here"
+)]
 pub(crate) fn system_micros() -> i64 {
     let since_1970 = match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),

@@ -18,7 +18,7 @@ pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> Result<T, SqlError
         match builder.spawn_scoped(scope, work) {
             Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(error) => {
-                let message = format!("no stack for a statement as deep as this: {error}");
+                let message = format!("cannot allocate a stack for a statement nested this deep: {error}");
                 Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message))
             }
         }

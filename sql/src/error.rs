@@ -106,6 +106,20 @@ impl From<TxnError> for SqlError {
     }
 }
 
+/// The SQL error of a read or write in a transaction, with the message of the transaction layer. The conversion `From`
+/// serves begin and commit.
+pub(crate) fn storage_error(error: TxnError) -> SqlError {
+    let code = match &error {
+        TxnError::Conflict(_) => SqlState::SERIALIZATION_FAILURE,
+        TxnError::AlreadyExists { .. } => SqlState::UNIQUE_VIOLATION,
+        TxnError::Undetermined => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
+        TxnError::Unavailable(_) => SqlState::CANNOT_CONNECT_NOW,
+        TxnError::TooLarge(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        TxnError::Internal(_) => SqlState::INTERNAL_ERROR,
+    };
+    SqlError::new(code, error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

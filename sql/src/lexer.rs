@@ -151,7 +151,7 @@ impl<'a> Lexer<'a> {
     fn skip_whitespace(&mut self) {
         loop {
             let rest = self.rest();
-            let trimmed = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+            let trimmed = rest.trim_start_matches(is_space);
             self.at += rest.len() - trimmed.len();
             if trimmed.starts_with("--") {
                 self.at += trimmed.find(['\n', '\r']).unwrap_or(trimmed.len());
@@ -277,6 +277,11 @@ fn unescape(c: char) -> char {
         'f' => '\x0c',
         other => other,
     }
+}
+
+/// The white space of C's `isspace`.
+pub(crate) fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
 #[cfg(test)]

@@ -82,9 +82,9 @@ impl SqlMetrics {
         let handshakes = IntGauge::new("sql_handshakes", "Connections that have not finished their startup")?;
         let refused = IntCounter::new("sql_connections_refused_total", "Connections refused for their number")?;
         let statements = IntCounterVec::new(Opts::new("sql_statements_total", "Statements executed"), &["kind"])?;
-        let errors = IntCounterVec::new(Opts::new("sql_errors_total", "Errors given to clients"), &["class"])?;
+        let errors = IntCounterVec::new(Opts::new("sql_errors_total", "Errors sent to clients"), &["class"])?;
         let retries = IntCounter::new("sql_statement_retries_total", "Statements run again after a conflict")?;
-        let bindings = IntCounter::new("sql_bindings_total", "Statements bound because no cached plan held")?;
+        let bindings = IntCounter::new("sql_bindings_total", "Statements bound because no cached plan was valid")?;
         let panics = IntCounter::new("sql_panics_total", "Connections that ended in a panic: defects")?;
         let opts = HistogramOpts::new("sql_request_seconds", "From a request's first message to ReadyForQuery")
             .buckets(prometheus::exponential_buckets(0.00005, 2.0, 20)?);
@@ -193,7 +193,7 @@ mod tests {
         metrics.statement(StatementKind::of_command("SELECT"));
         metrics.error(SqlState::SERIALIZATION_FAILURE);
         metrics.error(SqlState("99999"));
-        let held = metrics.connection();
+        let connection = metrics.connection();
         let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         for line in [
             "sql_statements_total{kind=\"schema\"} 1",
@@ -204,7 +204,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }
-        drop(held);
+        drop(connection);
         assert_eq!(metrics.connections.get(), 0);
     }
 }

@@ -85,8 +85,6 @@ impl SqlState {
     pub const UNDEFINED_COLUMN: SqlState = SqlState("42703");
     /// No parameter, type or other object has this name.
     pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
-    /// `duplicate_alias`
-    pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
     /// `ambiguous_function`, operators included
     pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
     /// `grouping_error`
@@ -109,8 +107,6 @@ impl SqlState {
     pub const DUPLICATE_PREPARED_STATEMENT: SqlState = SqlState("42P05");
     /// `duplicate_table`
     pub const DUPLICATE_TABLE: SqlState = SqlState("42P07");
-    /// `ambiguous_parameter`
-    pub const AMBIGUOUS_PARAMETER: SqlState = SqlState("42P08");
     /// `invalid_column_reference`
     pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState("42P10");
     /// `invalid_table_definition`

@@ -100,3 +100,23 @@ impl Table {
         }
     }
 }
+
+/// An identifier as SQL text: quoted unless it is plain lower case.
+pub(crate) fn quote_identifier(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_quoted_when_needed() {
+        assert_eq!(quote_identifier("abc_1"), "abc_1");
+        assert_eq!(quote_identifier("Abc"), "\"Abc\"");
+        assert_eq!(quote_identifier("a\"b"), "\"a\"\"b\"");
+        assert_eq!(quote_identifier("1a"), "\"1a\"");
+    }
+}

@@ -18,10 +18,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::interceptor::InterceptedService;
 use tso::client::TsoClientOptions;
 use tso::cluster::ClusterTag;
-use tso::grpc::RemoteSource;
 use tso::metrics::ClientMetrics;
 use tso::router::TsoRouter;
-use tso::{OracleNode, TsoClient, TsoService};
+use tso::{TsoClient, TsoService};
 use txn::{Database, TxnConfig};
 
 use super::background;
@@ -255,12 +254,7 @@ fn tso_client(
 ) -> Result<TsoClient, ServingError> {
     let own = state.config.advertise.to_string();
     let directory = OracleDirectory { store: handle.clone(), members: state.members.clone() };
-    let cluster = cluster.clone();
-    let connect = move |address: &str| {
-        let remote = RemoteSource::new(address)?.with_cluster(cluster.clone());
-        Ok(Arc::new(remote) as Arc<dyn OracleNode>)
-    };
-    let router = TsoRouter::with_connect(Some((own, service)), Arc::new(directory), Box::new(connect));
+    let router = TsoRouter::new(Some((own, service)), Arc::new(directory), Some(cluster.clone()));
     let metrics = ClientMetrics::new(registry).map_err(in_layer("timestamp client"))?;
     Ok(TsoClient::with_options(Arc::new(router), TsoClientOptions::default(), Some(metrics)))
 }

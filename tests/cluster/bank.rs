@@ -1,6 +1,6 @@
 //! The bank: transfers between accounts keep the total in every snapshot.
 //!
-//! 50 accounts and 8 clients over two gateways, for 30 seconds, in which the leader of the data region is killed. An
+//! 50 accounts and 8 clients over two gateways, for 20 seconds, in which the leader of the data region is killed. An
 //! auditor at each gateway sums the balances in one statement, and in a transaction of many statements. Each sum must
 //! be the total.
 
@@ -24,9 +24,9 @@ const CLIENTS: u64 = 8;
 const TOTAL: i64 = ACCOUNTS * BALANCE;
 
 /// When the leader is killed, when it is restarted, and when the clients stop.
-const KILL: Duration = Duration::from_secs(10);
-const RESTART: Duration = Duration::from_secs(18);
-const END: Duration = Duration::from_secs(30);
+const KILL: Duration = Duration::from_secs(5);
+const RESTART: Duration = Duration::from_secs(12);
+const END: Duration = Duration::from_secs(20);
 
 /// Counters of one gateway.
 #[derive(Default)]

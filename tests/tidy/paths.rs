@@ -3,7 +3,7 @@
 //! Rules about imports and forbidden functions look at these paths, not at lines of text: `use a::{b, c}`,
 //! `use a as x`, `use super::super::a`, an imported name, a call inside a macro. Text in comments and string literals
 //! is no path. Lookup follows Rust: the block, the enclosing blocks, then the module, and its parent only
-//! through `use super::*`.
+//! through `use super::*`. `modules` follows a path further, through the re-exports of other files.
 
 use std::collections::BTreeMap;
 
@@ -12,60 +12,60 @@ use syn::visit::{self, Visit};
 
 use crate::source::Source;
 
-/// An import that leads to another import that leads to another: no file goes deeper.
+/// Longest chain of imports within a file that is followed.
 const MAX_IMPORTS: usize = 4;
 
 /// A path that a file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// From the root: `crate` or another crate first, where that can be told.
+    /// From the root, if the file shows it: `crate` or another crate first.
     pub path: Vec<String>,
-    /// Where, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Whether it stands in a `use` line.
+    /// Whether a `use` line names it.
     pub imported: bool,
-    /// With how many arguments it is called, if it is. Inside a macro only none and some are told apart.
+    /// Whether that line is a `pub use`, of any visibility.
+    pub reexported: bool,
+    /// Whether only tests are compiled with it: it is in an item under `#[cfg(test)]`.
+    pub is_test: bool,
+    /// The number of arguments of a call; `None` if it is not called. Inside a macro, 1 stands for one or more.
     pub arguments: Option<usize>,
-    /// Whether it comes from there only if it is what a glob brought in.
+    /// Whether it is one of several candidates, because a glob import may have brought the name in.
     pub guessed: bool,
 }
 
 impl Named {
-    /// As it would be written.
+    /// The path as text.
     pub fn text(&self) -> String {
         self.path.join("::")
     }
 }
 
-/// What is imported: where from, and under which name. A glob has none.
-struct Import {
-    path: Vec<String>,
-    name: Option<String>,
+/// A name that a `use` line imports.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The origin, as written.
+    pub path: Vec<String>,
+    /// The name in this file; `None` for a glob.
+    pub name: Option<String>,
+    /// Whether it is a re-export: `pub use`, of any visibility.
+    pub public: bool,
     line: usize,
 }
 
 /// All paths that a file names, in the order of the file.
 pub fn of(file: &Source) -> Vec<Named> {
     let parsed = file.parse();
-    let mut paths = Paths { module: module_of(&file.path), scopes: Vec::new(), found: Vec::new() };
+    let mut paths = Paths { module: module_of(&file.path), scopes: Vec::new(), found: Vec::new(), test_items: 0 };
     paths.scopes.push(Scope::new(true, paths.module.clone(), uses(&parsed.items)));
     paths.visit_file(&parsed);
     paths.found
 }
 
-/// What a file re-exports: the name outside, and where it comes from.
+/// The re-exports of a file: the name outside, and its origin as written. A glob has the name `*`.
 pub fn reexports(file: &Source) -> BTreeMap<String, Vec<String>> {
-    let parsed = file.parse();
-    let public = parsed.items.iter().filter_map(|item| match item {
-        syn::Item::Use(item) if !matches!(item.vis, syn::Visibility::Inherited) => Some(item),
-        _ => None,
-    });
-    let mut found = BTreeMap::new();
-    for import in public.flat_map(imports) {
-        // A re-export of a glob makes every name of that module one of ours.
-        found.insert(import.name.unwrap_or_else(|| "*".to_string()), import.path);
-    }
-    found
+    let public = uses(&file.parse().items).into_iter().filter(|import| import.public);
+    public.map(|import| (import.name.unwrap_or_else(|| "*".to_string()), import.path)).collect()
 }
 
 /// The module that a file holds, from its path: `kv/src/client/mod.rs` is `crate::client`.
@@ -101,18 +101,20 @@ impl Scope {
     }
 }
 
-fn uses<'a>(items: impl IntoIterator<Item = &'a syn::Item>) -> Vec<Import> {
+/// The imports of a module or block.
+pub fn uses<'a>(items: impl IntoIterator<Item = &'a syn::Item>) -> Vec<Import> {
     let uses = items.into_iter().filter_map(|item| if let syn::Item::Use(item) = item { Some(item) } else { None });
     uses.flat_map(imports).collect()
 }
 
 fn imports(item: &syn::ItemUse) -> Vec<Import> {
+    let public = !matches!(item.vis, syn::Visibility::Inherited);
     let mut found = Vec::new();
-    flatten(&item.tree, &mut Vec::new(), &mut found);
+    flatten(&item.tree, public, &mut Vec::new(), &mut found);
     found
 }
 
-fn flatten(tree: &syn::UseTree, prefix: &mut Vec<String>, found: &mut Vec<Import>) {
+fn flatten(tree: &syn::UseTree, public: bool, prefix: &mut Vec<String>, found: &mut Vec<Import>) {
     let mut add = |ident: &syn::Ident, name: &syn::Ident| {
         let mut path = prefix.clone();
         // `a::{self}` imports `a`.
@@ -120,29 +122,57 @@ fn flatten(tree: &syn::UseTree, prefix: &mut Vec<String>, found: &mut Vec<Import
             path.push(ident.to_string());
         }
         let name = if name == "self" { path.last().cloned() } else { Some(name.to_string()) };
-        found.push(Import { path, name, line: ident.span().start().line });
+        found.push(Import { path, name, public, line: ident.span().start().line });
     };
     match tree {
         syn::UseTree::Name(tree) => add(&tree.ident, &tree.ident),
         syn::UseTree::Rename(tree) => add(&tree.ident, &tree.rename),
         syn::UseTree::Glob(tree) => {
-            found.push(Import { path: prefix.clone(), name: None, line: tree.star_token.spans[0].start().line });
+            let line = tree.star_token.spans[0].start().line;
+            found.push(Import { path: prefix.clone(), name: None, public, line });
         }
         syn::UseTree::Path(tree) => {
             prefix.push(tree.ident.to_string());
-            flatten(&tree.tree, prefix, found);
+            flatten(&tree.tree, public, prefix, found);
             prefix.pop();
         }
-        syn::UseTree::Group(tree) => tree.items.iter().for_each(|tree| flatten(tree, prefix, found)),
+        syn::UseTree::Group(tree) => tree.items.iter().for_each(|tree| flatten(tree, public, prefix, found)),
+    }
+}
+
+/// Whether an item is compiled for tests only.
+pub fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+    conditions.filter_map(|attribute| attribute.parse_args::<syn::Ident>().ok()).any(|word| word == "test")
+}
+
+fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Const(item) => &item.attrs,
+        syn::Item::Enum(item) => &item.attrs,
+        syn::Item::ExternCrate(item) => &item.attrs,
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Impl(item) => &item.attrs,
+        syn::Item::Macro(item) => &item.attrs,
+        syn::Item::Mod(item) => &item.attrs,
+        syn::Item::Static(item) => &item.attrs,
+        syn::Item::Struct(item) => &item.attrs,
+        syn::Item::Trait(item) => &item.attrs,
+        syn::Item::Type(item) => &item.attrs,
+        syn::Item::Union(item) => &item.attrs,
+        syn::Item::Use(item) => &item.attrs,
+        _ => &[],
     }
 }
 
 struct Paths {
-    /// The module that is being looked at.
+    /// The module being visited.
     module: Vec<String>,
     /// Innermost last.
     scopes: Vec<Scope>,
     found: Vec<Named>,
+    /// Number of enclosing items that are for tests only.
+    test_items: usize,
 }
 
 impl Paths {
@@ -170,16 +200,31 @@ impl Paths {
         found
     }
 
-    fn name(&mut self, written: &[String], line: usize, imported: bool, arguments: Option<usize>) {
+    /// Adds a path outside of `use` lines.
+    fn name(&mut self, written: &[String], line: usize, arguments: Option<usize>) {
+        self.add(written, Named { arguments, ..self.blank(line) });
+    }
+
+    /// Adds a path of a `use` line.
+    fn import(&mut self, written: &[String], line: usize, reexported: bool) {
+        self.add(written, Named { imported: true, reexported, ..self.blank(line) });
+    }
+
+    fn blank(&self, line: usize) -> Named {
+        let is_test = self.test_items > 0;
+        Named { path: Vec::new(), line, imported: false, reexported: false, is_test, arguments: None, guessed: false }
+    }
+
+    fn add(&mut self, written: &[String], named: Named) {
         for (path, guessed) in self.resolve(written, self.scopes.len(), MAX_IMPORTS) {
-            self.found.push(Named { path, line, imported, arguments, guessed });
+            self.found.push(Named { path, guessed, ..named.clone() });
         }
     }
 
     fn name_path(&mut self, path: &syn::Path, arguments: Option<usize>) {
         let written: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let line = path.segments.first().map_or(0, |segment| segment.ident.span().start().line);
-        self.name(&written, line, false, arguments);
+        self.name(&written, line, arguments);
     }
 
     /// Paths among tokens that only a macro understands.
@@ -200,7 +245,7 @@ impl Paths {
                         }
                         _ => None,
                     };
-                    self.name(&written, line, false, arguments);
+                    self.name(&written, line, arguments);
                 }
                 _ => {}
             }
@@ -240,7 +285,7 @@ fn next_segment(rest: &mut std::iter::Peekable<proc_macro2::token_stream::IntoIt
 }
 
 /// Resolves `crate`, `self` and `super`.
-fn absolute(module: &[String], written: &[String]) -> Vec<String> {
+pub fn absolute(module: &[String], written: &[String]) -> Vec<String> {
     let Some(first) = written.first().filter(|first| ["crate", "self", "super"].contains(&first.as_str())) else {
         return written.to_vec();
     };
@@ -252,18 +297,32 @@ fn absolute(module: &[String], written: &[String]) -> Vec<String> {
 }
 
 impl<'ast> Visit<'ast> for Paths {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let is_test = usize::from(is_for_tests(attributes(item)));
+        self.test_items += is_test;
+        visit::visit_item(self, item);
+        self.test_items -= is_test;
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        let is_test = usize::from(is_for_tests(&item.attrs));
+        self.test_items += is_test;
+        visit::visit_impl_item_fn(self, item);
+        self.test_items -= is_test;
+    }
+
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         for import in imports(item) {
             let mut written = import.path;
             if import.name.is_none() {
                 written.push("*".to_string());
             }
-            self.name(&written, import.line, true, None);
+            self.import(&written, import.line, import.public);
         }
     }
 
     fn visit_item_extern_crate(&mut self, item: &'ast syn::ItemExternCrate) {
-        self.name(&[item.ident.to_string()], item.ident.span().start().line, true, None);
+        self.import(&[item.ident.to_string()], item.ident.span().start().line, false);
     }
 
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
@@ -337,6 +396,25 @@ fn names_are_resolved() {
     let call = |name: &str| found.iter().find(|named| named.path.last().unwrap() == name).unwrap().arguments;
     assert_eq!((call("bounded"), call("go"), call("lost")), (None, Some(0), Some(0)));
     assert!(found.iter().any(|named| named.path.last().unwrap() == "channel" && named.arguments == Some(1)));
+}
+
+#[test]
+fn imports_and_test_items_are_marked() {
+    let text = "use a::One;\npub(super) use b::Two;\n#[cfg(test)]\nuse c::Three;\n#[cfg(test)]\n\
+                mod tests {\n    use d::Four;\n    fn a() { e::five(); }\n}\nimpl A {\n    #[cfg(test)]\n\
+                    fn a() { f::six(); }\n    fn b() { g::seven(); }\n}";
+    let found = of(&Source::fake("kv/src/scan.rs", text));
+    let marks = |path: &str| {
+        let named = found.iter().find(|named| named.text() == path).unwrap();
+        (named.imported, named.reexported, named.is_test)
+    };
+    assert_eq!(marks("a::One"), (true, false, false));
+    assert_eq!(marks("b::Two"), (true, true, false));
+    assert_eq!(marks("c::Three"), (true, false, true));
+    assert_eq!(marks("d::Four"), (true, false, true));
+    assert_eq!(marks("e::five"), (false, false, true));
+    assert_eq!(marks("f::six"), (false, false, true));
+    assert_eq!(marks("g::seven"), (false, false, false));
 }
 
 #[test]

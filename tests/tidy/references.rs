@@ -1,7 +1,8 @@
 //! Documents and comments name files and headings that exist.
 //!
-//! Checked are the links of Markdown files, with their anchors, and every path in backquotes, in Markdown and in the
-//! comments of Rust files. `rustdoc` checks the links between Rust items.
+//! Checked are the links of Markdown files, with their anchors, and every path of a file, in backquotes or with a
+//! folder: in Markdown, and in the comments of Rust files, scripts and manifests. `rustdoc` checks the links between
+//! Rust items.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +10,8 @@ use crate::source::{self, Source};
 
 /// Endings by which a word in backquotes is known as a file of ours.
 const ENDINGS: [&str; 6] = [".rs", ".md", ".sh", ".proto", ".toml", ".py"];
+/// Hidden folders of ours.
+const DOTTED: [&str; 2] = [".ci/", ".cargo/"];
 /// Names of files that stand for one of many.
 const ANY: [&str; 4] = ["mod.rs", "lib.rs", "main.rs", "Cargo.toml"];
 
@@ -84,14 +87,32 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, open)| line[at + open.len()..].split_once(')').map(|(link, _)| link))
 }
 
-/// Words in backquotes that are paths of ours.
-fn quoted_paths(line: &str) -> impl Iterator<Item = &str> {
-    let quoted = line.split('`').skip(1).step_by(2);
+/// Words that are paths of ours: in backquotes, or with a folder. `rest` is a line without what is not text.
+fn named_paths(rest: &str) -> impl Iterator<Item = &str> {
+    let parts = rest.split('`').enumerate();
+    let words = parts.flat_map(|(at, part)| {
+        let is_quoted = at % 2 == 1;
+        let words = part.split(move |c: char| !is_quoted && (c.is_whitespace() || "()[],;:\"'".contains(c)));
+        let words = words.map(move |word| if is_quoted { word } else { word.trim_end_matches('.') });
+        words.filter(move |word| is_quoted || word.contains('/'))
+    });
     let is_path = |word: &&str| {
         let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || ['_', '-', '.', '/'].contains(&c));
-        plain && ENDINGS.iter().any(|ending| word.ends_with(ending) && word != ending) && !word.starts_with(['/', '.'])
+        let is_file = ENDINGS.iter().any(|ending| word.ends_with(ending) && word != ending);
+        let is_dotted = DOTTED.iter().any(|folder| word.starts_with(folder));
+        plain && (is_file && !word.starts_with(['/', '.']) || is_dotted)
     };
-    quoted.filter(is_path).filter(|word| !ANY.contains(word))
+    words.filter(is_path).filter(|word| !ANY.contains(word))
+}
+
+/// A line of Markdown without the targets of its links and without addresses.
+fn without_links(line: &str) -> String {
+    let mut parts = line.split("](");
+    let mut rest = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        rest.push_str(part.split_once(')').map_or("", |(_, rest)| rest));
+    }
+    rest.split(' ').filter(|word| !word.contains("://")).collect::<Vec<_>>().join(" ")
 }
 
 /// Findings in a Markdown file.
@@ -109,19 +130,27 @@ fn in_markdown(file: &Source, tree: &Tree, files: &[Source]) -> Vec<String> {
                 find(format!("`{link}`: no such heading"));
             }
         }
-        quoted_paths(line)
+        named_paths(&without_links(line))
             .filter(|path| !tree.resolves(&file.path, path))
             .for_each(|path| find(format!("no file `{path}`")));
     }
     findings
 }
 
-/// Findings in the comments of a Rust file.
+/// How a comment starts in this file, if it has comments that are checked.
+fn comment_mark(file: &Source) -> Option<&'static str> {
+    let hashed = [".sh", ".toml", ".ci/run", "Makefile"].iter().any(|ending| file.path.ends_with(ending));
+    if file.is_rust() { Some("//") } else { hashed.then_some("#") }
+}
+
+/// Findings in the comments of a Rust file, a script or a manifest.
 fn in_comments(file: &Source, tree: &Tree) -> Vec<String> {
-    let comments = file.text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
+    let Some(mark) = comment_mark(file) else { return Vec::new() };
+    let comments = file.text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with(mark));
     let mut findings = Vec::new();
     for (at, line) in comments {
-        let gone = quoted_paths(line).filter(|path| !tree.resolves(&file.path, path));
+        let line = without_links(line);
+        let gone = named_paths(&line).filter(|path| !tree.resolves(&file.path, path));
         findings.extend(gone.map(|path| format!("{}:{}: no file `{path}`", file.path, at + 1)));
     }
     findings
@@ -134,8 +163,8 @@ fn references_resolve() {
     let markdown = files.iter().filter(|file| file.path.ends_with(".md"));
     let mut findings: Vec<String> = markdown.flat_map(|file| in_markdown(file, &tree, &files)).collect();
     // The rules' own files show what they look for.
-    let rust = files.iter().filter(|file| file.is_rust() && !file.path.starts_with("tests/tidy/"));
-    findings.extend(rust.flat_map(|file| in_comments(file, &tree)));
+    let others = files.iter().filter(|file| !file.path.starts_with("tests/tidy/"));
+    findings.extend(others.flat_map(|file| in_comments(file, &tree)));
     crate::assert_clean(findings);
 }
 
@@ -157,11 +186,14 @@ fn breaches_are_found() {
         "see `docs/none.md`",
         "see `engine/src/log/none.rs`",
         "see `none.rs`",
+        "see `.ci/none`",
+        "see docs/none.md.",
     ] {
         assert_eq!(markdown("ARCHITECTURE.md", text), 1, "in\n{text}");
     }
     let fine = "[a](docs/formats.md#formats) [b](README.md#a-first-session-in-psql) [c](https://x.org/none.md)\n\
                 `docs/formats.md` `purge/mod.rs` `mod.rs` `a b.rs` `log_*.rs` `engine/src/log` `/etc/none.toml`\n\
+                https://x.org/docs/none.md or kv/src/scan.rs.\n\
                 ```\n[a](docs/none.md) `none.rs`\n```\n";
     assert_eq!(markdown("ARCHITECTURE.md", fine), 0);
     assert_eq!(markdown("docs/a.md", "[a](../README.md) [b](formats.md) [c](../engine/src)"), 0);
@@ -169,6 +201,9 @@ fn breaches_are_found() {
 
     let comments = |text: &str| in_comments(&Source::fake("engine/src/log/a.rs", text), &tree).len();
     assert_eq!(comments("//! See `purge/none.rs`.\n/// And `kv/src/none.rs`.\n"), 2);
+    assert_eq!(comments("// See tools/none.sh.\n"), 1);
+    let script = |path| in_comments(&Source::fake(path, "# See tools/none.sh\ncat tools/none.sh\n"), &tree).len();
+    assert_eq!([".ci/run", "Makefile", "tools/a.sh", "Cargo.toml", "docs/a"].map(script), [1, 1, 1, 1, 0]);
     assert_eq!(comments("//! See `scan.rs`.\n"), 1, "of another crate");
     assert_eq!(comments("//! See `purge/mod.rs`, `kv/src/scan.rs`.\nconst A: &str = \"`none.rs`\";\n"), 0);
 }

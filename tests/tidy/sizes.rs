@@ -19,9 +19,16 @@ const COLUMNS: usize = 120;
 const WRITTEN: [&str; 9] = [".rs", ".md", ".toml", ".sh", ".py", ".proto", "Makefile", ".ci/run", ".gitignore"];
 
 /// Lines that hold code: not blank, not only a comment, not in an inline `mod tests`.
-fn code_lines(text: &str) -> usize {
-    let body = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
-    body.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+fn code_lines(file: &Source, parsed: &syn::File) -> usize {
+    let tests = parsed.items.iter().filter_map(|item| match item {
+        syn::Item::Mod(item) if item.ident == "tests" => item.content.as_ref(),
+        _ => None,
+    });
+    let tests: Vec<_> =
+        tests.map(|(braces, _)| braces.span.open().start().line..=braces.span.close().end().line).collect();
+    let lines = file.text.lines().map(str::trim).zip(1..);
+    let code = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with("//"));
+    code.filter(|(_, number)| !tests.iter().any(|lines| lines.contains(number))).count()
 }
 
 struct Functions {
@@ -48,6 +55,12 @@ impl<'ast> Visit<'ast> for Functions {
         self.measure(&item.sig.ident, &item.block);
         visit::visit_impl_item_fn(self, item);
     }
+    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
+        if let Some(block) = &item.default {
+            self.measure(&item.sig.ident, block);
+        }
+        visit::visit_trait_item_fn(self, item);
+    }
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
         let name = match &*item.self_ty {
             syn::Type::Path(path) => path.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default(),
@@ -62,12 +75,13 @@ impl<'ast> Visit<'ast> for Functions {
 /// Everything over a limit in one file: what, and how many lines.
 fn too_long(file: &Source) -> Vec<(String, usize)> {
     let mut found = Vec::new();
-    let lines = code_lines(&file.text);
+    let parsed = file.parse();
+    let lines = code_lines(file, &parsed);
     if lines > FILE_LINES {
         found.push((file.path.clone(), lines));
     }
     let mut functions = Functions { path: Vec::new(), long: Vec::new() };
-    functions.visit_file(&file.parse());
+    functions.visit_file(&parsed);
     found.extend(functions.long.into_iter().map(|(name, lines)| (format!("{} {name}", file.path), lines)));
     found
 }
@@ -110,7 +124,8 @@ fn check(long: &BTreeMap<String, usize>, ratchet: &BTreeMap<String, usize>) -> V
     findings
 }
 
-fn read_ratchet(text: &str) -> BTreeMap<String, usize> {
+/// The lines of `ratchet.txt`: a name and a number.
+pub fn read_ratchet(text: &str) -> BTreeMap<String, usize> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.rsplit_once(' ').map(|(what, n)| (what.to_string(), n.parse().unwrap())).unwrap()).collect()
 }
@@ -118,8 +133,11 @@ fn read_ratchet(text: &str) -> BTreeMap<String, usize> {
 #[test]
 fn files_and_functions_are_small() {
     let ratchet = fs::read_to_string(source::root().join("tests/tidy/ratchet.txt")).unwrap();
+    let mut ratchet = read_ratchet(&ratchet);
+    // Folders are in it for `order`.
+    ratchet.retain(|what, _| !what.ends_with('/'));
     let long = source::all().iter().flat_map(too_long).collect();
-    crate::assert_clean(check(&long, &read_ratchet(&ratchet)));
+    crate::assert_clean(check(&long, &ratchet));
 }
 
 #[test]
@@ -146,8 +164,13 @@ fn breaches_are_found() {
     assert_eq!(too_long(&file), [("a.rs A::long".to_string(), FUNCTION_LINES + 1)]);
     let file = Source::fake("b.rs", &"const X: u8 = 1;\n".repeat(FILE_LINES + 1));
     assert_eq!(too_long(&file), [("b.rs".to_string(), FILE_LINES + 1)]);
-    let commented = format!("{}#[cfg(test)]\nmod tests {{\n}}\n", "// why\n\n".repeat(FILE_LINES));
-    assert_eq!(too_long(&Source::fake("c.rs", &commented)), []);
+    let file = Source::fake("t.rs", &format!("trait T {{\nfn long() {{\n{long_body}}}\n}}\n"));
+    assert_eq!(too_long(&file), [("t.rs long".to_string(), FUNCTION_LINES + 1)]);
+    let code = "const X: u8 = 1;\n";
+    let tested = format!("// why\n\n{code}#[cfg(test)]\nmod tests {{\n{}}}\n", code.repeat(FILE_LINES));
+    assert_eq!(too_long(&Source::fake("c.rs", &tested)), []);
+    let after = format!("{tested}{}", code.repeat(FILE_LINES));
+    assert_eq!(too_long(&Source::fake("d.rs", &after)).len(), 1, "code after the tests counts");
 
     let map = |n| BTreeMap::from([("a.rs f".to_string(), n)]);
     assert_eq!(check(&map(80), &map(80)), Vec::<String>::new());

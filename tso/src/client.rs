@@ -78,7 +78,7 @@ impl TsoClient {
     /// A client over `source` with default options and no metrics.
     ///
     /// # Panics
-    /// Outside a tokio runtime. Batches of queued callers run on the runtime of this call.
+    /// Outside of a tokio runtime. Batches of queued callers run on the runtime of this call.
     pub fn new(source: Arc<dyn TsoSource>) -> TsoClient {
         TsoClient::with_options(source, TsoClientOptions::default(), None)
     }
@@ -87,7 +87,7 @@ impl TsoClient {
     /// queue.
     ///
     /// # Panics
-    /// Outside a tokio runtime. Batches of queued callers run on the runtime of this call.
+    /// Outside of a tokio runtime. Batches of queued callers run on the runtime of this call.
     pub fn with_options(
         source: Arc<dyn TsoSource>,
         mut options: TsoClientOptions,
@@ -100,9 +100,9 @@ impl TsoClient {
         TsoClient { batcher: Arc::new(Batcher { source, options, runtime, state: Mutex::default(), rng, metrics }) }
     }
 
-    /// Fetches a timestamp that is issued after this call was made: above every timestamp that any caller of the
-    /// cluster had received before the call. Each caller gets a timestamp of its own. Failed requests are retried until
-    /// `options.deadline`.
+    /// Fetches a timestamp that is issued after the first poll of the future: above every timestamp that any caller of
+    /// the cluster had received before. Each caller gets a timestamp of its own. Waits for `options.deadline` at most
+    /// (10 s by default); until then failed requests are retried.
     ///
     /// Any number of tasks may call it at once.
     ///
@@ -110,6 +110,9 @@ impl TsoClient {
     /// - [`TsoError::Unavailable`]: no oracle answered before the deadline, or `options.queue` callers are waiting
     ///   already. A later call may succeed.
     /// - [`TsoError::Closed`]: [`TsoClient::close`] was called, the source is closed, or the runtime is shutting down.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     ///
     /// # Cancel safety
     /// The future may be dropped at any time. Its timestamp, if one was issued, is never used; other callers are not
@@ -127,9 +130,9 @@ impl TsoClient {
         }
     }
 
-    /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. A
-    /// request in flight is not interrupted: its callers get its answer, or `Closed` instead of a retry. Does not
-    /// block; may be called more than once.
+    /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. The
+    /// callers of a request in flight still get its answer. If it fails, they get `Closed`; a retry that waits for its
+    /// pause is sent before that. Does not block; may be called from any thread and more than once.
     pub fn close(&self) {
         let queue = {
             let mut state = self.batcher.state.lock();

@@ -61,11 +61,13 @@ pub struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// The oracle at an address such as `10.0.0.1:7000` or `http://10.0.0.1:7000`. Does not connect yet. Must be called
-    /// within a tokio runtime.
+    /// The oracle at an address such as `10.0.0.1:7000` or `http://10.0.0.1:7000`. Does not connect yet.
     ///
     /// # Errors
     /// [`AllocateError::Unavailable`] if the address is malformed.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub fn new(address: &str) -> Result<RemoteSource, AllocateError> {
         let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let endpoint = Endpoint::from_shared(uri)
@@ -74,12 +76,7 @@ impl RemoteSource {
             .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .tcp_nodelay(true);
-        Ok(RemoteSource::from_channel(endpoint.connect_lazy()))
-    }
-
-    /// The oracle behind an existing channel.
-    pub fn from_channel(channel: Channel) -> RemoteSource {
-        RemoteSource { channel, cluster: AttachCluster::default() }
+        Ok(RemoteSource { channel: endpoint.connect_lazy(), cluster: AttachCluster::default() })
     }
 
     /// Attaches a cluster tag to each request, so that the oracle of another cluster rejects it.

@@ -9,21 +9,19 @@
 //! ```
 //!
 //! [`oracle`] is the pure state machine, without clock or disk. [`service`] runs it on the leader. Transactions use
-//! [`client`]. [`cluster`] rejects requests of other clusters. [`counter`] replaces the oracle in tests and in programs
-//! of a single process.
+//! [`client`]. [`cluster`] rejects requests of other clusters.
 //!
 //! # Layers
 //!
 //! 1. `timestamp`, `cluster`, `metrics`: the types, the cluster id in requests, the counters
 //! 2. `source`, `window`: the interfaces to timestamps and to the system region, with their errors
-//! 3. `oracle`, `client`, `counter`: the state machine, the batching client, the in-memory source
+//! 3. `oracle`, `client`: the state machine, the batching client
 //! 4. `service`: runs the oracle on a node
 //! 5. `grpc`: the service and the client over the network
 //! 6. `router`: finds the oracle among the nodes
 
 pub mod client;
 pub mod cluster;
-pub mod counter;
 pub mod grpc;
 pub mod metrics;
 pub mod oracle;
@@ -35,7 +33,6 @@ pub mod window;
 
 pub use client::{TsoClient, TsoClientOptions};
 pub use cluster::ClusterTag;
-pub use counter::CounterSource;
 pub use grpc::RemoteSource;
 pub use metrics::{ClientMetrics, ServiceMetrics};
 pub use router::{NodeDirectory, TsoRouter};

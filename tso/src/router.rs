@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
+use crate::cluster::ClusterTag;
 use crate::grpc::RemoteSource;
 use crate::service::TsoService;
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
@@ -21,9 +22,6 @@ pub trait NodeDirectory: Send + Sync + 'static {
     fn nodes(&self) -> Vec<String>;
 }
 
-/// Makes a connection to the node at an address. Must not block.
-pub type Connect = Box<dyn Fn(&str) -> Result<Arc<dyn OracleNode>, AllocateError> + Send + Sync>;
-
 /// The most nodes that one attempt asks.
 const MAX_HOPS: usize = 3;
 /// The most cached connections. All are dropped when one more is needed, which happens only if addresses keep changing.
@@ -33,7 +31,7 @@ const MAX_CONNECTIONS: usize = 256;
 pub struct TsoRouter {
     local: Option<(String, Arc<TsoService>)>,
     directory: Arc<dyn NodeDirectory>,
-    connect: Connect,
+    cluster: Option<ClusterTag>,
     state: Mutex<State>,
 }
 
@@ -51,21 +49,15 @@ struct State {
 }
 
 impl TsoRouter {
-    /// A router over gRPC. `local` is the address and service of this node, if it has one. Must be called and used
-    /// within a tokio runtime.
-    pub fn new(local: Option<(String, TsoService)>, directory: Arc<dyn NodeDirectory>) -> TsoRouter {
-        let connect = |address: &str| RemoteSource::new(address).map(|remote| Arc::new(remote) as Arc<dyn OracleNode>);
-        TsoRouter::with_connect(local, directory, Box::new(connect))
-    }
-
-    /// A router over connections of another kind.
-    pub fn with_connect(
+    /// A router over gRPC. `local` is the address and service of this node, if it has one. Requests to other nodes
+    /// carry `cluster`, if given. Outside of a tokio runtime, requests panic.
+    pub fn new(
         local: Option<(String, TsoService)>,
         directory: Arc<dyn NodeDirectory>,
-        connect: Connect,
+        cluster: Option<ClusterTag>,
     ) -> TsoRouter {
         let local = local.map(|(address, service)| (address, Arc::new(service)));
-        TsoRouter { local, directory, connect, state: Mutex::default() }
+        TsoRouter { local, directory, cluster, state: Mutex::default() }
     }
 
     async fn allocate_from_leader(&self, count: u32) -> Result<TsRange, AllocateError> {
@@ -143,7 +135,11 @@ impl TsoRouter {
         if let Some(node) = state.connections.get(address) {
             return Ok(Arc::clone(node));
         }
-        let node = (self.connect)(address)?;
+        let mut remote = RemoteSource::new(address)?;
+        if let Some(cluster) = &self.cluster {
+            remote = remote.with_cluster(cluster.clone());
+        }
+        let node: Arc<dyn OracleNode> = Arc::new(remote);
         if state.connections.len() >= MAX_CONNECTIONS {
             state.connections.clear();
         }

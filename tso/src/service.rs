@@ -70,7 +70,10 @@ struct State {
 }
 
 impl TsoService {
-    /// A service without leadership. Must be called within a tokio runtime; the window task runs on that runtime.
+    /// A service without leadership. Its window task will run on the runtime of this call.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> TsoService {
         let host = OracleHost {
             state: Mutex::default(),
@@ -115,6 +118,9 @@ impl TsoService {
     /// - [`AllocateError::NotLeader`]: this node does not lead, or its lease has ended.
     /// - [`AllocateError::Unavailable`]: the window was not raised in time.
     /// - [`AllocateError::InvalidCount`]: `count` is out of range.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, if it has to wait.
     ///
     /// # Cancel safety
     /// The future may be dropped at any time; timestamps that were issued to it are never used.

@@ -13,7 +13,7 @@ pub enum TsoError {
     /// No oracle served before the deadline, or the client's queue is full. A later call may succeed.
     #[error("no timestamp oracle answered: {0}")]
     Unavailable(String),
-    /// The client was closed: the node is stopping.
+    /// The client was closed, or its runtime is shutting down: the node is stopping.
     #[error("the timestamp client is closed")]
     Closed,
 }
@@ -41,8 +41,8 @@ impl From<AllocateError> for TsoError {
     }
 }
 
-/// A source of timestamps: the oracle of this node, the oracle of another node, a router over all of them, or a counter
-/// in a test.
+/// A source of timestamps: the oracle of this node, the oracle of another node, a router over all of them, or a test
+/// double.
 pub trait TsoSource: Send + Sync + 'static {
     /// Issues `count` timestamps (1 to 2^17) after this call was made. One attempt, bounded in time; the client
     /// retries.

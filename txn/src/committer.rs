@@ -301,17 +301,18 @@ impl Committer {
             Err(ClientError::Key(error @ KeyError::CommitTsTooEarly { .. })) => {
                 self.abort(TxnError::Conflict(error.to_string()))
             }
-            // The record of the primary says so, and a rollback is final.
+            // A rollback is final and recorded.
             Err(ClientError::Key(error @ KeyError::RolledBack { .. })) => {
                 self.abort(TxnError::Conflict(format!("locks expired: {error}")))
             }
-            // The lock is gone for an unknown reason: an earlier attempt whose answer was lost may have committed it.
+            // This commit had no effect, but `LockNotFound` and `Committed` contradict the acknowledged prewrite. The
+            // rollback settles the outcome: it finds a commit, or leaves a mark that no late request passes.
             Err(ClientError::Key(_)) => {
                 self.state = State::ResolvingOutcome;
                 vec![Effect::RollbackPrimary]
             }
             Err(ClientError::Undetermined(_)) => self.finish(Err(TxnError::Undetermined)),
-            // The client returns these for a commit only if no attempt can have taken effect.
+            // The client returns these for a commit only if no attempt took effect.
             Err(
                 error @ (ClientError::Unavailable { .. }
                 | ClientError::TooLarge { .. }

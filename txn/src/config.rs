@@ -32,7 +32,7 @@ pub struct CommitLimits {
     pub batch_bytes: usize,
     /// The most prewrite batches in flight. Default 8, at least 1.
     pub batches_in_flight: usize,
-    /// How long a prewrite waits for the locks of live transactions. Default 20 s.
+    /// How long a commit waits for the locks of live transactions, counted from its start. Default 20 s.
     pub lock_wait: Duration,
     /// How often a newer commit_ts is fetched because the last was below a lock's min_commit_ts. Default 16.
     pub commit_ts_retries: u32,
@@ -60,7 +60,7 @@ pub struct TxnConfig {
     /// How long a lock lives after its last heartbeat: how long others wait for a dead coordinator. A heartbeat is sent
     /// every third of it. Default 3 s, at least 30 ms.
     pub lock_ttl: Duration,
-    /// How long a read waits for the locks of live transactions. Default 20 s.
+    /// How long a read waits for the locks of other transactions, counted from the first one it meets. Default 20 s.
     pub read_lock_wait: Duration,
     /// The most entries in the cache of other transactions' final statuses. Default 4,096, at least 1.
     pub status_cache_entries: usize,

@@ -14,8 +14,11 @@ use crate::error::TxnError;
 use crate::timing::rerun_pause;
 use crate::transaction::Transaction;
 
-/// A handle to the cluster. Clones are cheap and share connections, caches, limits and commits in progress. All methods
-/// must be called within a tokio runtime; any number of tasks may call them at once.
+/// A handle to the cluster. Clones are cheap and share connections, caches, limits and commits in progress. Any number
+/// of tasks may call its methods at once.
+///
+/// # Panics
+/// The futures panic outside of a tokio runtime.
 #[derive(Clone)]
 pub struct Database {
     coordinator: Arc<Coordinator>,
@@ -42,8 +45,8 @@ impl Database {
         Ok(Database { coordinator: Arc::new(Coordinator::new(kv, tso, config, registry)?) })
     }
 
-    /// Begins a transaction whose snapshot contains every commit acknowledged before the call. Fetches one timestamp; a
-    /// transaction that writes nothing needs no other.
+    /// Begins a transaction whose snapshot contains every commit acknowledged before the first poll of the future.
+    /// Fetches one timestamp; a transaction that writes nothing and meets no lock needs no other.
     ///
     /// # Errors
     /// [`TxnError::Unavailable`] if no oracle answers within the timestamp client's deadline (10 s by default), if too
@@ -93,7 +96,8 @@ impl Database {
     }
 
     /// Waits until every commit in progress and its background work has ended, at most `limit`. Returns whether all
-    /// have ended. For a graceful stop: the caller makes sure that no transaction commits any more.
+    /// have ended. For a graceful stop: the caller makes sure that no transaction commits any more, and calls it once
+    /// at a time.
     ///
     /// # Cancel safety
     /// The future may be dropped at any time; the commits continue.

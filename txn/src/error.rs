@@ -17,8 +17,8 @@ pub enum TxnError {
         /// The key.
         key: Key,
     },
-    /// The commit was sent and its outcome is not known: the transaction may be committed now, later, or never
-    /// (SQLSTATE 08007). The caller must not run it again blindly.
+    /// The commit may have been delivered, and its outcome is not known: the transaction may be committed now, later,
+    /// or never (SQLSTATE 08007). The caller must not run it again blindly.
     #[error("the outcome of the commit is unknown")]
     Undetermined,
     /// The cluster could not serve in time; nothing was committed (SQLSTATE 57P03).
@@ -27,7 +27,8 @@ pub enum TxnError {
     /// The transaction exceeds a size limit; nothing was committed (SQLSTATE 54000).
     #[error("transaction is too large: {0}")]
     TooLarge(String),
-    /// A defect or damaged data (SQLSTATE XX000).
+    /// A defect, damaged data, or a request that every store refuses (SQLSTATE XX000). Nothing was committed. Also a
+    /// setting out of range, when a database is created.
     #[error("internal error: {0}")]
     Internal(String),
 }

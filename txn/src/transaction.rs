@@ -20,16 +20,20 @@ use crate::timing::Stopwatch;
 ///
 /// # Errors of reads
 /// Every read may fail with:
-/// - [`TxnError::Conflict`]: it waited longer than [`crate::TxnConfig::read_lock_wait`] for the locks of live
-///   transactions.
+/// - [`TxnError::Conflict`]: it met locks of other transactions for longer than [`crate::TxnConfig::read_lock_wait`]
+///   (20 s by default).
 /// - [`TxnError::Unavailable`]: no replica served in time, or no oracle did while a lock was resolved.
-/// - [`TxnError::Internal`]: a defect or damaged data.
+/// - [`TxnError::Internal`]: a defect, damaged data, or a request that every store refuses, such as a key or a response
+///   above the largest message.
 ///
 /// The transaction stays usable after each of them.
 ///
 /// # Errors of writes
 /// Every write may fail with [`TxnError::TooLarge`], if the key, the value, the number of keys or the buffered bytes
 /// exceed [`crate::BufferLimits`]. The buffer is then unchanged and the transaction stays usable.
+///
+/// # Panics
+/// Outside of a tokio runtime, a commit panics if it has something to send, and a read if it has to wait for a timer.
 ///
 /// # Cancel safety
 /// The future of a read may be dropped at any time: reads change nothing in the transaction. Writes do not wait. For
@@ -51,11 +55,6 @@ impl Transaction {
     /// The timestamp of the snapshot, and the identity of the transaction.
     pub fn start_ts(&self) -> Timestamp {
         self.start_ts
-    }
-
-    /// Whether the buffer is empty: no write or lock was buffered, or all were rolled back.
-    pub fn is_read_only(&self) -> bool {
-        self.buffer.is_empty()
     }
 
     /// Reads the value of a key; `None` if it does not exist. Sends nothing if this transaction wrote the key.
@@ -88,9 +87,10 @@ impl Transaction {
         Ok(keys.iter().filter_map(|key| Some((key.clone(), value(key)?))).collect())
     }
 
-    /// Reads the values of many keys, in key order, as far as they fit about one page. `keys` need not be sorted or
-    /// distinct. `resume` is the smallest key that was left out: the caller asks again for the keys from there. Absent
-    /// keys are left out.
+    /// Reads the values of many keys, in key order, as far as they fit about one page
+    /// ([`kv::client::ClientConfig::page_bytes`]); buffered values do not count. `keys` need not be sorted or distinct.
+    /// `resume` is the smallest key that was not looked up: the caller asks again for the keys from there. Absent keys
+    /// are left out.
     ///
     /// # Errors
     /// See [`Transaction`].
@@ -132,7 +132,7 @@ impl Transaction {
     }
 
     /// Buffers a value for a key that must not exist at commit. A key that this transaction has written is checked at
-    /// once; for one that it has deleted this is a plain put.
+    /// once; for one that it has deleted this is a plain put, unless it had inserted the key before.
     ///
     /// # Errors
     /// [`TxnError::AlreadyExists`] if this transaction has written the key, [`TxnError::TooLarge`]; see
@@ -181,9 +181,10 @@ impl Transaction {
     /// - [`TxnError::AlreadyExists`]: an inserted key exists. Nothing was committed.
     /// - [`TxnError::TooLarge`]: a region rejects a request for its size. Nothing was committed.
     /// - [`TxnError::Unavailable`]: a region or the oracle did not serve in time. Nothing was committed.
-    /// - [`TxnError::Undetermined`]: the commit of the primary was sent and its outcome is unknown. The transaction may
-    ///   be committed now, later, or never. Also if the commit's task panics or the runtime shuts down.
-    /// - [`TxnError::Internal`]: a defect or damaged data. Nothing was committed.
+    /// - [`TxnError::Undetermined`]: the commit of the primary may have been delivered, and its outcome is unknown: no
+    ///   answer came in time, or a later attempt was refused for good. The transaction may be committed now, later, or
+    ///   never. Also if the commit's task panics or the runtime shuts down.
+    /// - [`TxnError::Internal`]: a defect, damaged data, or a request that every store refuses. Nothing was committed.
     ///
     /// # Cancel safety
     /// The first poll starts the commit in a task of its own. Dropping the future after that does not stop the commit;

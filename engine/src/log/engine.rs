@@ -12,16 +12,16 @@ use crate::disk::Disk;
 use crate::log::commit::{Link, LogBatch, OnDone, Pipeline, SequenceState, SpareFiles, Ticket, is_in_callback};
 use crate::log::error::{LogError, Result};
 use crate::log::format::Compressor;
-use crate::log::metrics::{LogMetrics, RecoveryNumbers, name_taken};
+use crate::log::metrics::{LogMetrics, name_taken};
 use crate::log::options::LogOptions;
 use crate::log::purge::{Budget, PurgeReport, Purger};
 use crate::log::read::{LogState, Lookup, RecoveredState};
 use crate::log::recovery::{RecoveryReport, recover};
 use crate::log::scrub::{ScrubReport, Scrubber};
-use crate::log::stats::{Gauges, GroupStats, LogStats};
+use crate::log::stats::{Gauges, LogStats};
 use crate::log::types::{Durability, GroupBounds, GroupId, Lsn};
 
-/// Threads of a log: one encodes the next commit group while the other syncs.
+/// Number of threads of a log: one encodes the next commit group while the other syncs.
 const THREADS: usize = 2;
 
 /// A handle to the log engine; clones share it. When the last one is dropped the log is closed.
@@ -33,20 +33,21 @@ const THREADS: usize = 2;
 ///
 /// # Errors
 ///
-/// A batch fails in one of two moments. If it is **not queued**, the call returns:
+/// A batch fails at one of two points. If it is **not queued**, the call returns:
 /// - `Busy`: the queue is full, in batches or bytes; nothing was queued, try again later.
 /// - `Closed`: the log is closed.
 /// - `ReadOnly`: the log was opened for salvage.
-/// - `Poisoned`: an earlier sync failed, or a failed write could not be wiped out. Final until the log is reopened.
+/// - `Poisoned`: an earlier sync failed, or the bytes of a failed write could not be overwritten. Final until the log is
+///   reopened.
 /// - `Io`: the compressor for a large batch could not be created.
 ///
 /// If it was **queued and not written**, its ticket or callback gets:
 /// - `Invalid`: the batch is too large, or an index is out of range.
 /// - `Gap`, `Compacted`: an append would leave a gap, or starts before the first kept entry.
-/// - `InUse`: it would replace entries that another thread or sequence has in flight.
+/// - `InUse`: it would replace entries of another thread or sequence that are not acknowledged yet.
 /// - `NoSpace`, `Io`: the write failed and left no trace; later batches may succeed.
 /// - `Poisoned`: a sync failed. Whether the batch survives a crash is unknown.
-/// - `Closed`: a log driven from outside ended before it wrote the batch.
+/// - `Closed`: a log without threads ended before it wrote the batch.
 /// - In a [`Sequence`], the error of the earlier batch that broke it.
 #[derive(Clone)]
 pub struct LogEngine {
@@ -60,20 +61,19 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The writing half of a log that is driven from outside, by a simulator: exactly one. Dropping it completes what is
-/// still queued with an error.
+/// The only writer of a log without threads, driven by a simulator. Its drop completes all queued batches with an error.
 pub struct LogWriter {
     pub(super) pipeline: Arc<Pipeline>,
 }
 
 impl LogEngine {
-    /// Opens and recovers the log on `disk`, with threads of its own. [`LogOptions::recovery`] says what happens about
-    /// damage.
+    /// Opens and recovers the log on `disk`, and starts its threads. [`LogOptions::recovery`] decides how damage is
+    /// handled.
     ///
     /// # Errors
     ///
     /// - `Invalid`: an option is out of bounds, or the registry has metrics of these names.
-    /// - `NoLog`: there is no log and none may be created.
+    /// - `NoLog`: there is no log, and the options forbid to create one.
     /// - `Corrupt`, `TornTail`, `Missing`, `Misplaced`: damage that the recovery mode does not accept. Nothing on disk
     ///   is changed.
     /// - `Version`: a file of a newer format.
@@ -96,7 +96,7 @@ impl LogEngine {
         Ok((LogEngine { handle }, report))
     }
 
-    /// The same without threads: [`LogWriter::turn`] and callers of [`LogEngine::write`] do the work.
+    /// Opens the log without threads: [`LogWriter::turn`] and callers of [`LogEngine::write`] serve the queue.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl LogEngine {
 
     /// Queues a batch and returns a ticket for its outcome. Batches are written, become readable and are acknowledged
     /// in the order of the calls. An empty batch that asks for [`Durability::Synced`] makes everything before it
-    /// durable. Dropping the ticket changes nothing: the batch is written all the same.
+    /// durable. Dropping the ticket does not cancel the batch.
     ///
     /// # Errors
     ///
@@ -119,8 +119,8 @@ impl LogEngine {
         self.submit_linked(batch, durability, None)
     }
 
-    /// The same with a callback, which is called once, and not at all if this returns an error. See [`OnDone`] for the
-    /// thread that calls it.
+    /// As [`LogEngine::submit`], with a callback. It is called once, and not at all if this returns an error. See
+    /// [`OnDone`] for the thread that calls it.
     ///
     /// # Errors
     ///
@@ -129,8 +129,8 @@ impl LogEngine {
         self.submit_linked_with(batch, durability, done, None)
     }
 
-    /// Queues a batch and waits for its outcome. The caller's thread does the log's work if no worker is active. Do not
-    /// call it inside a callback: it would wait for itself.
+    /// Queues a batch and waits for its outcome. The caller's thread serves the queue if no worker is active. Do not call
+    /// it inside a callback: that is a deadlock.
     ///
     /// # Errors
     ///
@@ -161,8 +161,8 @@ impl LogEngine {
         pipeline.submit(pipeline.pack(batch)?, durability, done, link)
     }
 
-    /// Refuses batches from now on and waits until what is queued is written. Does not wait inside a callback. A log
-    /// that is driven from outside is only closed: see [`LogWriter::finish`].
+    /// Rejects all later batches, and waits until the queued ones are written. Does not wait inside a callback, nor for a
+    /// log without threads: see [`LogWriter::finish`].
     pub fn close(&self) {
         self.handle.close();
     }
@@ -183,7 +183,7 @@ impl LogEngine {
     ///
     /// - `Compacted`: the entry is before the first kept one.
     /// - `NotFound`: it is after the last one, or the group does not exist.
-    /// - `Corrupt`, `Missing`: its block or file is damaged or gone.
+    /// - `Corrupt`, `Missing`: its block or file is damaged or missing.
     /// - `Lost`: the log was opened for salvage and the entry is missing or uncertain.
     /// - `Io`: the read failed.
     pub fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
@@ -227,15 +227,10 @@ impl LogEngine {
         self.lookup().keys(group, from, to)
     }
 
-    /// What a group holds; all zeros if it does not exist.
-    pub fn group_stats(&self, group: GroupId) -> GroupStats {
-        self.state().index.with(group, GroupStats::of).unwrap_or_default()
-    }
-
-    /// Gives space back, one step per call: deletes files that are recorded as dropped, and queues the next step
-    /// towards more of them (a record that drops dead files, or a rewrite of a part of the oldest file, at most
-    /// `budget` of it). Never waits for the writer. A file is deleted by a later call than the one that queued its drop
-    /// record, so call it regularly, and again as [`PurgeReport::outcome`] says.
+    /// Frees files, one step per call: deletes files that are recorded as dropped, and queues the next step. That is a
+    /// record that drops dead files, or a rewrite of at most `budget` bytes of the oldest file. Never waits for the
+    /// writer. The call that queues a drop record does not delete the file; a later call does. So call it regularly;
+    /// [`PurgeReport::outcome`] says when.
     ///
     /// # Errors
     ///
@@ -246,9 +241,9 @@ impl LogEngine {
         self.purge_then(budget, |_| ())
     }
 
-    /// The same with a callback. `done` is called exactly once, when the step is over: with `false` if the log could
-    /// not write it, with `true` if it was written or nothing was queued. It is called on the caller's thread or as the
-    /// callback of a batch is, also if this returns an error.
+    /// As [`LogEngine::purge`], with a callback. `done` is called exactly once, at the end of the step: with `false` if
+    /// the log could not write it, with `true` if it was written or nothing was queued. It is called on the caller's
+    /// thread or like the callback of a batch, also if this returns an error.
     ///
     /// # Errors
     ///
@@ -257,19 +252,19 @@ impl LogEngine {
         self.handle.purger.purge(budget, done)
     }
 
-    /// Reads and verifies about `max_bytes` of what a read or a restart would need, from where the last call ended.
-    /// Reads the disk on the caller's thread; nobody waits for it. To be called now and then, from one thread. Does
-    /// nothing for a salvaged or poisoned log.
+    /// Verifies on disk what a read or a restart would need: about `max_bytes` per call, continuing where the last call
+    /// ended. Reads on the caller's thread and delays no other call. Call it periodically, from one thread. Does nothing
+    /// for a salvaged or poisoned log.
     pub fn scrub(&self, max_bytes: u64) -> ScrubReport {
         self.handle.scrubber.scrub(max_bytes)
     }
 
-    /// The log in numbers. Visits every group: not for a hot path.
+    /// Sizes and counts of the log. Visits every group: not for a hot path.
     pub fn stats(&self) -> LogStats {
         LogStats::of(&self.handle.pipeline)
     }
 
-    /// Why the log is poisoned; `None` while it is sound.
+    /// The error of a poisoned log; `None` if it is not poisoned.
     pub fn poisoned(&self) -> Option<LogError> {
         self.state().poisoned()
     }
@@ -289,7 +284,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
     let begun = now();
     let recovered = recover(disk.as_ref(), &options)?;
     let took = now().duration_since(begun);
-    // After recovery: a caller that was refused may try again with other options and the same registry.
+    // After recovery: if that failed, the caller may retry with other options and the same registry.
     let metrics = options.registry.as_ref().map(LogMetrics::new).transpose();
     let metrics = metrics.map_err(|error| name_taken(&error))?;
     let report = recovered.report;
@@ -300,16 +295,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
     let spares = Arc::new(SpareFiles::new(state.clone(), recovered.spares));
     let pipeline = Arc::new(Pipeline::new(state, spares, recovered.active, compressor));
     if let Some(metrics) = &pipeline.state().metrics {
-        metrics.set_recovery(
-            took,
-            RecoveryNumbers {
-                files: report.files,
-                bytes_read: report.bytes_read,
-                groups: report.groups,
-                entries: report.entries,
-                truncated_bytes: report.truncated_bytes,
-            },
-        );
+        report.record(took, &metrics.recovery);
         metrics.register(Gauges::new(Arc::downgrade(&pipeline)).map_err(|error| name_taken(&error))?)?;
     }
     Ok((pipeline, report))
@@ -323,7 +309,7 @@ fn trace_recovery(report: &RecoveryReport) {
             offset,
             bytes,
             ?uncertain,
-            "left out the end of the log, which nothing proves to be synced"
+            "truncated the end of the log, which is not proven to be synced"
         );
     }
     for loss in &report.losses {
@@ -337,8 +323,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A thread of the log. It survives panics, so that every batch is completed. The last one commits what is queued when
-/// the log is closed.
+/// A thread of the log. It survives panics, so that every batch is completed. When the log is closed, the last thread
+/// commits what is queued.
 fn run_thread(pipeline: &Pipeline) {
     let last = loop {
         match std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.run_thread())) {
@@ -357,8 +343,8 @@ impl Handle {
         Handle { pipeline, scrubber: Scrubber::new(purger.clone()), purger, threads: Mutex::default() }
     }
 
-    /// Waits for the threads, the last of which commits what is queued; a second caller waits as well. A callback must
-    /// not wait: the threads may wait for it.
+    /// Closes the log and waits for its threads. The last thread commits what is queued. A second caller waits as well. A
+    /// callback does not wait: the threads may wait for it.
     fn close(&self) {
         self.pipeline.close();
         if is_in_callback() {
@@ -385,15 +371,15 @@ impl LogWriter {
         self.pipeline.turn()
     }
 
-    /// Writes one commit group, of at most `limit` batches, and leaves it in flight. The next call of any kind syncs,
-    /// publishes and acknowledges it, after what that call writes. So a simulator can choose how two threads overlap.
+    /// Writes one commit group, of at most `limit` batches, and keeps it in flight. The next call of any kind writes its
+    /// own group first, then syncs, publishes and acknowledges this one. So a simulator chooses how two threads overlap.
     /// Returns how many batches the group has.
     pub fn begin(&mut self, limit: usize) -> usize {
         self.pipeline.begin(limit)
     }
 
-    /// A clean stop: commits everything queued, makes it durable, and marks that. Later damage to the end of the log
-    /// can then be told from a torn tail. A simulator may leave it out.
+    /// A clean stop: commits and syncs everything queued, and writes a mark. Recovery then distinguishes later damage to
+    /// the end of the log from a torn tail. Optional in a simulator.
     pub fn finish(&mut self) {
         self.pipeline.finish_all();
     }
@@ -407,8 +393,8 @@ impl Drop for LogWriter {
     }
 }
 
-/// A stream of batches of one caller. If a batch is not written, no batch behind it is, until [`Sequence::resume`]. So
-/// what is written is always a prefix of what was submitted, however many batches are in flight.
+/// A stream of batches of one caller. After a batch that is not written, all later ones fail until [`Sequence::resume`].
+/// So the written batches are always a prefix of the submitted ones, however many are in flight.
 #[derive(Clone)]
 pub struct Sequence {
     log: LogEngine,
@@ -426,7 +412,7 @@ impl Sequence {
         self.log.submit_linked(batch, durability, Some(Link::new(&self.state)))
     }
 
-    /// The same with a callback.
+    /// As [`Sequence::submit`], with a callback.
     ///
     /// # Errors
     ///
@@ -435,7 +421,8 @@ impl Sequence {
         self.log.submit_linked_with(batch, durability, done, Some(Link::new(&self.state)))
     }
 
-    /// Batches submitted from now on do not depend on earlier ones. Call it only after all earlier ones are completed.
+    /// Accepts batches again after a failed one: later batches do not depend on earlier ones. Call it only after all
+    /// earlier batches are completed.
     pub fn resume(&self) {
         self.state.resume();
     }

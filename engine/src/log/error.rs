@@ -1,10 +1,9 @@
-//! Errors of the log, by what the caller does next; and findings of damage.
+//! Errors of the log, grouped by the reaction of the caller; and findings of damage.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::disk::is_full;
-
 use crate::log::types::GroupId;
 
 /// Why a log operation failed.
@@ -29,9 +28,9 @@ pub enum LogError {
         /// The highest index an append may start at.
         expected: u64,
     },
-    /// An append would replace entries of the group that another thread or sequence has in flight: two use the group at
-    /// once.
-    #[error("group {} is used by someone else at the same time", .group.0)]
+    /// An append would replace unacknowledged entries of another thread or sequence: two callers use the group at the
+    /// same time.
+    #[error("group {} is used by another caller at the same time", .group.0)]
     InUse {
         /// The group.
         group: GroupId,
@@ -60,23 +59,24 @@ pub enum LogError {
         /// The groups that the first commit group of the tail changes, ascending; empty if it cannot be read.
         groups: Vec<GroupId>,
     },
-    /// There is no log file at all, and the log was opened read-only or as one that must exist (`LogOptions::create`).
+    /// There is no log file, and the options forbid to create one (`LogOptions::create`), or the log was opened for
+    /// salvage.
     #[error("there is no log here")]
     NoLog,
     /// A file that the log consists of is missing.
     #[error("log file {file} is missing{}", concerned(.groups))]
     Missing {
-        /// The file's name; `*.log` if none is left and other files show that there were some.
+        /// The file's name; `*.log` if all log files are missing and remains prove that there were some.
         file: String,
         /// The groups that it changes, ascending, as the next file's header lists them; empty if unknown.
         groups: Vec<GroupId>,
     },
-    /// A file is not the one its name says: moved, copied, or of another log.
+    /// The name of a file and its content differ: it was moved or copied, or belongs to another log.
     #[error("log file {file} is not what its name says: {what}{}", concerned(.groups))]
     Misplaced {
         /// The file's name.
         file: String,
-        /// Whose content it has.
+        /// The file that the content belongs to.
         what: String,
         /// The groups that the file of that name changes, ascending, as the next file's header lists them; empty if
         /// unknown.
@@ -94,29 +94,29 @@ pub enum LogError {
         /// The groups that it changes, ascending, as the next file's header lists them; empty if unknown.
         groups: Vec<GroupId>,
     },
-    /// A sync failed, or a failed write could not be wiped out. Nothing is acknowledged until the log is opened again.
+    /// A sync failed, or the bytes of a failed write could not be overwritten. Nothing is acknowledged until the log is
+    /// reopened.
     #[error("log is poisoned by an earlier failure: {0}")]
     Poisoned(String),
-    /// The disk is full, and the request was not done. A batch was not written and left no trace; later ones may
-    /// succeed once there is space again.
+    /// The disk is full. The batch or request left no trace; later ones may succeed once there is space again.
     #[error("no space left for the log: {0}")]
     NoSpace(String),
-    /// The bounded queue is full. Nothing was queued; try again later.
+    /// The bounded queue is full. Nothing was queued; retry later.
     #[error("log queue is full")]
     Busy,
     /// The engine was closed.
     #[error("log is closed")]
     Closed,
-    /// The log was opened for salvage: it takes no writes and gives no space back.
-    #[error("log is open to be read only")]
+    /// The log was opened for salvage: it takes no writes and frees no space.
+    #[error("log is open read-only")]
     ReadOnly,
-    /// In a log that was opened for salvage: the value is missing or uncertain, because a lost part of the log had it
-    /// or may have changed it.
+    /// In a log opened for salvage: the value is missing or uncertain, because a lost part of the log contained it or may
+    /// have changed it.
     #[error("{what} of group {} is lost, or may have been changed by what is lost", .group.0)]
     Lost {
         /// The group.
         group: GroupId,
-        /// What was asked for.
+        /// The requested entry or key.
         what: String,
     },
     /// A batch breaks a rule of its own (too large, an index out of range), or settings are out of bounds.
@@ -136,12 +136,12 @@ impl From<std::io::Error> for LogError {
     }
 }
 
-/// What is wrong with bytes that do not decode. The caller adds file and offset.
+/// The reason why bytes do not decode. The caller adds file and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage(pub(crate) &'static str);
 
 impl Damage {
-    /// The error with the location.
+    /// The error for this damage in `file` at `offset`.
     pub(crate) fn at(self, file: &str, offset: u64) -> LogError {
         LogError::Corrupt { file: file.to_owned(), offset, what: self.0.to_owned(), groups: Vec::new() }
     }
@@ -153,7 +153,7 @@ impl LogError {
         LogError::Missing { file: file.into(), groups: Vec::new() }
     }
 
-    /// A file that is not the one its name says; the concerned groups are not known yet.
+    /// A file whose name and content differ; the concerned groups are not known yet.
     pub(crate) fn misplaced(file: impl Into<String>, what: impl Into<String>) -> LogError {
         LogError::Misplaced { file: file.into(), what: what.into(), groups: Vec::new() }
     }
@@ -197,7 +197,7 @@ impl LogError {
     }
 }
 
-/// One thing that is wrong with a log.
+/// One damaged location of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The file's name.
@@ -217,6 +217,7 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
+    /// A finding in `file`.
     pub(crate) fn new(file: &str, offset: u64, what: impl Into<String>, groups: Vec<GroupId>) -> Finding {
         Finding { file: file.to_owned(), offset, what: what.into(), groups }
     }
@@ -233,19 +234,19 @@ impl Finding {
         Finding::new(name, offset, what, error.groups().to_vec())
     }
 
-    /// The same with an offset, for an error that has no location itself.
-    pub(crate) fn met(error: &LogError, file: &str, offset: u64) -> Finding {
+    /// The finding of an error in `file`, at `offset` if the error has no location itself.
+    pub(crate) fn of_read(error: &LogError, file: &str, offset: u64) -> Finding {
         let finding = Finding::of(error, file);
         if error.file().is_some() { finding } else { Finding { offset, ..finding } }
     }
 }
 
-/// A message names at most so many groups.
-const NAMED: usize = 8;
+/// Maximum number of groups that a message names.
+const MAX_NAMED: usize = 8;
 
-/// The end of a message that names the concerned groups.
+/// The suffix of a message with the concerned groups.
 fn concerned(groups: &[GroupId]) -> String {
-    let (named, more) = groups.split_at(groups.len().min(NAMED));
+    let (named, more) = groups.split_at(groups.len().min(MAX_NAMED));
     let named: Vec<String> = named.iter().map(|group| group.0.to_string()).collect();
     match (groups.len(), more.len()) {
         (0, _) => String::new(),

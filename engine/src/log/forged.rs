@@ -1,8 +1,7 @@
-//! Tests with forged bytes: headers planted in content that clients write, and names and numbers that nothing wrote.
+//! Tests with forged bytes: group headers in content of clients, and file names and numbers that the log never writes.
 //!
-//! A planted header never passes a checksum, because nobody outside knows the log's identity. So it may cost a bounded
-//! time, and changes nothing. Bytes with correct checksums that make no sense are damage, and are not believed at
-//! length.
+//! A planted header never passes a checksum, because clients do not know the log's identity. It costs a bounded time and
+//! changes nothing. Impossible values with correct checksums are damage, and their cost is bounded as well.
 
 use std::sync::Arc;
 
@@ -55,7 +54,7 @@ fn last_group(disk: &SimDisk) -> (u64, u32) {
     (scanned.last_lsn, scanned.chain)
 }
 
-/// A header as a client may plant it: correct but for what the client cannot know.
+/// A header as a client may plant it: correct except for the identity, which the client does not know.
 fn planted(seq: u64, lsn: u64, synced: u64, meta: u32) -> [u8; GROUP_HEADER] {
     let header = GroupHeader {
         lsn,
@@ -72,7 +71,7 @@ fn planted(seq: u64, lsn: u64, synced: u64, meta: u32) -> [u8; GROUP_HEADER] {
     header.encode(Place { identity: Identity(0), seq }, 0, &[]).0
 }
 
-/// Adds an unused file 2, made of a spare with `content`; file 1 is not sealed yet.
+/// Adds an unused file 2, made from a spare with `content`; file 1 is not sealed yet.
 fn add_unused_file(disk: &SimDisk, content: &[u8]) {
     let (last, chain) = last_group(disk);
     let mut header = FileHeader {
@@ -88,7 +87,7 @@ fn add_unused_file(disk: &SimDisk, content: &[u8]) {
     disk.set_content(&file_name(2), [&header.encode(), content].concat());
 }
 
-/// A crash between the creation of a file of a spare and the seal of the one before. Headers that a client planted in
+/// A crash between the creation of a file from a spare and the seal of the one before. Headers that a client planted in
 /// the spare are not groups of the new file, at any offset.
 #[test]
 fn planted_header_does_not_make_an_unused_file_used() {
@@ -103,14 +102,14 @@ fn planted_header_does_not_make_an_unused_file_used() {
             let opened = LogEngine::open_driven(disk.session(), LogOptions { recovery, ..options() });
             let (engine, _writer, report) = opened.unwrap_or_else(|error| panic!("at {at}: {error}"));
             assert_eq!((engine.bounds(GroupId(1)).unwrap().last, report.truncated_bytes), (ENTRIES, 0), "at {at}");
-            assert_eq!(disk.list().unwrap(), [file_name(1)], "the unused file goes");
+            assert_eq!(disk.list().unwrap(), [file_name(1)], "the unused file is deleted");
         }
     }
 }
 
-/// If a group of the new file passes its checksum, or its first group seems to exist and continues the chain, the file
-/// was written to, and the seal before it is missing. The offline check agrees: it used to call the log sound if the
-/// first group was torn.
+/// A new file was written to if one of its groups passes its checksum, or if the header of its first group continues the
+/// chain. The seal of the file before is then missing. The offline check agrees. (It used to call the log sound if the
+/// first group was torn.)
 #[test]
 fn written_file_is_in_use() {
     let disk = small_log();
@@ -184,7 +183,7 @@ fn planted_headers_cost_bounded_time() {
     assert!(matches!(&error, LogError::Corrupt { offset, .. } if *offset == end), "{error}");
 }
 
-/// A planted header that cannot follow there is skipped: another position, or synced beyond itself.
+/// A planted header with an impossible position, or with a synced position beyond its own, is skipped.
 #[test]
 fn impossible_planted_header_is_no_torn_tail() {
     let disk = small_log();
@@ -208,7 +207,7 @@ fn impossible_planted_header_is_no_torn_tail() {
     }
 }
 
-/// A name with the highest number, and a seal with a correct checksum: nothing counts up to there.
+/// A file with the highest number and a seal with a correct checksum: the files before it are not reported as missing.
 #[test]
 fn file_with_a_huge_number_adds_no_missing_files() {
     const HUGE: u64 = (1 << 35) - 1;
@@ -233,7 +232,10 @@ fn file_with_a_huge_number_adds_no_missing_files() {
     let salvage = LogOptions { recovery: RecoveryMode::Salvage, ..options() };
     let (engine, _writer, _) = LogEngine::open_driven(disk.session(), salvage).unwrap();
     assert_eq!(engine.bounds(GroupId(1)).unwrap().last, ENTRIES);
-    assert!(LogEngine::open_driven(disk.session(), options()).is_err(), "a file too many is no log to write to");
+    assert!(
+        LogEngine::open_driven(disk.session(), options()).is_err(),
+        "the log does not open for writes with a surplus sealed file"
+    );
 }
 
 /// Adds a commit group without entries at the end of file `seq`.
@@ -318,7 +320,7 @@ fn log_without_a_file_in_the_middle_opens() {
     }
 }
 
-/// A spare with the highest number has no successor, so it is not ours.
+/// A spare with the highest number has no successor, so the log ignores it.
 #[test]
 fn spare_with_a_huge_number_is_left_alone() {
     let disk = small_log();

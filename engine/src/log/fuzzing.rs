@@ -1,8 +1,8 @@
-//! Access for fuzzers to the private decoders, and to the checksums that keep random bytes away from them. Only with
-//! the feature `fuzzing`; not part of the engine.
+//! Access for fuzzers to the private decoders, and to the checksums that protect them from random bytes. Only with the
+//! feature `fuzzing`; not part of the engine.
 //!
-//! [`decode`] takes any bytes and panics if a decoder breaks its contract. [`repair`] makes a damaged file pass its
-//! checksums. [`proven`] and [`samples`] read a file by its format alone.
+//! [`decode`] takes any bytes and panics if a decoder breaks its contract. [`repair`] corrects the checksums of a damaged
+//! file. [`proven`] and [`samples`] parse a file without opening the log.
 
 use bytes::Bytes;
 
@@ -17,7 +17,7 @@ use super::types::GroupId;
 
 const PLACE: Place = Place { identity: Identity(7), seq: 3 };
 
-/// Number of decoders that [`decode`] knows.
+/// Number of decoders that [`decode`] supports.
 pub const DECODERS: u8 = 7;
 const META: u8 = 0;
 const INDEX: u8 = 1;
@@ -35,8 +35,7 @@ pub struct Sample {
     pub bytes: Vec<u8>,
 }
 
-/// Decodes `bytes` with one of the decoders. Whatever they decode to must survive encoding and decoding again;
-/// otherwise panics.
+/// Decodes `bytes` with one of the decoders. Panics if the value changes when it is encoded and decoded again.
 pub fn decode(decoder: u8, bytes: &[u8]) {
     match decoder % DECODERS {
         META => meta(bytes),
@@ -63,8 +62,7 @@ fn meta(bytes: &[u8]) {
     let _ = replay(&changes, &table, PLACE.seq, &mut Index::new().editor());
 }
 
-/// The index of a sealed file. Two readers decode it. They agree on whether it is valid, and on what it does to the
-/// groups.
+/// The index of a sealed file. Both readers must agree on whether it is valid, and on the resulting groups.
 fn index(bytes: &[u8]) {
     let (at_once, by_group) = (Index::new(), Index::new());
     let summary = FileSummary::decode(bytes, PLACE.seq);
@@ -85,7 +83,7 @@ fn apply_by_group(bytes: &[u8], index: &Index) -> Result<(), Damage> {
     Ok(())
 }
 
-/// What an index holds of a group: floor, runs, keys.
+/// A group of an index: floor, runs, keys.
 type Content = (GroupId, u64, Vec<Span>, Vec<(Vec<u8>, Vec<u8>)>);
 
 fn content(index: &Index) -> Vec<Content> {
@@ -130,7 +128,7 @@ fn block(bytes: &[u8]) {
     assert!(Block::decode(&bytes, PLACE, 72).is_err(), "a block in another place");
     let entries: Vec<Bytes> = block.entries(0).collect();
     for (ordinal, entry) in (0..).zip(&entries) {
-        assert_eq!(block.entry(ordinal).as_ref(), Some(entry), "alone and in a row");
+        assert_eq!(block.entry(ordinal).as_ref(), Some(entry), "alone and in sequence");
     }
     for compression in [Compression::Off, Compression::Lz4, Compression::Zstd(1)] {
         let Ok(mut compressor) = Compressor::new(compression, 0) else { continue };
@@ -201,8 +199,8 @@ pub fn proven(content: &[u8]) -> Option<u64> {
     Some(synced.max().unwrap_or(0).max(header.first_lsn.saturating_sub(1)))
 }
 
-/// Corrects the checksums of a file wherever its structure is recognizable, and lets it continue the file before, whose
-/// last checksum is `chain`. Returns its own last checksum. So damage gets past the checksums to what they guard.
+/// Corrects the checksums of a file wherever its structure is recognizable, so that damage passes them. Makes it continue
+/// the file before, whose last checksum is `chain`. Returns its own last checksum.
 pub fn repair(content: &mut [u8], chain: Option<u32>) -> Option<u32> {
     let (place, mut chain, start) = repair_header(content, chain)?;
     let mut offset = start;

@@ -1,9 +1,7 @@
-//! What the log measures. docs/metrics.md lists the metrics and explains them.
+//! The metrics of the log. docs/metrics.md lists and explains them.
 //!
-//! There are two kinds. Events are counted where they happen ([`LogMetrics`]). State (files, bytes, queues) is read
-//! when the registry is scraped, by a collector in `stats.rs`, so it is never stale.
-
-use std::time::Duration;
+//! There are two kinds. Events are counted where they happen ([`LogMetrics`]). State (files, bytes, queues) is read by a
+//! collector in `stats.rs` when the registry is scraped, so it is never stale.
 
 use prometheus::core::Collector;
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Registry, exponential_buckets};
@@ -26,26 +24,26 @@ pub(crate) struct LogMetrics {
     pub(crate) batches_per_group: Histogram,
     pub(crate) write_seconds: Histogram,
     pub(crate) sync_seconds: Histogram,
-    /// As purge found them when it last looked. The exported name, `cortado_log_lagging_groups`, is older than the term
+    /// Set by each purge that looks for them. The exported name, `cortado_log_lagging_groups`, is older than the term
     /// "pinning group". It stays: dashboards and alerts use it.
     pub(crate) pinning_groups: IntGauge,
     pub(crate) pinned_bytes: IntGauge,
-    recovery: Recovery,
+    pub(crate) recovery: RecoveryMetrics,
     registry: Registry,
 }
 
-/// What opening the log was like. Set once.
-struct Recovery {
-    seconds: Gauge,
-    files: IntGauge,
-    read_bytes: IntGauge,
-    groups: IntGauge,
-    entries: IntGauge,
-    truncated_bytes: IntGauge,
+/// Gauges of the recovery. Set once.
+pub(crate) struct RecoveryMetrics {
+    pub(crate) seconds: Gauge,
+    pub(crate) files: IntGauge,
+    pub(crate) read_bytes: IntGauge,
+    pub(crate) groups: IntGauge,
+    pub(crate) entries: IntGauge,
+    pub(crate) truncated_bytes: IntGauge,
 }
 
 impl LogMetrics {
-    /// Registers all metrics. Fails if a name is taken: two engines need two registries.
+    /// Registers all metrics. Fails if a name is registered already: each engine needs its own registry.
     pub(crate) fn new(registry: &Registry) -> prometheus::Result<LogMetrics> {
         let counter = |name: &str, help: &str| registered(registry, IntCounter::new(name, help)?);
         let gauge = |name: &str, help: &str| registered(registry, IntGauge::new(name, help)?);
@@ -74,7 +72,7 @@ impl LogMetrics {
             sync_seconds: histogram("cortado_log_sync_seconds", "Duration of fdatasync", seconds()?)?,
             pinning_groups: gauge("cortado_log_lagging_groups", "Raft groups whose entries pin old files")?,
             pinned_bytes: gauge("cortado_log_pinned_bytes", "Bytes of the entries that pin old files")?,
-            recovery: Recovery {
+            recovery: RecoveryMetrics {
                 seconds: registered(registry, Gauge::new("cortado_log_recovery_seconds", "How long opening took")?)?,
                 files: gauge("cortado_log_recovery_files", "Files found at opening")?,
                 read_bytes: gauge("cortado_log_recovery_read_bytes", "Bytes read to open")?,
@@ -86,49 +84,30 @@ impl LogMetrics {
         })
     }
 
-    /// Sets what opening the log was like.
-    pub(crate) fn set_recovery(&self, took: Duration, numbers: RecoveryNumbers) {
-        let recovery = &self.recovery;
-        recovery.seconds.set(took.as_secs_f64());
-        recovery.files.set(to_gauge(numbers.files as u64));
-        recovery.read_bytes.set(to_gauge(numbers.bytes_read));
-        recovery.groups.set(to_gauge(numbers.groups as u64));
-        recovery.entries.set(to_gauge(numbers.entries));
-        recovery.truncated_bytes.set(to_gauge(numbers.truncated_bytes));
-    }
-
     /// Sets how many groups pin old files, and the bytes that they pin.
     pub(crate) fn set_pinning(&self, groups: u64, bytes: u64) {
         self.pinning_groups.set(to_gauge(groups));
         self.pinned_bytes.set(to_gauge(bytes));
     }
 
-    /// Adds a collector that is asked whenever the registry is.
+    /// Registers a collector. It collects at each scrape of the registry.
     pub(crate) fn register(&self, collector: impl Collector + 'static) -> Result<(), LogError> {
         self.registry.register(Box::new(collector)).map_err(|error| name_taken(&error))
     }
 }
 
-/// What recovery found, in numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RecoveryNumbers {
-    pub(crate) files: usize,
-    pub(crate) bytes_read: u64,
-    pub(crate) groups: usize,
-    pub(crate) entries: u64,
-    pub(crate) truncated_bytes: u64,
-}
-
-/// The error for a name that is taken.
+/// The error for a metric name that is registered already.
 pub(crate) fn name_taken(error: &prometheus::Error) -> LogError {
     LogError::Invalid(format!("metrics: {error}"))
 }
 
+/// Registers a metric.
 fn registered<M: Collector + Clone + 'static>(registry: &Registry, metric: M) -> prometheus::Result<M> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
 
+/// A value as a gauge stores it.
 pub(crate) fn to_gauge(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

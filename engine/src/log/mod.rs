@@ -7,26 +7,26 @@
 //! # The life of a batch
 //!
 //! 1. [`LogEngine::submit`] puts it into a bounded queue (`engine.rs`, `commit/queue.rs`).
-//! 2. A worker, which is a thread of the log or a caller that waits anyway (`commit/workers.rs`), takes about a
-//!    megabyte of queued batches (`commit/pipeline.rs`) and validates each against the index and the batches before it
+//! 2. A worker, which is a thread of the log or a caller that waits for a batch (`commit/workers.rs`), takes about 1 MiB
+//!    of queued batches (`commit/pipeline.rs`) and validates each against the index and the batches before it
 //!    (`commit/validate.rs`).
 //! 3. The entries are cut into blocks and compressed (`format/block.rs`); the changes become the group's meta
 //!    (`format/items.rs`).
-//! 4. The group is appended to the active file, which is sealed and followed by the next one when it is full
-//!    (`commit/active.rs`, `commit/rotation.rs`). Checksums bind every byte to its log, file and offset (`format/`).
+//! 4. The group is appended to the active file (`commit/active.rs`). A full file is sealed, and the next one becomes
+//!    active (`commit/rotation.rs`). Every checksum covers the log's identity, the file and the offset (`format/`).
 //! 5. One write, and one fdatasync if a batch of the group asked for [`Durability::Synced`].
-//! 6. The index learns the locations of the entries, and the batch is acknowledged (`commit/publish.rs`, `index/`).
+//! 6. The locations of the entries enter the index, and the batch is acknowledged (`commit/publish.rs`, `index/`).
 //!
 //! Readers find an entry's block through the index, in the block cache or on disk (`read/`).
 //!
 //! # Files
 //!
 //! `0000000000000001.log` and so on. A sealed file ends with an index of everything that it changes
-//! (`index/file_summary.rs`, `format/file_index.rs`), which is all that recovery reads of it. Only the newest file is
-//! scanned (`read/scan.rs`, `recovery/`). Purge rewrites the live records of the oldest files and drops these files
-//! (`purge/`); their space is reused (`commit/spares.rs`). Scrub reads for damage what a read or a restart would need
-//! (`scrub.rs`). `docs/formats.md` describes the bytes. `salvage/` reads what is left of a damaged log, and `tools/`
-//! check, dump, count and repair a log that nobody has open.
+//! (`index/file_summary.rs`, `format/file_index.rs`). Recovery reads only this index; it scans only the newest file
+//! (`read/scan.rs`, `recovery/`). Purge rewrites the live records of the oldest files and drops them (`purge/`);
+//! their space is reused (`commit/spares.rs`). Scrub verifies on disk what a read or a restart would need (`scrub.rs`).
+//! `docs/formats.md` describes the bytes. `salvage/` reads the rest of a damaged log. `tools/` check, dump, count and
+//! repair a log that no process has open.
 //!
 //! # Layers
 //!
@@ -38,27 +38,27 @@
 //! 4. `options`: settings
 //! 5. `metrics`: counters
 //! 6. `index`: the in-memory index
-//! 7. `read`: files, cache, scan, lookup, and the state that the layers above share
+//! 7. `read`: files, cache, scan, lookup, and the state that later layers share
 //! 8. `commit`: from the queue to the acknowledgement
 //! 9. `salvage`: reading a damaged log
 //! 10. `recovery`: opening a log
-//! 11. `purge`: giving space back
-//! 12. `scrub`: looking for damage
-//! 13. `stats`: a log in numbers
+//! 11. `purge`: freeing files
+//! 12. `scrub`: finding damage
+//! 13. `stats`: sizes and counts
 //! 14. `engine`: the handle
 //! 15. `tools`: offline tools
-//! 16. `fuzzing`: what fuzzers call
+//! 16. `fuzzing`: the entry points of fuzzers
 //!
-//! # What holds
+//! # Invariants
 //!
 //! 1. A batch acknowledged as synced survives power loss.
 //! 2. A batch is recovered whole or not at all.
-//! 3. What is recovered is a prefix of the log's order that holds every synced batch.
-//! 4. What was durably compacted, overwritten or removed does not come back.
+//! 3. The recovered log is a prefix of the log's order and contains every synced batch.
+//! 4. Entries that were durably compacted, overwritten or removed do not come back.
 //! 5. A returned entry is the entry that was written; otherwise an error names file and offset.
 //! 6. The entries of a group are consecutive.
 //! 7. A failed write, on a full disk or otherwise, leaves no trace, and later ones may succeed. After a failed sync, or
-//!    a write that could not be wiped out, nothing is acknowledged until the log is opened again.
+//!    a failed write whose bytes could not be overwritten, nothing is acknowledged until the log is reopened.
 
 mod commit;
 mod engine;
@@ -93,5 +93,5 @@ pub use purge::{Budget, PinningGroup, PurgeOutcome, PurgeReport};
 pub use recovery::{RecoveryReport, Uncertain};
 pub use salvage::Loss;
 pub use scrub::ScrubReport;
-pub use stats::{GroupStats, LogStats};
+pub use stats::LogStats;
 pub use types::{Durability, GroupBounds, GroupId, Lsn};

@@ -3,78 +3,77 @@
 use crate::log::error::{LogError, Result};
 use crate::log::format::{Compression, PAGE, UNIT};
 
-/// What opening a log does about damage.
+/// How an open handles damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoveryMode {
-    /// Refuses all of it, also a torn tail. The error names file and offset, and nothing is changed.
+    /// Fails on any damage, also on a torn tail. The error names file and offset, and nothing is changed.
     Strict,
-    /// Truncates a torn tail, which cannot have been acknowledged as durable, and reports it. Refuses everything else.
+    /// Truncates a torn tail, which is not proven to be synced, and reports it. Fails on any other damage.
     #[default]
     TruncateTail,
-    /// Opens read-only what can still be read, and changes nothing on the disk. Losses are reported. A read of
-    /// something that is lost, or may be, fails with [`LogError::Lost`], and every write with [`LogError::ReadOnly`].
-    /// Lists of groups, bounds and numbers are of what is left.
+    /// Opens the readable part of the log, read-only, and changes nothing on the disk. Losses are reported. A read of a
+    /// value that is or may be lost fails with [`LogError::Lost`], and every write with [`LogError::ReadOnly`]. Lists of
+    /// groups, bounds and sizes cover the readable part.
     Salvage,
 }
 
-/// Settings of the engine. [`LogOptions::validate`] checks the bounds that each field names. Fields without bounds take
-/// any value.
+/// Settings of the engine. [`LogOptions::validate`] checks the documented bounds. Fields without bounds take any value.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// Size in bytes at which the active file is sealed. Default 64 MiB, minimum 64 KiB, maximum 1 GiB.
     pub file_bytes: u64,
-    /// A synced commit group is padded to a multiple of this many bytes. A power of two from 8 (packed) to 64 KiB.
-    /// Default 8: packed groups take less space, fill files more slowly and were never slower (docs/benchmarks.md). The
-    /// next group rewrites their last sector with the same bytes. If a device may tear a sector, set its sector size,
-    /// so that no write touches synced data.
+    /// Alignment of the end of a synced commit group, in bytes. A power of two from 8 (packed) to 64 KiB. Default 8:
+    /// packed groups take less space, fill files more slowly and were never slower (docs/benchmarks.md). A write of the
+    /// next group rewrites the last sector of the previous one with the same bytes. For a device that may tear a sector,
+    /// set its sector size, so that no write touches synced data.
     pub align_bytes: u64,
-    /// Space is prefilled with zeros in steps of this many bytes ahead of the writes. Default 4 MiB, maximum 1 GiB. 0
-    /// takes no space ahead, not even for the seal of a file: then the disk must not become full, because a file in use
-    /// cannot be followed by the reserve.
+    /// Size of the steps in which space is allocated ahead of the writes, in bytes. Default 4 MiB, maximum 1 GiB. 0
+    /// allocates nothing ahead, not even for the seal of a file: then the log does not survive a full disk, because a
+    /// file without space for the seal cannot be followed by the reserve.
     pub prefill_bytes: u64,
-    /// A commit group takes batches until it has about this many bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
+    /// Approximate maximum size of a commit group, in bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
-    /// Entries are compressed, cached and read in blocks of about this many bytes. Default 32 KiB, minimum 1 KiB,
-    /// maximum 1 MiB.
+    /// Approximate size of a block, the unit in which entries are compressed, cached and read, in bytes. Default 32 KiB,
+    /// minimum 1 KiB, maximum 1 MiB.
     pub block_bytes: usize,
-    /// How entries are compressed. Default LZ4.
+    /// The compression of entries. Default LZ4.
     pub compression: Compression,
-    /// Blocks and metas shorter than this many bytes are stored raw without trying. Default 256; 0 tries all.
+    /// Minimum size of a block or meta to compress, in bytes. Default 256.
     pub compress_from: usize,
-    /// Batches that may be queued; more are refused as busy. Memory for all is allocated at open. Default 4096, minimum
-    /// 1, maximum 65536.
+    /// Maximum number of queued batches; more are rejected as busy. The memory is allocated at open. Default 4096,
+    /// minimum 1, maximum 65536.
     pub queue_batches: usize,
-    /// Bytes that may be queued. A batch that finds as many queued is refused as busy. Default 64 MiB, minimum 1.
+    /// Size of the queued batches from which further batches are rejected as busy, in bytes. Default 64 MiB, minimum 1.
     pub queue_bytes: usize,
-    /// Bytes of decompressed blocks kept for readers. Default 16 MiB; 0 keeps none. A block that takes more than a
-    /// sixteenth of them is not kept.
+    /// Size of the cache of decompressed blocks, in bytes. Default 16 MiB; 0 disables it. A block larger than a sixteenth
+    /// of the cache is not cached.
     pub cache_bytes: usize,
-    /// Bytes of files up to which purge does not rewrite live data. Beyond, it rewrites the live records of the oldest
-    /// files if that frees enough. Dead files at the old end are dropped at any size, and on a full disk purge rewrites
-    /// at any size.
-    /// Default 1 GiB, maximum 1 PiB; 0 always rewrites.
+    /// Size of the log from which purge rewrites the live records of the oldest files, in bytes, if that frees enough.
+    /// Dead files at the old end are dropped at any size, and on a full disk purge rewrites at any size. Default 1 GiB,
+    /// maximum 1 PiB; 0 always rewrites.
     pub purge_threshold: u64,
-    /// Files kept for reuse. The last one is a reserve for purge on a full disk. Default 2, maximum 1024; 0 keeps none.
+    /// Maximum number of files kept for reuse. The last one is a reserve for purge on a full disk. Default 2, maximum
+    /// 1024; 0 keeps none.
     pub spare_files: usize,
-    /// Whether to create a log if there is none. Set `false` when a log must already exist: then a directory without it
-    /// is [`LogError::NoLog`], and not a new, empty log. (A directory without log files but with remains of a log, such
-    /// as spares, is [`LogError::Missing`] in any case.) Default true; salvage never creates one.
+    /// Whether to create a log if there is none. Set `false` when a log must already exist: an open without one then fails
+    /// with [`LogError::NoLog`]. (A directory without log files but with remains of a log, such as spares, is
+    /// [`LogError::Missing`] in any case.) Default true; salvage never creates one.
     pub create: bool,
-    /// What opening does about damage. Default [`RecoveryMode::TruncateTail`].
+    /// How an open handles damage. Default [`RecoveryMode::TruncateTail`].
     pub recovery: RecoveryMode,
-    /// With [`RecoveryMode::Salvage`]: also shows what is recorded before a lost part of the log that may have changed
-    /// it. Such entries were written once, and may have been replaced, compacted or removed since. Default false.
+    /// With [`RecoveryMode::Salvage`]: also returns records from before a lost part of the log that may have changed
+    /// them. Such entries were written, and may have been replaced, compacted or removed since. Default false.
     pub keep_doubtful: bool,
-    /// Threads that read sealed files at open, including the caller's; each may take 32 MiB besides the index. With 1
-    /// no thread is started and the order of disk calls is deterministic. Default: as many as the machine has, at most
-    /// 4. Minimum 1, maximum 64.
+    /// Number of threads that read sealed files at open, including the caller's. Each may take 32 MiB besides the index.
+    /// With 1 no thread is started and the order of disk calls is deterministic. Default: the number of processors, at
+    /// most 4. Minimum 1, maximum 64.
     pub recovery_threads: usize,
     /// Reads and verifies every byte of sealed files at open, instead of their indexes alone; in salvage mode, every
     /// block in use. Default false.
     pub verify: bool,
-    /// Identity of a log that is created; `None` draws one at random. Set by tests that compare bytes. Default `None`.
+    /// The identity of a new log; `None` draws one at random. Set by tests that compare bytes. Default `None`.
     pub identity: Option<u128>,
-    /// Where metrics are registered. Default `None`: no metrics.
+    /// The registry for metrics. Default `None`: no metrics.
     pub registry: Option<prometheus::Registry>,
 }
 

@@ -1,26 +1,24 @@
-//! Scrub: reads and verifies what a read or a restart would need, a little at a time, round after round.
+//! Scrub: verifies on disk what a read or a restart would need, in small steps, round after round.
 //!
-//! Damage in data that nobody reads is otherwise found only when it is needed: by a follower that lags, or by a
-//! restart, when other replicas may be damaged as well. A round goes through everything that would be needed then, file
-//! by file:
+//! Without scrub, damage in cold data is found only when the data is needed: for a slow follower, or by a restart. By
+//! then other replicas may be damaged as well. A round reads file by file:
 //!
-//! - of the active file, every commit group that is in the index and synced when the round begins: a restart reads all
-//!   of them;
+//! - of the active file, every commit group that is published and synced when the round starts: a restart reads all of
+//!   them;
 //! - of each sealed file its header, under the file's name, its footer and the checksum of its index; then, in order,
-//!   the blocks with a live entry, each once, however many groups share it. Dead blocks are skipped: no group
-//!   references them.
+//!   each block with a live entry, once. Dead blocks are skipped: no group references them.
 //!
-//! # What is read
+//! # Caches
 //!
-//! The disk. The block cache is neither asked nor filled. The system is told to forget its pages of a sealed file
-//! first: they were cached when they were written, and say nothing about the disk. They are clean, so nothing is lost
-//! but a reader's time, and what a reader brings back comes from the disk. Pages of the active file are left alone:
-//! some are not written out, and the file will be sealed.
+//! Scrub reads from the disk. It bypasses the block cache. It drops the page cache of a sealed file before it reads the
+//! file: pages that date from the write prove nothing about the disk. They are clean, so nothing is lost but time, and
+//! the pages that a reader loads afterwards come from the disk. The active file keeps its pages: some are not written
+//! back yet, and the file is scrubbed again once it is sealed.
 //!
 //! # Memory
 //!
-//! The locations of [`MAX_PLACES`] blocks, the numbers of all Raft groups while these are looked up, and the block,
-//! commit group, stored index or header that is being read.
+//! The locations of [`MAX_PLACES`] blocks; the numbers of all Raft groups during a lookup of these locations; one block,
+//! commit group, stored index or header.
 //!
 //! Each damaged location is reported once while the log is open ([`LogState::report_once`]).
 
@@ -36,54 +34,56 @@ use crate::log::purge::Purger;
 use crate::log::read::{CommitGroup, GroupReader, Head, LogFile, LogState};
 use crate::log::types::GroupId;
 
-/// What one call of scrub found.
+/// The result of one call of scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
-    /// Bytes that were read.
+    /// Bytes read.
     pub bytes: u64,
-    /// Damage that was not reported before.
+    /// Newly found damage.
     pub damage: Vec<Finding>,
     /// Whether a round ended with this call. The next call begins a new one.
     pub done: bool,
 }
 
-/// So many blocks are looked up in one pass through the index, which takes a few MB: as many as dozens of files hold,
-/// or half a dozen files with the smallest blocks.
+/// Maximum number of blocks that one pass through the index looks up. Their locations take a few MB. Dozens of files
+/// have as many blocks, or half a dozen files with the smallest blocks.
 const MAX_PLACES: usize = 256 << 10;
-/// So many runs of a group are looked up at once: appends to the group wait meanwhile.
+/// Maximum number of runs of a group that are looked up at once. Appends to the group wait meanwhile.
 const MAX_RUNS: usize = 1024;
 
 /// A block, by file and offset.
 type BlockPlace = (u64, u64);
 
-/// How far a round is.
+/// The progress of a round.
 struct Round {
     /// The active file, until it is finished.
     tail: Option<Tail>,
-    /// Sealed files that are left, the next one last; and the newest of all.
+    /// Sealed files not read yet, the next one last.
     files: Vec<u64>,
+    /// The newest sealed file of the round.
     newest: u64,
     /// The file whose blocks are being read.
     current: Option<u64>,
-    /// Blocks to read, and the place before which all were looked up.
+    /// Blocks to read.
     places: BTreeSet<BlockPlace>,
+    /// All blocks before this one were looked up.
     looked_up: BlockPlace,
     /// A buffer for blocks.
-    space: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
-/// The file that was active when the round began, up to what was in the index and durable then.
+/// The file that was active when the round started, up to the position that was published and synced then.
 struct Tail {
     seq: u64,
     end_lsn: u64,
     /// Set once the header is read.
-    at: Option<Position>,
+    at: Option<GroupBoundary>,
 }
 
-/// Between two commit groups.
-struct Position {
+/// The boundary between two commit groups.
+struct GroupBoundary {
     offset: u64,
-    /// The position of the group before.
+    /// Position and checksum of the group before.
     lsn: u64,
     chain: u32,
 }
@@ -100,11 +100,11 @@ impl Scrubber {
         Scrubber { purger, round: Mutex::default() }
     }
 
-    /// Goes on with the round, or begins one, until about `max_bytes` are read: at most a block, a commit group or an
-    /// index more. One caller at a time; others wait.
+    /// Continues the round, or starts one, until `max_bytes` are read. Exceeds them by at most one block, commit group or
+    /// index. One caller at a time; others wait.
     ///
-    /// Does nothing for a salvaged log, which is damaged and whose report says where, and for a poisoned one, of which
-    /// nobody knows what is on disk.
+    /// Does nothing for a salvaged log, whose damage is in the recovery report, nor for a poisoned one, whose content on
+    /// disk is unknown.
     pub(crate) fn scrub(&self, max_bytes: u64) -> ScrubReport {
         let mut current = self.round.lock();
         let mut report = ScrubReport::default();
@@ -127,7 +127,7 @@ impl Scrubber {
     }
 }
 
-/// Reads parts of a log and reports what is damaged.
+/// Reads parts of a log and reports damage.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     state: &'a LogState,
@@ -138,13 +138,13 @@ impl Reader<'_> {
     /// Reads the header of `file` under its name, as a restart would. Returns the file as found by name; `None` if it
     /// is damaged or purge deleted it.
     fn reload(&self, file: &Arc<LogFile>, report: &mut ScrubReport) -> Option<(LogFile, FileHeader)> {
-        // While the handle is held no other file takes its space, so the file with the name is this one.
+        // A file with an open handle is not reused, so the file with this name is this one.
         let loaded = LogFile::load(self.state.disk.as_ref(), file.place.seq, Some(file.place.identity));
         report.bytes += loaded.as_ref().map_or(PAGE, |(_, header)| u64::from(header.data_offset));
         loaded.map_err(|error| self.report_file(file, 0, &error, report)).ok()
     }
 
-    /// Reports what is wrong with a file as a whole, unless purge deletes it.
+    /// Reports an error of a whole file, unless purge deletes it.
     fn report_file(&self, file: &Arc<LogFile>, offset: u64, error: &LogError, report: &mut ScrubReport) {
         let seq = file.place.seq;
         if self.state.files.has(file) && !self.purger.is_dropped(seq) {
@@ -152,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads header and seal of a sealed file; `false` if the file is gone.
+    /// Reads header and seal of a sealed file; `false` if the file was deleted.
     fn scrub_file(&self, seq: u64, report: &mut ScrubReport) -> bool {
         let Some(file) = self.state.files.get(seq) else { return false };
         file.file.drop_cached(0, u64::MAX);
@@ -169,10 +169,10 @@ impl Reader<'_> {
     }
 
     /// Reads a block of a sealed file.
-    fn scrub_block(&self, seq: u64, offset: u64, space: &mut Vec<u8>, report: &mut ScrubReport) {
+    fn scrub_block(&self, seq: u64, offset: u64, buffer: &mut Vec<u8>, report: &mut ScrubReport) {
         // Purge may have deleted it.
         let Some(file) = self.state.files.get(seq) else { return };
-        let error = match file.verify_block(offset, space) {
+        let error = match file.verify_block(offset, buffer) {
             Ok(bytes) => {
                 report.bytes += bytes;
                 return;
@@ -180,7 +180,7 @@ impl Reader<'_> {
             Err(error) => error,
         };
         report.bytes += PAGE;
-        // Blocks that died or were moved since they were looked up are no longer needed.
+        // A block that died or was rewritten since the lookup is no longer needed.
         let groups = self.state.index.groups_at(seq, offset);
         if !groups.is_empty() {
             self.state.report_once(seq, offset, &error, || groups, &mut report.damage);
@@ -200,7 +200,7 @@ impl Reader<'_> {
                 let runs = runs.unwrap_or_default();
                 for span in &runs {
                     let place = (span.file, span.offset);
-                    // Most are too far on: they are skipped instead of inserted and removed again.
+                    // Most are beyond the first `MAX_PLACES`: do not insert them only to remove them again.
                     let is_past = places.len() == MAX_PLACES && places.last().is_some_and(|last| place > *last);
                     if place < from || span.file > newest || is_past {
                         continue;
@@ -218,7 +218,7 @@ impl Reader<'_> {
 
 impl Round {
     fn begin(state: &LogState) -> Round {
-        // Before the files are listed: what is published by now is in these.
+        // Loaded before the files are listed: groups published by now are in the listed files.
         let end_lsn = state.published.load(Ordering::Acquire).min(state.synced.load(Ordering::Acquire));
         let mut files: Vec<u64> = state.files.lengths().into_iter().map(|(seq, _)| seq).collect();
         let active = files.pop();
@@ -231,7 +231,7 @@ impl Round {
             current: None,
             places: BTreeSet::new(),
             looked_up: (0, 0),
-            space: Vec::new(),
+            buffer: Vec::new(),
         }
     }
 
@@ -241,7 +241,7 @@ impl Round {
             self.tail = tail.read(reader, max_bytes, report).then_some(tail);
         } else if let Some(seq) = self.current {
             match self.next_block(reader, seq) {
-                Some(offset) => reader.scrub_block(seq, offset, &mut self.space, report),
+                Some(offset) => reader.scrub_block(seq, offset, &mut self.buffer, report),
                 None => self.current = None,
             }
         } else if let Some(seq) = self.files.pop() {
@@ -254,7 +254,7 @@ impl Round {
 
     /// The next block in use of file `seq`.
     fn next_block(&mut self, reader: Reader<'_>, seq: u64) -> Option<u64> {
-        // Forgets blocks of files that are gone.
+        // Drops blocks of deleted files.
         self.places = self.places.split_off(&(seq, 0));
         if self.places.is_empty() && self.looked_up.0 <= seq {
             self.places = reader.blocks_from(self.looked_up.max((seq, 0)), self.newest);
@@ -275,14 +275,14 @@ fn read_seal(file: &LogFile) -> Result<u64> {
 }
 
 impl Tail {
-    /// Reads commit groups until `max_bytes` are read; `false` at the end, or if it cannot go on.
+    /// Reads commit groups until `max_bytes` are read. Returns `false` at the end, or after damage.
     fn read(&mut self, reader: Reader<'_>, max_bytes: u64, report: &mut ScrubReport) -> bool {
-        // Purge may have deleted it. If the reserve replaced it, neither has a group.
+        // Purge may have deleted the file. If the reserve replaced it, neither has a group.
         let Some(file) = reader.state.files.get(self.seq) else { return false };
         if self.at.is_none() {
             let Some((_, header)) = reader.reload(&file, report) else { return false };
             let lsn = header.first_lsn.saturating_sub(1);
-            self.at = Some(Position { offset: u64::from(header.data_offset), lsn, chain: header.chain });
+            self.at = Some(GroupBoundary { offset: u64::from(header.data_offset), lsn, chain: header.chain });
         }
         let Some(at) = &mut self.at else { return false };
         let mut groups = GroupReader::exact(&file);
@@ -291,7 +291,7 @@ impl Tail {
             match next_group(&mut groups, at) {
                 Ok(group) => {
                     scrub_group(reader.state, &mut groups, &group, &mut report.damage);
-                    *at = Position { offset: group.end(), lsn: group.header.lsn, chain: group.checksum };
+                    *at = GroupBoundary { offset: group.end(), lsn: group.header.lsn, chain: group.checksum };
                 }
                 Err(error) => failed = Some(error),
             }
@@ -305,8 +305,8 @@ impl Tail {
     }
 }
 
-/// The group at the position, which must exist.
-fn next_group(reader: &mut GroupReader<'_>, at: &Position) -> Result<CommitGroup> {
+/// The group at the boundary, which must exist.
+fn next_group(reader: &mut GroupReader<'_>, at: &GroupBoundary) -> Result<CommitGroup> {
     let continues = |head: Head| {
         let damage = Damage("commit group does not continue the chain");
         if head.continues(at.lsn, at.chain) { Ok(head) } else { Err(damage) }

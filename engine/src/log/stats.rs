@@ -1,4 +1,4 @@
-//! What a log holds at this moment, in numbers: for callers ([`LogStats`]) and for the metrics registry ([`Gauges`]).
+//! The current sizes and counts of a log: for callers ([`LogStats`]) and for the metrics registry ([`Gauges`]).
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -9,11 +9,10 @@ use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntGauge};
 
 use crate::log::commit::Pipeline;
-use crate::log::index::Group;
 use crate::log::metrics::to_gauge;
 use crate::log::types::Lsn;
 
-/// A log in numbers. They are read one after another during writes, so they need not agree to the last byte.
+/// Sizes and counts of a log. They are read one after another during writes, so they may differ by a few writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStats {
     /// Log files, the active one included.
@@ -22,7 +21,7 @@ pub struct LogStats {
     pub spare_files: usize,
     /// Bytes of the log files, including prefilled space.
     pub disk_bytes: u64,
-    /// About how many of them are referenced.
+    /// Approximate size of their referenced parts, in bytes.
     pub live_bytes: u64,
     /// Groups.
     pub groups: usize,
@@ -30,11 +29,11 @@ pub struct LogStats {
     pub entries: u64,
     /// Bytes of decompressed blocks in the cache.
     pub cached_bytes: usize,
-    /// Batches and bytes that are queued.
+    /// Queued batches.
     pub queued_batches: usize,
-    /// See `queued_batches`.
+    /// Bytes of the queued batches.
     pub queued_bytes: usize,
-    /// Whether the disk had no room for a commit group and has shown none since.
+    /// Whether the disk had no space for a commit group and has reported none since.
     pub is_full: bool,
     /// The position up to which everything is in the index.
     pub written: Lsn,
@@ -47,7 +46,7 @@ impl LogStats {
     pub(crate) fn of(pipeline: &Pipeline) -> LogStats {
         let state = pipeline.state();
         let (groups, entries) = state.index.totals();
-        let now = Snapshot::of(pipeline);
+        let now = GaugeValues::of(pipeline);
         LogStats {
             files: now.files,
             spare_files: now.spare_files,
@@ -65,35 +64,8 @@ impl LogStats {
     }
 }
 
-/// What a group holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GroupStats {
-    /// Number of entries.
-    pub entries: u64,
-    /// About how many bytes they take on disk, compressed.
-    pub stored_bytes: u64,
-    /// Number of runs: blocks, and parts of blocks, with its entries.
-    pub runs: usize,
-    /// Number of small keys.
-    pub keys: usize,
-    /// Bytes of these keys and their values.
-    pub key_bytes: u64,
-}
-
-impl GroupStats {
-    pub(crate) fn of(group: &Group) -> GroupStats {
-        GroupStats {
-            entries: group.runs.iter().map(|span| u64::from(span.count)).sum(),
-            stored_bytes: group.runs.iter().map(|span| span.bytes).sum(),
-            runs: group.runs.len(),
-            keys: group.keys.len(),
-            key_bytes: group.keys.iter().map(|kv| (kv.key().len() + kv.value().len()) as u64).sum(),
-        }
-    }
-}
-
-/// What is cheap to read at any time: visits files, but not groups.
-pub(crate) struct Snapshot {
+/// The values of the gauges. Cheap to read: visits files, but not groups.
+pub(crate) struct GaugeValues {
     pub(crate) files: usize,
     pub(crate) spare_files: usize,
     pub(crate) disk_bytes: u64,
@@ -106,15 +78,15 @@ pub(crate) struct Snapshot {
     pub(crate) is_poisoned: bool,
 }
 
-impl Snapshot {
-    pub(crate) fn of(pipeline: &Pipeline) -> Snapshot {
+impl GaugeValues {
+    pub(crate) fn of(pipeline: &Pipeline) -> GaugeValues {
         let state = pipeline.state();
         let (queued_batches, queued_bytes) = pipeline.queued();
         let (cache_hits, cache_misses) = state.cache.used();
         let files = state.files.lengths();
-        Snapshot {
+        GaugeValues {
             files: files.len(),
-            spare_files: pipeline.context.spares.len(),
+            spare_files: pipeline.spares().len(),
             disk_bytes: files.iter().map(|(_, len)| len).sum(),
             live_bytes: files.iter().map(|(file, len)| state.index.usage(*file).bytes.min(*len)).sum(),
             cached_bytes: state.cache.bytes(),
@@ -127,26 +99,27 @@ impl Snapshot {
     }
 }
 
-/// A gauge, and how to read its value.
-type Shown = (IntGauge, fn(&Snapshot) -> u64);
-/// A counter that the log keeps itself, and how to read its value.
-type Counted = (IntCounter, fn(&Snapshot) -> u64);
+/// A gauge, and the function that reads its value.
+type GaugeReader = (IntGauge, fn(&GaugeValues) -> u64);
+/// A counter that the log keeps itself, and the function that reads its value.
+type CounterReader = (IntCounter, fn(&GaugeValues) -> u64);
 
-/// Collects the state of a log when the registry is scraped. Does not keep the log open, and shows nothing of a closed
-/// one.
+/// Collects the state of a log when the registry is scraped. Does not keep the log open, and returns no values for a
+/// closed one.
 pub(crate) struct Gauges {
     pipeline: Weak<Pipeline>,
-    gauges: Vec<Shown>,
-    counters: Vec<Counted>,
-    /// One scrape at a time updates the counters.
-    asking: Mutex<()>,
+    gauges: Vec<GaugeReader>,
+    counters: Vec<CounterReader>,
+    /// Held by the scrape that updates the counters.
+    scrape: Mutex<()>,
 }
 
 impl Gauges {
     pub(crate) fn new(pipeline: Weak<Pipeline>) -> prometheus::Result<Gauges> {
-        let gauge = |name: &str, help: &str, value: fn(&Snapshot) -> u64| Ok((IntGauge::new(name, help)?, value));
-        let counter = |name: &str, help: &str, value: fn(&Snapshot) -> u64| Ok((IntCounter::new(name, help)?, value));
-        let gauges: prometheus::Result<Vec<Shown>> = [
+        let gauge = |name: &str, help: &str, value: fn(&GaugeValues) -> u64| Ok((IntGauge::new(name, help)?, value));
+        let counter =
+            |name: &str, help: &str, value: fn(&GaugeValues) -> u64| Ok((IntCounter::new(name, help)?, value));
+        let gauges: prometheus::Result<Vec<GaugeReader>> = [
             gauge("cortado_log_files", "Log files", |log| log.files as u64),
             gauge("cortado_log_spare_files", "Files kept for reuse", |log| log.spare_files as u64),
             gauge("cortado_log_disk_bytes", "Bytes of the log files, with what is prefilled", |log| log.disk_bytes),
@@ -158,13 +131,13 @@ impl Gauges {
         ]
         .into_iter()
         .collect();
-        let counters: prometheus::Result<Vec<Counted>> = [
+        let counters: prometheus::Result<Vec<CounterReader>> = [
             counter("cortado_log_cache_hits_total", "Blocks that were in memory when read", |log| log.cache_hits),
             counter("cortado_log_cache_misses_total", "Blocks that were read from a file", |log| log.cache_misses),
         ]
         .into_iter()
         .collect();
-        Ok(Gauges { pipeline, gauges: gauges?, counters: counters?, asking: Mutex::default() })
+        Ok(Gauges { pipeline, gauges: gauges?, counters: counters?, scrape: Mutex::default() })
     }
 }
 
@@ -176,12 +149,12 @@ impl Collector for Gauges {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let Some(pipeline) = self.pipeline.upgrade() else { return Vec::new() };
-        let now = Snapshot::of(&pipeline);
+        let now = GaugeValues::of(&pipeline);
         let gauges = self.gauges.iter().flat_map(|(gauge, value)| {
             gauge.set(to_gauge(value(&now)));
             gauge.collect()
         });
-        let _one = self.asking.lock();
+        let _guard = self.scrape.lock();
         let counters = self.counters.iter().flat_map(|(counter, value)| {
             counter.inc_by(value(&now).saturating_sub(counter.get()));
             counter.collect()

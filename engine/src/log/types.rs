@@ -1,19 +1,19 @@
-//! The log's plain types: group ids, positions, durability. Nothing of the engine is below this file.
+//! Plain types of the log: group ids, positions, durability. The lowest layer of the engine.
 
-/// A Raft group, by its number. What it stands for is the caller's business.
+/// The number of a Raft group. The log does not interpret it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u64);
 
-/// Position of a commit group in the log's history. Grows with every commit group; batches that share one share it.
+/// The position of a commit group in the log. Grows by one per commit group; all batches of the group have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
-/// When a write may be acknowledged.
+/// The condition for the acknowledgement of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Once the operating system has it.
+    /// It reached the operating system.
     Buffered,
-    /// Once it survives power loss.
+    /// It survives power loss.
     Synced,
 }
 

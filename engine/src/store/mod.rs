@@ -4,6 +4,10 @@
 //! all writes, because all column families flush together, and the Raft log replays the rest. [`rocks::RocksStore`] is
 //! the store of a node. [`memory::MemoryStore`] is an ordered map with the same crash behaviour, for simulations and
 //! tests.
+//!
+//! # Layers
+//!
+//! 1. `memory`, `rocks`: the two stores, independent of each other
 
 pub mod memory;
 pub mod rocks;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::disk::SimDisk;
+use engine::log::tools::stats;
 use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, Lsn};
 use parking_lot::Mutex;
 
@@ -23,11 +24,12 @@ fn append(index: u64, entry: Vec<u8>) -> LogBatch {
 #[test]
 fn a_block_is_compressed_from_the_configured_length() {
     let stored = |compress_from: usize, len: usize| {
+        let disk = SimDisk::new();
         let (log, _writer, _) =
-            LogEngine::open_driven(SimDisk::new(), LogOptions { compress_from, ..options() }).unwrap();
+            LogEngine::open_driven(disk.session(), LogOptions { compress_from, ..options() }).unwrap();
         log.write(append(1, vec![b'x'; len]), Durability::Synced).unwrap();
         assert_eq!(log.entry(GROUP, 1).unwrap(), vec![b'x'; len]);
-        log.group_stats(GROUP).stored_bytes
+        stats(disk.as_ref(), &mut |_| ()).unwrap().groups[0].bytes
     };
     assert!(stored(2000, 1900) > 1900, "below: raw");
     assert!(stored(2000, 2100) < 300, "above: compressed");

@@ -150,7 +150,7 @@ fn a_failure_then_a_crash() {
 
 /// The page cache drops its clean pages after the failure: readers see the old content of data that a failed sync did
 /// not write. No read returns wrong data, data acknowledged as synced is unaffected, and a log that is opened on this
-/// disk makes durable what it shows.
+/// disk makes durable the entries that it returns.
 #[test]
 fn a_failure_then_clean_pages_are_dropped() {
     for case in cases() {

@@ -85,7 +85,7 @@ fn a_log_cut_at_any_length_is_a_prefix_or_an_error() {
             Ok((seen, _)) => {
                 let at =
                     states.iter().rposition(|state| *state == seen).unwrap_or_else(|| panic!("cut at {len}: {seen:?}"));
-                assert!(at >= longest, "cut at {len}: less than in a shorter file");
+                assert!(at >= longest, "cut at {len}: an older state than with a shorter file");
                 longest = at;
                 // A second open finds the same, with nothing to report: the tail is cut.
                 let (again, report) = open(&cut).unwrap();
@@ -94,7 +94,7 @@ fn a_log_cut_at_any_length_is_a_prefix_or_an_error() {
             Err(error) => assert!(len < 4096 && names(&error, 1), "cut at {len}: {error}"),
         }
     }
-    assert_eq!(longest, states.len() - 1, "the longest file misses only padding");
+    assert_eq!(longest, states.len() - 1, "the longest file lacks only padding");
 }
 
 /// Two histories of one log that diverge after the first batch: a later group of one does not continue the other.
@@ -120,7 +120,7 @@ fn a_group_continues_only_its_own_history() {
 /// The newest file is empty, and the file before it is not sealed. The newest file records how far that one was synced:
 /// an unreadable group before that position is damage, not a torn tail.
 #[test]
-fn a_group_that_the_next_file_vouches_for_is_not_cut() {
+fn a_group_that_an_empty_next_file_proves_synced_is_not_cut() {
     let case = crate::model::cases::case("rotate");
     let prepared = case.prepared();
     let mut tried = 0;
@@ -190,7 +190,7 @@ fn any_flipped_bit_of_a_log_is_detected_or_harmless() {
         if finish {
             let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
             drop(engine);
-            // Write a group that vouches for the last: opening alone writes nothing.
+            // Write the mark of a clean stop: opening alone writes nothing.
             writer.finish();
         }
         let latest = &states[states.len() - 1];
@@ -207,8 +207,8 @@ fn any_flipped_bit_of_a_log_is_detected_or_harmless() {
                         let state = states.iter().rposition(|state| *state == seen);
                         let state = state.unwrap_or_else(|| panic!("{name}: bit {bit} of {at}: returned {seen:?}"));
                         let lost = states.len() - 1 - state;
-                        // Nothing vouches for the last group of a log without a clean stop. It alone may be taken for a
-                        // torn tail, and then recovery reports it.
+                        // Without a clean stop, nothing proves that the last group was synced. Recovery may cut it as a
+                        // torn tail, and then reports it.
                         assert!(lost <= usize::from(!finish), "{name}: bit {bit} of {at}: lost {lost}");
                         assert!(lost == 0 || report.truncated_bytes > 0, "{name}: bit {bit} of {at}: lost silently");
                     }
@@ -224,8 +224,8 @@ fn any_flipped_bit_of_a_log_is_detected_or_harmless() {
     }
 }
 
-/// A small sealed file, a large one, and a small last one with three commit groups: the last vouches for the two before
-/// it. Also the states before and after that last group.
+/// A small sealed file, a large one, and a small last one with three commit groups: the last proves that the two before
+/// it are synced. Also the states before and after that last group.
 fn small_files() -> (Arc<SimDisk>, Observed, Observed) {
     let mut driver = Driver::new(options());
     let mut write = |batch: Vec<Change>| {
@@ -241,17 +241,17 @@ fn small_files() -> (Arc<SimDisk>, Observed, Observed) {
     write(vec![entry(1, 2, 30), Change::Compact { group: 2, first_kept: 6 }]);
     write(vec![Change::Append { group: 9, first: 1, entries: vec![crate::model::cases::entry(9, 1, 62_000)] }]);
     write(vec![entry(1, 2, 40), Change::Delete { group: 1, key: b"k".to_vec() }]);
-    let vouched = write(vec![entry(2, 7, 300)]);
+    let proven = write(vec![entry(2, 7, 300)]);
     let latest = write(vec![entry(3, 1, 50)]);
     let len = |seq| driver.disk.content(&file(seq)).unwrap().len();
     assert!(len(1) < 6000 && len(2) > 60_000 && len(3) < 6000 && driver.disk.content(&file(4)).is_none());
-    (driver.disk, vouched, latest)
+    (driver.disk, proven, latest)
 }
 
-/// Every byte of an old file and of the last one, before and after the position that a later group vouches for.
+/// Every byte of an old file and of the last one, before and after the position that is proven to be synced.
 #[test]
 fn any_flipped_byte_of_an_old_and_of_the_last_file_is_detected_or_harmless() {
-    let (disk, vouched, latest) = small_files();
+    let (disk, proven, latest) = small_files();
     assert_eq!(open(&disk).unwrap().0, latest);
     for seq in [1, 3] {
         let whole = disk.content(&file(seq)).unwrap();
@@ -265,7 +265,7 @@ fn any_flipped_byte_of_an_old_and_of_the_last_file_is_detected_or_harmless() {
             match open(&flipped) {
                 Ok((seen, _)) if seen == latest => {}
                 Ok((seen, report)) => {
-                    assert_eq!(seen, vouched, "{context}");
+                    assert_eq!(seen, proven, "{context}");
                     assert!(seq == 3 && report.truncated_bytes > 0, "{context}: lost silently");
                     cut += 1;
                 }
@@ -380,12 +380,12 @@ fn files_missing_swapped_copied_or_empty_are_typed_errors() {
     assert!(matches!(open(&stranger).unwrap_err(), LogError::Misplaced { file: name, .. } if name == file(1)));
 }
 
-/// A log that lost its only file is not recreated as an empty one: neither if parts of it are left, nor if the caller
-/// knows that it existed.
+/// A log that lost its only file is not recreated as an empty one: neither if the directory has remains of it, nor if
+/// the caller requires an existing log.
 #[test]
 fn a_log_without_any_file_is_not_recreated() {
     let modes = [RecoveryMode::TruncateTail, RecoveryMode::Strict];
-    let begin = |disk: &SimDisk, recovery, create| {
+    let open_mode = |disk: &SimDisk, recovery, create| {
         LogEngine::open_driven(disk.session(), LogOptions { recovery, create, ..options() }).map(drop)
     };
     for remains in
@@ -396,7 +396,7 @@ fn a_log_without_any_file_is_not_recreated() {
         disk.set_content(remains, vec![0; 64 << 10]);
         for recovery in modes {
             for create in [false, true] {
-                let error = begin(&disk, recovery, create).unwrap_err();
+                let error = open_mode(&disk, recovery, create).unwrap_err();
                 let missing = matches!(&error, LogError::Missing { file, .. } if file == "*.log");
                 assert!(missing, "{remains}, {recovery:?}: {error}");
             }
@@ -404,12 +404,12 @@ fn a_log_without_any_file_is_not_recreated() {
         assert_eq!(Disk::list(disk.as_ref()).unwrap(), [remains], "a refusal changes nothing");
     }
     let (disk, states) = small_log();
-    let there = begin(&disk, RecoveryMode::Strict, false);
-    assert!(there.is_ok(), "an existing log is opened: {there:?}");
+    let existing = open_mode(&disk, RecoveryMode::Strict, false);
+    assert!(existing.is_ok(), "an existing log is opened: {existing:?}");
     assert_eq!(open(&disk).unwrap().0, states[states.len() - 1]);
     disk.lose(&file(1));
     for recovery in modes {
-        assert!(matches!(begin(&disk, recovery, false), Err(LogError::NoLog)), "{recovery:?}");
+        assert!(matches!(open_mode(&disk, recovery, false), Err(LogError::NoLog)), "{recovery:?}");
     }
     assert!(Disk::list(disk.as_ref()).unwrap().is_empty(), "a refusal changes nothing");
     // A first file in preparation is not a log that existed.
@@ -417,7 +417,7 @@ fn a_log_without_any_file_is_not_recreated() {
     assert!(open(&disk).unwrap().0.is_empty());
 }
 
-/// The same with spares as purge makes them, and the number of the next one.
+/// The same with spares that purge made.
 #[test]
 fn spares_of_a_log_without_its_files_are_not_reused() {
     let mut driver = Driver::new(LogOptions { spare_files: 2, ..options() });

@@ -54,12 +54,12 @@ fn undisturbed() -> u64 {
 fn the_power_fails_at_each_change() {
     let changes = undisturbed();
     for stop in 0..=changes {
+        let mut halted = Driver::new(options());
+        halted.disk.halt_after(stop);
+        work(&mut halted, STEPS);
         for seed in 0..4 {
-            let disk = SimDisk::new();
-            let mut driver = Driver::on(disk, options());
-            driver.disk.halt_after(stop);
-            work(&mut driver, STEPS);
-            driver.crash(seed).unwrap_or_else(|what| panic!("power off after {stop}, crash {seed}: {what}"));
+            let mut driver =
+                halted.crashed_fork(seed).unwrap_or_else(|what| panic!("power off after {stop}, crash {seed}: {what}"));
             // Recovery itself is interrupted and gives the same result when repeated.
             driver.disk.halt_after(seed);
             drop(engine::log::LogEngine::open_driven(driver.disk.session(), driver.options.clone()));
@@ -126,7 +126,7 @@ fn each_read_of_recovery_fails_once() {
         driver.disk.fail_nth(Operation::Read, nth, ErrorKind::Other);
         let outcome = engine::log::LogEngine::open_driven(driver.disk.session(), driver.options.clone());
         if driver.disk.failures_left() > 0 {
-            assert!(nth > 4, "a header, a scan, a seal at least");
+            assert!(nth > 4, "at least a header, a scan, a seal");
             break;
         }
         assert!(matches!(outcome, Err(LogError::Io(_))));
@@ -178,10 +178,10 @@ fn a_sequence_broken_by_a_failed_write_continues_when_resumed() {
     assert_eq!(engine.bounds(GroupId(1)).unwrap().last, 2);
 }
 
-/// The remains of a failed write must be wiped durably. If that sync fails, the log is poisoned and syncs nothing
-/// again.
+/// The remains of a failed write must be overwritten and synced. If that sync fails, the log is poisoned and syncs
+/// nothing again.
 #[test]
-fn a_failed_write_that_cannot_be_wiped_poisons() {
+fn a_failed_sync_of_overwritten_remains_poisons() {
     let put = |value: u8| vec![Change::Put { group: 1, key: vec![1], value: vec![value; 600] }];
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     driver.submit(put(1), Durability::Synced);
@@ -199,9 +199,9 @@ fn a_failed_write_that_cannot_be_wiped_poisons() {
     driver.crash(1).unwrap();
 }
 
-/// The same if the wipe itself fails, as on a disk that accepts no writes any more.
+/// The same if the overwrite itself fails, as on a disk that accepts no more writes.
 #[test]
-fn a_failed_wipe_poisons() {
+fn a_failed_overwrite_of_remains_poisons() {
     let put = |value: u8| vec![Change::Put { group: 1, key: vec![1], value: vec![value; 600] }];
     let mut driver = Driver::new(LogOptions { prefill_bytes: 32 << 10, ..options() });
     for value in 1..3 {
@@ -215,7 +215,7 @@ fn a_failed_wipe_poisons() {
     driver.crash(1).unwrap();
 }
 
-/// A rename reports failure, and its outcome cannot be determined: the log does not guess.
+/// A rename returns an error, and its outcome cannot be determined: the log is poisoned.
 #[test]
 fn a_rename_with_an_unknown_outcome_poisons() {
     // Not applied, with one file or the other visible: the log can retry. Applied, with neither visible: the outcome is
@@ -239,7 +239,7 @@ fn a_rename_with_an_unknown_outcome_poisons() {
     }
 }
 
-/// Deleting spares is harmless: the log forgets them and makes the next file of another spare, or anew.
+/// Deleting spares is harmless: the log makes the next file from another spare, or a new one.
 #[test]
 fn deleted_spares_are_forgotten() {
     for deleted in 1..=3 {
@@ -267,9 +267,9 @@ fn deleted_spares_are_forgotten() {
     }
 }
 
-/// A sealed file is trusted without being read: its groups must be durable before the seal can be.
+/// Recovery does not read the groups of a sealed file: they must be durable before the seal is written.
 #[test]
-fn a_seal_vouches_only_for_synced_groups() {
+fn a_file_is_sealed_only_after_its_groups_are_synced() {
     let options = LogOptions { compress_from: usize::MAX, prefill_bytes: 0, ..options() };
     // Fills the first file and starts the second. Returns the disk's change counts before and after that last step.
     let fill = |driver: &mut Driver| {
@@ -286,16 +286,17 @@ fn a_seal_vouches_only_for_synced_groups() {
         unreachable!("the file is full eventually")
     };
     for stop in fill(&mut Driver::new(options.clone())) {
+        let mut halted = Driver::new(options.clone());
+        halted.disk.halt_after(stop);
+        fill(&mut halted);
         for seed in 0..500 {
-            let mut driver = Driver::new(options.clone());
-            driver.disk.halt_after(stop);
-            fill(&mut driver);
-            driver.crash(seed).unwrap_or_else(|what| panic!("power off after {stop}, seed {seed}: {what}"));
+            let crashed = halted.crashed_fork(seed).map(drop);
+            crashed.unwrap_or_else(|what| panic!("power off after {stop}, seed {seed}: {what}"));
         }
     }
 }
 
-/// After a failed call the length of the file is unknown. The log asks for it before it places the seal, which must end
+/// After a failed call the length of the file is unknown. The log queries it before it writes the seal, which must end
 /// the file.
 #[test]
 fn a_seal_ends_a_file_of_unknown_length() {

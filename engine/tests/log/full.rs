@@ -30,8 +30,8 @@ fn a_batch_without_space_does_not_reappear() {
     }
 }
 
-/// Two batches share a commit group that finds no space. The second is invalid after the first. But the first was not
-/// applied, so the second gets the same error, not that entries are compacted or missing.
+/// Two batches share a commit group for which there is no space. The second is invalid after the first. But the first
+/// was not applied, so the second fails with the same error, not with `Compacted` or `Gap`.
 #[test]
 fn a_batch_without_space_invalidates_no_other() {
     let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
@@ -49,7 +49,7 @@ fn a_batch_without_space_invalidates_no_other() {
     assert_eq!(driver.engine.bounds(GroupId(1)).unwrap().last, 2);
 }
 
-/// The same in a sequence: batches submitted later also get the reason why it broke.
+/// The same in a sequence: batches submitted later fail with the same error.
 #[test]
 fn a_sequence_without_space_reports_it() {
     let append = |first| Change::Append { group: 1, first, entries: vec![vec![b'e'; 2000].into()] };
@@ -96,8 +96,8 @@ fn a_reservation_step_that_does_not_fit_is_not_required() {
     }
 }
 
-/// A log opened on a full disk refuses batches, accepts truncations, and purges. Then batches succeed, all before
-/// anyone else frees space.
+/// A log opened on a full disk refuses batches, accepts truncations, and purges. Then batches succeed, although only
+/// purge has freed space.
 #[test]
 fn a_log_opened_on_a_full_disk_purges_and_continues() {
     let options = LogOptions { spare_files: 1, compress_from: usize::MAX, ..options() };
@@ -204,9 +204,9 @@ fn a_full_disk_is_purged_with_the_reserve() {
     driver.check_live();
 }
 
-/// Others fill the disk, and there is no reserve. While that lasts, nothing is written, lost or poisoned, and each
-/// attempt and each step of purge makes only a few disk calls. When space appears, the log continues; the next full
-/// disk behaves like the first.
+/// Other files fill the disk, and there is no reserve. Meanwhile no batch is written, none is lost, the log is not
+/// poisoned, and each attempt and each step of purge makes only a few disk calls. Once there is space, the log
+/// continues; the next full disk behaves like the first.
 #[test]
 fn a_disk_filled_by_others_is_survived_without_a_reserve() {
     for prefill_bytes in [0, 16 << 10] {

@@ -33,7 +33,7 @@ fn append(group: GroupId, first: u64, lens: &[usize]) -> LogBatch {
     batch
 }
 
-/// Submits the batches and writes each as a group of its own; leaves the last one in flight.
+/// Submits the batches and writes each as a group of its own; keeps the last one in flight.
 fn in_flight(engine: &LogEngine, writer: &mut LogWriter, batches: Vec<LogBatch>) -> Vec<Ticket> {
     let tickets = batches.into_iter().map(|batch| engine.submit(batch, Durability::Synced).unwrap()).collect();
     while writer.begin(1) > 0 {}
@@ -53,8 +53,8 @@ fn a_group_in_flight_is_published_by_the_next_call() {
     assert_eq!(engine.bounds(GROUP).unwrap().last, 2);
 }
 
-/// A batch that meets a full disk breaks its sequence before the next batch is checked, although its caller has no
-/// answer yet.
+/// A batch that fails on a full disk breaks its sequence before the next batch is validated, although its own outcome is
+/// not delivered yet.
 #[test]
 fn no_batch_overtakes_a_failed_batch_of_its_sequence() {
     let disk = SimDisk::new();
@@ -78,7 +78,7 @@ fn no_batch_overtakes_a_failed_batch_of_its_sequence() {
     assert_eq!((engine.bounds(GROUP).unwrap().last, engine.bounds(GroupId(2))), (1, None));
 }
 
-/// A rewrite by purge is checked against an index that has everything written before it.
+/// A rewrite by purge is checked against an index with all groups written before it.
 #[test]
 fn purge_sees_groups_in_flight() {
     let disk = SimDisk::new();
@@ -96,11 +96,11 @@ fn purge_sees_groups_in_flight() {
     let mut rewritten = 0;
     for round in 2..40 {
         // In flight when the rewrite of purge is written.
-        let flying = in_flight(&engine, &mut writer, vec![append(GROUP, round, &[100])]);
+        let ahead = in_flight(&engine, &mut writer, vec![append(GROUP, round, &[100])]);
         rewritten += engine.purge(Budget::default()).unwrap().rewritten;
         while writer.begin(1) > 0 {}
         writer.turn();
-        assert!(flying[0].poll().unwrap().is_ok());
+        assert!(ahead[0].poll().unwrap().is_ok());
         assert_eq!(engine.bounds(GROUP).unwrap().last, round, "purge cut acknowledged entries");
     }
     assert!(rewritten > 0, "purge rewrote nothing");
@@ -125,35 +125,36 @@ fn a_log_continues_after_the_mark_of_a_clean_stop() {
     assert_eq!(engine.bounds(GROUP).unwrap().last, 30);
 }
 
-fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+fn on_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
 
-/// Two threads, or two sequences, that append to one group at once would both be told that their entries are durable.
+/// Otherwise two threads, or two sequences, that append to one group at the same time would both get an acknowledgement
+/// for the same indexes.
 #[test]
 fn only_their_owner_replaces_entries_in_flight() {
     let in_use = |outcome: Result<_>| matches!(outcome, Err(LogError::InUse { group: GROUP }));
     let disk = SimDisk::new();
     let (engine, mut writer) = opened(&disk);
     let submit = |batch| engine.submit(batch, Durability::Synced).unwrap();
-    let mine = submit(append(GROUP, 1, &[10, 10]));
-    let other = elsewhere(|| submit(append(GROUP, 2, &[20])));
-    let after = elsewhere(|| submit(append(GROUP, 3, &[20])));
-    let again = submit(append(GROUP, 3, &[30]));
+    let own = submit(append(GROUP, 1, &[10, 10]));
+    let other = on_another_thread(|| submit(append(GROUP, 2, &[20])));
+    let after = on_another_thread(|| submit(append(GROUP, 3, &[20])));
+    let repeated = submit(append(GROUP, 3, &[30]));
     writer.turn();
-    mine.wait().unwrap();
+    own.wait().unwrap();
     assert!(in_use(other.wait()), "in one commit group");
     after.wait().unwrap();
-    assert!(in_use(again.wait()), "nobody may replace entries that two owners have in flight");
-    // Anyone may replace acknowledged entries: a new leader does.
-    let replacing = elsewhere(|| submit(append(GROUP, 2, &[40])));
+    assert!(in_use(repeated.wait()), "no owner may replace entries that two owners have in flight");
+    // Any owner may replace acknowledged entries, as a new leader does.
+    let replacing = on_another_thread(|| submit(append(GROUP, 2, &[40])));
     writer.begin(1);
-    let flying = submit(append(GROUP, 2, &[50]));
+    let replacing_again = submit(append(GROUP, 2, &[50]));
     let behind = submit(append(GROUP, 3, &[50]));
     writer.begin(2);
     writer.turn();
     replacing.wait().unwrap();
-    assert!(in_use(flying.wait()), "in flight");
+    assert!(in_use(replacing_again.wait()), "in flight");
     behind.wait().unwrap();
     let sequences = [engine.sequence(), engine.sequence()];
     let submit = |at: usize, batch| sequences[at].submit(batch, Durability::Synced).unwrap();
@@ -194,7 +195,7 @@ fn a_callback_may_drop_the_last_handle() {
     }
 }
 
-/// A panic in a callback poisons the log. It does not reach another caller that works for the log while it waits.
+/// A panic in a callback poisons the log. It does not propagate to another caller that serves the queue while it waits.
 #[test]
 fn a_callback_that_panics_does_not_panic_another_caller() {
     let disk = SimDisk::new();
@@ -207,7 +208,7 @@ fn a_callback_that_panics_does_not_panic_another_caller() {
         count.fetch_add(1, Ordering::SeqCst);
     });
     engine.submit_with(append(GROUP, 2, &[10]), Durability::Synced, counting).unwrap();
-    // Does the work of the earlier callers.
+    // Serves the queue with the batches of the earlier callers.
     engine.write(append(GROUP, 3, &[10]), Durability::Synced).unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 1, "the other callbacks are called");
     let poisoned = engine.poisoned().unwrap().to_string();
@@ -239,7 +240,7 @@ fn one_sync_serves_both_groups_in_flight() {
     let tickets = in_flight(&engine, &mut writer, (1..=4).map(|index| append(GROUP, index, &[10])).collect());
     writer.turn();
     assert!(tickets.into_iter().all(|ticket| ticket.wait().is_ok()));
-    assert_eq!(disk.calls(Operation::Sync) - before, 2, "of the first and second, of the third and fourth");
+    assert_eq!(disk.calls(Operation::Sync) - before, 2, "one for groups 1 and 2, one for 3 and 4");
     disk.crash(0);
     let (engine, _writer) = opened(&disk);
     assert_eq!(engine.bounds(GROUP).unwrap().last, 4);

@@ -27,7 +27,7 @@ fn each_stop(case: &Case, mut check: impl FnMut(u64, &mut Driver)) {
     }
 }
 
-/// Crashes already tried, each with what was known of the log then.
+/// Crashes already tried, each with the length and the synced position of the history.
 #[derive(Default)]
 struct Tried(HashSet<(u64, usize, usize)>);
 
@@ -58,8 +58,8 @@ fn appends_survive_every_crash() {
     for name in
         ["append, packed", "append into new space", "append into zeros", "append, by pages", "append, overlapping"]
     {
-        let (looked, partial) = crash_everywhere(&case(name), usize::MAX);
-        assert!(partial == 0 && looked > 1000, "{name}: {looked} crashes, {partial} stops not gone through");
+        let (tried, partial) = crash_everywhere(&case(name), usize::MAX);
+        assert!(partial == 0 && tried > 1000, "{name}: {tried} crashes, not all of them at {partial} stops");
     }
 }
 
@@ -97,8 +97,8 @@ fn work_on_a_full_disk_survives_crashes_at_each_change() {
     }
 }
 
-/// The process ends at each change, and the machine keeps running: nothing acknowledged is lost. What the next process
-/// acknowledges survives a crash, whatever the first one left unfinished.
+/// The process ends at each change, and the machine keeps running: no acknowledged batch is lost. Batches that the next
+/// process acknowledges survive a crash, at whatever change the first process ended.
 #[test]
 fn the_process_ends_at_each_change() {
     for case in cases() {
@@ -153,11 +153,11 @@ fn recovery_is_interrupted_repeatedly() {
 }
 
 fn interrupt_recovery(disk: &Arc<SimDisk>, driver: &Driver, context: &str) {
-    let whole = disk.fork();
-    let before = whole.changes();
-    let (engine, ..) = open(&whole, &driver.options).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let uninterrupted = disk.fork();
+    let before = uninterrupted.changes();
+    let (engine, ..) = open(&uninterrupted, &driver.options).unwrap_or_else(|error| panic!("{context}: {error}"));
     let expected = observe(&engine).unwrap();
-    let changes = whole.changes() - before;
+    let changes = uninterrupted.changes() - before;
     let often = disk.fork();
     for cut in 0..changes {
         let once = disk.fork();

@@ -1,4 +1,4 @@
-//! What each recovery mode refuses, cuts and keeps. No mode cuts provably synced data.
+//! The recovery modes: the damage that each refuses, cuts or keeps. No mode cuts provably synced data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -148,8 +148,8 @@ fn before_the_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
     (driver.disk.clone(), driver.history[driver.history.current - 1].seen(), end)
 }
 
-/// The crash came before the seal. The later file was created when this one was fully synced, and records it: none of
-/// its groups may be taken for a torn tail.
+/// A crash before the seal. The later file was created after this one was fully synced, and records its last group: no
+/// group may be cut as a torn tail.
 #[test]
 fn a_group_that_a_later_file_proves_synced_is_not_cut() {
     let (disk, latest, end) = before_the_third_file(false);
@@ -179,7 +179,7 @@ fn a_group_that_a_later_file_proves_synced_is_not_cut() {
     assert!(found > 100, "{found}");
 }
 
-/// The same with a seal: its index is damaged, so recovery reads the groups, and every one of them must be there.
+/// The same with a seal: its index is damaged, so recovery reads the groups, and all of them must exist.
 #[test]
 fn a_damaged_seal_before_an_empty_file_cuts_no_group() {
     let (disk, latest, end) = before_the_third_file(true);
@@ -230,7 +230,7 @@ fn damage_names_the_affected_groups() {
 /// A block of the last commit group is damaged. Whether that group was synced cannot be known. Recovery cuts it off and
 /// reports it with its Raft groups.
 #[test]
-fn a_last_group_that_nothing_vouches_for_is_reported_as_uncertain() {
+fn an_unreadable_last_group_is_reported_as_uncertain() {
     let driver = small_log();
     let mut content = driver.disk.content(&file(1)).unwrap();
     let last = content.windows(4).rposition(|window| window == b"CGRP").unwrap();

@@ -1,5 +1,5 @@
 //! A thread panics while it writes a commit group: every batch is completed exactly once, and the log writes nothing
-//! any more.
+//! more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,7 +123,7 @@ fn a_callback_after_a_panic_may_drop_the_last_handle() {
     assert!(matches!(outcome, Err(LogError::Poisoned(_))), "{outcome:?}");
 }
 
-/// Without a free thread the caller does the work. Its panic is its own, but others waited for that work too.
+/// A caller that serves the queue panics. The batches of other callers are completed.
 #[test]
 fn a_panic_of_a_caller_completes_the_batches_of_others() {
     let (disk, trap) = trapped();
@@ -135,5 +135,5 @@ fn a_panic_of_a_caller_completes_the_batches_of_others() {
     assert!(matches!(ticket.poll(), Some(Err(LogError::Poisoned(_)))));
     trap.armed.store(false, Ordering::SeqCst);
     let later = log.submit(entry(2), Durability::Synced).map(drop);
-    assert!(matches!(later, Err(LogError::Poisoned(_))), "what is on disk is unknown: {later:?}");
+    assert!(matches!(later, Err(LogError::Poisoned(_))), "the content of the disk is unknown: {later:?}");
 }

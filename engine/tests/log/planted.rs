@@ -58,7 +58,7 @@ fn the_checker_names_the_violated_invariant() {
     assert_eq!(broken(&later, &states[1], After::Crash), 4, "overwritten and compacted entries are back");
     let mut back = states[3].clone();
     back.get_mut(&1).unwrap().keys.push((b"j".to_vec(), b"v".to_vec()));
-    assert_eq!(broken(&later, &back, After::Crash), 5, "a key that never was");
+    assert_eq!(broken(&later, &back, After::Crash), 5, "a key that was never set");
     let mut wrong = states[3].clone();
     wrong.get_mut(&1).unwrap().entries[0] = entry(3, 3, 3);
     assert_eq!(broken(&later, &wrong, After::Crash), 5, "bytes that were never written");
@@ -193,7 +193,7 @@ fn a_file_removed_too_early_is_detected() {
     assert_eq!(violation.invariant, 9, "{violation}, then {seen:?}");
 }
 
-/// Old files that reappear unchanged are not trusted: dropped ones, and one under the name of a spare.
+/// Old files that reappear unchanged are ignored: dropped ones, and one under the name of a spare.
 #[test]
 fn an_old_file_that_reappears_is_harmless() {
     // The second file of the third case.
@@ -265,9 +265,9 @@ fn an_acknowledgement_after_a_failed_sync_is_detected() {
     assert_eq!(driver.try_turn().unwrap_err().invariant, 10);
 }
 
-/// A damaged file is never the result of a crash.
+/// Damage to a file is not reported as the result of a crash.
 #[test]
-fn damage_is_not_taken_for_a_crash() {
+fn damage_is_not_mistaken_for_a_crash() {
     let driver = case("rotate").prepared();
     let twin = driver.fork();
     case("rotate").run(&mut driver.fork());

@@ -26,7 +26,7 @@ type Between = Box<dyn FnMut() + Send>;
 
 impl Gate {
     fn pass(&self) {
-        // Taken out, because it may read too.
+        // Taken out, because it may read as well.
         let between = self.between.lock().take();
         if let Some(mut between) = between {
             std::thread::scope(|scope| drop(scope.spawn(&mut between)));
@@ -38,7 +38,7 @@ impl Gate {
         while self.arriving.load(Ordering::Acquire) < self.expected.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        // They are about to read: time enough for one to arrive here, unless something blocks it.
+        // The other readers are about to read. Wait long enough for one to arrive here, unless it is blocked.
         for _ in 0..10_000 {
             if self.expected.load(Ordering::Acquire) == 0 || self.crowded.load(Ordering::Acquire) {
                 return;
@@ -191,8 +191,8 @@ fn a_failed_read_is_retried() {
     assert_eq!(gate.take_reads(), 2);
 }
 
-/// During a long read, purge moves entries, one file after another, each just before its turn. The read finds all of
-/// them.
+/// During a long read, purge moves entries, one file after another, each just before it is read. The read returns all
+/// of them.
 #[test]
 fn a_long_read_follows_entries_that_purge_moves() {
     const ENTRIES: u64 = 60;

@@ -1,7 +1,7 @@
-//! Opening a damaged log for salvage: everything it shows is true, and the disk is not changed.
+//! Opening a damaged log for salvage: all returned records are correct, and the disk is not changed.
 //!
-//! The model knows the content of the sound log. The tests damage copies of its files in every way. A salvaged log must
-//! return the true content or a typed error.
+//! The model has the content of the sound log. The tests damage copies of its files in every way. A salvaged log must
+//! return the content of the sound log or a typed error.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn a_sound_log_is_shown_completely() {
     }
 }
 
-/// Random damage: everything that is shown is true.
+/// Random damage: all returned records are correct.
 #[test]
 fn salvage_shows_only_what_a_sound_log_shows() {
     let (mut shown, mut opened, mut stale) = (0, 0, 0);
@@ -109,7 +109,7 @@ fn salvage_shows_only_what_a_sound_log_shows() {
         let newest = logs(&disk).pop().unwrap();
         let mut rng = StdRng::seed_from_u64(seed);
         let damaged: Vec<String> = (0..rng.random_range(1..4)).flat_map(|_| damage(&disk, &mut rng)).collect();
-        // Whether the end of the newest file existed cannot be known: any earlier state is allowed then.
+        // After damage to the newest file its end is unknown: any earlier state is allowed.
         let truths = if damaged.contains(&newest) { &history[..] } else { &history[history.len() - 1..] };
         let is_true = |engine: &LogEngine, report: &RecoveryReport| {
             truths.iter().rev().map(|state| check_salvaged(engine, report, state)).reduce(|a, b| a.or(b)).unwrap()
@@ -120,7 +120,7 @@ fn salvage_shows_only_what_a_sound_log_shows() {
                 let read = is_true(&engine, &report);
                 shown += read.unwrap_or_else(|what| panic!("seed {seed}: {damaged:?}: {what}\n{report:?}"));
                 opened += 1;
-                // The check is effective: with the entries from before a loss, some of what is shown is not true.
+                // The check is effective: with doubtful entries, some records are not correct.
                 let doubtful = LogOptions { keep_doubtful: true, ..options };
                 let (engine, _writer, report) = salvage(&disk, doubtful).unwrap();
                 stale += u64::from(is_true(&engine, &report).is_err());
@@ -186,12 +186,12 @@ fn any_flipped_bit_of_a_small_log() {
                 flipped.set_content(&file(1), content);
                 let opened = salvage(&flipped, salvage_options());
                 if let Err(error) = &opened {
-                    // The only header holds the identity: without it no checksum can be verified.
+                    // The only header has the identity: without it no checksum can be verified.
                     assert!((16..32).contains(&at), "bit {bit} of {at}: {error}");
                     continue;
                 }
                 let (engine, _writer, report) = opened.unwrap();
-                // Nothing vouches for the last group of a log without a clean stop: it may be taken for a torn tail.
+                // Without a clean stop, nothing proves that the last group was synced: it may count as a torn tail.
                 let torn = !finish && report.truncated_bytes > 0;
                 let states = &history[history.len() - 1 - usize::from(torn)..];
                 let truths: Vec<_> = states.iter().map(|state| check_salvaged(&engine, &report, state)).collect();
@@ -283,7 +283,7 @@ fn three_files() -> (Arc<SimDisk>, Driver) {
     (disk, driver)
 }
 
-/// A missing file loses only what it may have changed: the next file records its groups.
+/// A missing file loses only groups that it may have changed: the next file records them.
 #[test]
 fn a_missing_file_loses_only_its_own_groups() {
     let (disk, driver) = three_files();
@@ -326,7 +326,7 @@ fn a_missing_file_loses_only_its_own_groups() {
     assert_eq!(again.lost, report.lost);
 }
 
-/// If its groups are unknown, a lost part may concern any group: what precedes it is not shown, what follows it is.
+/// If its groups are unknown, a lost part may concern any group: earlier records are not returned, later ones are.
 #[test]
 fn a_loss_that_may_concern_any_group_is_reported() {
     let (disk, driver) = three_files();
@@ -365,7 +365,7 @@ fn a_damaged_block_loses_its_own_entries() {
 #[test]
 fn a_salvaged_log_refuses_writes_and_changes_nothing() {
     let (disk, driver) = three_files();
-    // The file with the mark of the clean stop.
+    // Includes the mark of the clean stop.
     let last_lsn = driver.engine.stats().written.0;
     disk.set_content("0000000000000009.tmp", b"half a header".to_vec());
     disk.set_content("0000000000000007.spare", vec![0; 64 << 10]);
@@ -431,7 +431,7 @@ fn a_torn_tail_is_not_shown() {
     assert!(torn > 10, "{torn}");
 }
 
-/// A disk that fails to read some sectors has lost these, not the whole file.
+/// Unreadable sectors are lost, not the whole file.
 #[test]
 fn a_failed_read_is_damage_at_its_offset() {
     let (disk, driver) = three_files();

@@ -1,4 +1,4 @@
-//! Scrub: one round finds damage to data that a read or a restart needs, without a read, and reports it once.
+//! Scrub: one round finds damage to data that a read or a restart would need, and reports it once.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -38,12 +38,12 @@ fn log() -> Driver {
     log_with(options())
 }
 
-/// A whole round, in steps of at most `most` bytes.
-fn round_of(engine: &LogEngine, most: u64) -> (usize, ScrubReport) {
+/// A whole round, in steps of about `max_bytes`.
+fn round_of(engine: &LogEngine, max_bytes: u64) -> (usize, ScrubReport) {
     let mut sum = ScrubReport::default();
     for step in 1..10_000 {
-        let report = engine.scrub(most);
-        assert!(report.done || report.bytes >= most && report.bytes < most + 9000, "{report:?}");
+        let report = engine.scrub(max_bytes);
+        assert!(report.done || report.bytes >= max_bytes && report.bytes < max_bytes + 9000, "{report:?}");
         sum.bytes += report.bytes;
         sum.damage.extend(report.damage);
         if report.done {
@@ -53,18 +53,18 @@ fn round_of(engine: &LogEngine, most: u64) -> (usize, ScrubReport) {
     panic!("no end");
 }
 
-fn round(driver: &Driver, most: u64) -> (usize, ScrubReport) {
-    round_of(&driver.engine, most)
+fn round(driver: &Driver, max_bytes: u64) -> (usize, ScrubReport) {
+    round_of(&driver.engine, max_bytes)
 }
 
 /// The location of an entry of 3000 bytes.
 fn place(driver: &Driver, group: u64, index: u64) -> (u64, usize) {
     let sought = entry(group, index, 3000);
-    let stands = |seq: u64| {
+    let find = |seq: u64| {
         let content = driver.disk.content(&file(seq))?;
         Some((seq, content.windows(sought.len()).position(|bytes| bytes == sought)?))
     };
-    (1..20).find_map(stands).unwrap()
+    (1..20).find_map(find).unwrap()
 }
 
 /// Flips a bit in the middle of an entry.
@@ -127,7 +127,7 @@ fn dead_blocks_are_skipped_and_indexes_are_not() {
     driver.submit(vec![Change::Compact { group: 2, first_kept: 20 }], Durability::Synced);
     driver.turn();
     assert!(round(&driver, 5000).1.damage.is_empty());
-    // Also if the block dies after scrub has looked it up.
+    // Also if the block dies after the lookup.
     assert!(!driver.engine.scrub(60_000).done);
     assert_eq!(damage(&driver, 3, 20), 4);
     driver.submit(vec![Change::Compact { group: 3, first_kept: 25 }], Durability::Synced);
@@ -140,7 +140,7 @@ fn dead_blocks_are_skipped_and_indexes_are_not() {
     assert_eq!((found.file.as_str(), found.groups.len()), (file(1).as_str(), 3), "as the next file records: {found}");
 }
 
-/// The page cache holds sound pages since they were written; scrub must read sealed files from the disk.
+/// The page cache holds the pages as written; scrub must read sealed files from the disk.
 #[test]
 fn sealed_files_are_read_from_the_disk() {
     let driver = log();
@@ -161,7 +161,7 @@ fn sealed_files_are_read_from_the_disk() {
     assert_eq!(names(&sum.damage), places.map(|(seq, _)| file(seq)), "header, block, footer and index: {sum:?}");
 }
 
-/// Also the parts that are read long after the file was started.
+/// A file that is read in many steps: also its last parts come from the disk.
 #[test]
 fn a_long_file_is_read_from_the_disk_to_the_end() {
     let mut driver = Driver::new(LogOptions { file_bytes: 3 << 20, ..options() });
@@ -210,7 +210,7 @@ fn empty_entries_do_not_make_a_step_unbounded() {
     assert!(steps > 25 && sum.bytes > 1500 * 17 && sum.damage.is_empty(), "{steps} {sum:?}");
 }
 
-/// What a restart reads first.
+/// Damage to the parts that a restart reads first.
 #[test]
 fn a_damaged_header_and_a_missing_name_are_found() {
     let driver = log();
@@ -221,8 +221,8 @@ fn a_damaged_header_and_a_missing_name_are_found() {
     driver.disk.set_content(&file(5), content);
     let (_, sum) = round(&driver, 5000);
     assert_eq!(names(&sum.damage), [file(5), file(2), file(3)], "the active one first: {sum:?}");
-    let says = |at: usize, what: &str| sum.damage[at].what.contains(what);
-    assert!(says(0, "it is file 1") && says(1, "checksum") && says(2, "missing"), "{sum:?}");
+    let names_cause = |at: usize, cause: &str| sum.damage[at].what.contains(cause);
+    assert!(names_cause(0, "it is file 1") && names_cause(1, "checksum") && names_cause(2, "missing"), "{sum:?}");
     assert!(sum.damage.iter().all(|found| found.offset == 0 && !found.groups.is_empty()), "{sum:?}");
     assert!(round(&driver, 5000).1.damage.is_empty(), "already reported");
 }
@@ -281,7 +281,7 @@ fn each_bad_sector_is_reported_with_its_location_and_groups() {
     assert_eq!(round_of(&worn.engine, 5000).1.damage, [], "already reported");
 }
 
-/// Running out of file descriptors (EMFILE) says nothing about the disk; a refusal of the disk (EIO) does.
+/// Running out of file descriptors (EMFILE) is no evidence of damage; an error of the disk (EIO) is.
 #[test]
 fn running_out_of_file_descriptors_is_not_damage() {
     let driver = log();
@@ -294,7 +294,7 @@ fn running_out_of_file_descriptors_is_not_damage() {
     }
 }
 
-/// The first to find it reports it.
+/// Only the first of the two to find it reports it.
 #[test]
 fn damage_found_by_scrub_and_purge_is_reported_once() {
     for scrub_first in [true, false] {
@@ -317,7 +317,7 @@ fn damage_found_by_scrub_and_purge_is_reported_once() {
     }
 }
 
-/// A salvaged log is known to be damaged, reports it at open, and is not written: there is nothing to scrub.
+/// A salvaged log is not scrubbed: its damage is reported at open, and it is not written.
 #[test]
 fn a_salvaged_log_is_not_scrubbed() {
     let driver = log();
@@ -363,7 +363,7 @@ fn a_round_ends_while_the_log_changes_and_calls_fail() {
     assert_eq!(round(&driver, 5000).1.damage, []);
 }
 
-/// Two commit groups in flight, which a restart would not have to read yet.
+/// A commit group in flight: a restart need not read it yet.
 #[test]
 fn groups_in_flight_are_left_for_the_next_round() {
     let mut driver = Driver::new(options());

@@ -1,4 +1,4 @@
-//! Spare files: how many are kept, how the last one is made, and what it is reserved for.
+//! Spare files: their number, the creation of the reserve, and its use on a full disk.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn options(spare_files: usize) -> LogOptions {
     LogOptions { prefill_bytes: 0, align_bytes: 8, compress_from: usize::MAX, spare_files, ..small_options() }
 }
 
-/// One spare, and prefilled space: a file has room for its seal.
+/// One spare, and prefilled space: a file has space for its seal.
 fn prefilled() -> LogOptions {
     LogOptions { prefill_bytes: 16 << 10, ..options(1) }
 }
@@ -148,9 +148,9 @@ fn the_reserve_does_not_use_the_last_space() {
     assert_eq!(driver.disk.used(), used);
 }
 
-/// Truncations may take the reserve, but do not while there is room for a new file.
+/// Truncations may use the reserve, but do not while there is space for a new file.
 #[test]
-fn the_reserve_is_not_spent_while_there_is_room() {
+fn the_reserve_is_not_used_while_there_is_space() {
     let mut driver = Driver::new(prefilled());
     purge(&mut driver, 256 << 10);
     assert_eq!(driver.engine.stats().spare_files, 1);
@@ -164,7 +164,7 @@ fn the_reserve_is_not_spent_while_there_is_room() {
         assert!(write(&mut driver, Change::Compact { group: 9, first_kept }));
     }
     assert_eq!(driver.engine.stats().spare_files, 1);
-    // Others fill the disk: dead files are removed all the same.
+    // Other files fill the disk: dead files are removed nevertheless.
     driver.disk.set_capacity(Some(driver.disk.used()));
     assert!(write(&mut driver, Change::Compact { group: 1, first_kept: 2 }));
     let freed: u64 = (0..20).map(|_| purge(&mut driver, 256 << 10).freed).sum();
@@ -172,8 +172,8 @@ fn the_reserve_is_not_spent_while_there_is_room() {
     driver.crash(1).unwrap();
 }
 
-/// The disk has room for the header of the next file and no more, so the active file is empty and cannot grow. The
-/// reserve replaces it.
+/// The disk has space only for the header of the next file, so the active file is empty and cannot grow. The reserve
+/// replaces it.
 #[test]
 fn an_empty_file_that_cannot_grow_is_replaced_by_the_reserve() {
     for spare in [4096, 4096 + 200, 8192] {
@@ -213,17 +213,17 @@ fn a_full_disk_makes_purge_rewrite() {
     }
     let left = names(&driver.disk, ".log").len();
     assert!(left + 2 < files, "{left} of {files} files are left");
-    assert!(write(&mut driver, append(9, index, 9000)), "the log continues, and nobody freed space");
+    assert!(write(&mut driver, append(9, index, 9000)), "the log continues, and only purge freed space");
     driver.crash(1).unwrap();
 }
 
-/// The caller of purge learns once when its step is over: when it is written, or at once if nothing was queued. A log
-/// far beyond its threshold asks for the next step at once.
+/// The callback of purge is called once: when the step is written, or during the call if nothing was queued. A log far
+/// beyond its threshold returns `Now`.
 #[test]
 fn a_step_reports_when_it_is_written() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, ..options(0) });
     let over = Arc::new(AtomicUsize::new(0));
-    // The report, and whether the step was queued: then it is not over yet.
+    // The report, and whether the step was queued: then the callback was not called yet.
     let step = |driver: &Driver| {
         let before = over.load(Ordering::SeqCst);
         let counter = over.clone();
@@ -240,8 +240,8 @@ fn a_step_reports_when_it_is_written() {
     write(&mut driver, Change::Compact { group: 9, first_kept: 4 });
     let (report, queued) = step(&driver);
     assert!(queued && report.outcome == PurgeOutcome::Now, "{report:?}");
-    let (again, queued) = step(&driver);
-    assert!(!queued && again.outcome == PurgeOutcome::NextTick, "one at a time: {again:?}");
+    let (second, queued) = step(&driver);
+    assert!(!queued && second.outcome == PurgeOutcome::NextTick, "one step at a time: {second:?}");
     let before = over.load(Ordering::SeqCst);
     driver.turn();
     assert_eq!(over.load(Ordering::SeqCst), before + 1);
@@ -249,8 +249,8 @@ fn a_step_reports_when_it_is_written() {
     assert!(report.freed > 0 && report.outcome != PurgeOutcome::Now, "{report:?}");
 }
 
-/// The disk stays full, and there is no reserve: the caller learns that the step was not written. If the queue takes
-/// no step, the next tick retries it.
+/// The disk stays full, and there is no reserve: the callback reports that the step was not written. If the queue is
+/// full, the next tick retries the step.
 #[test]
 fn a_step_reports_that_it_was_not_written() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, queue_batches: 1, ..options(0) });
@@ -294,15 +294,15 @@ fn was_full() -> Driver {
     driver.disk.set_capacity(Some(driver.disk.used() + 100));
     assert!(!write(&mut driver, append(1, 2, 1000)));
     driver.disk.set_capacity(Some(driver.disk.used() + FILE / 2));
-    assert!(is_full(&mut driver), "nothing says that there is space");
+    assert!(is_full(&mut driver), "no write has shown that there is space");
     driver
 }
 
-/// A log that writes only keys learns from them that its disk has space again.
+/// In a log that writes only keys, a written key shows that the disk has space again.
 #[test]
 fn written_keys_show_that_the_disk_has_space_again() {
     let mut driver = was_full();
-    assert!(is_full(&mut driver), "half a file is not enough to begin one");
+    assert!(is_full(&mut driver), "half a file is not enough to create one");
     assert!(write(&mut driver, Change::Put { group: 1, key: b"k".to_vec(), value: b"v".to_vec() }));
     assert!(!is_full(&mut driver));
 }
@@ -316,7 +316,7 @@ fn an_idle_log_notices_that_the_disk_has_space_again() {
     assert!(!is_full(&mut driver));
 }
 
-/// A truncation reports a full disk if it finds no room. If it fits, that does not mean that the disk has space.
+/// A truncation that finds no space reports a full disk. A truncation that succeeds does not show that there is space.
 #[test]
 fn a_truncation_does_not_show_that_there_is_space() {
     let mut driver = was_full();
@@ -340,10 +340,10 @@ fn dropped_files(options: LogOptions) -> Driver {
     driver
 }
 
-/// A file that the disk fails to remove keeps no other: neither those removed with it nor those that die later. It is
+/// A file that the disk fails to remove delays no other: neither those dropped with it nor those that die later. It is
 /// removed once the disk allows it.
 #[test]
-fn a_file_that_cannot_be_removed_keeps_no_other() {
+fn a_file_that_cannot_be_removed_delays_no_other() {
     let mut driver = dropped_files(options(0));
     let failing = |driver: &mut Driver| {
         driver.disk.fail_nth(Operation::Remove, 1, ErrorKind::Other);
@@ -370,7 +370,7 @@ fn a_file_that_cannot_be_removed_keeps_no_other() {
     driver.crash(1).unwrap();
 }
 
-/// The directory has no room for the name of a spare. The file is deleted: space is more important then.
+/// The directory has no space for the name of a spare. The file is deleted: free space is more important than a spare.
 #[test]
 fn a_file_that_cannot_become_a_spare_is_deleted() {
     let mut driver = dropped_files(options(3));
@@ -398,7 +398,7 @@ fn a_spare_after_an_unknown_outcome_is_found() {
     driver.crash(1).unwrap();
 }
 
-/// The same, and there are enough spares meanwhile: the file is deleted under either name.
+/// The same, and there are enough spares by then: the file is deleted under either name.
 #[test]
 fn a_surplus_spare_after_an_unknown_outcome_is_deleted() {
     let mut driver = dropped_files(options(2));
@@ -411,7 +411,7 @@ fn a_surplus_spare_after_an_unknown_outcome_is_deleted() {
     driver.crash(1).unwrap();
 }
 
-/// A reserve that the disk refuses does not keep purge from its next step.
+/// A failure to create the reserve does not stop the next step of purge.
 #[test]
 fn a_reserve_that_fails_does_not_stop_purge() {
     let mut driver = Driver::new(LogOptions { purge_threshold: 0, ..options(1) });

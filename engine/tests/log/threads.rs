@@ -88,7 +88,7 @@ fn writers_readers_and_purge_run_together() {
                     let mut batch = LogBatch::new();
                     batch.append(id, first, (first..first + 5).map(|index| entry(group, index)).collect());
                     batch.put(id, b"round", &round.to_le_bytes());
-                    // One group lags far behind and has to be rewritten.
+                    // One group keeps many old entries, which purge has to rewrite.
                     let keep = if group == 0 { 1500 } else { 50 };
                     batch.compact(id, first.saturating_sub(keep).max(1));
                     let durability = if round % 16 == 0 { Durability::Synced } else { Durability::Buffered };
@@ -106,8 +106,7 @@ fn writers_readers_and_purge_run_together() {
     let found: u64 = readers.into_iter().map(|reader| reader.join().unwrap()).sum();
     assert!(found > 0);
     let bounds: Vec<_> = engine.groups().into_iter().map(|group| engine.bounds(group)).collect();
-    // Whatever the interleaving was: after a few more calls the oldest file is gone, although a group lagged behind in
-    // it.
+    // After any interleaving, a few more calls remove the oldest file, although it had live entries of one group.
     let oldest = dir.path().join("0000000000000001.log");
     for _ in 0..50 {
         engine.purge(Budget::default()).unwrap();
@@ -211,9 +210,9 @@ fn batches_in_flight_are_checked_against_each_other() {
     assert!(entries.iter().zip(1u64..).all(|(entry, index)| entry[0] == index as u8 && entry.len() == 4 << 10));
 }
 
-/// Waiting callers do the work themselves if nobody else does, and hand it over when more arrives.
+/// A waiting caller serves the queue if no worker is active, and hands over to a thread if more batches arrive.
 #[test]
-fn waiting_and_submitting_callers_share_the_work() {
+fn waiting_and_submitting_callers_serve_the_queue() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = LogEngine::open(RealDisk::open(dir.path()).unwrap(), options()).unwrap();
     std::thread::scope(|scope| {
@@ -243,7 +242,7 @@ fn waiting_and_submitting_callers_share_the_work() {
     }
 }
 
-/// A panic in a callback is a defect of the caller: the log writes nothing after it, and nobody waits for ever.
+/// After a panic in a callback the log writes nothing, and no caller waits for ever.
 #[test]
 fn a_callback_that_panics_poisons_the_log() {
     let dir = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ impl Hooks for Requests {
 
 const ENTRY: usize = 100 << 10;
 
-/// The write-back requests while so many entries are written to one file.
+/// The write-back requests while `entries` entries are written to one file.
 fn requests(entries: u64, durability: Durability) -> Vec<(u64, u64)> {
     let hooks = Arc::new(Requests::default());
     let disk = Arc::new(HookedDisk { disk: SimDisk::new(), hooks: hooks.clone() });

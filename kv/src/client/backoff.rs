@@ -19,9 +19,9 @@ pub enum RetryClass {
     NoLeader,
     /// The store was at one of its limits.
     Busy,
-    /// The store was not reached. The request was not delivered.
+    /// The store was not reached, or refused the request unread. The request was not executed.
     Unreachable,
-    /// No response came. The request may have been executed.
+    /// No response came, or the server does not know the outcome. The request may have been executed.
     Lost,
     /// The server reported a failure of its own. Another replica may succeed.
     Failed,
@@ -132,11 +132,6 @@ impl Backoff {
         let nth = *failures;
         *failures = failures.saturating_add(1);
         Some(wait(curve, nth, jitter).min(left))
-    }
-
-    /// The number of retries so far, over all classes.
-    pub fn retries(&self) -> u32 {
-        self.failures.iter().fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 

@@ -3,14 +3,15 @@
 //! Items are sorted by key, so the items of one region form a run. Each run has its own retry state. After a region
 //! error only that run is regrouped under the updated cache (a split may have made two runs of it), while the others
 //! continue. A run is bounded in number and in bytes, so that neither its message nor its proposal is too large. If a
-//! response ends early, the rest of its run is sent again.
+//! response ends early, the rest of its run is sent again. A response of another kind than the request asks for ends
+//! the operation.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-
 use tso::Timestamp;
 
 use super::config::ClientConfig;
@@ -42,8 +43,12 @@ impl Keyed for Mutation {
 
 /// An operation on many items.
 pub(super) struct BatchOp<'a, T> {
+    /// The name of the request, for errors.
+    pub(super) request: &'static str,
     /// What an unknown outcome means.
     pub(super) semantics: RetrySemantics,
+    /// Whether a response is of the kind that the request asks for.
+    pub(super) is_answer: fn(&Response) -> bool,
     /// The bytes that an item adds to the request, or to the proposal made of it, whichever is more.
     pub(super) item_bytes: &'a (dyn Fn(&T) -> usize + Sync),
     /// Makes the request for a run of items. Called anew for every attempt.
@@ -54,8 +59,8 @@ pub(super) struct BatchOp<'a, T> {
 
 /// The result of an operation on many items.
 pub(super) struct BatchResult<T> {
-    /// The responses of the regions, in any order.
-    pub(super) responses: Vec<Response>,
+    /// The pairs that the regions returned, in any order.
+    pub(super) pairs: Vec<(Key, Bytes)>,
     /// The items that were not sent, because `max_bytes` was reached.
     pub(super) unsent: Vec<T>,
     bytes: usize,
@@ -121,14 +126,14 @@ impl<T> Task<T> {
 
 impl<T> BatchResult<T> {
     fn new() -> BatchResult<T> {
-        BatchResult { responses: Vec::new(), unsent: Vec::new(), bytes: 0 }
+        BatchResult { pairs: Vec::new(), unsent: Vec::new(), bytes: 0 }
     }
 
     fn add(&mut self, response: Response) {
-        if let Response::Pairs { pairs, .. } = &response {
+        if let Response::Pairs { pairs, .. } = response {
             self.bytes += pairs.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum::<usize>();
+            self.pairs.extend(pairs);
         }
-        self.responses.push(response);
     }
 }
 
@@ -208,7 +213,10 @@ impl Router {
             Task::Send(mut run, route) => {
                 let request = Request { context: route.context(), body: (op.body)(run.items.clone()) };
                 match self.send(&route, request).await {
-                    Ok(response) => self.on_response(response, run, op),
+                    Ok(response) if (op.is_answer)(&response) => self.on_response(response, run, op),
+                    Ok(other) => {
+                        Outcome::Failed(self.unexpected_response(op.request, op.semantics, route.region.id, &other))
+                    }
                     Err(error) => match run.retry.on_failure(self, &route, error) {
                         Ok(wait) => Outcome::Retry(run, wait),
                         Err(ClientError::Key(KeyError::Locked(locks))) => Outcome::Locked(locks),
@@ -281,8 +289,9 @@ impl Router {
             let body = RequestBody::Commit { keys, start_ts, commit_ts };
             match self.send(&route, Request { context: route.context(), body }).await {
                 Ok(Response::Done) => return Ok(rest),
-                // A response of another kind proves nothing: the store may have committed.
-                Ok(_) => return Err(ClientError::Undetermined(route.region.id)),
+                Ok(other) => {
+                    return Err(self.unexpected_response("Commit", RetrySemantics::Commit, route.region.id, &other));
+                }
                 Err(error) => pause(retry.on_failure(self, &route, error)?).await,
             }
         }

@@ -26,7 +26,7 @@ pub enum CallError {
     /// The server answered with an error.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The store was not reached. The request was not delivered.
+    /// The store was not reached, or refused the request unread. The request was not executed.
     #[error("store {store} is unreachable: {why}")]
     Unreachable {
         /// The store.
@@ -34,7 +34,8 @@ pub enum CallError {
         /// What failed.
         why: String,
     },
-    /// The connection broke or the timeout passed after the request may have been delivered.
+    /// The connection broke, the timeout passed, or the response was malformed, after the request may have been
+    /// delivered.
     #[error("no answer from store {store}: {why}")]
     Lost {
         /// The store.

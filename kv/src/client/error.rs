@@ -12,11 +12,12 @@ pub enum ClientError {
     /// A region evaluated the request and refused it. The transaction resolves locks, waits or aborts.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A commit was delivered, or may have been, and no response came before the deadline: it took effect, will take
-    /// effect, or never does. Only `commit` and `commit_primary` return it.
+    /// A commit may have been delivered, and no response says what became of it: it took effect, will take effect, or
+    /// never does. The deadline passed, a later attempt was refused for good, or a response was of another kind than a
+    /// commit asks for. Only `commit` and `commit_primary` return it.
     #[error("outcome of a write to region {0} is unknown")]
     Undetermined(RegionId),
-    /// Retries ran out. An idempotent write may have taken effect; the failed request of a commit did not.
+    /// The deadline passed. An idempotent write may have taken effect; the failed request of a commit did not.
     #[error("no replica could serve within {waited:?}: {last}")]
     Unavailable {
         /// Time from the first failure to the last.
@@ -35,7 +36,9 @@ pub enum ClientError {
     /// A request contradicts itself or exceeds a limit, so every store refuses it. That request had no effect.
     #[error("invalid request: {0}")]
     Invalid(String),
-    /// A failure that retries did not cure, such as corrupt data on every replica asked.
+    /// A failure that retries did not cure, such as corrupt data on every replica asked, or a response of another kind
+    /// than the request asks for. An idempotent write may have taken effect; the failed request of a commit did not.
+    /// Also a setting out of range, when a client is created.
     #[error("{0}")]
     Failed(String),
 }

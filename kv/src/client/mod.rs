@@ -10,9 +10,9 @@
 //! 4. A failure updates the cache (`region_cache.rs`). After a wait (`backoff.rs`, `retry.rs`) only the failed part is
 //!    sent again.
 //!
-//! Guarantees: every operation ends in bounded time. Reads and idempotent writes are repeated after a lost response. A
-//! commit that may have been delivered and was never answered ends as [`ClientError::Undetermined`], never as a
-//! failure.
+//! Guarantees: every operation ends in bounded time. Reads and idempotent writes are repeated after a lost response. If
+//! a commit may have been delivered and no response says what became of it, it ends as [`ClientError::Undetermined`],
+//! never as a failure.
 //!
 //! # Layers
 //!
@@ -60,30 +60,39 @@ pub use scan::{Page, ScanRange};
 use crate::api::{CheckTxnStatusRequest, Mutation, PrewriteRequest, RequestBody, Response, TxnStatus};
 use crate::key::Key;
 use crate::size::{decision_bytes, prewrite_bytes};
-use dispatch::BatchOp;
+use dispatch::{BatchOp, BatchResult, Keyed};
 use metrics::Metrics;
 use retry::{Retry, RetrySemantics};
 use router::Router;
 
 /// A client of the key-value layer. Cheap to clone; clones share the region cache and the metrics.
 ///
-/// Any task may call it, also concurrently. Operations need a tokio runtime.
+/// Any task may call it, also concurrently.
 ///
 /// # Time
 ///
 /// An operation retries each request until [`ClientConfig::deadline`] has passed since the request's first failure. An
-/// operation on several regions, or several pages of one region, has one such deadline for each run of keys.
+/// operation on several regions, or several pages of one region, has one such deadline for each run of keys. The
+/// deadline does not interrupt an attempt: the endpoint's timeout ends it. Stores that report failures of their own are
+/// asked 12 more times at most.
 ///
 /// # Errors
 ///
 /// Every operation can return, unless its own documentation says otherwise:
 /// - [`ClientError::Unavailable`]: the deadline passed. An idempotent write may have taken effect.
 /// - [`ClientError::Invalid`]: a store refused a request as such: a timestamp that the oracle does not issue, two
-///   mutations of one key, a key above `percolator::KEY_LEN_MAX`. That request had no effect.
+///   mutations of one key, a key above `percolator::KEY_LEN_MAX`, a read whose response exceeds the largest message.
+///   That request had no effect.
 /// - [`ClientError::TooLarge`]: one item exceeds the largest message or proposal. That request had no effect.
-/// - [`ClientError::Failed`]: every replica asked failed, or a response was malformed.
+/// - [`ClientError::Failed`]: every replica asked failed, or a response was of another kind than the request asks for.
+///   An idempotent write may have taken effect.
 ///
 /// After an error of a write on several keys, requests to other regions may have taken effect or may be under way.
+///
+/// # Panics
+///
+/// An operation panics if it has to wait for a timer outside of a tokio runtime: before a retry, in
+/// [`Client::heartbeat`], in the endpoints of this module.
 ///
 /// # Cancel safety
 ///
@@ -165,31 +174,26 @@ impl Client {
         keys.sort_unstable();
         keys.dedup();
         let op = BatchOp {
+            request: "BatchGet",
             semantics: RetrySemantics::Idempotent,
+            is_answer: |response| matches!(response, Response::Pairs { .. }),
             item_bytes: &decision_bytes,
             body: &|keys| RequestBody::BatchGet { keys, start_ts },
             max_bytes,
         };
-        let mut found = Vec::with_capacity(keys.len());
-        let result = self.router.fan_out(keys, &op).await?;
-        for response in result.responses {
-            match response {
-                Response::Pairs { pairs, .. } => found.extend(pairs),
-                other => return Err(ClientError::unexpected_response("BatchGet", &other)),
-            }
-        }
-        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let resume = result.unsent.into_iter().min();
+        let BatchResult { mut pairs, unsent, .. } = self.router.fan_out(keys, &op).await?;
+        pairs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let resume = unsent.into_iter().min();
         if let Some(resume) = &resume {
             // Regions of greater keys may have answered first. Drop their pairs, so that the page has no gap.
-            found.truncate(found.partition_point(|(key, _)| key < resume));
+            pairs.truncate(pairs.partition_point(|(key, _)| key < resume));
         }
-        Ok(Page { pairs: found, resume })
+        Ok(Page { pairs, resume })
     }
 
     /// Reads one page of a range at `start_ts`: at most `limit` pairs and about [`ClientConfig::page_bytes`] bytes.
-    /// Crosses region boundaries, one region after the other. A page may be short or empty although `resume` is set:
-    /// only `resume: None` marks the end. With a `limit` of 0 it sends nothing and returns no pairs.
+    /// Crosses region boundaries, one region after the other. A page may hold fewer than `limit` pairs, or none, while
+    /// `resume` is set: only `resume: None` marks the end. With a `limit` of 0 it sends nothing and returns no pairs.
     ///
     /// # Errors
     ///
@@ -200,7 +204,8 @@ impl Client {
     }
 
     /// Prewrites all mutations, regions in parallel: locks their keys and stages their values. The keys must be
-    /// distinct and should include `primary`. Only the transaction's coordinator calls it.
+    /// distinct. A transaction may take several calls; one of them prewrites `primary`. Only the transaction's
+    /// coordinator calls it.
     ///
     /// `ttl_ms` gives the life of the locks in milliseconds from the physical part of `start_ts`. It is called before
     /// every attempt, because a fixed ttl would shrink while attempts are retried.
@@ -210,7 +215,7 @@ impl Client {
     /// - `Key(Locked)` with the locks that all regions reported. Requests that met no lock have prewritten their keys.
     /// - `Key(WriteConflict)`: another transaction committed to a key above `start_ts`.
     /// - `Key(AlreadyExists)`: an `Insert` or `CheckNotExists` found a value.
-    /// - `Key(RolledBack)`: another transaction rolled this one back.
+    /// - `Key(RolledBack)`: the transaction was rolled back.
     /// - Those of [`Client`]. Never `Undetermined`.
     ///
     /// After any error some keys may be prewritten or become so: the caller retries (after `Locked`) or rolls back all
@@ -227,20 +232,21 @@ impl Client {
             RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms })
         };
         let item_bytes = |mutation: &Mutation| prewrite_bytes(mutation, primary);
-        let semantics = RetrySemantics::Idempotent;
-        let op = BatchOp { semantics, item_bytes: &item_bytes, body: &body, max_bytes: usize::MAX };
-        self.router.fan_out(mutations, &op).await.map(drop)
+        self.write("Prewrite", RetrySemantics::Idempotent, mutations, &item_bytes, &body).await
     }
 
-    /// Sends a decision (commit, rollback, resolve) for keys, regions in parallel.
-    async fn send_decision(
+    /// Sends a write of `items`, regions in parallel. Every region must answer with [`Response::Done`].
+    async fn write<T: Keyed>(
         &self,
-        keys: &[Key],
+        request: &'static str,
         semantics: RetrySemantics,
-        body: &(dyn Fn(Vec<Key>) -> RequestBody + Sync),
+        items: Vec<T>,
+        item_bytes: &(dyn Fn(&T) -> usize + Sync),
+        body: &(dyn Fn(Vec<T>) -> RequestBody + Sync),
     ) -> Result<(), ClientError> {
-        let op = BatchOp { semantics, item_bytes: &decision_bytes, body, max_bytes: usize::MAX };
-        self.router.fan_out(keys.to_vec(), &op).await.map(drop)
+        let is_answer = |response: &Response| *response == Response::Done;
+        let op = BatchOp { request, semantics, is_answer, item_bytes, body, max_bytes: usize::MAX };
+        self.router.fan_out(items, &op).await.map(drop)
     }
 
     /// Commits prewritten keys at `commit_ts`, regions in parallel. The coordinator calls it for the secondaries, after
@@ -248,14 +254,16 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// - `Undetermined`: a request may have been delivered and no response came before the deadline.
+    /// - `Undetermined`: a request may have been delivered, and no response says what became of it. Returned when the
+    ///   deadline passes, and earlier when a later attempt is refused for good or a response is of another kind than a
+    ///   commit asks for.
     /// - `Key(RolledBack)`, `Key(LockNotFound)`, `Key(Committed)`: the transaction holds no lock on a key and has not
     ///   committed it at `commit_ts`.
     /// - `Key(CommitTsTooEarly)`: a lock requires a higher commit_ts.
     /// - Those of [`Client`]. They say that the failed request had no effect; other regions may have committed.
     pub async fn commit(&self, keys: &[Key], start_ts: Timestamp, commit_ts: Timestamp) -> Result<(), ClientError> {
-        self.send_decision(keys, RetrySemantics::Commit, &|keys| RequestBody::Commit { keys, start_ts, commit_ts })
-            .await
+        let body = |keys| RequestBody::Commit { keys, start_ts, commit_ts };
+        self.write("Commit", RetrySemantics::Commit, keys.to_vec(), &decision_bytes, &body).await
     }
 
     /// Commits the primary at `commit_ts`: the commit point of the transaction. The same request commits those of
@@ -265,13 +273,14 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// - `Undetermined`: a request may have been delivered and no response came before the deadline, or the response
-    ///   was of an unexpected kind. The transaction may be committed, now or later.
-    /// - `Key(RolledBack)`, `Key(LockNotFound)`, `Key(Committed)`, `Key(CommitTsTooEarly)`: as [`Client::commit`].
+    /// - `Undetermined`: as [`Client::commit`]. The transaction may be committed, now or later.
+    /// - `Key(RolledBack)`, `Key(CommitTsTooEarly)`: as [`Client::commit`].
+    /// - `Key(LockNotFound)`, `Key(Committed)`: as [`Client::commit`]. They contradict an acknowledged prewrite;
+    ///   [`Client::rollback`] of the primary settles the outcome.
     /// - Those of [`Client`].
     ///
-    /// Every error but `Undetermined` means that this call had no effect. If the future is dropped, the outcome is
-    /// unknown.
+    /// Every error but `Undetermined` means that no attempt of this call took effect. After `Key(Committed)` the
+    /// transaction is committed all the same, at another commit_ts. If the future is dropped, the outcome is unknown.
     pub async fn commit_primary(
         &self,
         primary: &Key,
@@ -290,7 +299,8 @@ impl Client {
     /// `Key(Committed)` if the transaction has committed a key, and those of [`Client`]. Never `Undetermined`: after
     /// `Unavailable` the locks may remain until their ttl ends and another transaction resolves them.
     pub async fn rollback(&self, keys: &[Key], start_ts: Timestamp) -> Result<(), ClientError> {
-        self.send_decision(keys, RetrySemantics::Idempotent, &|keys| RequestBody::Rollback { keys, start_ts }).await
+        let body = |keys| RequestBody::Rollback { keys, start_ts };
+        self.write("Rollback", RetrySemantics::Idempotent, keys.to_vec(), &decision_bytes, &body).await
     }
 
     /// Reads the fate of a transaction from the region of its primary, and rolls it back if its lock has expired (see
@@ -320,18 +330,15 @@ impl Client {
         start_ts: Timestamp,
         commit_ts: Option<Timestamp>,
     ) -> Result<(), ClientError> {
-        self.send_decision(keys, RetrySemantics::Idempotent, &|keys| RequestBody::ResolveLock {
-            keys,
-            start_ts,
-            commit_ts,
-        })
-        .await
+        let body = |keys| RequestBody::ResolveLock { keys, start_ts, commit_ts };
+        self.write("ResolveLock", RetrySemantics::Idempotent, keys.to_vec(), &decision_bytes, &body).await
     }
 
     /// Extends the life of the primary lock to at least `ttl_ms` milliseconds from the physical part of `start_ts`.
-    /// Returns the ttl in force, which may be longer. `ttl_ms` is called before every attempt. Retries and the attempt
-    /// under way end after `limit`, not after the configured deadline: the next heartbeat serves better than a late
-    /// one. Only the transaction's coordinator calls it.
+    /// Returns the ttl in force in milliseconds, which may be longer. `ttl_ms` is called before every attempt. Retries
+    /// and the attempt under way end after `limit`, not after the configured deadline: the next heartbeat serves better
+    /// than a late one. A lookup of the region under way is not interrupted. Only the transaction's coordinator calls
+    /// it.
     ///
     /// # Errors
     ///
@@ -349,11 +356,5 @@ impl Client {
             Response::Ttl(ttl_ms) => Ok(ttl_ms),
             other => Err(ClientError::unexpected_response("Heartbeat", &other)),
         }
-    }
-
-    /// The cached route of a key; `None` if its region is not cached. Sends nothing; the route may be outdated. For
-    /// diagnostics.
-    pub fn cached_route(&self, key: &Key) -> Option<Route> {
-        self.router.cache.read().lookup(&key.to_storage())
     }
 }

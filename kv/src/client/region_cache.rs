@@ -102,11 +102,6 @@ impl RegionCache {
         extends_to(&entry.region, bound).then(|| entry.route())
     }
 
-    /// The route to a region by its id.
-    pub fn region(&self, id: RegionId) -> Option<Route> {
-        self.entries.get(self.starts.get(&id)?).map(Entry::route)
-    }
-
     /// Adds a region, and its leader if known. Entries that overlap it are dropped. Returns false, and changes nothing,
     /// if the descriptor is malformed or older than a cached one. Without a known leader the entry keeps its target, or
     /// takes the first voter.
@@ -270,12 +265,12 @@ impl RegionCache {
         }
     }
 
-    /// The routes of all entries, in key order.
+    /// The routes of all entries, in key order, not counted as uses. For the cache's own tests, which show its state.
     pub fn routes(&self) -> impl Iterator<Item = Route> + '_ {
         self.entries.values().map(Entry::peek)
     }
 
-    /// Panics if an invariant does not hold.
+    /// Panics if an invariant does not hold. For the cache's own tests, which call it after every step.
     pub fn check(&self) {
         assert!(self.entries.len() <= self.capacity, "more regions than the capacity");
         assert_eq!(self.entries.len(), self.starts.len(), "one entry per region");

@@ -95,11 +95,15 @@ impl RemoteEndpoint {
     }
 
     /// Replaces the known stores. Addresses are `host:port`, nearest store first. Connections to stores whose address
-    /// did not change are kept. Does not connect: the first request does. Must be called within a tokio runtime.
+    /// did not change are kept. Does not connect: the first request does.
     ///
     /// # Errors
     ///
     /// [`BadAddress`] for the first malformed address; nothing is changed then.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
     pub fn set_stores(&self, stores: Vec<(StoreId, String)>) -> Result<(), BadAddress> {
         let mut known = self.stores.write();
         let mut fresh = Vec::new();

@@ -27,6 +27,24 @@ impl Router {
     pub(super) fn idempotent_retry(&self) -> Retry {
         Retry::new(self.config.deadline, RetrySemantics::Idempotent)
     }
+
+    /// The error of a response that is not of the kind that `request` asks for. It proves nothing about a commit: the
+    /// store may have executed it.
+    pub(super) fn unexpected_response(
+        &self,
+        request: &str,
+        semantics: RetrySemantics,
+        region: RegionId,
+        response: &Response,
+    ) -> ClientError {
+        match semantics {
+            RetrySemantics::Idempotent => ClientError::unexpected_response(request, response),
+            RetrySemantics::Commit => {
+                self.metrics.undetermined.inc();
+                ClientError::Undetermined(region)
+            }
+        }
+    }
 }
 
 /// The retry state of one request, or of one run of a larger operation.

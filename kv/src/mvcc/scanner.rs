@@ -21,7 +21,7 @@ use super::versions::{after_versions, is_version_of, long_value};
 use super::write::{WriteKind, WriteRecord};
 use crate::api::{KeyError, LockInfo, ScanRequest};
 use crate::error::{ActionError, Result};
-use crate::key::{Key, push_ts, split_ts, storage_range};
+use crate::key::{Key, split_ts, storage_range, versioned};
 use crate::size::BlockingLocks;
 
 /// Versions of one key to step over before seeking past the rest.
@@ -319,10 +319,8 @@ impl DirectedCursor<'_> {
 
     /// Moves to the newest version of the key at or below `ts`, or past the key if there is none.
     fn seek_version(&mut self, storage: &[u8], ts: Timestamp) -> Result<()> {
-        let mut target = storage.to_vec();
-        push_ts(&mut target, ts);
         self.steps += 1;
-        self.valid = self.cursor.seek(&target)?;
+        self.valid = self.cursor.seek(&versioned(storage, ts))?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use tso::Timestamp;
 
 use super::write::WriteRecord;
 use crate::error::{MvccError, Result};
-use crate::key::{TS_LEN, push_ts, split_ts};
+use crate::key::{TS_LEN, push_ts, split_ts, versioned};
 
 /// A cursor over the write records of one key at a time. Each call names the key in storage form.
 pub struct Versions<'r> {
@@ -78,21 +78,13 @@ pub(super) fn after_versions(storage: &[u8]) -> Vec<u8> {
     bound
 }
 
-/// The key in `Cf::Default` under which the transaction `start_ts` stores a long value.
-pub fn value_key(storage: &[u8], start_ts: Timestamp) -> Vec<u8> {
-    let mut key = Vec::with_capacity(storage.len() + TS_LEN);
-    key.extend_from_slice(storage);
-    push_ts(&mut key, start_ts);
-    key
-}
-
 /// The long value that the transaction `start_ts` wrote to the key.
 ///
 /// # Errors
 ///
 /// [`MvccError::Inconsistent`] if it is missing, [`MvccError::Store`] if the store fails.
 pub fn long_value<R: Reader + ?Sized>(reader: &R, storage: &[u8], start_ts: Timestamp) -> Result<Bytes> {
-    match reader.get(Cf::Default, &value_key(storage, start_ts))? {
+    match reader.get(Cf::Default, &versioned(storage, start_ts))? {
         Some(value) => Ok(Bytes::from(value)),
         None => {
             let key = storage.escape_ascii();

@@ -80,9 +80,6 @@ impl<'a> WriteRecord<'a> {
         WriteRecord { kind: WriteKind::Rollback, start_ts, short_value: None, overlapped_rollback: false }
     }
 
-    /// Offset of the short value in the stored form. The value is the rest of the record.
-    pub const SHORT_VALUE_OFFSET: usize = HEADER;
-
     /// The stored form. Panics if an invariant does not hold.
     pub fn encode(&self) -> Vec<u8> {
         let short = self.short_value;
@@ -155,7 +152,7 @@ mod tests {
         let expected = b"\x01\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08val";
         assert_eq!(put.encode(), expected);
         assert_eq!(WriteRecord::decode(expected).unwrap(), put);
-        assert_eq!(expected[WriteRecord::SHORT_VALUE_OFFSET..], *b"val");
+        assert_eq!(expected[HEADER..], *b"val");
 
         let delete =
             WriteRecord { kind: WriteKind::Delete, start_ts: TS, short_value: None, overlapped_rollback: true };

@@ -5,8 +5,8 @@ use engine::{Cf, WriteBatch};
 use tso::Timestamp;
 
 use crate::error::{ActionError, MvccError, Result};
-use crate::key::Key;
-use crate::mvcc::versions::{Versions, value_key};
+use crate::key::{Key, versioned};
+use crate::mvcc::versions::Versions;
 use crate::mvcc::{LockKind, LockRecord, WriteKind, WriteRecord};
 
 /// The longest key that a transaction may write, in bytes.
@@ -113,9 +113,9 @@ pub(super) fn commit_lock<R: Reader + ?Sized>(
         LockKind::Delete => WriteKind::Delete,
         LockKind::Lock => WriteKind::Lock,
     };
-    let versioned = value_key(storage, commit_ts);
+    let row = versioned(storage, commit_ts);
     // Keep the rollback mark of a transaction whose start_ts is our commit_ts.
-    let overlapped_rollback = match reader.get(Cf::Write, &versioned)? {
+    let overlapped_rollback = match reader.get(Cf::Write, &row)? {
         None => false,
         Some(bytes) => match WriteRecord::decode(&bytes)?.kind {
             WriteKind::Rollback => true,
@@ -124,7 +124,7 @@ pub(super) fn commit_lock<R: Reader + ?Sized>(
     };
     let short_value = lock.short_value.as_deref();
     let write = WriteRecord { kind, start_ts: lock.start_ts, short_value, overlapped_rollback };
-    batch.put(Cf::Write, &versioned, &write.encode());
+    batch.put(Cf::Write, &row, &write.encode());
     batch.delete(Cf::Lock, storage);
     Ok(())
 }
@@ -137,7 +137,7 @@ pub(super) fn rollback_lock<R: Reader + ?Sized>(
     lock: &LockRecord,
 ) -> Result<()> {
     if lock.kind == LockKind::Put && lock.short_value.is_none() {
-        batch.delete(Cf::Default, &value_key(storage, lock.start_ts));
+        batch.delete(Cf::Default, &versioned(storage, lock.start_ts));
     }
     batch.delete(Cf::Lock, storage);
     mark_rolled_back(reader, batch, storage, lock.start_ts)
@@ -150,8 +150,8 @@ pub(super) fn mark_rolled_back<R: Reader + ?Sized>(
     storage: &[u8],
     start_ts: Timestamp,
 ) -> Result<()> {
-    let versioned = value_key(storage, start_ts);
-    let record = match reader.get(Cf::Write, &versioned)? {
+    let row = versioned(storage, start_ts);
+    let record = match reader.get(Cf::Write, &row)? {
         None => WriteRecord::rollback(start_ts).encode(),
         Some(bytes) => {
             let present = WriteRecord::decode(&bytes)?;
@@ -161,7 +161,7 @@ pub(super) fn mark_rolled_back<R: Reader + ?Sized>(
             WriteRecord { overlapped_rollback: true, ..present }.encode()
         }
     };
-    batch.put(Cf::Write, &versioned, &record);
+    batch.put(Cf::Write, &row, &record);
     Ok(())
 }
 

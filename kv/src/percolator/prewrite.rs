@@ -10,9 +10,9 @@ use tso::Timestamp;
 use super::common::{TxnRecord, check_key, check_start_ts, history};
 use crate::api::{KeyError, LockInfo, Mutation, MutationOp, PrewriteRequest};
 use crate::error::ActionError;
-use crate::key::Key;
+use crate::key::{Key, versioned};
 use crate::mvcc::reader::load_lock;
-use crate::mvcc::versions::{Versions, value_key};
+use crate::mvcc::versions::Versions;
 use crate::mvcc::{LockKind, LockRecord, WriteKind};
 use crate::size::{BlockingLocks, SHORT_VALUE_MAX};
 
@@ -135,7 +135,7 @@ fn stage(batch: &mut WriteBatch, mutation: &Mutation, storage: &[u8], request: &
     };
     let short_value: Option<Bytes> = value.filter(|v| v.len() <= SHORT_VALUE_MAX).cloned();
     if let Some(long) = value.filter(|v| v.len() > SHORT_VALUE_MAX) {
-        batch.put(Cf::Default, &value_key(storage, request.start_ts), long);
+        batch.put(Cf::Default, &versioned(storage, request.start_ts), long);
     }
     let lock = LockRecord {
         kind,

@@ -4,6 +4,10 @@
 //! mark) is replicated there as plain records ([`registry`]). What changes all the time (liveness, leaders) is not
 //! stored: each new leader rebuilds it from heartbeats ([`cluster`]). Both modules are pure. The node does the reads,
 //! proposals and messages.
+//!
+//! # Layers
+//!
+//! 1. `cluster`, `registry`: the live view, the durable records
 
 pub mod cluster;
 pub mod registry;

@@ -12,7 +12,7 @@ use tso::Timestamp;
 
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest, RequestBody, ScanRequest};
-use crate::key::Key;
+use crate::key::{Key, versioned};
 use crate::mvcc::{WriteKind, WriteRecord};
 use crate::proto::pb;
 use crate::region_store::fake::{FakeStore, ProposalFate};
@@ -238,8 +238,8 @@ async fn a_response_above_the_message_limit_becomes_an_invalid_request() {
     let server = server(&store, &KvServerConfig::default());
     let key = Key::from_static(b"k");
     let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
-    store.write_raw(Cf::Write, &key.to_versioned(ts(20)), &record.encode());
-    store.write_raw(Cf::Default, &key.to_versioned(ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
+    store.write_raw(Cf::Write, &versioned(&key.to_storage(), ts(20)), &record.encode());
+    store.write_raw(Cf::Default, &versioned(&key.to_storage(), ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
     let mut client = serve_and_connect(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
     let body = RequestBody::Get { key, start_ts: ts(30) };
     let request = pb::Request::from(Request { context: store.context(), body });
@@ -288,9 +288,9 @@ async fn corrupt_data_poisons_the_store() {
             WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
         let corruptions: [(Cf, Vec<u8>, Vec<u8>); 3] = [
             (Cf::Lock, key.to_storage(), vec![99]),
-            (Cf::Write, key.to_versioned(ts(20)), vec![1, 77]),
+            (Cf::Write, versioned(&key.to_storage(), ts(20)), vec![1, 77]),
             // The long value of this record is missing. A write does not read it.
-            (Cf::Write, key.to_versioned(ts(20)), missing.encode()),
+            (Cf::Write, versioned(&key.to_storage(), ts(20)), missing.encode()),
         ];
         for (at, (cf, row, value)) in corruptions.into_iter().enumerate() {
             if (n, at) == (3, 2) {

@@ -28,6 +28,7 @@ use kv::api::{
     CheckTxnStatusRequest, Mutation, MutationOp, PrewriteRequest, RequestBody, Response, ScanRequest, TxnStatus,
 };
 use kv::error::ActionError;
+use kv::key::split_ts;
 use kv::mvcc::scanner::scan;
 use kv::mvcc::{LockRecord, WriteRecord, reader};
 use kv::percolator;
@@ -250,8 +251,8 @@ fn show_key(cf: Cf, key: &[u8]) -> Outcome<String> {
     if cf == Cf::Lock {
         return Ok(format!("{:?}", Key::from_storage(key)?));
     }
-    let (key, ts) = Key::from_versioned(key)?;
-    Ok(format!("{key:?}@{}", show_ts(ts)))
+    let (storage, ts) = split_ts(key)?;
+    Ok(format!("{:?}@{}", Key::from_storage(storage)?, show_ts(ts)))
 }
 
 /// A readable form of a record.

@@ -7,18 +7,11 @@
 
 use raft::eraftpb::{Entry, Message, MessageType};
 
-use super::Peer;
 use super::proposal::Proposal;
+use super::replica::Peer;
 use crate::error::RegionError;
 use crate::region::{Epoch, Term};
 use crate::time::MonoTime;
-
-/// Checked proposals that are not appended yet. Invariant: `bytes` is the sum of their data lengths.
-#[derive(Debug, Default)]
-pub(super) struct Unappended {
-    pub(super) proposals: Vec<Proposal>,
-    pub(super) bytes: usize,
-}
 
 impl Peer {
     /// Accepts a write if this replica leads in the term and epoch of its evaluation. The outcome goes to the reply.

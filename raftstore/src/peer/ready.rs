@@ -6,7 +6,7 @@
 //! depend on that one.
 //!
 //! The commit index alone is never worth a write. It is written along with entries after it has moved far enough, and
-//! recovery makes up for the rest (see `storage::recover`).
+//! recovery derives the rest (see `storage::recover`).
 //!
 //! A snapshot is installed in three stages. Each is durable before the next, so after a crash between any two the
 //! installation is redone from the file:
@@ -17,16 +17,20 @@
 //!
 //! Only then is the snapshot acknowledged to the leader.
 
+use std::sync::Arc;
+
 use raft::Ready;
 #[cfg(feature = "planted-bugs")]
 use raft::Storage;
 use raft::eraftpb::{Entry, Message, MessageType};
 
+use super::coalesce::coalesce;
 use super::effects::{Committed, Effects, WriteNumber, position};
-use super::{Evidence, Peer, PeerFault};
+use super::lease::Evidence;
+use super::replica::{InstallStage, Installing, Peer, PeerFault, PendingReady};
 use crate::ports::RaftMessage;
 use crate::records::{self, LogPosition, SnapshotIntent};
-use crate::region::{LogIndex, PeerId, RegionId, Term};
+use crate::region::{LogIndex, PeerId, Term};
 use crate::snapshot::SnapshotKey;
 use crate::storage::LogOp;
 use crate::time::MonoTime;
@@ -36,36 +40,6 @@ const MAX_READIES: usize = 16;
 
 /// The commit index is written with entries once it has moved this far.
 const COMMIT_STEP: u64 = 256;
-
-/// A ready that raft-rs does not know to be persisted.
-#[derive(Debug)]
-pub(super) struct PendingReady {
-    /// The write that holds it.
-    write: WriteNumber,
-    /// Its number in raft-rs.
-    number: u64,
-    /// Messages to send once it is persisted.
-    messages: Vec<RaftMessage>,
-    /// Whether it also waits for a snapshot installation.
-    snapshot: bool,
-}
-
-/// A snapshot being installed.
-#[derive(Debug)]
-pub(super) struct Installing {
-    pub(super) intent: SnapshotIntent,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Stage 1: the intent is being written.
-    Intended,
-    /// Stage 2: apply is replacing the data.
-    Replacing,
-    /// Stage 3: the new log start is being written.
-    Finishing(WriteNumber),
-}
 
 impl Peer {
     /// All effects since the last call. Called once a turn, after the previous effects were carried out.
@@ -105,12 +79,12 @@ impl Peer {
     /// Apply has replaced and flushed the region's data.
     pub(crate) fn on_installed(&mut self, key: SnapshotKey, now: MonoTime) {
         let Some(installing) = self.installing.as_mut().filter(|i| i.intent.key == key) else { return };
-        assert_eq!(installing.stage, Stage::Replacing, "the data is replaced once its intent is durable");
-        installing.stage = Stage::Finishing(self.next_write);
+        assert_eq!(installing.stage, InstallStage::Replacing, "the data is replaced once its intent is durable");
+        installing.stage = InstallStage::Finishing(self.next_write);
         let start = LogPosition { index: key.index, term: key.term };
         let region = installing.intent.region.clone();
         self.applied = start;
-        self.region = std::sync::Arc::new(region);
+        self.region = Arc::new(region);
         let hard_state = self.node.store().hard_state().clone();
         self.written_hard_state = hard_state.clone();
         self.write(LogOp::Restart { start, hard_state });
@@ -237,20 +211,20 @@ impl Peer {
         let conf_state = metadata.get_conf_state().clone();
         self.node.mut_store().restart(position(metadata.index, metadata.term), conf_state);
         self.write(LogOp::Intent(intent.clone()));
-        self.installing = Some(Installing { intent, stage: Stage::Intended });
+        self.installing = Some(Installing { intent, stage: InstallStage::Intended });
     }
 
     /// Whether the installation is complete. Requests stage 2 once stage 1 is durable.
     fn advance_install(&mut self) -> bool {
         let Some(installing) = self.installing.as_mut() else { return true };
         match installing.stage {
-            Stage::Intended => {
-                installing.stage = Stage::Replacing;
+            InstallStage::Intended => {
+                installing.stage = InstallStage::Replacing;
                 self.out.install = Some(installing.intent.clone());
                 false
             }
-            Stage::Replacing => false,
-            Stage::Finishing(write) => write <= self.durable,
+            InstallStage::Replacing => false,
+            InstallStage::Finishing(write) => write <= self.durable,
         }
     }
 
@@ -261,7 +235,7 @@ impl Peer {
     }
 
     fn send(&mut self, messages: Vec<Message>) {
-        for message in super::coalesce::coalesce(messages) {
+        for message in coalesce(messages) {
             if let Some(message) = self.envelope(message) {
                 self.out.messages.push(message);
             }
@@ -272,11 +246,6 @@ impl Peer {
         // A replica that has left the region gets no messages.
         let to = self.region.peer(PeerId::new(message.to))?;
         Some(RaftMessage { region: self.region.id, epoch: self.region.epoch, from: self.me, to, message })
-    }
-
-    /// The id of this peer's region.
-    pub(crate) fn region_id(&self) -> RegionId {
-        self.region.id
     }
 
     /// The `ApplyAboveCommit` bug: a leader emits its entries as soon as it has appended them.

@@ -7,26 +7,36 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
 
 use engine::disk::SimDisk;
 use engine::log::{Durability, LogBatch, LogEngine, LogOptions, LogWriter};
 use goldenscript::{ArgumentConsumer, Command, Context, Runner};
-use raft::eraftpb::{Entry, HardState, Message};
+use raft::eraftpb::{Entry, HardState, Message, MessageType};
 
+use super::effects::position;
+use super::lease::Lease;
 use super::proposal::Proposal;
-use super::*;
+use super::read::ReadReady;
+use super::{Peer, PeerStart};
 use crate::command::encode_write;
-use crate::region::{PeerId, RegionId};
+use crate::config::StoreConfig;
+use crate::error::{ProposeError, RegionError};
+use crate::ports::RaftMessage;
+use crate::records::LogPosition;
+use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId, Term};
 use crate::reply::testing::{Probe, probe};
 use crate::storage::{self, LogOp};
+use crate::time::MonoTime;
 
 const ID: RegionId = RegionId::new(7);
 const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
 
 /// The outcome that a labelled request waits for.
 enum Waiting {
-    Write(Probe<Result<LogIndex, crate::ProposeError>>),
-    Read(Probe<Result<read::ReadReady, RegionError>>),
+    Write(Probe<Result<LogIndex, ProposeError>>),
+    Read(Probe<Result<ReadReady, RegionError>>),
 }
 
 struct Node {

@@ -1,4 +1,4 @@
-//! The bytes of a snapshot file: header, blocks, footer. Pure: touches no file.
+//! The name and the bytes of a snapshot file: header, blocks, footer. Pure: touches no file.
 //!
 //! ```text
 //! header | block | block | ... | footer
@@ -7,11 +7,14 @@
 //! `docs/formats.md` describes the layout field by field; `tests.rs` pins its bytes. All integers are little-endian.
 //! The footer holds a total checksum over every byte before it, which detects swapped, missing and repeated blocks.
 
+use std::fmt;
+
 use engine::Cf;
 
-use super::SnapshotKey;
 use crate::region::{LogIndex, RegionId, Term};
 
+/// Suffix of a complete file.
+const SUFFIX: &str = ".snap";
 /// First bytes of a file.
 const MAGIC: [u8; 8] = *b"CTDOSNAP";
 /// Last bytes of a file.
@@ -32,6 +35,37 @@ pub(super) const BLOCK_TARGET: usize = 64 << 10;
 pub(super) const BLOCK_MAX: usize = 256 << 20;
 /// Longest bound of a region's range, in bytes.
 const BOUND_MAX: usize = 1 << 20;
+
+/// The name of a snapshot: its region and log position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotKey {
+    /// The region.
+    pub region: RegionId,
+    /// Term of the last entry it includes.
+    pub term: Term,
+    /// Index of the last entry it includes.
+    pub index: LogIndex,
+}
+
+impl fmt::Display for SnapshotKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.region, self.term, self.index)
+    }
+}
+
+impl SnapshotKey {
+    pub(super) fn file_name(self) -> String {
+        format!("{self}{SUFFIX}")
+    }
+
+    /// Parses the name of a complete file; `None` for any other name.
+    pub(super) fn from_file_name(name: &str) -> Option<SnapshotKey> {
+        let mut numbers = name.strip_suffix(SUFFIX)?.split('-').map(|part| part.parse::<u64>().ok());
+        let (region, term, index) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        let key = SnapshotKey { region: RegionId::new(region), term: Term::new(term), index: LogIndex::new(index) };
+        (key.file_name() == name).then_some(key)
+    }
+}
 
 /// Why bytes are not a valid snapshot file.
 #[derive(Debug, PartialEq, Eq)]

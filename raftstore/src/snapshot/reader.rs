@@ -11,8 +11,10 @@ use engine::Cf;
 use engine::disk::DiskFile;
 use engine::store::StoreError;
 
-use super::Row;
 use super::format::{self, BLOCK_HEADER, BlockHeader, Damage, FOOTER, Footer, HEADER_FIXED, Header};
+
+/// A row: column family, key, value.
+pub type Row = (Cf, Vec<u8>, Vec<u8>);
 
 /// A snapshot file opened for one pass over its rows.
 pub(super) struct FileReader {

@@ -8,8 +8,9 @@ use engine::store::memory::MemoryStore;
 use engine::store::{Store, StoreError};
 use engine::{Cf, WriteBatch};
 
-use super::*;
-use crate::region::Epoch;
+use super::format::{self, Footer, Header};
+use super::{Row, SnapshotFiles, SnapshotKey};
+use crate::region::{Epoch, LogIndex, Region, RegionId, Term};
 
 pub(crate) fn key(region: u64, term: u64, index: u64) -> SnapshotKey {
     SnapshotKey { region: RegionId::new(region), term: Term::new(term), index: LogIndex::new(index) }

@@ -12,7 +12,7 @@ use raft::eraftpb::Entry;
 /// 1. `entries` have consecutive indexes; the first is `first`.
 /// 2. No entry that belongs to a write in `unacknowledged` is evicted.
 #[derive(Debug)]
-pub(crate) struct EntryCache {
+pub(super) struct EntryCache {
     entries: VecDeque<Entry>,
     /// Index of the first entry held; one after the last entry of the log if none is held.
     first: u64,
@@ -23,13 +23,13 @@ pub(crate) struct EntryCache {
 }
 
 /// Bytes charged for an entry.
-pub(crate) fn size(entry: &Entry) -> u64 {
+pub(super) fn size(entry: &Entry) -> u64 {
     (entry.data.len() + entry.context.len() + 24) as u64
 }
 
 impl EntryCache {
     /// An empty cache behind `last`, the last entry of the log.
-    pub(crate) fn new(last: u64, limit: usize) -> EntryCache {
+    pub(super) fn new(last: u64, limit: usize) -> EntryCache {
         EntryCache {
             entries: VecDeque::new(),
             first: last + 1,
@@ -39,11 +39,11 @@ impl EntryCache {
         }
     }
 
-    pub(crate) fn first(&self) -> u64 {
+    pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    pub(crate) fn append(&mut self, entries: &[Entry], write: u64) {
+    pub(super) fn append(&mut self, entries: &[Entry], write: u64) {
         let Some(head) = entries.first() else { return };
         self.unacknowledged.push_back((write, head.index));
         let end = self.first + self.entries.len() as u64;
@@ -64,7 +64,7 @@ impl EntryCache {
         self.evict();
     }
 
-    pub(crate) fn on_durable(&mut self, write: u64) {
+    pub(super) fn on_durable(&mut self, write: u64) {
         while self.unacknowledged.front().is_some_and(|(number, _)| *number <= write) {
             self.unacknowledged.pop_front();
         }
@@ -72,7 +72,7 @@ impl EntryCache {
     }
 
     /// Drops everything: the log restarts after `last`.
-    pub(crate) fn restart(&mut self, last: u64) {
+    pub(super) fn restart(&mut self, last: u64) {
         self.entries.clear();
         self.bytes = 0;
         self.first = last + 1;
@@ -80,18 +80,18 @@ impl EntryCache {
     }
 
     /// Drops entries up to and including `index`.
-    pub(crate) fn truncate(&mut self, index: u64) {
+    pub(super) fn truncate(&mut self, index: u64) {
         while self.first <= index && self.pop_front() {}
     }
 
     /// The term of an entry, if it is cached.
-    pub(crate) fn term(&self, index: u64) -> Option<u64> {
+    pub(super) fn term(&self, index: u64) -> Option<u64> {
         let at = usize::try_from(index.checked_sub(self.first)?).ok()?;
         self.entries.get(at).map(|e| e.term)
     }
 
     /// Entries `low..high`: at least one if there is any, then as many as fit in `max` bytes.
-    pub(crate) fn slice(&self, low: u64, high: u64, max: u64) -> Vec<Entry> {
+    pub(super) fn slice(&self, low: u64, high: u64, max: u64) -> Vec<Entry> {
         let skip = usize::try_from(low.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let count = usize::try_from(high.saturating_sub(low)).unwrap_or(usize::MAX);
         let mut used = 0;

@@ -3,6 +3,7 @@
 use engine::log::LogEngine;
 use raft::eraftpb::HardState;
 
+use super::log_op::group;
 use crate::error::OpenError;
 use crate::records::{self, LogPosition, SnapshotIntent};
 use crate::region::{LogIndex, RegionId};
@@ -19,7 +20,7 @@ pub(crate) struct Recovered {
 
 /// Reads a group. `None` if it does not exist or has no start yet (an interrupted bootstrap).
 pub(crate) fn recover(log: &LogEngine, region: RegionId) -> Result<Option<Recovered>, OpenError> {
-    let group = super::group(region);
+    let group = group(region);
     let damaged = |what: String| OpenError::Damaged { region, what };
     let Some(bounds) = log.bounds(group) else { return Ok(None) };
     let read = |key: &[u8]| log.get(group, key);

@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use engine::disk::SimDisk;
-use engine::log::{Durability, LogOptions, LogWriter};
+use engine::log::{Durability, LogBatch, LogEngine, LogOptions, LogWriter};
+use raft::eraftpb::{ConfState, Entry, EntryType, HardState};
+use raft::{GetEntriesContext, Storage, StorageError};
 
-use super::*;
-use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, StoreId};
+use super::log_op::{decode_entry, encode_entry};
+use super::{LogOp, PeerStorage, group, recover, restart, truncate};
+use crate::records::{LogPosition, SnapshotIntent};
+use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId, Term};
+use crate::snapshot::SnapshotKey;
 
 const ID: RegionId = RegionId::new(3);
 

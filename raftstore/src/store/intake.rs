@@ -1,16 +1,14 @@
-//! Handles the messages of a turn and refuses input under overload.
+//! Handles the completions and the messages of a turn, and refuses input under overload.
 //!
 //! Queued data is bounded in bytes, both entries that wait for the log (in the peers or in flight to the disk) and
 //! entries that wait for apply. Above either bound proposals fail as busy and appends are dropped; the leader sends
 //! appends again. While the log's disk is full, both are refused at once.
 
-use std::sync::atomic::Ordering;
-
 use raft::eraftpb::MessageType;
 
-use super::{StoreLoop, snapshot_key};
+use super::state::StoreLoop;
 use crate::error::RegionError;
-use crate::messages::StoreMsg;
+use crate::messages::{Completions, JobOutcome, StoreMsg};
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::RegionId;
@@ -39,6 +37,68 @@ impl Overload {
 }
 
 impl StoreLoop {
+    /// Feeds the completions of a turn to the peers. Returns whether there were any.
+    pub(super) fn take_completions(&mut self, completions: Completions, now: MonoTime) -> bool {
+        let Completions { durable, log_failure, applied, installed, jobs, snapshots_sent } = completions;
+        let mut busy = !(applied.is_empty() && installed.is_empty() && jobs.is_empty() && snapshots_sent.is_empty());
+        if let Some(why) = log_failure {
+            self.parts.health.poison(&format!("log: {why}"));
+            return true;
+        }
+        while self.batches.front().is_some_and(|b| b.number <= durable) {
+            let Some(batch) = self.batches.pop_front() else { break };
+            busy = true;
+            self.inflight_bytes -= batch.bytes;
+            for (region, write) in batch.writes {
+                self.with_peer(region, |peer| peer.on_durable(write, now));
+            }
+        }
+        for key in installed {
+            self.with_peer(key.region, |peer| peer.on_installed(key, now));
+            self.publish(key.region);
+            self.refresh_router();
+        }
+        for (region, position) in applied {
+            self.with_peer(region, |peer| peer.on_applied(position, now));
+        }
+        for ((region, to), delivered) in snapshots_sent {
+            self.with_peer(region, |peer| peer.on_snapshot_sent(to.get(), delivered, now));
+        }
+        for job in jobs {
+            self.on_job_done(job, now);
+        }
+        busy
+    }
+
+    fn on_job_done(&mut self, job: JobOutcome, now: MonoTime) {
+        match job {
+            JobOutcome::SnapshotBuilt(region, built) => {
+                self.building_snapshots.remove(&region);
+                self.with_peer(region, |peer| peer.on_snapshot_built(built));
+            }
+            JobOutcome::Flushed { flushed, after_flush } => {
+                let before = self.reading_flushed.take().unwrap_or(0);
+                if after_flush {
+                    self.unflushed_bytes = self.unflushed_bytes.saturating_sub(before);
+                }
+                self.truncate_logs(&flushed, now);
+                self.log_space.request_pinning_check();
+                self.purge();
+            }
+            JobOutcome::Purged(step) => {
+                self.log_space.on_purged(step);
+                self.continue_purge();
+            }
+            JobOutcome::Scrubbed { bytes } => self.scrub_pace.on_read(bytes),
+            JobOutcome::PurgeFailed => self.log_space.on_failed(),
+            JobOutcome::PurgeSettled { written } => {
+                self.log_space.on_settled(written);
+                self.continue_purge();
+            }
+        }
+    }
+
+    /// Handles the messages of a turn. Returns whether there were any.
     pub(super) fn take_messages(&mut self, now: MonoTime) -> bool {
         let mut messages = std::mem::take(&mut self.messages);
         let busy = !messages.is_empty();
@@ -66,6 +126,7 @@ impl StoreLoop {
         }
     }
 
+    /// Steps a Raft message, unless overload or a missing snapshot file refuses it.
     fn step(&mut self, message: RaftMessage, now: MonoTime) {
         let dropped = |why: &str| self.parts.metrics.dropped_messages.with_label_values(&[why]).inc();
         // `get_msg_type` panics on an unknown kind.
@@ -75,7 +136,7 @@ impl StoreLoop {
         {
             return dropped(overload.label_and_reason().1);
         }
-        if kind == MessageType::MsgSnapshot && !self.has_file(&message) {
+        if kind == MessageType::MsgSnapshot && !self.has_snapshot_file(&message) {
             return dropped("no snapshot file");
         }
         let Some(slot) = self.peers.get_mut(&message.region) else { return dropped("no such region") };
@@ -87,8 +148,8 @@ impl StoreLoop {
         self.update_unwritten(region);
     }
 
-    fn has_file(&self, message: &RaftMessage) -> bool {
-        snapshot_key(message).is_some_and(|key| self.parts.snapshots.contains(key))
+    fn has_snapshot_file(&self, message: &RaftMessage) -> bool {
+        message.snapshot_key().is_some_and(|key| self.parts.snapshots.contains(key))
     }
 
     fn propose(&mut self, region: RegionId, proposal: Proposal) {
@@ -110,19 +171,6 @@ impl StoreLoop {
         }
     }
 
-    /// Updates `unwritten_bytes` for one peer.
-    pub(super) fn update_unwritten(&mut self, region: RegionId) {
-        let Some(slot) = self.peers.get_mut(&region) else { return };
-        let bytes = slot.peer.unwritten_bytes();
-        self.unwritten_bytes = self.unwritten_bytes - slot.unwritten_bytes + bytes;
-        slot.unwritten_bytes = bytes;
-    }
-
-    /// Bytes of log that are not durable yet.
-    pub(super) fn log_backlog(&self) -> usize {
-        self.inflight_bytes + self.unwritten_bytes
-    }
-
     fn overload(&self) -> Option<Overload> {
         let config = &self.parts.config;
         if self.log.is_full() {
@@ -132,9 +180,5 @@ impl StoreLoop {
         } else {
             (self.log_backlog() > config.log_backlog_bytes).then_some(Overload::Log)
         }
-    }
-
-    pub(super) fn is_apply_backlogged(&self) -> bool {
-        self.parts.apply.backlog.load(Ordering::SeqCst) > self.parts.config.apply_backlog_bytes
     }
 }

@@ -1,11 +1,10 @@
 //! How a store ends: a graceful stop, or a halt after a failure.
 
-use super::{PeerSlot, StoreLoop};
+use super::state::{PeerSlot, StoreLoop};
 use crate::error::{ProposeError, RegionError};
 use crate::messages::{ApplyTask, StoreMsg};
 use crate::peer::Peer;
 use crate::peer::effects::RoleEvent;
-use crate::region::RegionId;
 use crate::time::MonoTime;
 
 impl StoreLoop {
@@ -54,18 +53,6 @@ impl StoreLoop {
     /// Starts a graceful stop: transfers leaderships away.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
         self.transfer_leaderships(now);
-    }
-
-    /// Offers the leadership of every region to its best follower.
-    pub(super) fn transfer_leaderships(&mut self, now: MonoTime) {
-        let regions: Vec<RegionId> = self.peers.keys().copied().collect();
-        for region in regions {
-            self.with_peer(region, |peer| {
-                if let Some(to) = peer.best_successor(now).filter(|_| peer.is_leader()) {
-                    peer.transfer_leader(to, now);
-                }
-            });
-        }
     }
 
     /// Whether a graceful stop has nothing left to wait for.

@@ -1,10 +1,11 @@
 //! Upkeep of the log: truncation, purge, scrub, and the retry after a full disk.
 //!
-//! Every `log_gc_ticks` the background worker reads what a crash would not lose. Each region then truncates its log up
-//! to there, less what followers still need, and purge frees log files. So a log that has filled its disk frees space
-//! by itself: truncations and purge records may use the log's reserve file and bypass the stalled queue (`log_queue`).
+//! Every `log_gc_ticks` the background worker reads the flushed index of each region. The region truncates its log to
+//! that index, except for entries that followers need. Then purge frees log files. So a log that has filled its disk
+//! frees space by itself: truncations and purge records may use the log's reserve file and bypass the stalled queue
+//! (`log_queue`).
 
-use super::StoreLoop;
+use super::state::StoreLoop;
 use crate::messages::Job;
 use crate::region::{LogIndex, RegionId};
 use crate::time::MonoTime;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::Context;
+use super::context::{SendContext, describe, describe_status, now};
 use super::metrics::DropReason;
 use super::pacing::Backoff;
 use super::proto::{encode_message, wire};
@@ -15,17 +15,9 @@ use crate::region::StoreId;
 
 /// Frames between queue and stream: one being sent, one ready.
 const FRAMES_AHEAD: usize = 2;
-/// The current time, used for durations only.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the transport is an edge; this is the only place where it reads a clock"
-)]
-pub(super) fn now() -> tokio::time::Instant {
-    tokio::time::Instant::now()
-}
 
 /// Runs the lane until the transport is dropped.
-pub(super) async fn run(context: Arc<Context>, queue: Arc<Queue>, store: StoreId, mut stop: watch::Receiver<()>) {
+pub(super) async fn run(context: Arc<SendContext>, queue: Arc<Queue>, store: StoreId, mut stop: watch::Receiver<()>) {
     tokio::select! {
         _ = stop.changed() => {}
         () = drive(&context, &queue, store) => {}
@@ -35,7 +27,7 @@ pub(super) async fn run(context: Arc<Context>, queue: Arc<Queue>, store: StoreId
 
 /// Connects whenever messages are queued. During the backoff the queue is closed, so sends are refused and the sender
 /// learns that the store is unreachable.
-async fn drive(context: &Context, queue: &Queue, store: StoreId) {
+async fn drive(context: &SendContext, queue: &Queue, store: StoreId) {
     let options = &context.options;
     let seed = options.jitter_seed ^ store.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut backoff = Backoff::new(options.backoff_floor, options.backoff_cap, seed);
@@ -58,7 +50,7 @@ async fn drive(context: &Context, queue: &Queue, store: StoreId) {
 }
 
 /// Runs one connection. Returns why it ended.
-async fn connection(context: &Context, queue: &Queue, store: StoreId) -> String {
+async fn connection(context: &SendContext, queue: &Queue, store: StoreId) -> String {
     let channel = match context.endpoint(store) {
         Ok(endpoint) => endpoint.connect().await,
         Err(failure) => return failure,
@@ -87,7 +79,7 @@ async fn connection(context: &Context, queue: &Queue, store: StoreId) -> String 
 }
 
 /// Moves queued messages into frames, as fast as the stream accepts them.
-async fn pump(context: &Context, queue: &Queue, store: StoreId, frames: mpsc::Sender<wire::MessageFrame>) {
+async fn pump(context: &SendContext, queue: &Queue, store: StoreId, frames: mpsc::Sender<wire::MessageFrame>) {
     let hello = wire::MessageFrame { hello: Some(context.options.hello(store)), messages: Vec::new() };
     if frames.send(hello).await.is_err() {
         return;
@@ -104,21 +96,4 @@ async fn pump(context: &Context, queue: &Queue, store: StoreId, frames: mpsc::Se
             permit.send(wire::MessageFrame { hello: None, messages });
         }
     }
-}
-
-/// An error with its chain of causes, which tonic's text omits.
-pub(super) fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
-/// A refusal in the words of the other side.
-pub(super) fn describe_status(status: &tonic::Status) -> String {
-    format!("{:?}: {}", status.code(), status.message())
 }

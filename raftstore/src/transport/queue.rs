@@ -17,8 +17,8 @@ const ENTRY_BYTES: usize = 56;
 /// The same for a member in a snapshot's metadata.
 const MEMBER_BYTES: usize = 12;
 
-/// Upper bound of a message's size in a frame, without encoding it.
-pub(super) fn cost(message: &RaftMessage) -> usize {
+/// Upper bound of a message's size in a frame. Does not encode it.
+pub fn frame_bytes(message: &RaftMessage) -> usize {
     let inner = &message.message;
     let entries: usize =
         inner.get_entries().iter().map(|entry| entry.data.len() + entry.context.len() + ENTRY_BYTES).sum();
@@ -40,7 +40,7 @@ pub(super) enum PushError {
 /// See the module documentation.
 ///
 /// Invariants:
-/// 1. `bytes` is the sum of the costs of `messages`.
+/// 1. `bytes` is the sum of [`frame_bytes`] over `messages`.
 /// 2. A closed queue is empty and refuses messages.
 pub(super) struct Queue {
     inner: Mutex<Inner>,
@@ -65,10 +65,10 @@ impl Queue {
     /// Queues a message, unless a bound is reached or the queue is closed. An empty queue accepts a message above the
     /// byte bound: the frame limit decides about it.
     pub(super) fn push(&self, message: RaftMessage) -> Result<(), PushError> {
-        let cost = cost(&message);
+        let size = frame_bytes(&message);
         let mut inner = self.inner.lock();
         let full = inner.messages.len() >= self.max_messages
-            || (!inner.messages.is_empty() && inner.bytes + cost > self.max_bytes);
+            || (!inner.messages.is_empty() && inner.bytes + size > self.max_bytes);
         if inner.closed {
             return Err(PushError::Closed);
         }
@@ -76,7 +76,7 @@ impl Queue {
             return Err(PushError::Full);
         }
         inner.messages.push_back(message);
-        inner.bytes += cost;
+        inner.bytes += size;
         drop(inner);
         self.filled.notify_one();
         Ok(())
@@ -95,11 +95,11 @@ impl Queue {
         let mut taken = Vec::new();
         let mut bytes = 0;
         while let Some(message) = inner.messages.front() {
-            let cost = cost(message);
-            if !taken.is_empty() && bytes + cost > max_bytes {
+            let size = frame_bytes(message);
+            if !taken.is_empty() && bytes + size > max_bytes {
                 break;
             }
-            bytes += cost;
+            bytes += size;
             taken.extend(inner.messages.pop_front());
         }
         inner.bytes -= bytes;
@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(queue.inner.lock().bytes, 0);
     }
 
-    /// The frame limit is checked against the cost, so it must not be too low.
+    /// The frame limit is checked against this bound.
     #[test]
-    fn cost_is_never_below_what_is_encoded() {
+    fn frame_bytes_bound_the_encoded_size() {
         use prost::Message as _;
         for number in [0, 1, u64::MAX] {
             let mut message = message(1, 2, 100);
@@ -159,7 +159,7 @@ mod tests {
             metadata.mut_conf_state().voters = vec![number; 9];
             metadata.mut_conf_state().learners = vec![number; 9];
             let encoded = crate::transport::proto::encode_message(&message).encoded_len() + 6;
-            assert!(cost(&message) >= encoded, "{} for {encoded}", cost(&message));
+            assert!(frame_bytes(&message) >= encoded, "{} for {encoded}", frame_bytes(&message));
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
         for _ in 0..5 {
             assert!(queue.push(message(1, 2, 100)).is_ok());
         }
-        let each = cost(&message(1, 2, 100));
+        let each = frame_bytes(&message(1, 2, 100));
         assert_eq!(queue.take(each * 2 + 1).len(), 2);
         assert_eq!(queue.take(usize::MAX).len(), 3);
         assert!(queue.take(usize::MAX).is_empty());

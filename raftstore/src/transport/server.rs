@@ -6,14 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::store::StoreError;
+use engine::store::{Store, StoreError};
 use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::metrics::DropReason;
+use super::cluster_id::ClusterId;
+use super::metrics::{DropReason, TransportMetrics};
+use super::options::TransportOptions;
 use super::proto::wire::raft_transport_server::{RaftTransport, RaftTransportServer};
 use super::proto::{Malformed, PROTOCOL, SnapshotStart, decode_message, wire};
-use super::{ClusterId, Inbox, TransportMetrics, TransportOptions};
+use crate::handle::StoreHandle;
 use crate::ports::RaftMessage;
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotWriter};
@@ -25,6 +27,27 @@ pub type TransportService = RaftTransportServer<TransportServer>;
 const STREAM_WINDOW: u32 = 4 << 20;
 /// The same for a connection.
 const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// Receives incoming messages. Called on the network's threads.
+pub trait Inbox: Send + Sync + 'static {
+    /// Queues a message for its peer without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The message is dropped: the queue is full or the store is stopping.
+    fn deliver(&self, message: RaftMessage) -> Result<(), NotTaken>;
+}
+
+/// The receiving store refused a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store did not take the message")]
+pub struct NotTaken;
+
+impl<S: Store> Inbox for StoreHandle<S> {
+    fn deliver(&self, message: RaftMessage) -> Result<(), NotTaken> {
+        StoreHandle::deliver(self, message).map_err(|_| NotTaken)
+    }
+}
 
 /// See the module documentation. Clones serve the same store.
 #[derive(Clone)]
@@ -153,7 +176,7 @@ impl TransportServer {
             return Err(Status::invalid_argument(format!("a snapshot of {} bytes is too large", start.size)));
         }
         let Ok(_receiving) = self.receiving.try_acquire() else {
-            return Err(Status::resource_exhausted("this store receives as many snapshots as it may"));
+            return Err(Status::resource_exhausted("this store already receives its maximum of snapshots"));
         };
         let files = self.files.clone();
         let mut writer = blocking(move || files.receive(start.key)).await?;
@@ -166,7 +189,7 @@ impl TransportServer {
             writer = blocking(move || append(writer, &chunk.data)).await?;
         }
         if received != start.size {
-            return Err(Status::data_loss(format!("{received} of {} bytes of the snapshot came", start.size)));
+            return Err(Status::data_loss(format!("received {received} of {} bytes of the snapshot", start.size)));
         }
         blocking(move || writer.finish()).await?;
         if self.inbox.deliver(start.message).is_err() {

@@ -14,7 +14,8 @@ use parking_lot::{Condvar, Mutex};
 use raftstore::ports::{RaftMessage, RoleListener, SendError, Transport};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::{
-    ProposeError, RealClock, RegionContext, RegionId, StoreConfig, StoreHandle, StoreId, StoreParts, StoreRuntime, Term,
+    ProposeError, RealClock, RegionContext, RegionError, RegionId, RegionSnapshot, StoreConfig, StoreHandle, StoreId,
+    StoreParts, StoreRuntime, Term,
 };
 
 use crate::harness::{put, regions};
@@ -248,4 +249,57 @@ fn panic_poisons_the_store() {
     assert!(handle.poisoned().is_some());
     assert!(block_on(handle.read(ctx())).is_err());
     assert!(runtime.stop().is_err());
+}
+
+/// The results of one call of each kind on a store that has ended, in short.
+fn calls(handle: &Handle, basis: &RegionSnapshot<MemoryStore>) -> [&'static str; 7] {
+    let region = |result: Result<(), RegionError>| match result {
+        Ok(()) => "ok",
+        Err(RegionError::NotReady { .. }) => "not ready",
+        Err(RegionError::ServerBusy { .. }) => "busy",
+        Err(_) => "other",
+    };
+    let propose = match block_on(handle.propose(basis, put(b"b", b"2"))) {
+        Err(ProposeError::Region(error)) => region(Err(error)),
+        Err(ProposeError::Poisoned(_)) => "poisoned",
+        _ => "other",
+    };
+    let peer = basis.region.peers[0];
+    let message =
+        RaftMessage { region: RegionId::new(1), epoch: ctx().epoch, from: peer, to: peer, message: Default::default() };
+    [
+        region(handle.try_read(ctx()).map(drop)),
+        region(block_on(handle.read(ctx())).map(drop)),
+        region(handle.evaluate(ctx()).map(drop)),
+        region(handle.transfer_leader(RegionId::new(1), StoreId::new(2))),
+        propose,
+        region(handle.deliver(message)),
+        if handle.lease_holds(RegionId::new(1), basis.term) { "holds" } else { "does not hold" },
+    ]
+}
+
+/// The table in the documentation of `handle.rs`.
+#[test]
+fn calls_on_a_stopped_or_poisoned_store_are_refused() {
+    const LOST: &str = "does not hold";
+    let start = || {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = Cluster::new(1);
+        let runtime = cluster.start(1, dir.path(), &MemoryStore::new());
+        block_on(cluster.write(put(b"a", b"1")));
+        let basis = cluster.leader().evaluate(ctx()).unwrap();
+        (dir, runtime.handle(), runtime, basis)
+    };
+    let (_dir, handle, runtime, basis) = start();
+    runtime.stop().unwrap();
+    let not_ready = ["not ready"; 4];
+    assert_eq!(calls(&handle, &basis), [&not_ready[..], &["busy", "busy", LOST]].concat()[..]);
+    assert_eq!((handle.poisoned(), handle.regions().len()), (None, 2));
+
+    let (_dir, handle, runtime, basis) = start();
+    handle.poison("planted");
+    assert_eq!(calls(&handle, &basis), [&not_ready[..], &["poisoned", "ok", LOST]].concat()[..]);
+    assert!(runtime.stop().is_err());
+    assert_eq!(calls(&handle, &basis), [&not_ready[..], &["poisoned", "busy", LOST]].concat()[..]);
+    assert_eq!((handle.poisoned(), handle.regions().len()), (Some("planted".to_owned()), 2));
 }

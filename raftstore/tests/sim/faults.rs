@@ -11,9 +11,10 @@ use rand::Rng;
 use raftstore::StoreId;
 
 use crate::checkers::Checked;
+use crate::events::{Event, Part};
 use crate::node::{Node, Scheduled};
 use crate::options::FaultKind;
-use crate::world::{CandidateCrash, Event, Part, World};
+use crate::world::{CandidateCrash, World};
 
 /// An active fault, with the data needed to end it.
 #[derive(Clone, Debug)]
@@ -227,8 +228,8 @@ impl World {
         self.isolate(leader);
         let election = self.options.config.election_timeout().as_nanos() as u64;
         for store in voters {
-            let away = self.fault_rng.random_range(election / 50..election / 8);
-            self.crash_for(*store, away)?;
+            let downtime = self.fault_rng.random_range(election / 50..election / 8);
+            self.crash_for(*store, downtime)?;
         }
         Ok(())
     }
@@ -352,8 +353,8 @@ impl World {
         self.probe_leases(leader, 3 * election);
     }
 
-    /// Tests the durability of votes: a candidate has voted for itself and told nobody, and the others campaign in the
-    /// same term.
+    /// Tests the durability of votes: a candidate has voted for itself, its vote requests are lost, and the others
+    /// campaign in the same term.
     fn crash_candidate(&mut self) {
         let Some((leader, others)) = self.some_leader() else { return };
         let election = self.options.config.election_timeout().as_nanos() as u64;
@@ -413,8 +414,8 @@ impl World {
             Fault::SlowTurns(store) => self.speed_up(store, |node| node.slow_turns = 0),
             Fault::CandidateCrash(store) => {
                 let election = self.options.config.election_timeout().as_nanos() as u64;
-                let away = self.fault_rng.random_range(election / 50..election / 8);
-                self.crash_for(store, away)?;
+                let downtime = self.fault_rng.random_range(election / 50..election / 8);
+                self.crash_for(store, downtime)?;
             }
         }
         Ok(())

@@ -5,6 +5,8 @@
 
 mod checkers;
 mod client;
+mod delivery;
+mod events;
 mod faults;
 mod network;
 mod node;

@@ -18,7 +18,7 @@ use crate::options::NetworkOptions;
 /// a cut link if the options say so.
 pub(crate) type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
 
-/// Decides the delivery_delays of each message.
+/// Decides when each message arrives, and how often.
 pub(crate) struct Network {
     options: NetworkOptions,
     cuts: Cuts,

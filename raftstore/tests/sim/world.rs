@@ -1,63 +1,28 @@
-//! The world of a run: virtual time, one heap of events, the stores, the network, the clients and the checkers.
+//! The world of a run: virtual time, one queue of events, the stores, the network, the clients and the checkers.
 //!
 //! Each event is one call into production code, or one fault. After each call the world takes the store's messages,
 //! shows its state to the checkers, and polls the waiting clients. Nothing happens outside an event, time moves only
 //! between events, and every choice comes from a generator derived from the seed. So a seed replays exactly.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use raft::eraftpb::MessageType;
 use raftstore::StoreId;
 use raftstore::ports::RaftMessage;
-use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 
 use crate::checkers::raft::RaftChecker;
 use crate::checkers::replicas::ReplicaChecker;
 use crate::checkers::{Checked, Violation, violated};
 use crate::client::{Clients, Operation, Step};
+use crate::events::{Event, EventQueue, Part};
 use crate::faults::Fault;
-use crate::network::{Network, Outgoing};
+use crate::network::Network;
 use crate::node::{Node, Scheduled};
 use crate::options::Options;
 use crate::trace::Trace;
-
-/// A scheduled event.
-pub(crate) enum Event {
-    /// A message arrives.
-    Deliver(Box<RaftMessage>),
-    /// A message arrives in spite of a cut, because it had passed the link before.
-    DeliverPast(Box<RaftMessage>),
-    /// A snapshot file and its message arrive. `life` identifies the sender's life, to find the file.
-    Snapshot { message: Box<RaftMessage>, key: SnapshotKey, life: u64, done: Box<dyn FnOnce(bool) + Send> },
-    /// A tick of a store.
-    Tick { store: StoreId, life: u64 },
-    /// A turn of a store's loop.
-    Turn { store: StoreId, life: u64, part: Part },
-    /// A client starts an operation or proposes the write it holds.
-    Client { client: usize, ticket: u64 },
-    /// A client's timeout for the operation with this value.
-    ClientTimeout { client: usize, value: u64 },
-    /// A fault begins.
-    Fault,
-    /// A fault ends.
-    EndFault(Fault),
-    /// A store restarts.
-    Restart(StoreId),
-}
-
-/// A part of a store that runs turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Store,
-    Log,
-    Apply,
-    Background,
-}
 
 /// State of the fault that crashes the first candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,29 +31,6 @@ pub(crate) enum CandidateCrash {
     Armed,
     /// This store is the candidate, campaigning in this region and term; its vote requests are lost.
     Crashing(StoreId, raftstore::RegionId, u64),
-}
-
-struct Entry {
-    at: u64,
-    number: u64,
-    event: Event,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.number == other.number
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
 }
 
 /// Statistics, to check that the seeds cover enough.
@@ -115,8 +57,7 @@ pub(crate) struct World {
     pub(crate) options: Options,
     /// Virtual nanoseconds since the start.
     pub(crate) now: u64,
-    number: u64,
-    heap: BinaryHeap<Reverse<Entry>>,
+    events: EventQueue,
     pub(crate) nodes: BTreeMap<StoreId, Node>,
     pub(crate) network: Network,
     pub(crate) clients: Clients,
@@ -152,8 +93,7 @@ impl World {
         }
         let mut world = World {
             now: 0,
-            number: 0,
-            heap: BinaryHeap::new(),
+            events: EventQueue::default(),
             nodes,
             network: Network::new(options.network.clone(), stream(2)),
             clients: Clients::new(&options, stream(3)),
@@ -183,17 +123,15 @@ impl World {
 
     /// Adds an event `delay` nanoseconds from now.
     pub(crate) fn schedule(&mut self, delay: u64, event: Event) {
-        self.number += 1;
-        self.heap.push(Reverse(Entry { at: self.now + delay, number: self.number, event }));
+        self.events.push(self.now + delay, event);
     }
 
     /// Runs all events up to a virtual time.
     pub(crate) fn run_until(&mut self, end: u64) -> Checked {
-        while self.heap.peek().is_some_and(|Reverse(entry)| entry.at <= end) {
-            let Some(Reverse(entry)) = self.heap.pop() else { break };
-            self.now = entry.at;
+        while let Some((at, event)) = self.events.pop_until(end) {
+            self.now = at;
             self.stats.events += 1;
-            self.step(entry.event)?;
+            self.step(event)?;
         }
         self.now = end;
         Ok(())
@@ -346,111 +284,6 @@ impl World {
         Ok(())
     }
 
-    fn send(&mut self, store: StoreId, life: u64, outgoing: Outgoing) -> Checked {
-        match outgoing {
-            Outgoing::TooLarge(message, bytes) => {
-                return violated(format!("{} has {bytes} bytes: no frame holds it", MessageLine(&message)));
-            }
-            Outgoing::Message(message) => {
-                self.raft.on_send(&message)?;
-                self.stats.messages += 1;
-                if self.is_vote_of_crashing_candidate(store, &message) {
-                    self.trace.line(self.now, format_args!("{} is lost", MessageLine(&message)));
-                    return Ok(());
-                }
-                if message.message.msg_type() == MessageType::MsgTimeoutNow && self.held_offers.is_some() {
-                    self.trace.line(self.now, format_args!("{} is held", MessageLine(&message)));
-                    self.held_offers.iter_mut().for_each(|held| held.push(message.clone()));
-                    return Ok(());
-                }
-                let copies = self.network.delivery_delays(store, message.to.store);
-                self.stats.lost += u64::from(copies.is_empty());
-                self.trace.line(self.now, format_args!("{} x{}", MessageLine(&message), copies.len()));
-                for delay in copies {
-                    self.schedule(delay, Event::Deliver(Box::new(message.clone())));
-                }
-            }
-            Outgoing::Snapshot(message, key, done) => {
-                self.raft.on_send(&message)?;
-                let size = self.nodes.get(&store).and_then(|node| node.live.as_ref());
-                let size = size.and_then(|live| live.snapshots.size(key).ok()).unwrap_or_default();
-                let delay = self.network.snapshot_delay(size);
-                self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", MessageLine(&message)));
-                self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether this is a vote request of the candidate that loses power while campaigning.
-    fn is_vote_of_crashing_candidate(&mut self, store: StoreId, message: &RaftMessage) -> bool {
-        let inner = &message.message;
-        if inner.msg_type() != MessageType::MsgRequestVote || !inner.context.is_empty() {
-            return false;
-        }
-        let this = CandidateCrash::Crashing(store, message.region, inner.term);
-        if self.candidate_crash == CandidateCrash::Armed {
-            self.candidate_crash = this;
-            self.stats.candidates += 1;
-            self.schedule(0, Event::EndFault(Fault::CandidateCrash(store)));
-        }
-        self.candidate_crash == this
-    }
-
-    /// Schedules a message that ignores cuts.
-    pub(crate) fn schedule_past_cut(&mut self, message: RaftMessage) {
-        self.schedule(1000, Event::DeliverPast(Box::new(message)));
-    }
-
-    fn deliver(&mut self, message: RaftMessage, past_cut: bool) -> Checked {
-        let (from, to) = (message.from.store, message.to.store);
-        if !past_cut && self.network.is_cut(from, to) {
-            return Ok(());
-        }
-        let Some(node) = self.nodes.get_mut(&to) else { return Ok(()) };
-        // The network stack of a paused store keeps running.
-        let Some(live) = &node.live else { return Ok(()) };
-        if let Err(error) = live.handle.deliver(message) {
-            self.trace.line(self.now, format_args!("{to} drops a message: {error}"));
-        }
-        self.wake(to, Part::Store);
-        Ok(())
-    }
-
-    fn deliver_snapshot(
-        &mut self,
-        message: RaftMessage,
-        key: SnapshotKey,
-        life: u64,
-        done: Box<dyn FnOnce(bool) + Send>,
-    ) -> Checked {
-        let (from, to) = (message.from.store, message.to.store);
-        let files = |store: StoreId, life: Option<u64>| {
-            let node = self.nodes.get(&store).filter(|node| life.is_none_or(|life| life == node.life))?;
-            node.live.as_ref().filter(|_| !node.paused).map(|live| live.snapshots.clone())
-        };
-        let ends = files(from, Some(life)).zip(files(to, None)).filter(|_| !self.network.is_cut(from, to));
-        let copied = match ends {
-            Some((source, target)) => copy_file(&source, &target, key).map_err(|error| error.to_string()),
-            None => Err("a store is away".to_owned()),
-        };
-        match &copied {
-            Ok(()) => self.trace.line(self.now, format_args!("file {key} is on store {to}")),
-            Err(error) => self.trace.line(self.now, format_args!("file {key} does not arrive on store {to}: {error}")),
-        }
-        if copied.is_ok() {
-            self.stats.snapshots += 1;
-            if let Some(live) = self.nodes.get_mut(&to).and_then(|node| node.live.as_mut()) {
-                let last = live.delivered.entry(key.region).or_default();
-                *last = (*last).max(key.index.get());
-            }
-            self.deliver(message, false)?;
-        }
-        done(copied.is_ok());
-        self.wake(from, Part::Store);
-        self.after_call(to, false)
-    }
-
     fn client(&mut self, client: usize) -> Checked {
         if let Some(store) = self.clients.holds_for(client) {
             // A paused store is asked again after it resumes.
@@ -533,12 +366,12 @@ impl World {
     /// Crashes a store and schedules its restart.
     pub(crate) fn crash(&mut self, store: StoreId) -> Checked {
         let longest = self.options.faults.longest.as_nanos() as u64;
-        let away = self.rng.random_range(longest / 20..=longest);
-        self.crash_for(store, away)
+        let downtime = self.rng.random_range(longest / 20..=longest);
+        self.crash_for(store, downtime)
     }
 
-    /// Crashes a store and schedules its restart after `away` nanoseconds.
-    pub(crate) fn crash_for(&mut self, store: StoreId, away: u64) -> Checked {
+    /// Crashes a store and schedules its restart after `downtime` nanoseconds.
+    pub(crate) fn crash_for(&mut self, store: StoreId, downtime: u64) -> Checked {
         let seed = self.rng.random();
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.live.is_some()) else { return Ok(()) };
         node.crash(seed);
@@ -548,7 +381,7 @@ impl World {
         for client in self.clients.store_crashed(store)? {
             self.client_stepped(client, Step::Done("store crashed".to_owned()));
         }
-        self.schedule(away, Event::Restart(store));
+        self.schedule(downtime, Event::Restart(store));
         Ok(())
     }
 
@@ -636,32 +469,5 @@ fn flag(scheduled: &mut Scheduled, part: Part) -> &mut bool {
         Part::Log => &mut scheduled.log,
         Part::Apply => &mut scheduled.apply,
         Part::Background => &mut scheduled.background,
-    }
-}
-
-/// Copies a snapshot file in chunks and verifies it, as the transport does.
-fn copy_file(from: &SnapshotFiles, to: &SnapshotFiles, key: SnapshotKey) -> engine::store::Result<()> {
-    let mut writer = to.receive(key)?;
-    let mut offset = 0;
-    loop {
-        let bytes = from.read(key, offset, 1000)?;
-        if bytes.is_empty() {
-            return writer.finish();
-        }
-        writer.write(&bytes)?;
-        offset += bytes.len() as u64;
-    }
-}
-
-/// A message in one line of the trace.
-struct MessageLine<'a>(&'a RaftMessage);
-
-impl std::fmt::Display for MessageLine<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RaftMessage { region, from, to, message, .. } = self.0;
-        let (kind, entries) = (message.msg_type(), message.entries.len());
-        write!(f, "{} -> {} region {region} {kind:?} term {}", from.store, to.store, message.term)?;
-        write!(f, " index {} log term {} commit {}", message.index, message.log_term, message.commit)?;
-        write!(f, " entries {entries}{}", if message.reject { " reject" } else { "" })
     }
 }

@@ -9,10 +9,11 @@ use parking_lot::{Mutex, RwLock};
 use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
+use super::descriptor;
 use super::keys::{self, VersionRecord};
-use super::{Catalog, descriptor, storage_error};
+use super::snapshot::Catalog;
 use crate::codec::CodecError;
-use crate::error::SqlError;
+use crate::error::{SqlError, storage_error};
 use crate::table::StorageId;
 
 /// Limit of cached versions: the current one and those of running transactions.

@@ -7,10 +7,10 @@ use kv::Key;
 use txn::Transaction;
 
 use super::cache::CatalogCache;
+use super::descriptor;
 use super::keys::{self, VersionRecord};
-use super::{descriptor, storage_error};
 use crate::codec::CodecError;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, storage_error};
 use crate::table::{Column, StorageId, Table, TableId};
 
 /// A table to create, checked by the binder.

@@ -6,7 +6,7 @@
 //! | `mi` | the next free table or storage id |
 //! | `mn{schema id}{name}` | the id of the table of that name |
 //! | `mt{table id}` | a table's descriptor |
-//! | `md{storage id}` | storage whose rows are to be removed, and when it was given up |
+//! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
 //!
 //! Ids are four bytes, big-endian. Every value starts with a version byte.
 
@@ -17,7 +17,9 @@ use tso::Timestamp;
 use crate::codec::{CodecError, take};
 use crate::table::{StorageId, TableId};
 
-/// The id of the schema `public`, PostgreSQL's.
+/// The only schema.
+pub const PUBLIC: &str = "public";
+/// Its id, as in PostgreSQL.
 const PUBLIC_ID: u32 = 2200;
 /// The first id for users' tables, as in PostgreSQL.
 pub const FIRST_ID: u32 = 16_384;

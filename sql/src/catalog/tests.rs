@@ -1,8 +1,8 @@
 //! Catalog records: pinned bytes, and detection of damage.
 
+use super::descriptor;
 use super::keys::{self, VersionRecord};
-use super::*;
-use crate::table::{Column, ColumnId, TableId};
+use crate::table::{Column, ColumnId, StorageId, Table, TableId};
 use crate::types::SqlType;
 
 fn hex(bytes: &[u8]) -> String {
@@ -86,12 +86,4 @@ fn golden_records() {
     assert_eq!(hex(keys::dropped(StorageId(16_384)).as_bytes()), "6d6400004000");
     assert_eq!(keys::dropped_id(&keys::dropped(StorageId(5))), Some(StorageId(5)));
     assert_eq!(keys::name_of(&keys::name("größe")), Some("größe"));
-}
-
-#[test]
-fn identifiers_are_quoted_when_needed() {
-    assert_eq!(quote("abc_1"), "abc_1");
-    assert_eq!(quote("Abc"), "\"Abc\"");
-    assert_eq!(quote("a\"b"), "\"a\"\"b\"");
-    assert_eq!(quote("1a"), "\"1a\"");
 }

@@ -12,7 +12,7 @@
 use bytes::Bytes;
 use kv::Key;
 
-use super::CodecError;
+use super::primitives::{CodecError, take};
 use crate::table::{StorageId, Table};
 use crate::types::{Datum, SqlType};
 
@@ -128,7 +128,7 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 /// Reads a value of a type and advances `input`.
 pub fn get(ty: SqlType, input: &mut &[u8]) -> Result<Datum, CodecError> {
     Ok(match ty {
-        SqlType::Bool => match super::take(input, 1, WHAT)?[0] {
+        SqlType::Bool => match take(input, 1, WHAT)?[0] {
             0 => Datum::Bool(false),
             1 => Datum::Bool(true),
             _ => return Err(CodecError::new(WHAT, "no boolean")),
@@ -136,7 +136,7 @@ pub fn get(ty: SqlType, input: &mut &[u8]) -> Result<Datum, CodecError> {
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => Datum::Int(get_int(input)?),
         SqlType::Timestamptz => Datum::Timestamp(get_int(input)?),
         SqlType::Float8 => {
-            let bytes = super::take(input, 8, WHAT)?;
+            let bytes = take(input, 8, WHAT)?;
             let bits = bytes.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
             Datum::Float(f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits }))
         }
@@ -149,12 +149,12 @@ pub fn get(ty: SqlType, input: &mut &[u8]) -> Result<Datum, CodecError> {
 }
 
 fn get_int(input: &mut &[u8]) -> Result<i64, CodecError> {
-    let tag = super::take(input, 1, WHAT)?[0];
+    let tag = take(input, 1, WHAT)?[0];
     let (negative, count) = if tag >= 0x80 { (false, tag - 0x80) } else { (true, 0x7f - tag) };
     if count > 8 {
         return Err(CodecError::new(WHAT, "integer too long"));
     }
-    let bytes = super::take(input, usize::from(count), WHAT)?;
+    let bytes = take(input, usize::from(count), WHAT)?;
     let start = if negative { -1i64 } else { 0 };
     let value = bytes.iter().fold(start, |value, byte| value << 8 | i64::from(*byte));
     if (value < 0) != negative {

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use super::{CodecError, get_varint, put_varint, take};
+use super::primitives::{CodecError, get_varint, put_varint, take};
 use crate::table::Table;
 use crate::types::Datum;
 

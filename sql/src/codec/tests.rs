@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{key, row};
 use crate::table::{Column, ColumnId, StorageId, Table, TableId};
-use crate::types::compare::compare;
+use crate::types::datum::compare;
 use crate::types::{Datum, SqlType};
 
 fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {

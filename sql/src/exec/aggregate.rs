@@ -10,7 +10,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::arithmetic::bounded;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{AggregateCall, AggregateKind};
-use crate::types::compare::compare;
+use crate::types::datum::compare;
 use crate::types::{Datum, SqlType};
 
 /// The state of one aggregate.

@@ -1,11 +1,9 @@
 //! Accounting of the memory that a statement buffers, refused above a limit.
 
-use super::Row;
 use crate::error::{SqlError, SqlState};
-use crate::types::Datum;
 
 /// Limit of bytes that a statement holds in sorts, DISTINCT and returned rows.
-pub(crate) const STATEMENT_LIMIT: usize = 128 << 20;
+const STATEMENT_LIMIT: usize = 128 << 20;
 
 /// The memory account of a statement.
 #[derive(Debug)]
@@ -15,8 +13,12 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// An empty account.
-    pub(crate) fn new(limit: usize) -> Budget {
+    /// The empty account of a statement.
+    pub(crate) fn of_statement() -> Budget {
+        Budget::new(STATEMENT_LIMIT)
+    }
+
+    fn new(limit: usize) -> Budget {
         Budget { used: 0, limit }
     }
 
@@ -35,11 +37,6 @@ impl Budget {
     pub(crate) fn release(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
     }
-}
-
-/// The approximate bytes of a row.
-pub(crate) fn row_bytes(row: &Row) -> usize {
-    size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
 }
 
 #[cfg(test)]

@@ -8,10 +8,9 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::Transaction;
 
-use super::{Row, empty_row};
-use crate::catalog::storage_error;
+use super::rows::{Row, empty_row};
 use crate::codec::{CodecError, key, row};
-use crate::error::SqlError;
+use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
 use crate::plan::{AccessPath, KeyBound, Source, TableAccess};

@@ -1,26 +1,25 @@
 //! INSERT.
 //!
 //! Uniqueness of the primary key costs no read: the write requires that the key does not exist, and the commit checks
-//! it. An explicit transaction also looks the keys up in batches, so that the error comes with the statement, as in
+//! it. An explicit transaction also looks the keys up in batches, so that the statement reports the error, as in
 //! PostgreSQL.
 
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use kv::Key;
-use txn::TxnError;
 
-use super::budget::{Budget, row_bytes};
+use super::budget::Budget;
+use super::changes::{Changes, check_keys_unused, store_error};
+use super::context::ExecContext;
 use super::cursor;
-use super::rows::check_not_null;
-use super::{Changes, ExecContext, QueryRun, Row, budget};
-use crate::catalog::{duplicate_key, storage_error};
+use super::query::QueryRun;
+use super::rows::{Row, check_not_null, row_bytes};
 use crate::codec::{CodecError, key, row};
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{Conflict, InsertPlan};
-use crate::table::Table;
 use crate::types::Datum;
 
 /// Rows processed together.
@@ -42,8 +41,13 @@ pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[
     let mut source = QueryRun::new(&plan.source, &ctx.env(params))?;
     // The undo log grows with every new key, so row ids are unique within a transaction.
     let first_id = ctx.txn.savepoint() as u64;
-    let mut inserter =
-        Inserter { plan, done: Changes::default(), budget: budget(), first_id, changed_keys: HashSet::new() };
+    let mut inserter = Inserter {
+        plan,
+        done: Changes::default(),
+        budget: Budget::of_statement(),
+        first_id,
+        changed_keys: HashSet::new(),
+    };
     let mut waiting: Vec<Row> = Vec::new();
     loop {
         let rows = source.next(&plan.source, ctx, params, CHUNK).await?;
@@ -109,17 +113,11 @@ impl Inserter<'_> {
         } else {
             ctx.txn.insert(key, value).map_err(|error| store_error(table, &row, error, ctx))?;
         }
-        self.record_row(&row, &ctx.env(params))
+        self.record(&row, &ctx.env(params))
     }
 
-    fn record_row(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
-        self.done.count += 1;
-        if let Some(returning) = &self.plan.returning {
-            let returned = project(returning, row, env)?;
-            self.budget.charge(row_bytes(&returned))?;
-            self.done.returned.push_back(returned);
-        }
-        Ok(())
+    fn record(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
+        self.done.record(self.plan.returning.as_ref(), row, env, &mut self.budget)
     }
 
     /// ON CONFLICT: looks the keys up and skips or updates existing rows. New rows are plain puts: if another
@@ -154,7 +152,7 @@ impl Inserter<'_> {
                 _ => {
                     self.changed_keys.insert(key.clone());
                     ctx.txn.put(key, row::encode(table, &row)).map_err(storage_error)?;
-                    self.record_row(&row, &ctx.env(params))?;
+                    self.record(&row, &ctx.env(params))?;
                 }
             }
         }
@@ -185,7 +183,7 @@ impl Inserter<'_> {
         }
         check_not_null(table, &new, ctx.zone)?;
         ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
-        self.record_row(&new, &env)
+        self.record(&new, &env)
     }
 }
 
@@ -199,41 +197,4 @@ fn table_row(columns: &[Expr], mut source: Row, env: &Env<'_>) -> Result<Row, Sq
         });
     }
     Ok(row)
-}
-
-/// The values of expressions over a row.
-pub(super) fn project(exprs: &[Expr], row: &Row, env: &Env<'_>) -> Result<Row, SqlError> {
-    exprs.iter().map(|expr| Ok(eval(expr, row, env)?.into_owned())).collect()
-}
-
-/// 23505 if one of the keys exists in the snapshot or in the transaction's own writes.
-pub(super) async fn check_keys_unused(
-    table: &Table,
-    rows: &[(Key, Row)],
-    ctx: &ExecContext<'_>,
-) -> Result<(), SqlError> {
-    if table.has_hidden_key() {
-        return Ok(());
-    }
-    let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
-    loop {
-        // In pages: only the keys of existing rows are needed.
-        let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
-        let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
-        if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
-            return Err(duplicate_key(table, row, ctx.zone));
-        }
-        match page.resume {
-            Some(resume) => keys.retain(|key| *key >= resume),
-            None => return Ok(()),
-        }
-    }
-}
-
-/// The error of storing a row whose key must not exist.
-pub(super) fn store_error(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
-    match error {
-        TxnError::AlreadyExists { .. } => duplicate_key(table, row, ctx.zone),
-        other => storage_error(other),
-    }
 }

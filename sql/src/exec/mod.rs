@@ -2,67 +2,37 @@
 //!
 //! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] over them (filter,
 //! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows; they do all their work in the
-//! first call. [`mod@budget`] bounds buffered memory.
+//! first call. [`budget`] bounds buffered memory.
 //!
 //! # Layers
 //!
-//! 1. `budget`, `cursor`, `rows`: memory accounting, reading, operations on rows
-//! 2. `aggregate`, `insert`: accumulators, INSERT
-//! 3. `modify`, `pipeline`: UPDATE and DELETE, the stages of a query
+//! 1. `budget`, `context`, `rows`: memory accounting, the environment, operations on rows
+//! 2. `aggregate`, `changes`, `cursor`: accumulators, changes of rows, reading
+//! 3. `pipeline`: the stages of a query
+//! 4. `query`: a running query
+//! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
 
 mod aggregate;
 mod budget;
+mod changes;
+mod context;
 mod cursor;
 mod insert;
 mod modify;
 mod pipeline;
+mod query;
 mod rows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use txn::Transaction;
-
-use crate::catalog::{CatalogCache, ddl};
+use crate::catalog::ddl;
 use crate::error::SqlError;
-use crate::expr::eval::Env;
-use crate::plan::{Body, Plan, SelectPlan};
-use crate::table::Table;
-use crate::types::{Datum, TimeZone};
-use budget::Budget;
-use cursor::Cursor;
-use pipeline::Pipeline;
-
-/// A row of a result.
-pub type Row = Vec<Datum>;
-
-/// The environment of a statement's execution.
-pub struct ExecContext<'a> {
-    /// The transaction.
-    pub txn: &'a mut Transaction,
-    /// The node's catalog cache.
-    pub catalog: &'a CatalogCache,
-    /// The session's time zone.
-    pub zone: &'a TimeZone,
-    /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.
-    pub now: i64,
-    /// The session's user, for `current_user`.
-    pub user: &'a str,
-    /// The database's name.
-    pub database: &'a str,
-    /// Whether more statements may follow in the transaction. Duplicate keys are then looked up at once, not left to
-    /// the commit.
-    pub explicit: bool,
-}
-
-impl<'a> ExecContext<'a> {
-    fn env<'p>(&self, params: &'p [Datum]) -> Env<'p>
-    where
-        'a: 'p,
-    {
-        Env { params, zone: self.zone, now: self.now, user: self.user, database: self.database, locals: &[] }
-    }
-}
+use crate::plan::{Body, Plan};
+use crate::types::Datum;
+pub use context::ExecContext;
+use query::QueryRun;
+pub use rows::Row;
 
 /// A plan under execution. A portal keeps it between fetches.
 pub struct Execution {
@@ -179,71 +149,4 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
         }
         _ => "",
     })
-}
-
-/// The result of a change of rows.
-#[derive(Default)]
-struct Changes {
-    count: u64,
-    returned: VecDeque<Row>,
-}
-
-/// A running query.
-struct QueryRun {
-    cursor: Cursor,
-    pipeline: Pipeline,
-    exhausted: bool,
-}
-
-impl QueryRun {
-    fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<QueryRun, SqlError> {
-        let pipeline = Pipeline::new(plan, env)?;
-        let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), env)?;
-        Ok(QueryRun { cursor, pipeline, exhausted: false })
-    }
-
-    /// The next batch, empty only at the end.
-    async fn next(
-        &mut self,
-        plan: &SelectPlan,
-        ctx: &mut ExecContext<'_>,
-        params: &[Datum],
-        max_rows: usize,
-    ) -> Result<Vec<Row>, SqlError> {
-        while !self.exhausted && self.pipeline.ready() < max_rows {
-            if self.pipeline.is_satisfied() {
-                self.exhausted = true;
-                self.pipeline.finish(plan, &ctx.env(params))?;
-                break;
-            }
-            let wanted = u32::try_from(max_rows - self.pipeline.ready()).unwrap_or(u32::MAX);
-            let env = ctx.env(params);
-            match self.cursor.next(&plan.source, ctx.txn, &env, wanted).await? {
-                Some(rows) => {
-                    for (key, row) in rows {
-                        self.pipeline.push(plan, key, row, &env)?;
-                    }
-                }
-                None => {
-                    self.exhausted = true;
-                    self.pipeline.finish(plan, &env)?;
-                }
-            }
-        }
-        let (rows, keys) = self.pipeline.take(plan, max_rows);
-        for key in keys {
-            ctx.txn.lock(key).map_err(crate::catalog::storage_error)?;
-        }
-        Ok(rows)
-    }
-}
-
-/// The memory budget of a statement.
-fn budget() -> Budget {
-    Budget::new(budget::STATEMENT_LIMIT)
-}
-
-/// A row of NULLs.
-fn empty_row(table: &Table) -> Row {
-    vec![Datum::Null; table.columns.len()]
 }

@@ -6,14 +6,13 @@
 
 use kv::Key;
 
-use super::budget::{Budget, row_bytes};
+use super::budget::Budget;
+use super::changes::{Changes, check_keys_unused, store_error};
+use super::context::ExecContext;
 use super::cursor::Cursor;
-use super::insert::{check_keys_unused, project, store_error};
-use super::rows::check_not_null;
-use super::{Changes, ExecContext, Row, budget};
-use crate::catalog::storage_error;
+use super::rows::{Row, check_not_null, row_bytes};
 use crate::codec::{CodecError, key, row};
-use crate::error::SqlError;
+use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{DeletePlan, Source, TableAccess, UpdatePlan};
@@ -55,23 +54,6 @@ impl<'p> Target<'p> {
     }
 }
 
-/// Counts a changed row and evaluates RETURNING.
-fn record_row(
-    done: &mut Changes,
-    returning: Option<&Vec<Expr>>,
-    row: &Row,
-    env: &Env<'_>,
-    budget: &mut Budget,
-) -> Result<(), SqlError> {
-    done.count += 1;
-    if let Some(returning) = returning {
-        let returned = project(returning, row, env)?;
-        budget.charge(row_bytes(&returned))?;
-        done.returned.push_back(returned);
-    }
-    Ok(())
-}
-
 /// Runs a DELETE to its end.
 pub(super) async fn delete(
     plan: &DeletePlan,
@@ -79,11 +61,11 @@ pub(super) async fn delete(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
-    let (mut done, mut budget) = (Changes::default(), budget());
+    let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, row) in rows {
             ctx.txn.delete(key).map_err(storage_error)?;
-            record_row(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+            done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
         }
     }
     Ok(done)
@@ -97,7 +79,7 @@ pub(super) async fn update(
 ) -> Result<Changes, SqlError> {
     let table = &*plan.access.table;
     let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
-    let (mut done, mut budget) = (Changes::default(), budget());
+    let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut moved: Vec<(Key, Row)> = Vec::new();
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, old) in rows {
@@ -109,11 +91,11 @@ pub(super) async fn update(
                 continue;
             }
             ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
-            record_row(&mut done, plan.returning.as_ref(), &new, &ctx.env(params), &mut budget)?;
+            done.record(plan.returning.as_ref(), &new, &ctx.env(params), &mut budget)?;
         }
     }
     for (_, row) in move_rows(table, moved, ctx).await? {
-        record_row(&mut done, plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+        done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
     }
     Ok(done)
 }

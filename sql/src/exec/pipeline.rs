@@ -10,15 +10,14 @@ use std::collections::{HashSet, VecDeque};
 use kv::Key;
 
 use super::aggregate::Accumulator;
-use super::budget::{Budget, row_bytes};
-use super::rows::distinct_key;
-use super::{Row, budget};
+use super::budget::Budget;
+use super::rows::{Row, distinct_key, row_bytes};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{SelectPlan, SortKey};
 use crate::types::Datum;
-use crate::types::compare::compare;
+use crate::types::datum::compare;
 
 /// First page when all rows will be read.
 const FULL_PAGE: u32 = 1024;
@@ -63,7 +62,7 @@ impl Pipeline {
             seen: HashSet::new(),
             unsorted: Vec::new(),
             out: VecDeque::new(),
-            budget: budget(),
+            budget: Budget::of_statement(),
             plain,
         })
     }

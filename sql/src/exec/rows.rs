@@ -1,10 +1,23 @@
-//! Operations on rows that several parts of the executor share.
+//! Rows, and operations on them that several parts of the executor share.
 
 use crate::catalog::PUBLIC;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::Table;
 use crate::types::{Datum, TimeZone, output};
+
+/// A row of a result.
+pub type Row = Vec<Datum>;
+
+/// A row of NULLs.
+pub(super) fn empty_row(table: &Table) -> Row {
+    vec![Datum::Null; table.columns.len()]
+}
+
+/// The approximate bytes of a row.
+pub(super) fn row_bytes(row: &Row) -> usize {
+    size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
+}
 
 /// Bytes that are equal if and only if the values are. NULLs are equal to each other.
 pub(super) fn distinct_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Arithmetic of integers and floats, with PostgreSQL's errors.
 
-use super::ArithOp;
+use super::tree::ArithOp;
 use crate::error::{SqlError, SqlState};
 use crate::types::input::int_range;
 use crate::types::{Datum, SqlType};

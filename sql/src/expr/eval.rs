@@ -1,4 +1,4 @@
-//! Evaluation of bound expressions over a row.
+//! Evaluation of bound expressions over a row, and constant folding.
 //!
 //! The binder has cast the operands of every node to one kind of value, so evaluation matches on variants only. A
 //! combination that the binder must not produce is an internal error, never a panic.
@@ -7,16 +7,20 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::arithmetic::{arithmetic, negate};
-use super::{CompareOp, ContextValue, Expr, functions, like};
+use super::tree::{CompareOp, ContextValue, Expr};
+use super::{functions, like};
 use crate::error::SqlError;
 use crate::types::cast::{self, CastEnv};
-use crate::types::compare::{compare, compare_same};
+use crate::types::datum::{compare, compare_same};
 use crate::types::input;
 use crate::types::timestamp::Now;
-use crate::types::{Datum, TimeZone};
+use crate::types::{Datum, SqlType, TimeZone};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Limit of a folded value, in bytes.
+const MAX_FOLDED: usize = 4096;
 
 /// The environment of an expression.
 #[derive(Clone, Copy)]
@@ -245,5 +249,34 @@ fn context(value: ContextValue, env: &Env<'_>) -> Datum {
         ContextValue::Database => Datum::Text(env.database.into()),
         ContextValue::Schema => Datum::Text(crate::catalog::PUBLIC.into()),
         ContextValue::Version => Datum::Text(VERSION.into()),
+    }
+}
+
+/// The expression's value if it is constant, else the expression.
+///
+/// The binder folds expressions as it builds them, so only the topmost node is checked. An expression whose evaluation
+/// fails stays, and fails at execution, if it is evaluated at all. A large value is not folded, because the plan would
+/// hold it in memory: `repeat('x', 1000000)`.
+pub(crate) fn fold(expr: Expr) -> Expr {
+    let children = expr.children();
+    if children.is_empty() || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
+        return expr;
+    }
+    let zone = TimeZone::utc();
+    let env = Env { params: &[], zone: &zone, now: 0, user: "", database: "", locals: &[] };
+    let value = eval(&expr, &[], &env).ok().map(|value| value.into_owned());
+    match value {
+        Some(value) if value.memory() <= MAX_FOLDED => Expr::Const(value),
+        _ => expr,
+    }
+}
+
+/// Whether a cast depends on the session's time zone.
+fn needs_session(expr: &Expr) -> bool {
+    let Expr::Cast { expr, to, .. } = expr else { return false };
+    match &**expr {
+        Expr::Const(Datum::Timestamp(_)) => to.is_text(),
+        Expr::Const(Datum::Text(_)) => *to == SqlType::Timestamptz,
+        _ => false,
     }
 }

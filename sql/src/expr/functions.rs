@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Function;
 use super::arithmetic::{bounded, check_range, division_by_zero, power};
+use super::tree::Function;
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 

@@ -7,16 +7,16 @@
 //!
 //! # Layers
 //!
-//! 1. `depth`, `text`: the depth limit, positions
+//! 1. `depth`, `text`: the depth limit; locations, positions and errors at them
 //! 2. `normalize`, `rewrite`: token edits
 //! 3. `precedence`: operator precedence
 //! 4. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use sqlparser::ast::{Expr, Spanned, Statement};
+use sqlparser::ast::Statement;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Word};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
@@ -31,7 +31,8 @@ mod text;
 
 pub(crate) use dialect::default_span;
 pub(crate) use normalize::is_distinct;
-pub use text::SourceText;
+pub use text::{NO_LOCATION, SourceText, query_start, start_of};
+use text::{end_of_input, syntax_error};
 
 /// Limit of a query string, in bytes.
 const MAX_TEXT_BYTES: usize = 8 << 20;
@@ -40,9 +41,6 @@ const MAX_TOKENS: usize = 2_000_000;
 
 /// Trees up to this depth can be built and walked on any stack.
 const MAX_SHALLOW_DEPTH: usize = 40;
-
-/// An unknown location.
-pub const NO_LOCATION: Location = Location { line: 0, column: 0 };
 
 /// One parsed statement. Do not clone or print its tree: a deep tree overflows the stack.
 #[derive(Debug)]
@@ -138,28 +136,6 @@ fn check_size(sql: &str) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
-/// An unquoted word.
-fn word(token: &Token) -> Option<&str> {
-    match token {
-        Token::Word(Word { value, quote_style: None, .. }) => Some(value),
-        _ => None,
-    }
-}
-
-/// 42601 at a token, in PostgreSQL's wording.
-fn syntax_error(text: &SourceText, found: &TokenWithSpan) -> SqlError {
-    if found.token == Token::EOF || found.span.start.line == 0 {
-        return end_of_input(text);
-    }
-    let message = format!("syntax error at or near \"{}\"", text.source(found.span));
-    SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(found.span.start))
-}
-
-fn end_of_input(text: &SourceText) -> SqlError {
-    let end = text.position_of_byte(text.as_str().len());
-    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(end)
-}
-
 /// Converts a parser error. Its location is at the end of its message only. Without one, it is that of the parser's
 /// current token.
 fn parser_error(text: &SourceText, parser: &Parser<'_>, error: &ParserError) -> SqlError {
@@ -187,40 +163,6 @@ fn trailing_location(message: &str) -> Option<Location> {
     let (_, tail) = message.rsplit_once(" at Line: ")?;
     let (line, column) = tail.split_once(", Column: ")?;
     Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
-}
-
-/// The location of an expression's first token: that of its leftmost part, found without walking the rest.
-pub fn start_of(mut expr: &Expr) -> Location {
-    loop {
-        expr = match expr {
-            Expr::BinaryOp { left, .. } => left,
-            Expr::Nested(inner)
-            | Expr::IsNull(inner)
-            | Expr::IsNotNull(inner)
-            | Expr::IsTrue(inner)
-            | Expr::IsNotTrue(inner)
-            | Expr::IsFalse(inner)
-            | Expr::IsNotFalse(inner)
-            | Expr::IsUnknown(inner)
-            | Expr::IsNotUnknown(inner)
-            | Expr::IsDistinctFrom(inner, _)
-            | Expr::IsNotDistinctFrom(inner, _) => inner,
-            Expr::UnaryOp { expr, .. }
-            | Expr::Cast { expr, .. }
-            | Expr::Between { expr, .. }
-            | Expr::InList { expr, .. }
-            | Expr::Like { expr, .. }
-            | Expr::ILike { expr, .. }
-            | Expr::Collate { expr, .. } => expr,
-            Expr::Tuple(items) => match items.first() {
-                Some(first) => first,
-                None => return NO_LOCATION,
-            },
-            Expr::Function(call) => return call.name.span().start,
-            Expr::Case { case_token, .. } => return case_token.0.span.start,
-            other => return other.span().start,
-        };
-    }
 }
 
 /// The source of a text's first token.

@@ -10,8 +10,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
-use super::text::SourceText;
-use super::{syntax_error, word};
+use super::text::{SourceText, syntax_error, word};
 use crate::error::{SqlError, SqlState};
 
 const DISTINCT: &str = "IS DISTINCT FROM";
@@ -77,9 +76,9 @@ fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
     let mut rest = tokens.into_iter().peekable();
     while let Some(token) = rest.next() {
-        let behind = last_token(&out).map(|(_, t)| &t.token);
-        let named = matches!(behind, Some(Token::Period))
-            || behind.and_then(word).is_some_and(|w| w.eq_ignore_ascii_case("as"))
+        let previous = last_token(&out).map(|(_, t)| &t.token);
+        let named = matches!(previous, Some(Token::Period))
+            || previous.and_then(word).is_some_and(|w| w.eq_ignore_ascii_case("as"))
             || rest.peek().is_some_and(|t| t.token == Token::LParen);
         if is_isnull(&token) && !named {
             out.push(TokenWithSpan { token: Token::make_keyword("IS"), span: token.span });

@@ -6,8 +6,7 @@ use sqlparser::ast::{Analyze, Ident, ObjectName, Statement, VacuumStatement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
-use super::text::SourceText;
-use super::{NO_LOCATION, syntax_error, word};
+use super::text::{NO_LOCATION, SourceText, syntax_error, word};
 use crate::error::SqlError;
 
 /// Statements built here instead of by the parser, with the location of their first token.
@@ -18,7 +17,7 @@ pub(super) fn rewrite(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
-    if !tokens.iter().any(|t| is_subject(&t.token)) {
+    if !tokens.iter().any(|t| may_need_rewrite(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
     let mut kept = Vec::with_capacity(tokens.len());
@@ -48,7 +47,7 @@ pub(super) fn rewrite(
     Ok((kept, prebuilt))
 }
 
-fn is_subject(token: &Token) -> bool {
+fn may_need_rewrite(token: &Token) -> bool {
     let subjects = ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both"];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }

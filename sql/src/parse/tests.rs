@@ -204,7 +204,7 @@ fn operator_precedence_is_postgresqls() {
 
 /// An expression with explicit parentheses.
 fn shape(sql: &str) -> String {
-    use sqlparser::ast::{BinaryOperator, SelectItem, SetExpr};
+    use sqlparser::ast::{BinaryOperator, Expr, SelectItem, SetExpr};
     fn of(expr: &Expr) -> String {
         match expr {
             Expr::Nested(inner) => of(inner),

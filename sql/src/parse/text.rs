@@ -1,11 +1,18 @@
-//! The text of a query string, with conversions between its locations and positions.
+//! The text of a query string: conversions between its locations and positions, the locations of tokens and trees, and
+//! syntax errors at them.
 //!
 //! The parser has lines and columns, clients get characters from 1, and slicing needs bytes. An index of line starts
 //! keeps each conversion cheap in long texts.
 
 use std::sync::Arc;
 
-use sqlparser::tokenizer::{Location, Span};
+use sqlparser::ast::{Expr, Query, SetExpr, Spanned};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
+
+use crate::error::{SqlError, SqlState};
+
+/// An unknown location.
+pub const NO_LOCATION: Location = Location { line: 0, column: 0 };
 
 /// A text with an index of its lines.
 #[derive(Clone, Debug)]
@@ -84,6 +91,77 @@ impl SourceText {
     /// The end of a line, numbered from 1: the start of the next one.
     fn line_end(&self, number: u64) -> Line {
         usize::try_from(number).ok().and_then(|number| self.lines.get(number)).copied().unwrap_or(self.end)
+    }
+}
+
+/// An unquoted word.
+pub(super) fn word(token: &Token) -> Option<&str> {
+    match token {
+        Token::Word(Word { value, quote_style: None, .. }) => Some(value),
+        _ => None,
+    }
+}
+
+/// 42601 at a token, in PostgreSQL's wording.
+pub(super) fn syntax_error(text: &SourceText, found: &TokenWithSpan) -> SqlError {
+    if found.token == Token::EOF || found.span.start.line == 0 {
+        return end_of_input(text);
+    }
+    let message = format!("syntax error at or near \"{}\"", text.source(found.span));
+    SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(found.span.start))
+}
+
+/// 42601 at the end of the text.
+pub(super) fn end_of_input(text: &SourceText) -> SqlError {
+    let end = text.position_of_byte(text.as_str().len());
+    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(end)
+}
+
+/// The location of an expression's first token: that of its leftmost part, found without walking the rest.
+pub fn start_of(mut expr: &Expr) -> Location {
+    loop {
+        expr = match expr {
+            Expr::BinaryOp { left, .. } => left,
+            Expr::Nested(inner)
+            | Expr::IsNull(inner)
+            | Expr::IsNotNull(inner)
+            | Expr::IsTrue(inner)
+            | Expr::IsNotTrue(inner)
+            | Expr::IsFalse(inner)
+            | Expr::IsNotFalse(inner)
+            | Expr::IsUnknown(inner)
+            | Expr::IsNotUnknown(inner)
+            | Expr::IsDistinctFrom(inner, _)
+            | Expr::IsNotDistinctFrom(inner, _) => inner,
+            Expr::UnaryOp { expr, .. }
+            | Expr::Cast { expr, .. }
+            | Expr::Between { expr, .. }
+            | Expr::InList { expr, .. }
+            | Expr::Like { expr, .. }
+            | Expr::ILike { expr, .. }
+            | Expr::Collate { expr, .. } => expr,
+            Expr::Tuple(items) => match items.first() {
+                Some(first) => first,
+                None => return NO_LOCATION,
+            },
+            Expr::Function(call) => return call.name.span().start,
+            Expr::Case { case_token, .. } => return case_token.0.span.start,
+            other => return other.span().start,
+        };
+    }
+}
+
+/// The location of a query's first token.
+pub fn query_start(query: &Query) -> Location {
+    match &*query.body {
+        SetExpr::Select(select) => select.select_token.0.span.start,
+        SetExpr::Values(values) => values.rows.first().map_or(NO_LOCATION, |row| row.opening_token.0.span.start),
+        SetExpr::Query(inner) => query_start(inner),
+        SetExpr::SetOperation { left, .. } => match &**left {
+            SetExpr::Select(select) => select.select_token.0.span.start,
+            _ => NO_LOCATION,
+        },
+        _ => NO_LOCATION,
     }
 }
 

@@ -47,6 +47,13 @@ pub(crate) struct KeyBound {
     pub(crate) inclusive: bool,
 }
 
+/// Access to all columns of a table, for statements that change rows.
+pub(super) fn whole_rows(table: Arc<Table>, filter: Option<Expr>) -> (TableAccess, Option<Expr>) {
+    let (path, filter) = choose(&table, filter);
+    let needed = vec![true; table.columns.len()];
+    (TableAccess { table, path, reverse: false, needed }, filter)
+}
+
 /// Splits a filter into an access path and the remaining filter.
 pub(super) fn choose(table: &Table, filter: Option<Expr>) -> (AccessPath, Option<Expr>) {
     let mut conditions = Vec::new();

@@ -3,14 +3,14 @@
 use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
 
-use super::Notice;
 use super::aggregate::AggregateState;
 use super::decimal::Decimal;
+use super::node::Notice;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
 use crate::parse::{NO_LOCATION, Parsed};
-use crate::table::Table;
+use crate::table::{Table, quote_identifier};
 use crate::types::SqlType;
 
 /// The highest parameter number that the protocol supports.
@@ -76,7 +76,7 @@ impl Scope {
 
     /// Column names for EXPLAIN, by place in the input row.
     pub(super) fn names(&self) -> Vec<String> {
-        self.columns().map(|(_, _, column)| crate::catalog::quote(&column.name)).collect()
+        self.columns().map(|(_, _, column)| quote_identifier(&column.name)).collect()
     }
 }
 

@@ -4,12 +4,13 @@
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
-use super::fold::fold;
 use crate::error::{SqlError, SqlState};
+use crate::expr::eval::fold;
 use crate::expr::{Expr, Position};
+use crate::lexer::is_space;
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::timestamp::Now;
-use crate::types::{Datum, SqlType, TimeZone, input, is_space};
+use crate::types::{Datum, SqlType, TimeZone, input};
 
 impl Binder<'_> {
     /// The value with its current type: another part of the expression may have fixed a parameter's type after it was

@@ -8,13 +8,13 @@ use sqlparser::tokenizer::Span;
 
 use super::binder::{Binder, Scope, Typed};
 use super::decimal::{ALWAYS_FALSE, Decimal};
-use super::fold::fold;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
+use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use crate::types::cast::CastContext;
-use crate::types::compare::compare;
+use crate::types::datum::compare;
 use crate::types::{Datum, SqlType};
 
 /// The shortest list of constants that is sorted for binary search.

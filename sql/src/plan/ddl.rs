@@ -6,13 +6,12 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Location;
 
+use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
-use super::dml::{bind_default, bind_default_tree};
 use super::names::fold_ident;
-use super::{Body, Notice};
+use super::node::{Body, Notice};
 use crate::catalog::PUBLIC;
 use crate::catalog::ddl::NewTable;
-
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, MAX_COLUMNS, Table};

@@ -1,25 +1,24 @@
 //! EXPLAIN: prints a plan as PostgreSQL's indented tree, without costs.
 
-use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, Spanned, Statement, UtilityOption};
+use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, UtilityOption};
 
+use super::access::{AccessPath, KeyBound, TableAccess};
 use super::binder::Binder;
-use super::{
-    AccessPath, Body, BoundTree, DeletePlan, InsertPlan, KeyBound, ResultColumn, SelectPlan, Source, TableAccess,
-    UpdatePlan,
-};
-use crate::catalog::quote;
+use super::node::{Body, Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan};
 use crate::error::SqlError;
 use crate::expr::{ContextValue, Expr};
 use crate::parse::NO_LOCATION;
-use crate::table::Table;
+use crate::table::{Table, quote_identifier};
 use crate::types::{Datum, SqlType, TimeZone, output};
 
 impl Binder<'_> {
-    /// Binds EXPLAIN: binds the inner statement and prints its plan.
-    pub(super) fn explain(&mut self, tree: &Statement) -> Result<BoundTree, SqlError> {
-        let Statement::Explain { analyze, statement, format, options, .. } = tree else {
-            return Err(self.unsupported("this statement is", tree.span().start));
-        };
+    /// Refuses the options of EXPLAIN that are not supported.
+    pub(super) fn check_explain(
+        &self,
+        analyze: bool,
+        format: Option<&AnalyzeFormatKind>,
+        options: &[UtilityOption],
+    ) -> Result<(), SqlError> {
         let at = NO_LOCATION;
         // Only words are known values.
         let value = |option: &UtilityOption| match &option.arg {
@@ -29,11 +28,11 @@ impl Binder<'_> {
             Some(_) => "?".to_owned(),
         };
         let is_on = |name: &str| {
-            options.iter().flatten().any(|option| {
+            options.iter().any(|option| {
                 option.name.value.eq_ignore_ascii_case(name) && !["false", "off", "0"].contains(&value(option).as_str())
             })
         };
-        if *analyze || is_on("analyze") {
+        if analyze || is_on("analyze") {
             return Err(self.unsupported("EXPLAIN ANALYZE is", at));
         }
         let other_format = match format {
@@ -42,19 +41,25 @@ impl Binder<'_> {
                 *format != AnalyzeFormat::TEXT
             }
         };
-        let other_option = options
-            .iter()
-            .flatten()
-            .any(|option| option.name.value.eq_ignore_ascii_case("format") && value(option) != "text");
+        let other_option =
+            options.iter().any(|option| option.name.value.eq_ignore_ascii_case("format") && value(option) != "text");
         if other_format || other_option {
             return Err(self.unsupported("this format of EXPLAIN is", at));
         }
-        let (body, _) = super::bind_tree(self, statement)?;
-        let mut lines = Vec::new();
-        Printer { lines: &mut lines }.body(&body);
-        let column = ResultColumn { name: "QUERY PLAN".to_owned(), ty: SqlType::Text, origin: (0, 0) };
-        Ok((Body::Explain(lines), Some(vec![column])))
+        Ok(())
     }
+}
+
+/// The column of EXPLAIN's result.
+pub(super) fn column() -> ResultColumn {
+    ResultColumn { name: "QUERY PLAN".to_owned(), ty: SqlType::Text, origin: (0, 0) }
+}
+
+/// The lines that EXPLAIN prints for a plan.
+pub(super) fn lines(body: &Body) -> Vec<String> {
+    let mut lines = Vec::new();
+    Printer { lines: &mut lines }.body(body);
+    lines
 }
 
 /// Collects the lines of a plan.
@@ -157,8 +162,8 @@ impl Printer<'_> {
 
     fn table(&mut self, access: &TableAccess, filter: Option<&Expr>, depth: usize) {
         let table = &access.table;
-        let names: Vec<String> = table.columns.iter().map(|column| quote(&column.name)).collect();
-        let name = quote(&table.name);
+        let names: Vec<String> = table.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+        let name = quote_identifier(&table.name);
         let backward = if access.reverse { " Backward" } else { "" };
         match &access.path {
             AccessPath::Points(keys) => {
@@ -178,22 +183,22 @@ impl Printer<'_> {
     }
 
     fn insert(&mut self, plan: &InsertPlan) {
-        self.node(0, format!("Insert on {}", quote(&plan.table.name)));
+        self.node(0, format!("Insert on {}", quote_identifier(&plan.table.name)));
         match &plan.conflict {
-            super::Conflict::Fail => {}
-            super::Conflict::DoNothing => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
-            super::Conflict::DoUpdate { .. } => self.detail(0, "Conflict Resolution: UPDATE".to_owned()),
+            Conflict::Fail => {}
+            Conflict::DoNothing => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
+            Conflict::DoUpdate { .. } => self.detail(0, "Conflict Resolution: UPDATE".to_owned()),
         }
         self.select(&plan.source, 1);
     }
 
     fn update(&mut self, plan: &UpdatePlan) {
-        self.node(0, format!("Update on {}", quote(&plan.access.table.name)));
+        self.node(0, format!("Update on {}", quote_identifier(&plan.access.table.name)));
         self.table(&plan.access, plan.filter.as_ref(), 1);
     }
 
     fn delete(&mut self, plan: &DeletePlan) {
-        self.node(0, format!("Delete on {}", quote(&plan.access.table.name)));
+        self.node(0, format!("Delete on {}", quote_identifier(&plan.access.table.name)));
         self.table(&plan.access, plan.filter.as_ref(), 1);
     }
 }

@@ -1,6 +1,6 @@
-//! Names: reserved words and folding.
+//! Names: reserved words, keywords, folding.
 
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
+use sqlparser::ast::{Expr as Ast, Ident, ObjectName, ObjectNamePart, Spanned};
 
 use super::binder::Binder;
 use crate::error::{SqlError, SqlState};
@@ -157,4 +157,9 @@ pub(super) fn fold_ident(ident: &Ident) -> String {
         name.truncate(end);
     }
     name
+}
+
+/// Whether an expression is the keyword DEFAULT.
+pub(super) fn is_default(ast: &Ast) -> bool {
+    matches!(ast, Ast::Identifier(Ident { value, quote_style: None, .. }) if value.eq_ignore_ascii_case("default"))
 }

@@ -3,8 +3,8 @@
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 
 use super::binder::{Binder, Typed};
-use super::fold::fold;
 use crate::error::{SqlError, SqlState};
+use crate::expr::eval::fold;
 use crate::expr::{ArithOp, CompareOp, Expr, Function};
 use crate::parse::is_distinct;
 use crate::types::SqlType;

@@ -1,8 +1,10 @@
 //! Binding without a cluster: parameter types, errors, access paths.
 
 use super::*;
+use crate::error::SqlState;
+use crate::expr::Expr;
 use crate::parse::parse;
-use crate::table::{Column, ColumnId, StorageId, TableId};
+use crate::table::{Column, ColumnId, StorageId, Table, TableId};
 use crate::types::Datum;
 
 fn catalog() -> Catalog {

@@ -13,8 +13,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::Node;
-use super::registry::Registered;
+use super::config::SqlConfig;
+use super::registry::{Registered, Registry};
 use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::{Frontend, Gateway, violation};
@@ -23,6 +23,7 @@ use crate::protocol::startup::{PROTOCOL_3_0, Packet, StartupRequest, next_packet
 use crate::session::fault::Fault;
 use crate::session::interrupt::shutdown_error;
 use crate::session::settings::Settings;
+use crate::session::state::NodeContext;
 use crate::session::{Next, Session};
 
 /// Least buffer space before a read.
@@ -38,6 +39,13 @@ const KEEP_BYTES: usize = 64 << 10;
 /// reply.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
+
+/// The components that all connections of a node share.
+pub(crate) struct Node {
+    pub(crate) context: Arc<NodeContext>,
+    pub(crate) config: SqlConfig,
+    pub(crate) sessions: Arc<Registry>,
+}
 
 /// Serves one connection. `permit` counts it as a handshake until the session starts. A panic ends only this
 /// connection, with an error to the client.
@@ -110,7 +118,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
 
     /// Reads packets up to the startup packet.
     async fn read_startup(&mut self) -> Result<Option<StartupRequest>, Fault> {
-        let (mut ssl_asked, mut gss_asked) = (false, false);
+        let (mut ssl_requested, mut gss_requested) = (false, false);
         loop {
             let Some(packet) = next_packet(&mut self.input).map_err(Fault::Fatal)? else {
                 match self.read(READ_BYTES).await? {
@@ -119,10 +127,10 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                 }
             };
             match packet {
-                Packet::SslRequest if !ssl_asked => ssl_asked = true,
-                Packet::GssRequest if !gss_asked => gss_asked = true,
+                Packet::SslRequest if !ssl_requested => ssl_requested = true,
+                Packet::GssRequest if !gss_requested => gss_requested = true,
                 Packet::SslRequest | Packet::GssRequest => {
-                    return Err(Fault::Fatal(violation("encryption was asked for twice")));
+                    return Err(Fault::Fatal(violation("encryption was requested twice")));
                 }
                 Packet::Cancel { pid, secret } => {
                     if !self.node.sessions.cancel(pid, secret) {
@@ -278,10 +286,26 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Poll};
 
+    use kv::client::Client;
+    use kv::memory::MemoryCluster;
     use tokio::io::ReadBuf;
     use tokio::sync::Semaphore;
+    use tso::TsoClient;
+    use txn::Database;
 
     use super::*;
+    use crate::metrics::SqlMetrics;
+
+    /// A node over an in-memory cluster.
+    fn node(metrics: &prometheus::Registry) -> Arc<Node> {
+        let cluster = MemoryCluster::new();
+        let tso = TsoClient::new(cluster.tso());
+        let db = Database::new(Client::new(Arc::new(cluster)), tso);
+        let context = Arc::new(NodeContext::new(db, SqlMetrics::new(metrics).unwrap(), clock::system_micros));
+        let config = SqlConfig::default();
+        let sessions = Registry::new(config.node_id);
+        Arc::new(Node { context, config, sessions })
+    }
 
     /// A reader that panics at its first read.
     struct Broken(bool);
@@ -296,16 +320,16 @@ mod tests {
     /// A panic closed the connection without an error and was not counted.
     #[tokio::test]
     async fn a_panic_is_reported_to_the_client_and_counted() {
-        let registry = prometheus::Registry::new();
-        let server = crate::server::tests::server(&registry);
+        let metrics = prometheus::Registry::new();
+        let node = node(&metrics);
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
-        run(server.node.clone(), Broken(false), Box::new(ours), permit, CancellationToken::new()).await;
+        run(node, Broken(false), Box::new(ours), permit, CancellationToken::new()).await;
         let mut received = Vec::new();
         theirs.read_to_end(&mut received).await.unwrap();
         let text = received.escape_ascii().to_string();
         assert!(text.starts_with("E") && text.contains("SFATAL") && text.contains("CXX000"), "{text}");
-        let metrics = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let metrics = prometheus::TextEncoder::new().encode_to_string(&metrics.gather()).unwrap();
         assert!(metrics.contains("sql_panics_total 1"), "{metrics}");
     }
 }

@@ -27,23 +27,15 @@ use txn::Database;
 use crate::clock;
 pub use crate::clock::WallClock;
 pub use crate::metrics::SqlMetrics;
-use crate::session::node::NodeContext;
+use crate::session::state::NodeContext;
 pub use config::SqlConfig;
+use connection::Node;
 use registry::Registry;
+use starting::ACCEPT_PAUSE;
 pub use starting::reject_while_starting;
 
 /// Time for connections to close after the kill. A commit that takes longer outlives `serve`.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
-
-/// Pause after a failed accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// The components that all connections of a node share.
-pub(crate) struct Node {
-    pub(crate) context: Arc<NodeContext>,
-    pub(crate) config: SqlConfig,
-    pub(crate) sessions: Arc<Registry>,
-}
 
 /// The front end of a node.
 pub struct SqlServer {
@@ -83,7 +75,7 @@ impl SqlServer {
             };
             match accepted {
                 Ok((stream, _)) => self.accept(stream, &tasks, &stop),
-                // No descriptors are left, or the client has gone already. Neither may end the loop.
+                // No descriptors are left, or the client has disconnected. Neither may end the loop.
                 Err(error) => {
                     tracing::warn!("cannot accept a connection: {error}");
                     clock::sleep(ACCEPT_PAUSE).await;
@@ -114,24 +106,5 @@ impl SqlServer {
         let stop = stop.clone();
         let (reader, writer) = stream.into_split();
         tasks.spawn(async move { connection::run(node, reader, Box::new(writer), permit, stop).await });
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    //! Servers for unit tests.
-
-    use kv::client::Client;
-    use kv::memory::MemoryCluster;
-    use tso::TsoClient;
-
-    use super::*;
-
-    /// A server over an in-memory cluster.
-    pub(crate) fn server(registry: &prometheus::Registry) -> Arc<SqlServer> {
-        let cluster = MemoryCluster::new();
-        let tso = TsoClient::new(cluster.tso());
-        let db = Database::new(Client::new(Arc::new(cluster)), tso);
-        SqlServer::new(db, SqlConfig::default(), SqlMetrics::new(registry).unwrap())
     }
 }

@@ -14,12 +14,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::ACCEPT_PAUSE;
 use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::violation;
 use crate::protocol::output::{Output, Severity};
 use crate::protocol::startup::{Packet, next_packet};
+
+/// Pause after a failed accept.
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Limit of concurrent connections.
 const MAX_CONNECTIONS: usize = 64;
@@ -35,7 +37,7 @@ const LINGER_BYTES: u64 = 64 << 10;
 
 /// Rejects clients until `until`. Then returns the listener with its backlog.
 pub async fn reject_while_starting(listener: TcpListener, until: CancellationToken) -> TcpListener {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -44,14 +46,14 @@ pub async fn reject_while_starting(listener: TcpListener, until: CancellationTok
         };
         match accepted {
             Ok((stream, _)) => {
-                let Ok(place) = places.clone().try_acquire_owned() else { continue };
+                let Ok(permit) = permits.clone().try_acquire_owned() else { continue };
                 tokio::spawn(async move {
                     // The client may have left or take too long. Neither matters.
                     let _ = tokio::time::timeout(DEADLINE, reject(stream)).await;
-                    drop(place);
+                    drop(permit);
                 });
             }
-            // No descriptors are left, or the client has gone already. Neither may end the loop.
+            // No descriptors are left, or the client has disconnected. Neither may end the loop.
             Err(error) => {
                 tracing::debug!("cannot accept a connection: {error}");
                 clock::sleep(ACCEPT_PAUSE).await;
@@ -154,12 +156,12 @@ mod tests {
             silent.push(TcpStream::connect(address).await.unwrap());
         }
         let mut over_limit = TcpStream::connect(address).await.unwrap();
-        assert_eq!(over_limit.read(&mut [0]).await.unwrap(), 0, "no place is left");
+        assert_eq!(over_limit.read(&mut [0]).await.unwrap(), 0, "no permit is left");
         drop(silent);
         let answered = async {
             loop {
                 let mut stream = TcpStream::connect(address).await.unwrap();
-                // A client without a place gets a closed connection.
+                // A connection over the limit is closed at once.
                 let _ = stream.write_all(STARTUP).await;
                 if stream.read_u8().await.is_ok_and(|kind| kind == b'E') {
                     return;

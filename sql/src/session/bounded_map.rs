@@ -55,8 +55,8 @@ impl<T> BoundedMap<T> {
             let message = format!("too many {what} in one session");
             return Err(SqlError::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, message));
         }
-        let kept = self.bytes - replaced.map_or(0, |entry| entry.bytes);
-        if kept > 0 && kept.saturating_add(bytes) > most {
+        let others = self.bytes - replaced.map_or(0, |entry| entry.bytes);
+        if others > 0 && others.saturating_add(bytes) > most {
             let message = format!("the {what} of this session take more than {} MiB", most >> 20);
             return Err(
                 SqlError::new(SqlState::OUT_OF_MEMORY, message).hint("Close those that are not needed any more.")
@@ -114,23 +114,23 @@ mod tests {
 
     #[test]
     fn number_and_bytes_are_bounded_and_replacing_frees_space() {
-        let mut kept = BoundedMap::new(Limits { what: "portals", count: 2, bytes: 100 });
-        assert_eq!(kept.check_capacity("a", 1000), Ok(()), "the first is taken, however large");
-        kept.insert("a".into(), 1, 60);
-        assert_eq!(kept.check_capacity("b", 41).unwrap_err().code.0, "53200");
-        assert_eq!(kept.check_capacity("a", 100), Ok(()));
-        kept.insert("a".into(), 2, 10);
-        kept.insert(String::new(), 3, 10);
-        let taken = kept.take("a").unwrap();
-        assert_eq!((taken.value, kept.bytes), (2, 10));
-        kept.put_back("a".into(), taken);
-        kept.insert("b".into(), 4, 0);
-        assert_eq!(kept.check_capacity("c", 0).unwrap_err().code.0, "53400");
-        assert_eq!(kept.check_capacity("b", 0), Ok(()));
-        kept.clear_named();
-        assert_eq!((kept.get(""), kept.get("a"), kept.bytes), (Some(&3), None, 10));
-        assert!(kept.remove("") && !kept.remove(""));
-        kept.clear();
-        assert_eq!(kept.bytes, 0);
+        let mut map = BoundedMap::new(Limits { what: "portals", count: 2, bytes: 100 });
+        assert_eq!(map.check_capacity("a", 1000), Ok(()), "an only entry is accepted at any size");
+        map.insert("a".into(), 1, 60);
+        assert_eq!(map.check_capacity("b", 41).unwrap_err().code.0, "53200");
+        assert_eq!(map.check_capacity("a", 100), Ok(()));
+        map.insert("a".into(), 2, 10);
+        map.insert(String::new(), 3, 10);
+        let taken = map.take("a").unwrap();
+        assert_eq!((taken.value, map.bytes), (2, 10));
+        map.put_back("a".into(), taken);
+        map.insert("b".into(), 4, 0);
+        assert_eq!(map.check_capacity("c", 0).unwrap_err().code.0, "53400");
+        assert_eq!(map.check_capacity("b", 0), Ok(()));
+        map.clear_named();
+        assert_eq!((map.get(""), map.get("a"), map.bytes), (Some(&3), None, 10));
+        assert!(map.remove("") && !map.remove(""));
+        map.clear();
+        assert_eq!(map.bytes, 0);
     }
 }

@@ -1,11 +1,12 @@
 //! Execution of the session's own statements.
 
-use super::Session;
 use super::control::{Control, Discard, Isolation, Modes};
 use super::fault::Fault;
 use super::rows::{Formats, put_row};
-use super::state::{Block, BlockEnd, check_isolation};
+use super::settings;
+use super::state::Session;
 use super::statement::{Listing, listing_columns, unknown_statement};
+use super::txn_state::{Block, BlockEnd, check_isolation};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
 use crate::types::Datum;
@@ -131,7 +132,7 @@ impl Session {
         let Some(values) = values else {
             return Ok(Some(Modes::default()));
         };
-        let checked = super::settings::check(&lower, values)?;
+        let checked = settings::check(&lower, values)?;
         let mut modes = Modes::default();
         match lower.as_str() {
             "transaction_isolation" => modes.isolation = Some(Isolation::RepeatableRead),
@@ -148,7 +149,7 @@ impl Session {
             return Ok(Reply::Tag("SET"));
         }
         check_isolation(modes.isolation)?;
-        let on_off = |flag: bool| vec![super::settings::on_off(flag).to_owned()];
+        let on_off = |flag: bool| vec![settings::on_off(flag).to_owned()];
         if let Some(read_only) = modes.read_only {
             self.settings.set("default_transaction_read_only", Some(&on_off(read_only)), false)?;
         }
@@ -163,8 +164,8 @@ impl Session {
         let rows = match name {
             Some(name) => {
                 let value = match name.to_ascii_lowercase().as_str() {
-                    "transaction_read_only" => super::settings::on_off(self.state.read_only()),
-                    "transaction_deferrable" => super::settings::on_off(self.state.deferrable()),
+                    "transaction_read_only" => settings::on_off(self.state.read_only()),
+                    "transaction_deferrable" => settings::on_off(self.state.deferrable()),
                     _ => self.settings.show(name)?.1,
                 };
                 vec![vec![text(value)]]

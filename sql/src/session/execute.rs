@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use pgwire::messages::response::CommandComplete;
 
+use super::control;
 use super::fault::Fault;
 use super::rows::put_row;
-use super::settings::Settings;
-use super::state::Block;
-use super::statement::{BoundStatement, Call, Query, Run, StatementBody};
-use super::{Active, Session, control};
-use crate::catalog::{Catalog, CatalogCache, constraint_error};
+use super::state::{ActiveTxn, Session};
+use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody};
+use super::txn_state::Block;
+use crate::catalog::Catalog;
 use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{ExecContext, Execution, Tag};
@@ -38,14 +38,6 @@ pub(crate) enum Progress {
     Complete(String),
     /// The row limit.
     Suspended,
-}
-
-/// A statement that can be retried.
-pub(crate) struct Replay {
-    /// The statement.
-    pub(crate) call: Box<Call>,
-    /// The output position where its reply begins.
-    pub(crate) mark: u64,
 }
 
 impl Session {
@@ -78,7 +70,7 @@ impl Session {
     }
 
     /// The transaction. Begins one if there is none.
-    async fn active(&mut self) -> Result<&mut Active, Fault> {
+    async fn active(&mut self) -> Result<&mut ActiveTxn, Fault> {
         if self.active.is_none() {
             let node = &self.node;
             let begin = async {
@@ -86,7 +78,7 @@ impl Session {
                 node.db.begin().await.map_err(Fault::from)
             };
             let txn = self.interrupt.guard(self.deadline, begin).await?;
-            self.active = Some(Active { txn, catalog: None, own_schema: false, written: Vec::new() });
+            self.active = Some(ActiveTxn { txn, catalog: None, own_schema: false, written: Vec::new() });
         }
         self.active.as_mut().ok_or_else(|| Fault::Statement(missing_transaction()))
     }
@@ -266,29 +258,6 @@ impl Session {
     }
 }
 
-/// Commits. Constraint violations become the errors of the constraint.
-///
-/// Rows written to a table that another transaction dropped or truncated meanwhile would be lost. If this node knows of
-/// that transaction, the commit fails with a conflict.
-pub(crate) async fn commit(active: Active, settings: &Settings, cache: &CatalogCache) -> Result<(), Fault> {
-    let Active { txn, catalog, own_schema, written } = active;
-    if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
-        && cache.was_dropped_since(catalog, &written)
-    {
-        let message = "could not serialize access due to concurrent update";
-        let detail = "A table that it writes to was dropped or truncated.";
-        return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message).detail(detail).into());
-    }
-    let Err(error) = txn.commit().await else {
-        return Ok(());
-    };
-    let violated = catalog.and_then(|catalog| constraint_error(&catalog, &error, settings.zone()));
-    match violated {
-        Some(violation) => Err(Fault::Statement(violation)),
-        None => Err(error.into()),
-    }
-}
-
 fn tag_text(tag: &Tag, rows: usize) -> String {
     match tag {
         Tag::Select => format!("SELECT {rows}"),
@@ -310,4 +279,50 @@ fn several_commands() -> SqlError {
 
 fn missing_transaction() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a statement runs without a transaction")
+}
+
+#[cfg(test)]
+mod tests {
+    use kv::client::Client;
+    use kv::memory::MemoryCluster;
+    use tso::TsoClient;
+    use txn::Database;
+
+    use super::*;
+    use crate::metrics::SqlMetrics;
+    use crate::session::interrupt::Interrupt;
+    use crate::session::settings::Settings;
+    use crate::session::state::{NodeContext, RETRY_WINDOW};
+
+    /// A session over an in-memory cluster.
+    fn session() -> Session {
+        let cluster = MemoryCluster::new();
+        let tso = TsoClient::new(cluster.tso());
+        let db = Database::new(Client::new(Arc::new(cluster)), tso);
+        let metrics = SqlMetrics::new(&prometheus::Registry::new()).unwrap();
+        let node = Arc::new(NodeContext::new(db, metrics, clock::system_micros));
+        let (user, database) = ("ann".to_owned(), "postgres".to_owned());
+        Session::new(node, user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
+    }
+
+    /// Every retry started a new timeout: a statement that had waited for a lock in vain waited ten times.
+    #[tokio::test(start_paused = true)]
+    async fn retries_share_the_timeout_of_the_statement() {
+        let mut session = session();
+        session.settings.set("statement_timeout", Some(&["2000".to_owned()]), false).unwrap();
+        session.settings.commit();
+        session.begin_statement(0);
+        let (deadline, until) = (session.deadline, session.retry_until);
+        assert!(session.may_retry(0) && !session.may_retry(10));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        session.wait_to_retry(0).await.unwrap();
+        session.restart_statement(0);
+        assert_eq!((session.deadline, session.retry_until), (deadline, until));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(session.wait_to_retry(1).await.unwrap_err().into_statement().unwrap().code.0, "57014");
+        tokio::time::advance(RETRY_WINDOW).await;
+        assert!(!session.may_retry(1), "it has waited long enough");
+        session.begin_statement(0);
+        assert!(session.may_retry(0) && session.deadline > deadline, "the next statement has its own time");
+    }
 }

@@ -13,19 +13,20 @@ use pgwire::messages::extendedquery::{
 };
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
-use super::Session;
-use super::execute::{Progress, Replay, changed_result};
+use super::command::Reply;
+use super::control::Control;
+use super::execute::{Progress, changed_result};
 use super::fault::Fault;
 use super::rows::Formats;
-use super::state::Block;
+use super::state::Session;
 use super::statement::{
-    Action, BoundStatement, Call, Portal, Prepared, Run, StatementBody, describe, listing_columns, unknown_statement,
+    Action, BoundStatement, Call, Portal, Prepared, Replay, Run, StatementBody, describe, listing_columns,
+    unknown_statement,
 };
+use super::txn_state::Block;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
-use crate::session::command::Reply;
-use crate::session::control::Control;
 use crate::types::{Datum, SqlType};
 
 /// Approximate memory of a plan, as a multiple of its text.

@@ -156,7 +156,7 @@ mod tests {
         interrupt.begin();
         interrupt.drain();
         interrupt.stopped(true).await;
-        assert_eq!(interrupt.check(), Ok(()), "what runs goes on");
+        assert_eq!(interrupt.check(), Ok(()), "the running request continues");
         interrupt.kill();
         interrupt.stopped(false).await;
         assert_eq!(interrupt.guard(None, pending_work()).await.unwrap_err().code.0, "57P01");

@@ -6,15 +6,16 @@
 
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
-use super::Session;
+use super::command::Reply;
+use super::execute::Progress;
 use super::fault::Fault;
 use super::rows::Formats;
-use super::state::Block;
+use super::state::Session;
 use super::statement::{Call, StatementBody, describe};
+use super::txn_state::Block;
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{self, StatementText};
 use crate::protocol::output::Output;
-use crate::session::command::Reply;
 
 /// Limit of statements in one query string.
 const MAX_STATEMENTS: usize = 100_000;
@@ -132,8 +133,8 @@ impl Session {
                     out.put_encoded(&row_description);
                 }
                 match self.send_rows(&mut run, 0, out).await? {
-                    super::execute::Progress::Complete(tag) => Ok(tag),
-                    super::execute::Progress::Suspended => Ok(String::new()),
+                    Progress::Complete(tag) => Ok(tag),
+                    Progress::Suspended => Ok(String::new()),
                 }
             }
         }

@@ -1,322 +1,306 @@
-//! The transaction state of a session, as in PostgreSQL: idle, implicit transaction, block, failed block. Pure: a
-//! transition returns what to do with the transaction, and the session does it.
+//! The state of one session, the transaction in the store, and the components of the node that all sessions share.
 //!
-//! An *implicit* transaction spans all statements of a simple query string, or of a pipeline up to its Sync. BEGIN
-//! turns it into a block, which includes the statements before BEGIN. COMMIT and ROLLBACK end it with a warning. An
-//! error rolls it back.
-//!
-//! Invariants:
-//! 1. The session has a transaction in the store only in the states `Implicit` and `Explicit`.
-//! 2. Only COMMIT and ROLLBACK leave `Failed`. Both roll back.
+//! Its methods are those that every kind of message needs: errors, the end of a reply, the start and end of
+//! statements and transactions.
 
-use pgwire::messages::response::TransactionStatus;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::control::{Isolation, Modes};
+use pgwire::messages::response::ReadyForQuery;
+use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use txn::{Database, Transaction};
+
+use super::bounded_map::{BoundedMap, Limits};
+use super::fault::Fault;
+use super::interrupt::{Interrupt, shutdown_error};
+use super::plans::PlanCache;
+use super::settings::Settings;
+use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
+use super::txn_state::{Block, Outcome, TxnState};
+use crate::catalog::{Catalog, CatalogCache, constraint_error};
+use crate::clock::{self, WallClock};
 use crate::error::{SqlError, SqlState};
-use crate::protocol::output::Notice;
+use crate::metrics::SqlMetrics;
+use crate::protocol::output::{Notice, Output, Severity};
+use crate::table::StorageId;
+use crate::types::{SqlType, TimeZone};
 
-/// The transaction state of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Block {
-    /// No transaction.
-    Idle,
-    /// An implicit transaction.
-    Implicit,
-    /// A transaction block.
-    Explicit,
-    /// A block in which a statement failed.
-    Failed,
+/// Limits of one session's prepared statements.
+const STATEMENTS: Limits = Limits { what: "prepared statements", count: 10_000, bytes: 128 << 20 };
+
+/// Limits of one session's portals, measured by the size of their parameters.
+const PORTALS: Limits = Limits { what: "portals", count: 1_000, bytes: 64 << 20 };
+
+/// A statement is retried after conflicts only within this time of its start. Shorter than the wait for another
+/// transaction's lock: a statement that timed out on a lock must not wait ten times.
+pub(super) const RETRY_WINDOW: Duration = Duration::from_secs(10);
+
+/// The components that every session of a node uses.
+pub(crate) struct NodeContext {
+    pub(crate) db: Database,
+    pub(crate) catalog: CatalogCache,
+    pub(crate) metrics: SqlMetrics,
+    /// The source of `now()`.
+    pub(crate) wall_clock: WallClock,
+    /// Set once the catalog's own records are known to exist.
+    initialised: OnceCell<()>,
 }
 
-/// How a transaction ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// Its writes are committed.
-    Commit,
-    /// Its writes are discarded.
-    Rollback,
-}
-
-/// The end of a transaction: what to do and what to tell the client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BlockEnd {
-    /// Commit or rollback.
-    pub(crate) outcome: Outcome,
-    /// The command tag.
-    pub(crate) tag: &'static str,
-    /// A warning to send.
-    pub(crate) notice: Option<Notice>,
-}
-
-/// The state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TxnState {
-    block: Block,
-    read_only: bool,
-    deferrable: bool,
-    /// Whether a statement has used the snapshot. The transaction's modes are fixed then.
-    snapshot_used: bool,
-}
-
-impl TxnState {
-    /// The idle state.
-    pub(crate) fn new() -> TxnState {
-        TxnState { block: Block::Idle, read_only: false, deferrable: false, snapshot_used: false }
+impl NodeContext {
+    /// A context with an empty catalog cache.
+    pub(crate) fn new(db: Database, metrics: SqlMetrics, wall_clock: WallClock) -> NodeContext {
+        NodeContext { db, catalog: CatalogCache::new(), metrics, wall_clock, initialised: OnceCell::new() }
     }
 
-    /// The current state.
-    pub(crate) fn block(&self) -> Block {
-        self.block
-    }
-
-    /// The status of ReadyForQuery.
-    pub(crate) fn status(&self) -> TransactionStatus {
-        match self.block {
-            Block::Idle | Block::Implicit => TransactionStatus::Idle,
-            Block::Explicit => TransactionStatus::Transaction,
-            Block::Failed => TransactionStatus::Error,
-        }
-    }
-
-    /// Whether writes are refused.
-    pub(crate) fn read_only(&self) -> bool {
-        self.read_only
-    }
-
-    /// Whether the transaction is deferrable. No effect under snapshot isolation.
-    pub(crate) fn deferrable(&self) -> bool {
-        self.deferrable
-    }
-
-    /// Begins an implicit transaction when idle. Precedes the execution or description of a statement.
-    pub(crate) fn begin_implicit(&mut self, default_read_only: bool) {
-        if self.block == Block::Idle {
-            self.start(Block::Implicit, default_read_only);
-        }
-    }
-
-    /// Records that a statement uses the snapshot.
-    pub(crate) fn mark_snapshot_used(&mut self) {
-        self.snapshot_used = true;
-    }
-
-    /// Refuses all statements but COMMIT and ROLLBACK in a failed block.
-    pub(crate) fn check_not_failed(&self) -> Result<(), SqlError> {
-        if self.block == Block::Failed {
-            return Err(SqlError::new(
-                SqlState::IN_FAILED_SQL_TRANSACTION,
-                "current transaction is aborted, commands ignored until end of transaction block",
-            ));
-        }
+    /// Creates the catalog's own records if they are missing. The first statement of a new cluster does.
+    pub(crate) async fn ensure_initialised(&self) -> Result<(), Fault> {
+        self.initialised.get_or_try_init(|| async { self.catalog.initialise(&self.db).await }).await?;
         Ok(())
     }
+}
 
-    /// Refuses a write in a read-only transaction.
-    pub(crate) fn check_write(&self, command: &str) -> Result<(), SqlError> {
-        if self.read_only {
-            let message = format!("cannot execute {command} in a read-only transaction");
-            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+/// The transaction in the store.
+pub(crate) struct ActiveTxn {
+    pub(crate) txn: Transaction,
+    /// The catalog at its snapshot; `None` before the first use and after a schema change.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    /// Whether it changed the schema.
+    pub(crate) own_schema: bool,
+    /// The storages of the tables that it writes to.
+    pub(crate) written: Vec<StorageId>,
+}
+
+impl ActiveTxn {
+    /// Commits. Constraint violations become the errors of the constraint.
+    ///
+    /// Rows written to a table that another transaction dropped or truncated meanwhile would be lost. If this node
+    /// knows of that transaction, the commit fails with a conflict.
+    async fn commit(self, zone: &TimeZone, cache: &CatalogCache) -> Result<(), Fault> {
+        let ActiveTxn { txn, catalog, own_schema, written } = self;
+        if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
+            && cache.was_dropped_since(catalog, &written)
+        {
+            let message = "could not serialize access due to concurrent update";
+            let detail = "A table that it writes to was dropped or truncated.";
+            return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message).detail(detail).into());
         }
-        Ok(())
-    }
-
-    /// Refuses a statement that cannot run in a block, nor after others in an implicit transaction.
-    pub(crate) fn check_outside_block(&self, command: &str, behind_others: bool) -> Result<(), SqlError> {
-        if behind_others || matches!(self.block, Block::Explicit | Block::Failed) {
-            let message = format!("{command} cannot run inside a transaction block");
-            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-        }
-        Ok(())
-    }
-
-    /// BEGIN.
-    pub(crate) fn begin(&mut self, modes: Modes, default_read_only: bool) -> Result<Option<Notice>, SqlError> {
-        check_isolation(modes.isolation)?;
-        let notice = match self.block {
-            Block::Explicit | Block::Failed => {
-                Some(Notice::warning(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress"))
-            }
-            Block::Implicit => {
-                self.block = Block::Explicit;
-                None
-            }
-            Block::Idle => {
-                self.start(Block::Explicit, default_read_only);
-                None
-            }
+        let Err(error) = txn.commit().await else {
+            return Ok(());
         };
-        self.apply(modes)?;
-        Ok(notice)
-    }
-
-    /// SET TRANSACTION. Returns a warning outside of a block.
-    pub(crate) fn set_modes(&mut self, modes: Modes) -> Result<Option<Notice>, SqlError> {
-        check_isolation(modes.isolation)?;
-        if self.block != Block::Explicit {
-            let message = "SET TRANSACTION can only be used in transaction blocks";
-            return Ok(Some(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)));
-        }
-        if modes.isolation.is_some() && self.snapshot_used {
-            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
-            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-        }
-        self.apply(modes)?;
-        Ok(None)
-    }
-
-    /// COMMIT. The state becomes idle even if the commit fails later. With `chain` the caller calls `restart` after a
-    /// successful commit.
-    pub(crate) fn commit(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
-        match self.block {
-            Block::Explicit => Ok(self.end(Outcome::Commit, "COMMIT", None)),
-            Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
-            Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("COMMIT")),
-            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Commit, "COMMIT", Some(no_transaction()))),
+        let violated = catalog.and_then(|catalog| constraint_error(&catalog, &error, zone));
+        match violated {
+            Some(violation) => Err(Fault::Statement(violation)),
+            None => Err(error.into()),
         }
     }
+}
 
-    /// ROLLBACK.
-    pub(crate) fn rollback(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
-        match self.block {
-            Block::Explicit | Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
-            Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("ROLLBACK")),
-            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Rollback, "ROLLBACK", Some(no_transaction()))),
+/// The state of one connection.
+pub(crate) struct Session {
+    pub(crate) node: Arc<NodeContext>,
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) interrupt: Arc<Interrupt>,
+    pub(crate) settings: Settings,
+    pub(crate) state: TxnState,
+    pub(crate) active: Option<ActiveTxn>,
+    /// `now()` of the transaction, in microseconds since 2000-01-01 UTC.
+    pub(crate) now: i64,
+    pub(crate) plans: PlanCache<(Arc<Query>, Arc<BoundStatement>)>,
+    /// The empty list of declared parameter types, shared.
+    pub(crate) no_types: Arc<[SqlType]>,
+    /// Prepared statements. The unnamed statement has the empty name.
+    pub(crate) statements: BoundedMap<Prepared>,
+    /// Portals. The unnamed portal has the empty name.
+    pub(crate) portals: BoundedMap<Portal>,
+    /// The statement timeout of the running statement, across all its retries.
+    pub(crate) deadline: Option<Instant>,
+    /// The end of the running statement's retry window.
+    pub(crate) retry_until: Instant,
+    /// Characters before the running statement in the client's query string. Added to error positions.
+    pub(crate) char_offset: u32,
+    /// The pipeline failed: messages are skipped up to Sync.
+    pub(crate) skipping: bool,
+    /// Whether the current message is known to be the last before Sync.
+    pub(crate) sync_follows: bool,
+    /// The only statement that this pipeline's implicit transaction has run, if it can be retried.
+    pub(crate) replay: Option<Replay>,
+    /// The output position of the last Execute's CommandComplete, if nothing else follows it.
+    pub(crate) last_complete: Option<u64>,
+    /// Number of statements executed in this transaction.
+    pub(crate) executed: u64,
+}
+
+impl Session {
+    /// Creates a session. `settings` include those of the startup packet.
+    pub(crate) fn new(
+        node: Arc<NodeContext>,
+        user: String,
+        database: String,
+        settings: Settings,
+        interrupt: Arc<Interrupt>,
+    ) -> Session {
+        Session {
+            node,
+            user,
+            database,
+            interrupt,
+            settings,
+            state: TxnState::new(),
+            active: None,
+            now: 0,
+            plans: PlanCache::new(),
+            no_types: Arc::new([]),
+            statements: BoundedMap::new(STATEMENTS),
+            portals: BoundedMap::new(PORTALS),
+            deadline: None,
+            retry_until: clock::instant(),
+            char_offset: 0,
+            skipping: false,
+            sync_follows: false,
+            replay: None,
+            last_complete: None,
+            executed: 0,
         }
     }
 
-    /// AND CHAIN: begins a block with the modes of the last one.
-    pub(crate) fn restart(&mut self) {
-        self.block = Block::Explicit;
-        self.snapshot_used = false;
+    /// Sends the end of the startup: reported settings, the cancel key, ReadyForQuery.
+    pub(crate) fn send_startup_replies(&mut self, key: &BackendKeyData, out: &mut Output) -> Result<(), Fault> {
+        self.put_parameter_statuses(out)?;
+        out.put(key)?;
+        self.send_ready(out)
     }
 
-    /// Ends the implicit transaction at the end of a query string or pipeline. Returns whether there is one to commit.
-    pub(crate) fn end_implicit(&mut self) -> bool {
-        let implicit = self.block == Block::Implicit;
-        if implicit {
-            self.block = Block::Idle;
+    /// Sends changed settings, then ReadyForQuery.
+    pub(crate) fn send_ready(&mut self, out: &mut Output) -> Result<(), Fault> {
+        self.put_parameter_statuses(out)?;
+        out.put(&ReadyForQuery::new(self.state.status()))?;
+        self.deadline = None;
+        self.char_offset = 0;
+        self.interrupt.end();
+        Ok(())
+    }
+
+    /// Writes the output buffer as part of the running statement: cancel and timeout apply.
+    pub(crate) async fn write_pending(&self, out: &mut Output) -> Result<(), Fault> {
+        self.interrupt.guard(self.deadline, async { out.flush().await.map_err(Fault::Io) }).await
+    }
+
+    /// Writes the output buffer at the end of a request. Only shutdown interrupts the wait for a client that does not
+    /// read.
+    pub(crate) async fn flush_reply(&self, out: &mut Output) -> Result<(), Fault> {
+        tokio::select! {
+            biased;
+            written = out.flush() => Ok(written?),
+            () = self.interrupt.stopped(false) => Err(Fault::Fatal(shutdown_error())),
         }
-        implicit
     }
 
-    /// Fails the transaction: idle after an implicit one, `Failed` after a block.
+    fn put_parameter_statuses(&mut self, out: &mut Output) -> Result<(), Fault> {
+        for (name, value) in self.settings.take_unreported() {
+            out.put(&ParameterStatus::new(name.to_owned(), value))?;
+        }
+        Ok(())
+    }
+
+    /// Sends the error of the running statement and fails its transaction.
+    pub(crate) fn report(&mut self, error: SqlError, out: &mut Output) -> Result<(), Fault> {
+        self.fail();
+        if error.code == SqlState::INTERNAL_ERROR {
+            tracing::error!(user = self.user, "a statement failed inside: {error}");
+        }
+        self.node.metrics.error(error.code);
+        out.put_error(Severity::Error, &error, self.char_offset)?;
+        Ok(())
+    }
+
+    /// Drops the transaction of a failed statement.
     pub(crate) fn fail(&mut self) {
-        self.block = match self.block {
-            Block::Idle | Block::Implicit => Block::Idle,
-            Block::Explicit | Block::Failed => Block::Failed,
-        };
-    }
-
-    fn start(&mut self, block: Block, default_read_only: bool) {
-        *self = TxnState { block, read_only: default_read_only, deferrable: false, snapshot_used: false };
-    }
-
-    fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
-        if modes.read_only == Some(false) && self.read_only && self.snapshot_used {
-            let message = "transaction read-write mode must be set before any query";
-            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        self.state.fail();
+        self.active = None;
+        self.replay = None;
+        self.last_complete = None;
+        self.portals.clear();
+        if self.state.block() == Block::Idle {
+            self.settings.rollback();
         }
-        self.read_only = modes.read_only.unwrap_or(self.read_only);
-        self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
+    }
+
+    /// Starts the timeout and retry window of a new statement. Outside of a block begins an implicit transaction.
+    pub(crate) fn begin_statement(&mut self, char_offset: u32) {
+        let now = clock::instant();
+        self.deadline = self.settings.statement_timeout().map(|limit| now + limit);
+        self.retry_until = now + RETRY_WINDOW;
+        self.restart_statement(char_offset);
+    }
+
+    /// Begins the running statement again after a conflict. Its timeout and retry window continue.
+    pub(crate) fn restart_statement(&mut self, char_offset: u32) {
+        self.char_offset = char_offset;
+        if self.state.block() == Block::Idle {
+            self.now = (self.node.wall_clock)();
+            self.executed = 0;
+            self.state.begin_implicit(self.settings.default_read_only());
+        }
+    }
+
+    /// Commits or rolls back the transaction after the state has left it. Cancel, timeout and disconnect do not
+    /// interrupt a commit.
+    pub(crate) async fn end_transaction(&mut self, outcome: Outcome) -> Result<(), Fault> {
+        self.portals.clear();
+        self.replay = None;
+        self.executed = 0;
+        let result = match (self.active.take(), outcome) {
+            (Some(active), Outcome::Commit) => active.commit(self.settings.zone(), &self.node.catalog).await,
+            (_, Outcome::Commit) => Ok(()),
+            (_, Outcome::Rollback) => {
+                self.settings.rollback();
+                return Ok(());
+            }
+        };
+        match &result {
+            Ok(()) => self.settings.commit(),
+            Err(_) => self.settings.rollback(),
+        }
+        result
+    }
+
+    /// Commits the implicit transaction, if there is one.
+    pub(crate) async fn commit_implicit(&mut self) -> Result<(), Fault> {
+        if self.state.end_implicit() { self.end_transaction(Outcome::Commit).await } else { Ok(()) }
+    }
+
+    /// Sends a notice unless `client_min_messages` suppresses it.
+    pub(crate) fn send_notice(&self, notice: &Notice, out: &mut Output) -> Result<(), Fault> {
+        if self.settings.wants(notice.level) {
+            out.put_notice(notice)?;
+        }
         Ok(())
     }
 
-    fn end(&mut self, outcome: Outcome, tag: &'static str, notice: Option<Notice>) -> BlockEnd {
-        self.block = Block::Idle;
-        BlockEnd { outcome, tag, notice }
-    }
-}
-
-/// Refuses SERIALIZABLE. The weaker levels run as snapshot isolation, which allows nothing that they forbid.
-pub(crate) fn check_isolation(isolation: Option<Isolation>) -> Result<(), SqlError> {
-    if isolation == Some(Isolation::Serializable) {
-        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "isolation level SERIALIZABLE is not supported")
-            .hint("REPEATABLE READ (snapshot isolation) is the strongest level."));
-    }
-    Ok(())
-}
-
-fn no_transaction() -> Notice {
-    Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")
-}
-
-fn no_block_to_chain(command: &str) -> SqlError {
-    let message = format!("{command} AND CHAIN can only be used in transaction blocks");
-    SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn modes() -> Modes {
-        Modes::default()
+    /// Whether a transaction block is open, failed or not.
+    pub(crate) fn in_block(&self) -> bool {
+        matches!(self.state.block(), Block::Explicit | Block::Failed)
     }
 
-    #[test]
-    fn a_block_lasts_from_begin_to_commit() {
-        let mut state = TxnState::new();
-        state.begin_implicit(false);
-        assert_eq!(state.status(), TransactionStatus::Idle);
-        assert_eq!(state.begin(modes(), false), Ok(None));
-        assert_eq!(state.status(), TransactionStatus::Transaction);
-        assert!(!state.end_implicit(), "a block outlives its query string");
-        let again = state.begin(modes(), false).unwrap().unwrap();
-        assert_eq!(again.code.0, "25001");
-        assert_eq!(state.commit(false).unwrap(), BlockEnd { outcome: Outcome::Commit, tag: "COMMIT", notice: None });
-        assert_eq!(state.block(), Block::Idle);
+    /// Whether the session has no transaction and no failed pipeline.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.block() == Block::Idle && !self.skipping
     }
 
-    #[test]
-    fn a_failed_block_accepts_only_its_end_and_commit_rolls_back() {
-        let mut state = TxnState::new();
-        state.begin(modes(), false).unwrap();
-        state.fail();
-        assert_eq!(state.status(), TransactionStatus::Error);
-        assert_eq!(state.check_not_failed().unwrap_err().code.0, "25P02");
-        state.fail();
-        assert_eq!(
-            state.commit(false).unwrap(),
-            BlockEnd { outcome: Outcome::Rollback, tag: "ROLLBACK", notice: None }
-        );
-        assert_eq!(state.status(), TransactionStatus::Idle);
-    }
-
-    #[test]
-    fn an_implicit_transaction_ends_with_its_query_string() {
-        let mut state = TxnState::new();
-        state.begin_implicit(false);
-        assert!(state.end_implicit());
-        assert!(!state.end_implicit());
-        state.begin_implicit(false);
-        state.fail();
-        assert!(!state.end_implicit());
-        state.begin_implicit(false);
-        let ending = state.rollback(false).unwrap();
-        assert_eq!((ending.outcome, ending.notice.unwrap().code.0), (Outcome::Rollback, "25P01"));
-        state.begin_implicit(false);
-        assert_eq!(state.commit(true).unwrap_err().code.0, "25P01");
-    }
-
-    #[test]
-    fn modes_are_checked() {
-        let mut state = TxnState::new();
-        let serializable = Modes { isolation: Some(Isolation::Serializable), ..modes() };
-        assert_eq!(state.begin(serializable, false).unwrap_err().code.0, "0A000");
-        assert_eq!(state.block(), Block::Idle);
-        state.begin(Modes { read_only: Some(true), ..modes() }, false).unwrap();
-        assert_eq!(state.check_write("INSERT").unwrap_err().code.0, "25006");
-        state.mark_snapshot_used();
-        let read_write = Modes { read_only: Some(false), ..modes() };
-        assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
-        let level = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
-        assert_eq!(state.set_modes(level).unwrap_err().code.0, "25001");
-        state.rollback(true).unwrap();
-        state.restart();
-        assert!(state.read_only(), "a chained block keeps its modes");
-        state.commit(false).unwrap();
-        state.begin_implicit(true);
-        assert!(state.read_only(), "the session's default");
-        assert_eq!(state.set_modes(read_write).unwrap().unwrap().code.0, "25P01");
+    /// The idle timeout of the current state, and the FATAL error of its expiry.
+    pub(crate) fn idle_limit(&self) -> Option<(Duration, SqlError)> {
+        let in_block = self.in_block();
+        let limit = self.settings.idle_timeout(in_block)?;
+        let error = if in_block {
+            let message = "terminating connection due to idle-in-transaction timeout";
+            SqlError::new(SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT, message)
+        } else {
+            let message = "terminating connection due to idle-session timeout";
+            SqlError::new(SqlState::IDLE_SESSION_TIMEOUT, message)
+        };
+        Some((limit, error))
     }
 }

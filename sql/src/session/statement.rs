@@ -180,6 +180,14 @@ pub(crate) struct Call {
     pub(crate) formats: Formats,
 }
 
+/// A statement that can be retried.
+pub(crate) struct Replay {
+    /// The statement.
+    pub(crate) call: Box<Call>,
+    /// The output position where its reply begins.
+    pub(crate) mark: u64,
+}
+
 /// A query that is running.
 pub(crate) struct Run {
     /// The plan.

@@ -1,9 +1,10 @@
 //! Casts between types: PostgreSQL's `pg_cast` for the supported types, and casts through text.
 
+use super::datum::Datum;
 use super::input::{self, int_range};
 use super::output;
-use super::timestamp::Now;
-use super::{Datum, SqlType, TimeZone};
+use super::sql_type::SqlType;
+use super::timestamp::{Now, TimeZone};
 use crate::error::{SqlError, SqlState};
 
 /// The context in which a cast may be applied.

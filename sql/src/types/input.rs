@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 
-use super::timestamp::{self, Now};
-use super::{Datum, SqlType, TimeZone, is_space};
+use super::datum::Datum;
+use super::sql_type::SqlType;
+use super::timestamp::{self, Now, TimeZone};
 use crate::error::{SqlError, SqlState};
+use crate::lexer::is_space;
 
 /// Checks text from the client: valid UTF-8 without NUL, else 22021 with the first bad byte as in PostgreSQL.
 pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use bytes::BytesMut;
 
-use super::timestamp;
-use super::{Datum, TimeZone};
+use super::datum::Datum;
+use super::timestamp::{self, TimeZone};
 
 /// Appends the text form; nothing for NULL.
 pub fn write(datum: &Datum, zone: &TimeZone, out: &mut BytesMut) {

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 
 use super::cast::{CastContext, CastEnv, cast, cast_context};
-use super::compare::compare;
+use super::datum::compare;
 use super::timestamp::{self, Now};
 use super::*;
 

@@ -8,8 +8,9 @@ use std::fmt::Write;
 
 use jiff::tz::{AmbiguousOffset, Offset};
 
-use super::{TimeZone, is_space};
+use crate::clock::{self, EPOCH_SECONDS};
 use crate::error::{SqlError, SqlState};
+use crate::lexer::is_space;
 
 /// `infinity`
 pub const INFINITY: i64 = i64::MAX;
@@ -19,10 +20,19 @@ pub const NEG_INFINITY: i64 = i64::MIN;
 const FIRST: i64 = -211_813_488_000_000_000;
 /// One after the last finite value.
 const END: i64 = 9_223_371_331_200_000_000;
-/// Seconds from the Unix epoch to 2000-01-01.
-const EPOCH_SECONDS: i64 = 946_684_800;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
+
+/// The session's time zone, for input and output of timestamps.
+#[derive(Clone, Debug)]
+pub struct TimeZone(pub jiff::tz::TimeZone);
+
+impl TimeZone {
+    /// Universal time.
+    pub fn utc() -> TimeZone {
+        TimeZone(jiff::tz::TimeZone::UTC)
+    }
+}
 
 /// The meaning of `'now'`, `'today'`, `'tomorrow'` and `'yesterday'`.
 #[derive(Clone, Copy, Debug)]
@@ -37,19 +47,9 @@ impl Now {
     fn micros(self) -> i64 {
         match self {
             Now::At(micros) => micros,
-            Now::Clock => clock(),
+            Now::Clock => clock::system_micros(),
         }
     }
-}
-
-/// The system clock in microseconds since 2000-01-01 UTC.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "edge: a 'now' among the parameters of a statement has no transaction yet"
-)]
-fn clock() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_micros()).unwrap_or(i64::MAX).saturating_sub(EPOCH_SECONDS * SECOND)
 }
 
 /// Whether a count of microseconds is a value of the type.

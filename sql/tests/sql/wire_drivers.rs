@@ -76,7 +76,7 @@ async fn simple_queries_and_errors() {
     assert_eq!((error.table(), error.constraint()), (Some("t"), Some("t_pkey")));
     let error = client.query("select * from nope", &[]).await.expect_err("no such table");
     assert_eq!(state(&error), "42P01");
-    assert_eq!(client.query_one("select 1 + 1", &[]).await.expect("goes on").get::<_, i32>(0), 2);
+    assert_eq!(client.query_one("select 1 + 1", &[]).await.expect("the session continues").get::<_, i32>(0), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -237,7 +237,7 @@ async fn prepared_statements_and_portals_are_bounded_in_bytes() {
     raw.send(&named(b'C', b'S', "a")).await;
     raw.send(&parse("b", &large, &[])).await;
     raw.send(&sync()).await;
-    assert!(!state(raw.transcript().await), "what is closed makes room");
+    assert!(!state(raw.transcript().await), "Close frees the bytes of the statement");
     raw.send(&query("begin")).await;
     raw.transcript().await;
     raw.send(&parse("p", "select length($1::bytea)", &[])).await;
@@ -273,12 +273,12 @@ async fn idle_transactions_and_idle_sessions_time_out() {
     let mut raw = Raw::login(server.address).await;
     raw.query("set idle_in_transaction_session_timeout = '20ms'").await;
     raw.query("begin").await;
-    let reply = raw.reply().await.expect("a last word");
+    let reply = raw.reply().await.expect("a final error");
     assert_eq!(reply.field(b'C').as_deref(), Some("25P03"));
     assert_eq!(raw.reply().await, None);
     let mut raw = Raw::login(server.address).await;
     raw.query("set idle_session_timeout = '20ms'").await;
-    let reply = raw.reply().await.expect("a last word");
+    let reply = raw.reply().await.expect("a final error");
     assert_eq!(reply.field(b'C').as_deref(), Some("57P05"));
     assert_eq!(raw.reply().await, None);
 }
@@ -339,15 +339,15 @@ async fn shutdown_waits_for_transactions_and_ends_idle_sessions() {
     busy.query("begin").await;
     busy.query("insert into t values (1)").await;
     server.begin_stop();
-    let reply = idle.reply().await.expect("a last word");
+    let reply = idle.reply().await.expect("a final error");
     assert_eq!(reply.field(b'C').as_deref(), Some("57P01"));
     assert_eq!(idle.reply().await, None);
     assert_eq!(busy.query("commit").await, ["CommandComplete COMMIT", "ReadyForQuery I"]);
-    let reply = busy.reply().await.expect("a last word");
+    let reply = busy.reply().await.expect("a final error");
     assert_eq!(reply.field(b'C').as_deref(), Some("57P01"));
     drop((idle, busy));
     server.stopped().await;
-    assert!(tokio::net::TcpStream::connect(server.address).await.is_err(), "nobody listens");
+    assert!(tokio::net::TcpStream::connect(server.address).await.is_err(), "the port is closed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -361,7 +361,7 @@ async fn shutdown_ends_sessions_after_the_grace_period() {
     stuck.send(&query("select * from t")).await;
     server.begin_stop();
     for raw in [&mut raw, &mut stuck] {
-        let reply = raw.reply().await.expect("a last word");
+        let reply = raw.reply().await.expect("a final error");
         assert_eq!(reply.field(b'C').as_deref(), Some("57P01"), "{}", reply.show());
         assert_eq!(raw.reply().await, None);
     }
@@ -408,15 +408,21 @@ fn slow() -> Faults {
     Faults { delay_max: Duration::from_millis(100), ..Faults::none() }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_does_not_interrupt_a_commit() {
-    let server = TestServer::start().await;
+/// A session that has sent the COMMIT of three rows to a slow store.
+async fn commit_in_flight(server: &TestServer) -> Raw {
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
     raw.query("begin").await;
     raw.query("insert into t values (1), (2), (3)").await;
     server.cluster.set_faults(slow());
     raw.send(&query("commit")).await;
+    raw
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_does_not_interrupt_a_commit() {
+    let server = TestServer::start().await;
+    let mut raw = commit_in_flight(&server).await;
     for _ in 0..20 {
         let mut other = Raw::open(server.address).await;
         other.send(&cancel(raw.pid, raw.secret)).await;
@@ -431,12 +437,7 @@ async fn a_cancel_does_not_interrupt_a_commit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disconnect_does_not_interrupt_a_commit() {
     let server = TestServer::start().await;
-    let mut raw = Raw::login(server.address).await;
-    raw.query("create table t (a int primary key)").await;
-    raw.query("begin").await;
-    raw.query("insert into t values (1), (2), (3)").await;
-    server.cluster.set_faults(slow());
-    raw.send(&query("commit")).await;
+    let mut raw = commit_in_flight(&server).await;
     raw.shutdown().await;
     drop(raw);
     eventually("the session ends", || server.server.connections() == 0).await;
@@ -463,7 +464,7 @@ async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
     let server = TestServer::start().await;
     let mut raw = unread_result(&server).await;
     let mut other = Raw::open(server.address).await;
-    assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
+    assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "the statement has begun");
     other.send(&cancel(raw.pid, raw.secret)).await;
     assert_eq!(other.reply().await, None);
     let lines = raw.until_ready().await;
@@ -477,7 +478,7 @@ async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
 async fn a_client_that_does_not_read_does_not_delay_shutdown() {
     let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
     let mut raw = unread_result(&server).await;
-    assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "it has begun");
+    assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "the statement has begun");
     server.begin_stop();
     server.stopped().await;
     assert_eq!(server.server.connections(), 0);

@@ -338,10 +338,10 @@ async fn a_router_finds_the_leader() {
     let services: Vec<TsoService> = servers.iter().map(|server| server.service.clone()).collect();
     let client = |local: usize| {
         let local = Some((nodes[local].clone(), services[local].clone()));
-        TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone())))
+        TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone(), None)))
     };
     let (first, second) = (client(0), client(1));
-    let stranger = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone())));
+    let stranger = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone(), None)));
 
     // No leader is known: the round robin finds it.
     servers[2].service.on_leader(region.elect(2));
@@ -383,7 +383,7 @@ async fn a_deposed_leader_redirects_its_local_callers() {
     let nodes = vec![old.address.clone(), new.address.clone()];
     let directory = Arc::new(Nodes { leader: Mutex::new(Some(old.address.clone())), nodes });
     let local = Some((old.address.clone(), old.service.clone()));
-    let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory)));
+    let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory, None)));
     for _ in 0..10 {
         assert!(client.timestamp().await.unwrap() > last);
     }
@@ -393,7 +393,7 @@ async fn a_deposed_leader_redirects_its_local_callers() {
 async fn a_router_without_nodes_is_unavailable() {
     let directory = Arc::new(Nodes { nodes: Vec::new(), leader: Mutex::new(None) });
     let options = TsoClientOptions { deadline: Duration::from_millis(20), ..TsoClientOptions::default() };
-    let client = TsoClient::with_options(Arc::new(TsoRouter::new(None, directory)), options, None);
+    let client = TsoClient::with_options(Arc::new(TsoRouter::new(None, directory, None)), options, None);
     assert!(matches!(client.timestamp().await, Err(TsoError::Unavailable(_))));
 }
 
@@ -414,7 +414,7 @@ async fn leader_changes_under_load() {
     let mut callers = Vec::new();
     for server in &servers {
         let local = Some((server.address.clone(), server.service.clone()));
-        let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone())));
+        let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone(), None)));
         for _ in 0..8 {
             let (client, newest, stop) = (client.clone(), Arc::clone(&newest), Arc::clone(&stop));
             callers.push(tokio::spawn(async move {

@@ -2,10 +2,13 @@
 //!
 //! A crash keeps nothing of the pending changes, all of them, a prefix whose last write is torn at a byte, or any
 //! mixture of 512-byte sectors. [`Choices`] picks among these.
+//!
+//! Copies of a disk share the bytes of a file until one of them changes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::choice::Choices;
@@ -20,9 +23,9 @@ pub(super) type FileRef = Arc<Mutex<SimFile>>;
 #[derive(Clone, Default)]
 pub(super) struct SimFile {
     /// What a crash leaves if no pending change survives.
-    pub(super) durable: Vec<u8>,
+    pub(super) durable: Arc<Vec<u8>>,
     /// What a reader sees.
-    pub(super) live: Vec<u8>,
+    pub(super) live: Arc<Vec<u8>>,
     /// Changes since the last sync.
     pub(super) pending: Vec<Pending>,
 }
@@ -31,7 +34,7 @@ pub(super) struct SimFile {
 #[derive(Clone)]
 pub(super) enum Pending {
     /// Bytes at an offset.
-    Write(u64, Vec<u8>),
+    Write(u64, Bytes),
     SetLen(u64),
 }
 
@@ -55,24 +58,26 @@ impl Pending {
 impl SimFile {
     /// A file with this content, all of it durable.
     pub(super) fn durable(content: Vec<u8>) -> SimFile {
+        let content = Arc::new(content);
         SimFile { durable: content.clone(), live: content, pending: Vec::new() }
     }
 
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) {
         if !data.is_empty() {
-            self.change(Pending::Write(offset, data.to_vec()));
+            self.change(Pending::Write(offset, Bytes::copy_from_slice(data)));
         }
     }
 
     /// Makes a change that readers see and that is not durable yet.
     pub(super) fn change(&mut self, change: Pending) {
-        change.apply(&mut self.live);
+        change.apply(Arc::make_mut(&mut self.live));
         self.pending.push(change);
     }
 
     /// Makes the pending changes durable.
     pub(super) fn sync(&mut self) {
-        self.pending.iter().for_each(|change| change.apply(&mut self.durable));
+        let durable = Arc::make_mut(&mut self.durable);
+        self.pending.iter().for_each(|change| change.apply(durable));
     }
 
     /// Makes durable only what the pending changes write past the end of the durable content.
@@ -81,7 +86,7 @@ impl SimFile {
         let old = self.durable.clone();
         self.sync();
         let kept = len.min(self.durable.len());
-        self.durable[..kept].copy_from_slice(&old[..kept]);
+        Arc::make_mut(&mut self.durable)[..kept].copy_from_slice(&old[..kept]);
     }
 
     /// Power loss: nothing of the pending changes is kept, everything, a torn prefix, or any mixture of sectors.
@@ -90,7 +95,10 @@ impl SimFile {
         if !pending.is_empty() {
             match choices.pick(4) {
                 0 => {}
-                1 => pending.iter().for_each(|change| change.apply(&mut self.durable)),
+                1 => {
+                    let durable = Arc::make_mut(&mut self.durable);
+                    pending.iter().for_each(|change| change.apply(durable));
+                }
                 2 => self.crash_to_prefix(&pending, choices),
                 _ => self.crash_to_sectors(&pending, choices),
             }
@@ -101,10 +109,11 @@ impl SimFile {
     /// Keeps a prefix of the changes, and a prefix of the bytes of the next one.
     fn crash_to_prefix(&mut self, pending: &[Pending], choices: &mut Choices<'_>) {
         let kept = choices.pick(pending.len());
-        pending[..kept].iter().for_each(|change| change.apply(&mut self.durable));
+        let durable = Arc::make_mut(&mut self.durable);
+        pending[..kept].iter().for_each(|change| change.apply(durable));
         if let Pending::Write(offset, data) = &pending[kept] {
             let bytes = choices.pick(data.len() + 1);
-            write_into(&mut self.durable, *offset as usize, &data[..bytes]);
+            write_into(durable, *offset as usize, &data[..bytes]);
         }
     }
 
@@ -118,15 +127,16 @@ impl SimFile {
                 versions.entry(offset / SECTOR).or_default().push((offset, piece));
             }
         }
+        let durable = Arc::make_mut(&mut self.durable);
         for writes in versions.values() {
             let kept = choices.pick(writes.len() + 1);
             for (offset, piece) in &writes[..kept] {
-                write_into(&mut self.durable, *offset as usize, piece);
+                write_into(durable, *offset as usize, piece);
             }
         }
         // The inode is written separately: any of the lengths may be the durable one.
         let len = lengths[choices.pick(lengths.len())];
-        self.durable.resize(len as usize, 0);
+        durable.resize(len as usize, 0);
     }
 
     /// The number of sequences of choices that [`SimFile::crash`] can take.
@@ -146,11 +156,12 @@ impl SimFile {
 
     /// Makes every other sector of the pending writes durable, and the length.
     pub(super) fn sync_half(&mut self) {
+        let durable = Arc::make_mut(&mut self.durable);
         for change in &self.pending {
-            let len = change.len_after(self.durable.len() as u64);
-            self.durable.resize(len as usize, 0);
+            let len = change.len_after(durable.len() as u64);
+            durable.resize(len as usize, 0);
             for (offset, piece) in change.sectors().filter(|(offset, _)| (offset / SECTOR).is_multiple_of(2)) {
-                write_into(&mut self.durable, offset as usize, piece);
+                write_into(durable, offset as usize, piece);
             }
         }
     }
@@ -160,7 +171,7 @@ impl Pending {
     /// A write cut at sector boundaries, with offsets. Empty for a change of length.
     fn sectors(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let (mut at, mut rest) = match self {
-            Pending::Write(offset, data) => (*offset, data.as_slice()),
+            Pending::Write(offset, data) => (*offset, data.as_ref()),
             Pending::SetLen(_) => (0, [].as_slice()),
         };
         std::iter::from_fn(move || {

@@ -8,7 +8,7 @@
 //!
 //! [`SimDisk::crash_with`] lets the caller choose instead, and so enumerate every possible crash.
 //!
-//! Tests plan failures: the n-th call of a kind fails, the disk is full, the power goes off after so many changes. A
+//! Tests plan failures: the n-th call of a kind fails, the disk is full, the power goes off after a number of changes. A
 //! failed sync behaves as on Linux: the pages count as clean. Readers see them until memory is short
 //! ([`SimDisk::drop_clean_pages`]); a crash loses them, whatever is synced later. With a [`Lie`], or with
 //! [`SimDisk::skip_nth`], the disk reports success for work that it did not do. A checker proves with it that it
@@ -118,10 +118,10 @@ impl SimDisk {
     pub fn drop_clean_pages(&self) {
         for file in self.state.lock().files() {
             let mut file = file.lock();
-            let mut content = file.durable.clone();
+            let mut content = file.durable.to_vec();
             file.pending.iter().for_each(|change| change.apply(&mut content));
             content.resize(file.live.len(), 0);
-            file.live = content;
+            file.live = Arc::new(content);
         }
     }
 
@@ -202,7 +202,7 @@ impl SimDisk {
 
     /// The content of a file as readers see it.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
-        self.state.lock().names.get(name).map(|file| file.lock().live.clone())
+        self.state.lock().names.get(name).map(|file| file.lock().live.to_vec())
     }
 
     /// Creates or replaces a file durably, past the log: tests damage and restore files with it.

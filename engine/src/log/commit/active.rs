@@ -1,61 +1,84 @@
 //! The active file: the file that commit groups are appended to.
 //!
-//! A group is one write. Space for the group and for the seal of the file is taken first. A write that fails is wiped
-//! out again with zeros, which are synced, so that no later process finds a whole group in what reached the file. Its
-//! batches then fail and the log goes on. If the bytes cannot be wiped out, or after a failed sync, what is on disk is
-//! unknown and the log is poisoned. `rotation.rs` changes to the next file.
+//! A group is one write. Space for the group and for the seal of the file is allocated first. If the write fails, its
+//! bytes are overwritten with zeros and synced, so that no later process finds a whole group in them. The batches of
+//! the group fail, and later groups may succeed. If the bytes cannot be overwritten, or after a failed sync, the content
+//! of the disk is unknown and the log is poisoned. `rotation.rs` changes to the next file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::draft::{Draft, EncodedGroup, GroupPlace};
-use super::publish::CommitContext;
+use super::publish::Publisher;
+use super::spares::SpareFiles;
 use crate::disk::is_full;
-use crate::log::format::{Compressor, FOOTER, align};
+use crate::log::error::LogError;
+use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
 use crate::log::index::ActiveChanges;
-use crate::log::read::{LogFile, LogState, Seal, WriteError};
+use crate::log::read::{LogFile, LogState, Scan, Seal, WriteError};
 
-/// For a larger commit group space is only reserved. Its metadata costs little beside it, and zeros would double the
-/// bytes written.
+/// Minimum size of a commit group whose space is reserved and not filled with zeros, in bytes. A sync of such a group
+/// costs little more for the metadata, and zeros would double the bytes written.
 const PREFILL_BELOW: usize = 16 << 10;
-/// Unsynced data is flushed in the background, so many bytes at a time.
+/// Size of a background flush of unsynced data, in bytes.
 const WRITE_BACK: u64 = 1 << 20;
+
+/// What a commit group is written with, besides the active file.
+pub(super) struct CommitContext {
+    pub(super) state: Arc<LogState>,
+    pub(super) spares: Arc<SpareFiles>,
+    pub(super) publisher: Publisher,
+}
+
+impl CommitContext {
+    /// Waits until every group up to `lsn` is in the index. The caller holds the writer lock.
+    pub(super) fn wait_until_published(&self, lsn: u64) -> Result<(), WriteError> {
+        self.publisher.wait_idle();
+        if let Some(LogError::Poisoned(why)) = self.state.poisoned() {
+            return Err(WriteError::Fatal(why));
+        }
+        let published = self.state.published.load(Ordering::Acquire);
+        assert!(published >= lsn, "group {lsn} is written and not published, the last published one is {published}");
+        Ok(())
+    }
+}
 
 /// See the module documentation.
 pub(crate) struct ActiveFile {
-    pub(crate) file: Arc<LogFile>,
-    /// What the file changes so far beyond what the index says.
-    pub(crate) changes: ActiveChanges,
-    /// Where the next group goes.
-    pub(crate) offset: u64,
-    /// Up to where unsynced data was handed to the background flush.
+    pub(super) file: Arc<LogFile>,
+    /// Changes that the index of the sealed file needs and the in-memory index does not hold.
+    pub(super) changes: ActiveChanges,
+    /// The offset of the next group.
+    pub(super) offset: u64,
+    /// The end of the unsynced data that was handed to the background flush.
     pub(super) flushed_to: u64,
     /// Whether the file has a group.
-    pub(crate) used: bool,
+    pub(super) used: bool,
     /// Whether the last group was a small one that was synced; true before the first one.
     pub(super) small_syncs: bool,
     /// Position and checksum of the last group.
     pub(super) lsn: u64,
     pub(super) chain: u32,
-    /// The position up to which a group on disk says that everything is synced.
-    pub(crate) vouched: u64,
+    /// The position up to which a group on disk proves that everything is synced.
+    pub(super) proven_synced: u64,
     /// The older files of the log.
-    pub(crate) older: BTreeSet<u64>,
-    /// The next file, if it exists already because the seal of this one failed. No more groups are added here.
+    pub(super) older: BTreeSet<u64>,
+    /// The next file, if it exists already because the seal of this one failed. This file then takes no more groups.
     pub(super) next: Option<NextFile>,
 }
 
 /// The next file, durable and empty, and the seal of the one before it.
 pub(super) struct NextFile {
     pub(super) file: LogFile,
-    /// Where its first group goes.
+    /// The offset of its first group.
     pub(super) data_offset: u64,
     pub(super) seal: Seal,
 }
 
 impl ActiveFile {
-    /// A file without groups, continued at `offset` after the group at `lsn` with checksum `chain`. There are no older
-    /// files.
+    /// A file without groups. Its first group goes to `offset` and follows the group at `lsn` with checksum `chain`.
+    /// There are no older files.
     pub(crate) fn new(file: Arc<LogFile>, offset: u64, lsn: u64, chain: u32) -> ActiveFile {
         ActiveFile {
             file,
@@ -66,9 +89,20 @@ impl ActiveFile {
             small_syncs: true,
             lsn,
             chain,
-            vouched: lsn,
+            proven_synced: lsn,
             older: BTreeSet::new(),
             next: None,
+        }
+    }
+
+    /// The newest file of a recovered log, with the groups that `scan` found.
+    pub(crate) fn recovered(file: Arc<LogFile>, scan: &Scan, older: BTreeSet<u64>) -> ActiveFile {
+        ActiveFile {
+            changes: ActiveChanges::of(&scan.summary),
+            used: scan.groups > 0,
+            proven_synced: if scan.stopped_cleanly { scan.last_lsn } else { scan.proven_synced },
+            older,
+            ..ActiveFile::new(file, scan.end, scan.last_lsn, scan.chain)
         }
     }
 
@@ -87,9 +121,9 @@ impl ActiveFile {
         self.lsn
     }
 
-    /// Whether a group on disk says of every group with content that it is synced.
-    pub(crate) fn is_vouched(&self) -> bool {
-        self.vouched >= self.lsn
+    /// Whether a group on disk proves that every group with content is synced.
+    pub(super) fn is_proven_synced(&self) -> bool {
+        self.proven_synced >= self.lsn
     }
 
     /// Removes a dropped file from the list of the older files.
@@ -102,8 +136,55 @@ impl ActiveFile {
         state.sync(&self.file, self.lsn)
     }
 
-    /// Encodes a group for the current offset. `items` are the draft's, encoded.
-    pub(super) fn encode<'d>(
+    /// Writes a group: to this file, or to the next one if it does not fit. Returns its position and the locations of
+    /// its blocks. It is not durable yet.
+    pub(super) fn write(
+        &mut self,
+        context: &CommitContext,
+        draft: &Draft,
+        compressor: &mut Compressor,
+    ) -> Result<(u64, Vec<BlockRef>), WriteError> {
+        let state = &context.state;
+        let items = encode_items(&draft.items);
+        let (body, meta) = (draft.body_len(), draft.max_meta_len(items.len()));
+        if body + meta > u64::from(u32::MAX) / 2 {
+            return Err(WriteError::Fatal("commit group is too large".to_owned()));
+        }
+        let max_len = GROUP_HEADER as u64 + body + meta + state.options.align_bytes;
+        if self.next.is_some() || self.used && self.offset + max_len > state.options.file_bytes {
+            match self.rotate(context, draft.may_use_reserve) {
+                // Without a next file, a group that frees space may exceed the size limit of this one.
+                Err(WriteError::Rejected(_)) if draft.may_use_reserve && self.next.is_none() => {}
+                outcome => outcome?,
+            }
+        }
+        // Loaded before the group is encoded: a group records what is durable before it is on disk.
+        let synced = state.synced.load(Ordering::Acquire);
+        let mut encoded = self.encode(state, draft, &items, synced, compressor);
+        let mut outcome = self.append(context, &encoded, draft.synced);
+        // This file cannot grow: try the next one, then the reserve in its place.
+        for step in [ActiveFile::rotate_to_reserve, ActiveFile::replace_by_reserve] {
+            let full = matches!(outcome, Err(WriteError::Rejected(LogError::NoSpace(_))));
+            if draft.may_use_reserve && full && step(self, context)? {
+                encoded = self.encode(state, draft, &items, synced, compressor);
+                outcome = self.append(context, &encoded, draft.synced);
+            }
+        }
+        outcome?;
+        if let Err(damage) = replay(&draft.items, &encoded.blocks, self.seq(), &mut self.changes) {
+            return Err(WriteError::Fatal(format!("commit group does not fit its file: {}", damage.0)));
+        }
+        if let Some(metrics) = &state.metrics {
+            metrics.bytes_raw.inc_by(encoded.raw);
+            metrics.bytes_stored.inc_by(encoded.bytes.len() as u64);
+            metrics.bytes_padding.inc_by(encoded.padding);
+        }
+        self.advance(draft, &encoded, synced);
+        Ok((self.lsn, encoded.blocks))
+    }
+
+    /// Encodes a group for the current offset. `items` are the encoded items of the draft.
+    fn encode<'d>(
         &self,
         state: &LogState,
         draft: &'d Draft,
@@ -122,33 +203,28 @@ impl ActiveFile {
         draft.encode(&at, items, compressor)
     }
 
-    /// Writes a group's bytes at the offset, or leaves nothing of them.
-    pub(super) fn put(
-        &mut self,
-        context: &CommitContext,
-        group: &EncodedGroup<'_>,
-        synced: bool,
-    ) -> Result<(), WriteError> {
-        self.make_room(context, group, synced)?;
+    /// Appends the bytes of a group. After an error nothing of them is left.
+    fn append(&mut self, context: &CommitContext, group: &EncodedGroup<'_>, synced: bool) -> Result<(), WriteError> {
+        self.allocate(context, group, synced)?;
         let bytes = &group.bytes;
         let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
         self.wipe(&context.state, bytes.len() as u64)?;
         Err(WriteError::rejected("write")(error))
     }
 
-    /// Goes on after a group that was written.
-    pub(super) fn advance(&mut self, draft: &Draft, group: &EncodedGroup<'_>, synced: u64) {
+    /// Moves the offset past a group that was written.
+    fn advance(&mut self, draft: &Draft, group: &EncodedGroup<'_>, synced: u64) {
         self.offset += group.bytes.len() as u64;
         self.flush_in_background(draft.synced);
         self.used = true;
         self.lsn += 1;
         self.chain = group.checksum;
-        // The mark of a clean stop vouches for everything but itself, and nothing needs to vouch for it.
-        self.vouched = if draft.items.is_empty() { self.lsn } else { synced };
+        // The mark of a clean stop proves that everything before it is synced. It needs no proof itself.
+        self.proven_synced = if draft.items.is_empty() { self.lsn } else { synced };
     }
 
-    /// Unsynced data is flushed in the background, 1 MiB at a time. So neither the seal nor a later synced batch waits
-    /// for the whole file.
+    /// Starts a background flush of the unsynced data once it reaches [`WRITE_BACK`]. So neither the seal nor a later
+    /// synced batch waits for the whole file.
     fn flush_in_background(&mut self, synced: bool) {
         let unsynced = self.offset - self.flushed_to;
         if synced {
@@ -159,9 +235,9 @@ impl ActiveFile {
         }
     }
 
-    /// Takes space for a group and for the seal. With room for the seal, a full disk does not keep the file from being
-    /// followed by the reserve.
-    fn make_room(&mut self, context: &CommitContext, group: &EncodedGroup<'_>, synced: bool) -> Result<(), WriteError> {
+    /// Allocates space for a group and for the seal. Because the space for the seal exists, the file can be sealed and
+    /// followed by the reserve on a full disk.
+    fn allocate(&mut self, context: &CommitContext, group: &EncodedGroup<'_>, synced: bool) -> Result<(), WriteError> {
         let state = &context.state;
         let options = &state.options;
         if self.changes.is_overestimated(self.offset) {
@@ -172,23 +248,23 @@ impl ActiveFile {
         let end = self.offset + (group.bytes.len() + self.changes.max_index_len() + group.index_room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
             let step = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
-            // Zeros pay when small groups are synced one after another: a sync of space written before commits no
+            // Zeros pay off if small groups are synced one after another: a sync after an overwrite commits no
             // metadata.
             let zeros = small && self.small_syncs;
-            let take = |len| if zeros { self.file.prefill(len) } else { self.file.reserve(len) };
-            let taken = match take(step) {
-                // A disk without room for a whole step may have room for the group.
-                Err(error) if is_full(&error) && step > end => take(end),
+            let grow_to = |len| if zeros { self.file.prefill(len) } else { self.file.reserve(len) };
+            let grown = match grow_to(step) {
+                // A disk without space for a whole step may have space for the group.
+                Err(error) if is_full(&error) && step > end => grow_to(end),
                 outcome => outcome,
             };
-            taken.map_err(WriteError::rejected("space"))?;
+            grown.map_err(WriteError::rejected("space"))?;
         }
         self.small_syncs = small;
         Ok(())
     }
 
-    /// Wipes out, durably, what a failed write of `len` bytes left at the offset: a later process must not find a group
-    /// in it.
+    /// Overwrites the remains of a failed write of `len` bytes with zeros, and syncs them: no later process may find a
+    /// group in them.
     fn wipe(&self, state: &LogState, len: u64) -> Result<(), WriteError> {
         self.file.refresh_len().map_err(WriteError::fatal("length after a failed write"))?;
         let left = self.file.len().saturating_sub(self.offset).min(len);

@@ -39,7 +39,7 @@ impl Op {
 #[derive(Clone, Debug)]
 pub(crate) enum Entries {
     Loose(Vec<Bytes>),
-    /// Cut into blocks already: see [`LogBatch::pack`].
+    /// Already cut into blocks by [`LogBatch::pack`].
     Packed {
         count: u64,
         blocks: Vec<DraftBlock>,
@@ -56,10 +56,10 @@ impl Entries {
     }
 }
 
-/// An append of at least so many bytes is cut and compressed on the caller's thread.
+/// Minimum size of an append that is cut and compressed on the caller's thread, in bytes.
 const PACKED_FROM: usize = 16 << 10;
 
-/// Bytes that a change counts for in the queue besides its payload.
+/// Size of a change in the queue without its payload, in bytes.
 const OP_OVERHEAD: usize = 32;
 
 impl LogBatch {
@@ -109,8 +109,8 @@ impl LogBatch {
         self.ops.extend(other.ops);
     }
 
-    /// Cuts large appends into blocks. The writer does that for all others, but there is one writer, and often many
-    /// callers with much to write.
+    /// Cuts large appends into blocks. The writer cuts the others. There is one writer, and often many callers with
+    /// large appends.
     pub(crate) fn pack(&mut self, block_bytes: usize, compressor: &mut Compressor) {
         for op in &mut self.ops {
             let Op::Append { group, entries, .. } = op else { continue };
@@ -133,7 +133,7 @@ impl LogBatch {
         self.ops.is_empty()
     }
 
-    /// About how many bytes it takes before compression.
+    /// Approximate size before compression, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,7 +1,7 @@
-//! Completion of batches: each learns its outcome once, through its ticket or its callback.
+//! Completion of batches: delivers each outcome once, through a ticket or a callback.
 //!
-//! A batch that is not written breaks its sequence. If the whole group failed, the sequences are broken while the
-//! writer is still held, so that no later batch of a sequence is validated before.
+//! A batch that is not written breaks its sequence. If the whole group failed, its sequences are broken under the writer
+//! lock, so that no later batch of a sequence is validated before.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,12 +13,12 @@ use crate::log::error::{LogError, Result};
 use crate::log::read::LogState;
 use crate::log::types::Lsn;
 
-/// Called once with the outcome of a submitted batch, on a thread of the log or on the thread of a caller that waits
-/// for a batch of its own and does the log's work meanwhile. It must not block, nor wait for another batch. A panic
-/// does not propagate; it poisons the log.
+/// Called once with the outcome of a submitted batch. It runs on a thread of the log, or on the thread of a caller that
+/// serves the queue while it waits for a batch of its own. It must not block, nor wait for another batch. A panic does
+/// not propagate; it poisons the log.
 pub type OnDone = Box<dyn FnOnce(Result<Lsn>) + Send>;
 
-/// The right to complete one job. Used once. If it is dropped unused, because the thread that had the job panicked, it
+/// The right to complete one job, used once. A drop without use means that the thread with the job panicked: it
 /// completes the job with an error.
 pub(crate) struct Completion(Option<Waiter>);
 
@@ -41,16 +41,16 @@ pub(crate) fn is_in_callback() -> bool {
 const PANICKED: &str = "a thread panicked while it wrote";
 
 /// A drafted job that waits for its outcome.
-pub(crate) struct Answer {
+pub(crate) struct PendingJob {
     pub(crate) completion: Completion,
     /// The number of the job among all that were queued.
     pub(crate) number: u64,
     pub(crate) link: Option<Link>,
-    /// The error, if the batch itself was rejected.
+    /// The error, if validation rejected the batch.
     pub(crate) rejected: Option<LogError>,
 }
 
-/// What is left to do when all batches of a group are completed.
+/// The waiters to wake when all batches of a group are completed.
 #[derive(Default)]
 pub(crate) struct WakeSet {
     shards: WakeMask,
@@ -58,9 +58,9 @@ pub(crate) struct WakeSet {
     panic: Option<String>,
 }
 
-impl Answer {
-    /// The commit group was not written. A batch that was rejected because of what an earlier batch of the group would
-    /// have left fails with the group's error instead.
+impl PendingJob {
+    /// Fails the job with the error of its commit group. That replaces a rejection that may follow from an earlier batch
+    /// of the group.
     pub(crate) fn fail_with_group(&mut self, error: &LogError) {
         match &self.rejected {
             Some(LogError::Compacted { .. } | LogError::Gap { .. } | LogError::InUse { .. }) => {
@@ -111,7 +111,7 @@ impl Completion {
                 }
             }
             Some(Waiter::Ticket(slot)) => {
-                // There is one job for a slot, and one outcome for a job.
+                // Each slot has one job, and each job one outcome.
                 slot.get_or_init(|| outcome);
                 wakes.shards |= WaitShards::mask_of(number);
             }
@@ -119,8 +119,8 @@ impl Completion {
         }
     }
 
-    /// The job was not queued. Its caller learns that from the return value.
-    pub(crate) fn withdraw(mut self) {
+    /// Drops the completion of a job that was not queued. The caller gets the error as a return value.
+    pub(crate) fn cancel(mut self) {
         self.0 = None;
     }
 }
@@ -138,9 +138,9 @@ impl Drop for Completion {
     }
 }
 
-/// Poisons the log if a stage of the pipeline panics: what is on disk is unknown then. Jobs that the panic drops are
-/// completed before, by [`Completion`]; their waiters are woken here. Created inside the stage, so that the stage's
-/// lock is still held when the log is poisoned.
+/// Poisons the log if a stage of the pipeline panics, because the content of the disk is then unknown. [`Completion`]
+/// completes the jobs that the panic drops; their waiters are woken here. Created inside the stage, so that the lock of
+/// the stage is still held when the log is poisoned.
 pub(crate) struct PoisonOnPanic<'a> {
     state: &'a LogState,
     shards: &'a WaitShards,

@@ -1,9 +1,9 @@
-//! A commit group from draft to bytes, and from written to published.
+//! A commit group in its states: drafted, encoded, written and in flight.
 
 use std::sync::Arc;
 
 use super::batch::{Entries, Op};
-use super::completion::Answer;
+use super::completion::PendingJob;
 use crate::log::error::Result;
 use crate::log::format::{
     BlockBuilder, BlockRef, Codec, Compressor, DraftBlock, GROUP_HEADER, GroupHeader, Item, Place, UNIT, WriteBuffer,
@@ -11,7 +11,7 @@ use crate::log::format::{
 };
 use crate::log::read::LogFile;
 
-/// No block takes more bytes than this in the meta.
+/// Maximum size of a block's entry in the meta, in bytes.
 const MAX_BLOCK_META: usize = 16;
 
 /// A commit group that has no position yet.
@@ -21,7 +21,7 @@ pub(crate) struct Draft {
     pub(crate) blocks: Vec<DraftBlock>,
     pub(crate) batches: u32,
     pub(crate) synced: bool,
-    /// Whether it gives space back, and so may take the reserve file.
+    /// Whether it frees space, and so may use the reserve file.
     pub(crate) may_use_reserve: bool,
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct InFlightGroup {
     pub(crate) blocks: Vec<BlockRef>,
 }
 
-/// What the first stage hands to the second.
+/// The output of the first stage, and input of the second.
 pub(crate) struct WrittenGroup {
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) pending: Vec<PendingJob>,
     pub(crate) outcome: Result<InFlightGroup>,
 }
 
-/// Where a group goes, and what it continues.
+/// The location of a group, and the group that it continues.
 pub(crate) struct GroupPlace {
     pub(crate) place: Place,
     pub(crate) offset: u64,
@@ -66,7 +66,7 @@ pub(crate) struct EncodedGroup<'d> {
 }
 
 impl Draft {
-    /// The mark of a clean stop: a group without content, which vouches for everything before it.
+    /// The mark of a clean stop: a group without content, which proves that everything before it is synced.
     pub(crate) fn clean_stop() -> Draft {
         Draft { synced: true, ..Draft::default() }
     }
@@ -107,7 +107,7 @@ impl Draft {
         (items + self.blocks.len() * MAX_BLOCK_META) as u64
     }
 
-    /// Encodes the group for its place. `items` are the draft's, encoded.
+    /// Encodes the group for its location. `items` are the encoded items of the draft.
     pub(crate) fn encode<'d>(&'d self, at: &GroupPlace, items: &[u8], compressor: &mut Compressor) -> EncodedGroup<'d> {
         let mut bytes = WriteBuffer::default();
         bytes.zeros(GROUP_HEADER);
@@ -141,7 +141,7 @@ impl Draft {
         let (head, checksum) = header.encode(at.place, at.offset, meta);
         bytes.zeros(padding as usize);
         bytes.set_head(&head);
-        // Keys, values and numbers take as much in the index as in the meta, and each block has a location there.
+        // Keys, values and numbers are as large in the index as in the meta, and each block adds a location.
         let index_room = 4 * raw.len() + 128 * blocks.len();
         let raw = (GROUP_HEADER + raw.len()) as u64 + self.blocks.iter().map(DraftBlock::raw_total).sum::<u64>();
         EncodedGroup { bytes, checksum, blocks, index_room, raw, padding }

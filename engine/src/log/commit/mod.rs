@@ -1,4 +1,4 @@
-//! The way of a batch from the queue to its acknowledgement.
+//! A batch from the queue to its acknowledgement.
 //!
 //! [`Pipeline`] takes jobs from a bounded queue. The [`writer`] validates them, builds a commit group and appends it to
 //! the [`active`] file, rotating to the next file when it is full ([`rotation`], [`spares`]). The [`publish`]er then
@@ -8,12 +8,12 @@
 //!
 //! Lowest first. No file imports from a later layer.
 //!
-//! 1. `batch`, `purge_work`, `sequence`, `spares`, `ticket`, `workers`: what callers and purge bring, and the resources
+//! 1. `batch`, `purge_work`, `sequence`, `spares`, `ticket`, `workers`: the inputs, and the resources of the pipeline
 //! 2. `completion`, `validate`: outcomes, and rejected batches
 //! 3. `draft`, `queue`: commit groups and jobs
-//! 4. `publish`: the second stage, and what the writer shares
+//! 4. `publish`: the second stage
 //! 5. `active`: the active file
-//! 6. `rotation`: the change to the next file
+//! 6. `rotation`: the change of the active file to the next one
 //! 7. `writer`: the first stage
 //! 8. `pipeline`: both stages
 
@@ -28,6 +28,8 @@ mod queue;
 mod rotation;
 mod sequence;
 mod spares;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod validate;
 mod workers;

@@ -1,23 +1,23 @@
 //! The stages that a commit group passes from the queue to its acknowledgement.
 //!
 //! A commit group passes two stages: the [`Writer`] encodes and writes it, then the publisher syncs it, applies it to
-//! the index and completes its batches (`publish.rs`). Each stage is one lock, taken hand over hand: groups pass both
-//! in order, and the next group may be encoded while one syncs. A worker (`workers.rs`) takes a group through both
-//! stages.
+//! the index and completes its batches (`publish.rs`). Each stage is one lock. A worker (`workers.rs`) takes a group
+//! through both stages, and takes the second lock before it releases the first. So groups pass both stages in order,
+//! and the next group may be encoded while one syncs.
 //!
-//! While a sync runs, queued batches accumulate, because a sync costs the same for one batch as for many. Only when so
-//! much is queued that encoding takes as long as a sync does encoding begin before the sync ends. Nothing waits for a
-//! timer.
+//! Batches accumulate in the queue during a sync, because a sync costs the same for one batch as for many. The next
+//! group is encoded before the sync ends only if [`OVERLAP_BYTES`] are queued: encoding them takes about as long as a
+//! sync. No batch waits for a timer.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::active::ActiveFile;
+use super::active::{ActiveFile, CommitContext};
 use super::batch::LogBatch;
 use super::completion::{Completion, OnDone, PoisonOnPanic, WakeSet};
 use super::draft::WrittenGroup;
-use super::publish::{CommitContext, Publisher};
+use super::publish::Publisher;
 use super::queue::{Job, Queue, Work};
 use super::sequence::{Link, Owner};
 use super::spares::SpareFiles;
@@ -29,14 +29,14 @@ use crate::log::format::Compressor;
 use crate::log::read::LogState;
 use crate::log::types::{Durability, Lsn};
 
-/// With so many bytes queued the next group is encoded while the one before syncs.
+/// Minimum bytes in the queue for which the next group is encoded while the one before syncs.
 const OVERLAP_BYTES: usize = 64 << 10;
-/// How often a worker yields before it closes a group, while that brings more batches.
+/// Maximum number of yields before a worker closes a group. It stops at the first yield that adds no batch.
 const MAX_YIELDS: usize = 8;
 
 /// See the module documentation.
 pub(crate) struct Pipeline {
-    pub(crate) context: CommitContext,
+    pub(super) context: CommitContext,
     pub(crate) workers: Workers,
     queue: Queue,
     /// The first stage.
@@ -70,6 +70,11 @@ impl Pipeline {
         &self.context.state
     }
 
+    /// The log's spare files.
+    pub(crate) fn spares(&self) -> &Arc<SpareFiles> {
+        &self.context.spares
+    }
+
     /// Compresses the large appends of a batch on the caller's thread.
     pub(crate) fn pack(&self, mut batch: LogBatch) -> Result<Work> {
         if batch.is_large() {
@@ -83,7 +88,7 @@ impl Pipeline {
         Ok(Work::Batch(batch))
     }
 
-    /// Queues work and makes sure that a worker serves it. `Err` means not queued.
+    /// Queues work and ensures that a worker serves the queue. An error means that the work is not queued.
     pub(crate) fn submit(&self, work: Work, durability: Durability, done: OnDone, link: Option<Link>) -> Result<()> {
         let number = self.queue.take_number();
         self.push(work, durability, Completion::callback(done), link, number)?;
@@ -98,7 +103,7 @@ impl Pipeline {
         Ok(ticket)
     }
 
-    /// Queues work and waits for the outcome. Does the work on the caller's thread if no worker is active.
+    /// Queues work and waits for the outcome. Serves the queue on the caller's thread if no worker is active.
     pub(crate) fn write(&self, work: Work, durability: Durability) -> Result<Lsn> {
         let ticket = self.push_ticket(work, durability, None)?;
         self.work_until_done(&ticket);
@@ -124,12 +129,12 @@ impl Pipeline {
         let owner = link.as_ref().map_or_else(Owner::thread, Link::owner);
         let job = Job { work, durability, completion, bytes, number, link, owner };
         match self.state().read_only().or_else(|| self.state().poisoned()) {
-            Some(error) => Err(job.turned_away(error)),
+            Some(error) => Err(job.reject(error)),
             None => self.queue.push(job),
         }
     }
 
-    /// Makes sure that a worker serves the queue, if the log has threads.
+    /// Wakes a thread of the log, unless enough workers are active.
     fn ensure_worker(&self) {
         let limit = if self.queue.bytes() >= OVERLAP_BYTES { WorkerLimit(2) } else { WorkerLimit(1) };
         if self.workers.try_acquire(limit) && !self.workers.wake_thread() {
@@ -137,17 +142,17 @@ impl Pipeline {
         }
     }
 
-    /// Works until `ticket` is completed, if no worker is active.
+    /// Serves the queue on the caller's thread until `ticket` is completed, if no worker is active.
     fn work_until_done(&self, ticket: &Ticket) {
         if !self.workers.try_acquire(WorkerLimit(1)) {
             return self.ensure_worker();
         }
         let slot = WorkerSlot(self);
-        // With an empty queue and no outcome, another worker has the job.
+        // If the queue is empty and there is no outcome, another worker has the job.
         while ticket.poll().is_none() && self.commit_group(usize::MAX) > 0 {}
-        // A thread takes over what was queued meanwhile. A log without threads is driven by its caller.
+        // A thread serves what was queued meanwhile. Without threads, the caller of `turn` does.
         if self.queue.len() > 0 && self.workers.wake_thread() {
-            // The thread has this slot now.
+            // The thread takes over the slot.
             std::mem::forget(slot);
         }
     }
@@ -189,8 +194,8 @@ impl Pipeline {
             guard.disarm();
             return None;
         };
-        if first.is_alone() {
-            // It is checked against the index, which must have everything before it.
+        if first.needs_own_group() {
+            // It is checked against the index, which must hold all groups before it.
             self.context.publisher.wait_idle();
         }
         let written = (jobs.len(), writer.write(&self.context, jobs));
@@ -198,8 +203,8 @@ impl Pipeline {
         Some(written)
     }
 
-    /// Lets callers that were just completed run, so that their next batches share one sync. Skipped for a single
-    /// caller that writes without sync, which has nothing to share.
+    /// Yields to callers whose batches were just completed, so that their next batches share one sync. Does nothing for
+    /// a single caller that writes without sync.
     fn yield_for_batches(&self, last: LastGroup) {
         let mut queued = self.queue.len();
         let nothing_to_share = last.batches.max(queued) < 2 && !last.synced;
@@ -232,12 +237,12 @@ impl Pipeline {
         handled
     }
 
-    /// Writes one commit group, of at most `limit` batches, and leaves it in flight. The group before it is published
-    /// once this one is written. Returns how many batches it has.
+    /// Writes one commit group, of at most `limit` batches, and keeps it in flight. Publishes the group before it
+    /// afterwards. Returns how many batches it has.
     pub(crate) fn begin(&self, limit: usize) -> usize {
         let mut writer = self.writer.lock();
         let Some((count, written)) = self.write_group(&mut writer, limit) else { return 0 };
-        self.context.publisher.leave_in_flight(written);
+        self.context.publisher.set_in_flight(written);
         count
     }
 
@@ -246,7 +251,7 @@ impl Pipeline {
         (self.queue.len(), self.queue.bytes())
     }
 
-    /// Refuses jobs from now on.
+    /// Rejects all later jobs.
     pub(crate) fn close(&self) {
         self.queue.close();
         self.workers.close();
@@ -280,7 +285,7 @@ struct WorkerSlot<'a>(&'a Pipeline);
 impl Drop for WorkerSlot<'_> {
     fn drop(&mut self) {
         self.0.workers.release();
-        // A batch that was queued in between found an active worker and woke nobody.
+        // A batch that was queued in between found an active worker and woke no thread.
         if self.0.queue.len() > 0 {
             self.0.ensure_worker();
         }

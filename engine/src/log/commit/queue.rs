@@ -1,4 +1,4 @@
-//! The bounded queue of jobs that wait to be written.
+//! The bounded queue of jobs that are to be written.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -6,13 +6,13 @@ use crossbeam_queue::ArrayQueue;
 use parking_lot::{Mutex, RwLock};
 
 use super::batch::LogBatch;
-use super::completion::{Answer, Completion};
+use super::completion::Completion;
 use super::purge_work::PurgeWork;
 use super::sequence::{Link, Owner};
 use crate::log::error::{LogError, Result};
 use crate::log::types::Durability;
 
-/// One queued piece of work and whoever waits for it.
+/// A unit of work in the queue, and the completion for its caller.
 pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) durability: Durability,
@@ -45,38 +45,34 @@ impl Work {
 }
 
 impl Job {
-    /// Refuses the job before it is queued. The caller gets the error at once; its callback is not called.
-    pub(crate) fn turned_away(self, error: LogError) -> LogError {
-        self.completion.withdraw();
+    /// Rejects the job before it is queued. The caller gets the error as a return value; its callback is not called.
+    pub(crate) fn reject(self, error: LogError) -> LogError {
+        self.completion.cancel();
         error
     }
 
-    /// Whether it has a commit group of its own: purge work is checked against the published index.
-    pub(crate) fn is_alone(&self) -> bool {
+    /// Whether it must be the only job of its commit group: purge work is checked against the published index.
+    pub(crate) fn needs_own_group(&self) -> bool {
         !matches!(self.work, Work::Batch(_))
-    }
-
-    /// What is left when the work is drafted: whom to answer, and with which error if it was rejected.
-    pub(crate) fn into_answer(self, rejected: Option<LogError>) -> Answer {
-        Answer { completion: self.completion, number: self.number, link: self.link, rejected }
     }
 }
 
 /// See the module documentation.
 pub(crate) struct Queue {
     jobs: ArrayQueue<Job>,
-    /// The head of the queue after [`Queue::give_back`]. Only the holder of the writer pops and gives back.
+    /// The head of the queue after [`Queue::push_front`]. Only the holder of the writer lock pops and pushes to the
+    /// front.
     head: Mutex<Option<Job>>,
     bytes: AtomicUsize,
     /// The number of the next job.
     next_number: AtomicU64,
-    /// Whether jobs are refused. Held shared while one is pushed.
+    /// Whether the queue rejects jobs. Locked shared while a job is pushed.
     closed: RwLock<bool>,
     max_bytes: usize,
 }
 
 impl Queue {
-    /// An empty queue that takes at most so many jobs and bytes.
+    /// An empty queue of at most `max_batches` jobs. It rejects a job if `max_bytes` are queued already.
     pub(crate) fn new(max_batches: usize, max_bytes: usize) -> Queue {
         Queue {
             jobs: ArrayQueue::new(max_batches),
@@ -93,18 +89,18 @@ impl Queue {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Queues a job, or refuses it.
+    /// Queues a job, or rejects it.
     pub(crate) fn push(&self, job: Job) -> Result<()> {
         let bytes = job.bytes;
         let closed = self.closed.read();
         if *closed {
-            return Err(job.turned_away(LogError::Closed));
+            return Err(job.reject(LogError::Closed));
         }
         let has_room = self.bytes.fetch_add(bytes, Ordering::SeqCst) < self.max_bytes;
         let pushed = if has_room { self.jobs.push(job) } else { Err(job) };
         pushed.map_err(|job| {
             self.subtract(bytes);
-            job.turned_away(LogError::Busy)
+            job.reject(LogError::Busy)
         })
     }
 
@@ -113,10 +109,10 @@ impl Queue {
         self.head.lock().take().or_else(|| self.jobs.pop())
     }
 
-    /// Puts a job that was just popped back at the head.
-    pub(crate) fn give_back(&self, job: Job) {
+    /// Puts the job that was popped last back at the head.
+    pub(crate) fn push_front(&self, job: Job) {
         let before = self.head.lock().replace(job);
-        assert!(before.is_none(), "one job at a time is taken and given back");
+        assert!(before.is_none(), "only the job that was popped last is put back");
     }
 
     /// Number of queued jobs.
@@ -129,12 +125,12 @@ impl Queue {
         self.bytes.load(Ordering::SeqCst)
     }
 
-    /// Stops counting a job of so many bytes as queued.
+    /// Subtracts the bytes of a popped job from those queued.
     pub(crate) fn subtract(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::SeqCst);
     }
 
-    /// Refuses jobs from now on.
+    /// Rejects all later jobs.
     pub(crate) fn close(&self) {
         *self.closed.write() = true;
     }

@@ -1,9 +1,9 @@
 //! Sequences: streams of batches in which each batch depends on those before it.
 //!
-//! The log survives a full disk: a batch is not written, and later ones may be. For a caller whose batches depend on
-//! one another that must not happen. In a sequence a batch that is not written fails all batches submitted behind it,
-//! until the caller resumes the sequence and submits them again. So many batches may be in flight, and what is written
-//! is always a prefix of them.
+//! The log survives a full disk: one batch fails, and later ones may succeed. A caller whose batches depend on one
+//! another cannot accept that. In a sequence, a batch that is not written fails all batches submitted after it, until
+//! the caller resumes the sequence and submits them again. So the caller may have several batches in flight, and the
+//! written ones are always a prefix.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use parking_lot::Mutex;
 
 use crate::log::error::LogError;
 
-/// What the batches of a sequence share.
+/// The shared state of the batches of a sequence.
 #[derive(Debug, Default)]
 pub(crate) struct SequenceState {
-    /// Grows with every `resume`.
+    /// Number of calls of `resume`.
     generation: AtomicU64,
-    /// The newest generation of which a batch was not written, and the error of its first failed batch.
+    /// The newest generation with a failed batch, and the error of its first failed batch.
     broken: Mutex<Option<(u64, LogError)>>,
 }
 
@@ -29,7 +29,7 @@ impl SequenceState {
     }
 }
 
-/// Ties a batch to its sequence.
+/// Links a batch to its sequence.
 #[derive(Debug)]
 pub(crate) struct Link {
     state: Arc<SequenceState>,
@@ -37,30 +37,30 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// For the next batch of the sequence.
+    /// A link for the next batch of the sequence.
     pub(crate) fn new(state: &Arc<SequenceState>) -> Link {
         Link { state: state.clone(), generation: state.generation.load(Ordering::Acquire) }
     }
 
-    /// Why batches of this generation are not written.
+    /// The error, if a batch of this generation failed.
     pub(crate) fn broken(&self) -> Option<LogError> {
         let broken = self.state.broken.lock();
         broken.as_ref().filter(|(generation, _)| *generation >= self.generation).map(|(_, why)| why.clone())
     }
 
-    /// This batch is not written. The first error of a generation is kept.
+    /// Records that this batch failed. The first error of a generation is kept.
     pub(crate) fn break_sequence(&self, why: &LogError) {
-        self.set_broken(why, |known| known < self.generation);
+        self.set_broken(why, |broken| broken < self.generation);
     }
 
-    /// This batch is not written, and `why` replaces the error of this generation.
+    /// Records that this batch failed. `why` replaces the error of the generation.
     pub(crate) fn replace_break(&self, why: &LogError) {
-        self.set_broken(why, |known| known <= self.generation);
+        self.set_broken(why, |broken| broken <= self.generation);
     }
 
     fn set_broken(&self, why: &LogError, replaces: impl FnOnce(u64) -> bool) {
         let mut broken = self.state.broken.lock();
-        if broken.as_ref().is_none_or(|(known, _)| replaces(*known)) {
+        if broken.as_ref().is_none_or(|(generation, _)| replaces(*generation)) {
             *broken = Some((self.generation, why.clone()));
         }
     }
@@ -71,7 +71,7 @@ impl Link {
     }
 }
 
-/// Where a batch comes from. Two owners must not append to one group at the same time.
+/// The origin of a batch. Two owners must not append to one group at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A thread, for a batch outside of any sequence.

@@ -1,14 +1,13 @@
 //! Spare files: disk space that is kept for the next log files.
 //!
-//! A file that purge drops is renamed instead of deleted, until there are enough spares. The next log file takes one,
-//! writes its header over the beginning and renames it. Writes into space that held real bytes before change no
-//! metadata, so a sync of them commits none. Old content is never believed, because every checksum is bound to the
-//! file's number.
+//! A file that purge drops is renamed to a spare instead of deleted, until there are enough spares. The next log file is
+//! made from a spare: its header overwrites the beginning, and the file is renamed. Overwrites change no metadata, so a
+//! sync of them commits none. Old content never passes a checksum, because every checksum includes the file's number.
 //!
-//! The last spare is a reserve for a full disk. Only work that gives space back takes it (purge, and batches that only
-//! truncate), and only when the disk has no room for a new file. If there is no spare, purge makes one of zeros, a step
-//! at each call ([`SpareFiles::keep_reserve`]), under a name that marks it as unfinished. Recovery deletes an
-//! unfinished one.
+//! The last spare is a reserve for a full disk. Only work that frees space may use it (purge, and batches that only
+//! truncate), and only if the disk has no space for a new file. If there is no spare, purge makes one from zeros, one
+//! step per call ([`SpareFiles::keep_reserve`]), under a name that marks it as unfinished. Recovery deletes an
+//! unfinished spare.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,7 +21,7 @@ use crate::log::error::Result;
 use crate::log::format::FileHeader;
 use crate::log::read::{CreateError, LogFile, LogState, read_header, rename};
 
-/// Spares have lower numbers, so that there is always a next one. Files with such names are not ours.
+/// Spares have lower numbers, so that there is always a next one. Files with higher numbers are not part of the log.
 const SPARE_END: u64 = 1 << 63;
 
 /// The name of spare number `number`.
@@ -36,7 +35,7 @@ pub(crate) fn parse_spare_name(name: &str) -> Option<u64> {
     (number < SPARE_END && spare_name(number) == name).then_some(number)
 }
 
-/// The name of spare number `number` while it is being made.
+/// The name of spare number `number` before it is complete.
 fn unfinished_name(number: u64) -> String {
     format!("{}.tmp", spare_name(number))
 }
@@ -57,21 +56,21 @@ pub(crate) struct SpareFiles {
     /// Their numbers.
     spares: Mutex<BTreeSet<u64>>,
     next_number: AtomicU64,
-    /// The reserve that is being made if there is no spare. Also serializes [`SpareFiles::recycle`].
+    /// The reserve in progress, if there is no spare. Also serializes [`SpareFiles::recycle`].
     reserve: Mutex<Reserve>,
 }
 
-/// Whether and how far a reserve is made.
+/// The progress of making a reserve.
 #[derive(Default)]
 enum Reserve {
-    /// Not begun.
+    /// Not started.
     #[default]
     Absent,
-    /// So many bytes exist and are synced.
-    Begun { number: u64, file: Arc<dyn DiskFile>, len: u64 },
-    /// The disk took less than it said it had. Not tried again before a file is given up.
+    /// The first `len` bytes exist and are synced.
+    Started { number: u64, file: Arc<dyn DiskFile>, len: u64 },
+    /// The disk ran out of space, although it reported enough. Retried after purge frees a file.
     OutOfSpace,
-    /// The disk failed. Not tried again until the log is opened anew.
+    /// The disk failed. Retried after the log is reopened.
     Failed,
 }
 
@@ -91,14 +90,14 @@ impl SpareFiles {
         self.spares.lock().len()
     }
 
-    /// Takes a spare, but leaves so many.
-    fn take(&self, left: usize) -> Option<u64> {
+    /// Takes a spare, if there are more than `keep`.
+    fn take(&self, keep: usize) -> Option<u64> {
         let mut spares = self.spares.lock();
-        if spares.len() <= left { None } else { spares.pop_first() }
+        if spares.len() <= keep { None } else { spares.pop_first() }
     }
 
-    /// Makes the next log file, of a spare or new. If the disk has no room for a new file and `may_use_reserve` is set,
-    /// of the reserve.
+    /// Makes the next log file: from a spare besides the reserve, otherwise a new one. If the disk has no space for a new
+    /// file and `may_use_reserve` is set, from the reserve.
     pub(crate) fn next_file(
         &self,
         header: &mut FileHeader,
@@ -115,9 +114,9 @@ impl SpareFiles {
         }
     }
 
-    /// Replaces `unused`, the newest file, which holds no group and cannot grow, by the reserve. `Ok(None)` if there is
-    /// no reserve, or the disk had no room for this either. After [`CreateError::Unknown`] either file may have the
-    /// name.
+    /// Replaces `unused`, the newest file, by the reserve. `unused` holds no group and cannot grow. `Ok(None)` if there
+    /// is no reserve, or if this fails for lack of space as well. After [`CreateError::Unknown`] either file may have
+    /// the name.
     pub(crate) fn replace_empty_file(&self, unused: &LogFile) -> std::result::Result<Option<LogFile>, CreateError> {
         let header = read_header(unused.file.as_ref(), unused.len(), &unused.name);
         let mut header = header.map_err(|error| CreateError::NotCreated(io::Error::other(error.to_string())))?;
@@ -127,12 +126,12 @@ impl SpareFiles {
         }
     }
 
-    /// Makes the file of `header` of a spare, but leaves so many. `Ok(None)` if there are no more.
-    fn reuse(&self, left: usize, header: &mut FileHeader) -> std::result::Result<Option<LogFile>, CreateError> {
-        while let Some(spare) = self.take(left) {
+    /// Makes the file of `header` from a spare. `Ok(None)` if there are no more than `keep`.
+    fn reuse(&self, keep: usize, header: &mut FileHeader) -> std::result::Result<Option<LogFile>, CreateError> {
+        while let Some(spare) = self.take(keep) {
             match LogFile::reuse(self.state.disk.as_ref(), &spare_name(spare), header) {
                 Ok(file) => return Ok(Some(file)),
-                // Someone deleted it.
+                // It was deleted from outside.
                 Err(CreateError::NotCreated(error)) if error.kind() == io::ErrorKind::NotFound => {
                     tracing::warn!(spare, "a spare file of the log is gone");
                 }
@@ -148,7 +147,7 @@ impl SpareFiles {
     }
 
     /// Recycles files that are recorded as dropped: keeps them as spares or deletes them. `done` is called for each
-    /// file that is gone from the log. Returns their bytes, and the first failure. A file that cannot be removed does
+    /// file that is no longer in the log. Returns their bytes, and the first failure. A file that cannot be removed does
     /// not delay the others; it stays until a later call, or until recovery deletes it.
     pub(crate) fn recycle(&self, dropped: &[u64], done: impl Fn(u64)) -> Result<(u64, Option<String>)> {
         // One caller at a time.
@@ -176,13 +175,13 @@ impl SpareFiles {
     }
 
     /// Keeps a file as a spare, or deletes it. It is deleted if a reader still holds it or it has a second name (a
-    /// backup by hard links): neither may see other bytes, and both can read a deleted file. Also if the disk has no
-    /// room for another name: then the space is needed more than a spare.
+    /// backup by hard links): neither may see other bytes, and both can read a deleted file. It is also deleted if the
+    /// rename fails, for instance because the disk has no space for another name.
     fn keep_or_delete(&self, file: &Arc<LogFile>) -> io::Result<()> {
         let (disk, options) = (self.state.disk.as_ref(), &self.state.options);
         let wanted = is_reusable(file.len(), options.file_bytes) && self.len() < options.spare_files;
         if wanted && Arc::strong_count(file) == 1 && file.file.links().is_ok_and(|links| links == 1) {
-            // An attempt with unknown outcome may have renamed it: under the same number it is found there.
+            // An earlier rename with unknown outcome may have succeeded: a retry uses the same number.
             let spare = file.spare.get().copied();
             let spare = spare.unwrap_or_else(|| self.next_number.fetch_add(1, Ordering::AcqRel));
             match rename(disk, &file.name, &spare_name(spare)) {
@@ -191,7 +190,7 @@ impl SpareFiles {
                     return Ok(());
                 }
                 Err(CreateError::NotCreated(error)) => {
-                    tracing::debug!(file = file.name, %error, "no spare is made of it");
+                    tracing::debug!(file = file.name, %error, "log file not kept as a spare");
                 }
                 Err(CreateError::Unknown(error)) => {
                     file.spare.get_or_init(|| spare);
@@ -199,32 +198,32 @@ impl SpareFiles {
                 }
             }
         }
-        // It is gone already if an earlier attempt deleted it and was told otherwise.
+        // An earlier attempt may have deleted it although it returned an error.
         disk.remove_if_there(&file.name)?;
         file.spare.get().map_or(Ok(()), |spare| disk.remove_if_there(&spare_name(*spare)))
     }
 
-    /// Makes a reserve if there is no spare and spares are wanted, by a step of at most `max_bytes`. Returns the bytes
-    /// of the step: 0 while the disk does not have room for twice as much, which others need more. A disk that fails to
-    /// sync the reserve is not trusted with anything else: the log is poisoned.
+    /// Makes a reserve if there is no spare and spares are wanted, in steps of at most `max_bytes`. Returns the bytes of
+    /// the step: 0 if the free space would not suffice for the reserve and one more file. A failed sync of the reserve
+    /// poisons the log.
     pub(crate) fn keep_reserve(&self, max_bytes: u64) -> Result<u64> {
         let mut reserve = self.reserve.lock();
         if matches!(*reserve, Reserve::OutOfSpace | Reserve::Failed) {
             return Ok(0);
         }
         let size = self.state.options.file_bytes;
-        let left = if let Reserve::Begun { len, .. } = &*reserve { size - len } else { size };
+        let left = if let Reserve::Started { len, .. } = &*reserve { size - len } else { size };
         let wanted = self.state.options.spare_files > 0 && self.spares.lock().is_empty();
         let grown = match wanted.then(|| self.state.disk.free_bytes()).transpose() {
             Ok(Some(free)) if free >= left.saturating_add(size) => self.grow_reserve(&mut reserve, left.min(max_bytes)),
-            Ok(_) => return self.drop_reserve(&mut reserve, Reserve::Absent).map(|()| 0),
+            Ok(_) => return self.delete_reserve(&mut reserve, Reserve::Absent).map(|()| 0),
             Err(error) => Err(error),
         };
         match grown {
             Ok(bytes) => self.finish_reserve(&mut reserve).map(|()| bytes),
-            Err(error) if is_full(&error) => self.drop_reserve(&mut reserve, Reserve::OutOfSpace).map(|()| 0),
+            Err(error) if is_full(&error) => self.delete_reserve(&mut reserve, Reserve::OutOfSpace).map(|()| 0),
             Err(error) => {
-                self.drop_reserve(&mut reserve, Reserve::Failed)?;
+                self.delete_reserve(&mut reserve, Reserve::Failed)?;
                 Err(error.into())
             }
         }
@@ -232,12 +231,12 @@ impl SpareFiles {
 
     /// Adds `step` bytes to the reserve.
     fn grow_reserve(&self, reserve: &mut Reserve, step: u64) -> io::Result<u64> {
-        if !matches!(reserve, Reserve::Begun { .. }) {
+        if !matches!(reserve, Reserve::Started { .. }) {
             let number = self.next_number.fetch_add(1, Ordering::AcqRel);
             let file = self.state.disk.create(&unfinished_name(number))?;
-            *reserve = Reserve::Begun { number, file, len: 0 };
+            *reserve = Reserve::Started { number, file, len: 0 };
         }
-        if let Reserve::Begun { file, len, .. } = reserve {
+        if let Reserve::Started { file, len, .. } = reserve {
             file.prefill(*len + step)?;
             *len += step;
         }
@@ -246,9 +245,9 @@ impl SpareFiles {
 
     /// Syncs the reserve, and makes it a spare when it is complete.
     fn finish_reserve(&self, reserve: &mut Reserve) -> Result<()> {
-        let Reserve::Begun { number, file, len } = &*reserve else { return Ok(()) };
+        let Reserve::Started { number, file, len } = &*reserve else { return Ok(()) };
         let number = *number;
-        // At each step, so that no sync has much to write at once.
+        // At each step, so that each sync writes little.
         file.sync().map_err(|error| self.state.poison(format!("sync of a spare file: {error}")))?;
         if *len < self.state.options.file_bytes {
             return Ok(());
@@ -263,10 +262,10 @@ impl SpareFiles {
         Ok(())
     }
 
-    /// Deletes an unfinished reserve, which takes space that others need.
-    fn drop_reserve(&self, reserve: &mut Reserve, then: Reserve) -> Result<()> {
+    /// Deletes an unfinished reserve, so that its space is free.
+    fn delete_reserve(&self, reserve: &mut Reserve, then: Reserve) -> Result<()> {
         match std::mem::replace(reserve, then) {
-            Reserve::Begun { number, .. } => Ok(self.state.disk.remove_if_there(&unfinished_name(number))?),
+            Reserve::Started { number, .. } => Ok(self.state.disk.remove_if_there(&unfinished_name(number))?),
             _ => Ok(()),
         }
     }

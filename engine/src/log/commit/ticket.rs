@@ -1,4 +1,4 @@
-//! Tickets: how a caller waits for the outcome of a batch that it queued.
+//! Tickets: a caller polls or waits for the outcome of a batch that it queued.
 //!
 //! Each queued batch has a slot for its outcome. Waiters are sharded over eight futexes by the batch's number. A commit
 //! group fills its slots and then wakes the shards of their numbers: one system call for many waiters.
@@ -11,7 +11,7 @@ use crate::log::types::Lsn;
 
 /// Number of shards: a power of two, and no more than a [`WakeMask`] has bits.
 const SHARDS: u64 = 8;
-/// So many consecutive batches share a shard.
+/// Number of consecutive batches that share a shard.
 const BATCHES_PER_SHARD: u64 = 16;
 
 /// Shards to wake, one bit each.
@@ -20,8 +20,7 @@ pub(crate) type WakeMask = u8;
 /// Holds the outcome of one batch.
 pub(crate) type Slot = Arc<OnceLock<Result<Lsn>>>;
 
-/// The outcome of a submitted batch, to be polled or waited for. Dropping it changes nothing: the batch is written all
-/// the same.
+/// The outcome of a submitted batch, to be polled or waited for. Dropping it does not cancel the batch.
 #[derive(Debug)]
 pub struct Ticket {
     slot: Slot,
@@ -36,7 +35,7 @@ impl Ticket {
         (Ticket { slot: slot.clone(), shards: shards.clone(), shard: shard_of(number) }, slot)
     }
 
-    /// The outcome, if it is known: the batch's position, or why it was not written. Never blocks.
+    /// The outcome, if it is known: the position of the batch, or the error. Never blocks.
     ///
     /// # Errors
     ///
@@ -45,8 +44,8 @@ impl Ticket {
         self.slot.get().cloned()
     }
 
-    /// Blocks until the outcome is known. Another thread must drive a log without threads of its own meanwhile. Do not
-    /// call it inside a callback.
+    /// Blocks until the outcome is known. If the log has no threads, another thread must drive it meanwhile. Do not call
+    /// it inside a callback.
     ///
     /// # Errors
     ///
@@ -54,7 +53,7 @@ impl Ticket {
     pub fn wait(self) -> Result<Lsn> {
         let shard = &self.shards.0[self.shard];
         loop {
-            // Loaded before the slot is checked: a wake in between changes it, and the futex then does not sleep.
+            // Loaded before the slot is checked. A wake in between changes the epoch, and the futex then does not sleep.
             let epoch = shard.epoch.load(Ordering::SeqCst);
             if let Some(outcome) = self.poll() {
                 return outcome;

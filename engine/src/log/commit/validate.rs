@@ -1,8 +1,8 @@
 //! Rejects a batch that would break a group's log, before anything of it is written.
 //!
-//! Batches of a commit group are checked in order, each against the outcome of those before it. A batch may replace
-//! entries that are not acknowledged yet only if they are its owner's. Otherwise two callers that append to one group
-//! at once would both be told that their entries are in the log.
+//! Batches of a commit group are checked in order, each against the state that those before it leave. A batch may
+//! replace entries that are not acknowledged yet only if its own owner wrote them. Otherwise two callers that append to
+//! one group at the same time would both get an acknowledgement for the same indexes.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::log::format::MAX_BATCH_BYTES;
 use crate::log::index::Index;
 use crate::log::types::GroupId;
 
-/// The longest key.
+/// Maximum size of a key, in bytes.
 const MAX_KEY_BYTES: usize = 64 << 10;
 
 /// The bounds of a group after the batches so far: entries from `first` to before `end`, none if these are equal.
@@ -37,20 +37,20 @@ struct PendingTail {
 /// The index as it will be after the batches checked so far.
 pub(crate) struct Overlay<'a> {
     index: &'a Index,
-    /// Groups changed by what is written and not in the index yet.
+    /// Groups that written and unpublished commit groups change.
     unpublished: &'a HashMap<GroupId, GroupView>,
-    /// The position up to which everything is acknowledged, or about to be.
+    /// The position up to which everything is in the index.
     published: u64,
     views: HashMap<GroupId, GroupView>,
 }
 
 impl<'a> Overlay<'a> {
-    /// Without batches.
+    /// An overlay without batches.
     pub(crate) fn new(index: &'a Index, unpublished: &'a HashMap<GroupId, GroupView>, published: u64) -> Overlay<'a> {
         Overlay { index, unpublished, published, views: HashMap::new() }
     }
 
-    /// Checks `batch` of `owner`. On success the next one is checked against its outcome; a rejected batch leaves no
+    /// Checks `batch` of `owner`. Later batches are checked against the state after it. A rejected batch leaves no
     /// trace.
     pub(crate) fn check(&mut self, batch: &LogBatch, owner: Owner) -> Result<()> {
         if batch.bytes() > MAX_BATCH_BYTES {
@@ -108,13 +108,13 @@ impl GroupView {
     /// A group that does not exist.
     const EMPTY: GroupView = GroupView { first: 0, end: 0, pending: None };
 
-    /// The pending entries are written, in the commit group at `lsn`.
+    /// The view after the pending entries are written in the commit group at `lsn`.
     pub(crate) fn written(self, lsn: u64) -> GroupView {
         let pending = self.pending.map(|pending| PendingTail { lsn: pending.lsn.or(Some(lsn)), ..pending });
         GroupView { pending, ..self }
     }
 
-    /// Everything up to `published` is in the index.
+    /// The view after everything up to `published` is in the index.
     fn after_publication(self, published: u64) -> GroupView {
         GroupView { pending: self.pending.filter(|pending| pending.lsn.is_none_or(|lsn| lsn > published)), ..self }
     }

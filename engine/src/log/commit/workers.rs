@@ -1,18 +1,18 @@
-//! Who works for a log: threads of its own, and callers that wait anyway.
+//! The workers of a log: its own threads, and callers that wait for a batch.
 //!
-//! At most two workers are active (see `pipeline.rs`): one encodes and writes while the other syncs. A batch that finds
-//! no active worker wakes a thread. A second one is woken only when so much is queued that encoding it is worth doing
-//! during a sync. A caller that waits for its batch and finds no active worker does the work itself. That spares two
-//! context switches, which with a single writer are much of the time that a fast disk needs.
+//! At most two workers are active (see `pipeline.rs`): one encodes and writes while the other syncs. A caller that
+//! queues a batch and finds no active worker wakes a thread. It wakes a second one only if enough bytes are queued to
+//! encode them during a sync. A caller that waits for its batch and finds no active worker serves the queue itself. That
+//! saves two context switches, which take much of the time of a single writer on a fast disk.
 //!
-//! Invariant: whoever queues a batch either finds an active worker, which checks the queue once more after it is
-//! released, or wakes one. So no queued batch is stranded.
+//! Invariant: after a push there is an active worker, or the caller wakes one. A worker checks the queue once more after
+//! its release. So no queued batch is stranded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How many workers may be active.
+/// Maximum number of active workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkerLimit(pub(crate) usize);
 
@@ -38,9 +38,9 @@ pub(crate) struct Workers {
 
 #[derive(Debug, Default)]
 struct Threads {
-    /// Threads that were woken and have not started to work; each counts as active already.
+    /// Threads that were woken and have not started to work; each already counts as active.
     woken: usize,
-    /// How many threads there are.
+    /// Number of threads.
     count: usize,
     closing: bool,
 }
@@ -52,7 +52,7 @@ impl Workers {
         self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    /// The caller is no longer active. It must check the queue once more afterwards.
+    /// Counts one active worker less. The caller must check the queue once more afterwards.
     pub(crate) fn release(&self) {
         self.active.fetch_sub(1, Ordering::SeqCst);
     }
@@ -74,7 +74,7 @@ impl Workers {
         self.threads.lock().count += 1;
     }
 
-    /// A counted thread could not be spawned.
+    /// Uncounts a thread that could not be spawned.
     pub(crate) fn spawn_failed(&self) {
         self.threads.lock().count -= 1;
     }
@@ -84,8 +84,8 @@ impl Workers {
         self.threads.lock().count > 0
     }
 
-    /// Sleeps until the thread is woken, or until the log closes and no wake is pending. With `Exit` and `ExitLast` the
-    /// thread is no longer counted.
+    /// Sleeps until the thread is woken, or until the log closes and no wake is pending. `Exit` and `ExitLast` uncount
+    /// the thread.
     pub(crate) fn next_task(&self) -> ThreadTask {
         let mut threads = self.threads.lock();
         loop {
@@ -101,7 +101,7 @@ impl Workers {
         }
     }
 
-    /// Lets the threads exit.
+    /// Makes the threads exit.
     pub(crate) fn close(&self) {
         self.threads.lock().closing = true;
         self.wake.notify_all();

@@ -4,18 +4,17 @@
 //! it runs while the writer encodes the next group. A batch that breaks a rule is completed with its error and leaves
 //! no trace in the group.
 //!
-//! A write that fails, on a full disk or otherwise, fails the batches of the group. Its bytes are wiped out, and later
-//! groups may succeed. A failed sync poisons the log, and so does a group that cannot be wiped out: what is on disk is
-//! unknown then, and a retry would not tell.
+//! A write that fails, on a full disk or otherwise, fails the batches of the group. Its bytes are overwritten with
+//! zeros, and later groups may succeed. A failed sync poisons the log, and so does a failed overwrite: the content of the
+//! disk is then unknown, and a retry would not reveal it.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use super::active::ActiveFile;
+use super::active::{ActiveFile, CommitContext};
 use super::batch::Op;
-use super::completion::Answer;
+use super::completion::PendingJob;
 use super::draft::{Draft, InFlightGroup, WrittenGroup};
-use super::publish::CommitContext;
 use super::queue::{Job, Queue, Work};
 use super::sequence::Link;
 use super::validate::{GroupView, Overlay};
@@ -28,7 +27,7 @@ use crate::log::types::{Durability, GroupId};
 pub(crate) struct Writer {
     active: ActiveFile,
     compressor: Compressor,
-    /// Groups as they are after what is written and not published, and the position of the last such commit group.
+    /// The groups that written and unpublished commit groups change, and the position of the last such commit group.
     unpublished: HashMap<GroupId, GroupView>,
     unpublished_lsn: u64,
     last: LastGroup,
@@ -53,15 +52,15 @@ impl Writer {
         let mut bytes = 0;
         while jobs.len() < limit && bytes < group_bytes {
             let Some(job) = queue.pop() else { break };
-            let alone = job.is_alone();
-            if !jobs.is_empty() && (alone || bytes + job.bytes > group_bytes) {
-                queue.give_back(job);
+            let own_group = job.needs_own_group();
+            if !jobs.is_empty() && (own_group || bytes + job.bytes > group_bytes) {
+                queue.push_front(job);
                 break;
             }
             bytes += job.bytes;
             queue.subtract(job.bytes);
             jobs.push(job);
-            if alone {
+            if own_group {
                 break;
             }
         }
@@ -77,18 +76,19 @@ impl Writer {
     pub(crate) fn write(&mut self, context: &CommitContext, jobs: Vec<Job>) -> WrittenGroup {
         let state = &context.state;
         if let Some(error) = state.poisoned() {
-            let answers = jobs.into_iter().map(|job| job.into_answer(None)).collect();
-            return WrittenGroup { answers, outcome: Err(error) };
+            let unwritten =
+                |Job { completion, number, link, .. }| PendingJob { completion, number, link, rejected: None };
+            return WrittenGroup { pending: jobs.into_iter().map(unwritten).collect(), outcome: Err(error) };
         }
         if state.published.load(Ordering::Acquire) >= self.unpublished_lsn {
             self.unpublished.clear();
         }
-        let (draft, mut answers, views) = self.draft(state, jobs);
-        self.last = LastGroup { batches: answers.len(), synced: draft.synced };
+        let (draft, mut pending, views) = self.draft(state, jobs);
+        self.last = LastGroup { batches: pending.len(), synced: draft.synced };
         let outcome = self.append(context, draft);
         if let Err(error) = &outcome {
-            // While the writer is held: a broken sequence takes nothing more.
-            answers.iter_mut().for_each(|answer| answer.fail_with_group(error));
+            // While the writer lock is held: no later batch of a broken sequence may be validated before.
+            pending.iter_mut().for_each(|job| job.fail_with_group(error));
         }
         if let Ok(group) = &outcome {
             if !group.draft.may_use_reserve && !group.draft.items.is_empty() {
@@ -99,12 +99,12 @@ impl Writer {
             self.unpublished_lsn = group.lsn;
             group.draft.dropped().for_each(|file| self.active.forget(file));
         }
-        WrittenGroup { answers, outcome }
+        WrittenGroup { pending, outcome }
     }
 
     fn append(&mut self, context: &CommitContext, draft: Draft) -> Result<InFlightGroup> {
         if draft.items.is_empty() {
-            // Nothing to write: a barrier at most.
+            // Nothing to write: at most a sync of earlier groups is requested.
             let (lsn, file) = (self.active.last_lsn(), self.active.file());
             return Ok(InFlightGroup { draft, lsn, file, blocks: Vec::new() });
         }
@@ -115,12 +115,12 @@ impl Writer {
     }
 
     /// Drafts a commit group from jobs, without the batches that break a rule.
-    fn draft(&mut self, state: &LogState, jobs: Vec<Job>) -> (Draft, Vec<Answer>, HashMap<GroupId, GroupView>) {
+    fn draft(&mut self, state: &LogState, jobs: Vec<Job>) -> (Draft, Vec<PendingJob>, HashMap<GroupId, GroupView>) {
         let options = &state.options;
         let mut overlay = Overlay::new(&state.index, &self.unpublished, state.published.load(Ordering::Acquire));
         let mut builder = BlockBuilder::new(options.block_bytes, &mut self.compressor);
         let mut draft = Draft::default();
-        let mut answers = Vec::with_capacity(jobs.len());
+        let mut pending = Vec::with_capacity(jobs.len());
         let mut ops = Vec::new();
         for job in jobs {
             let Job { work, durability, completion, number, link, owner, .. } = job;
@@ -147,34 +147,34 @@ impl Writer {
                 draft.batches += 1;
                 draft.synced |= durability == Durability::Synced;
             } else if let (Some(link), Some(error)) = (&link, &rejected) {
-                // The following batches of the sequence in this very group depend on it, too.
+                // Later batches of the sequence in the same group depend on it.
                 link.break_sequence(error);
             }
-            answers.push(Answer { completion, number, link, rejected });
+            pending.push(PendingJob { completion, number, link, rejected });
         }
         // A commit group is recovered whole or not at all, and Raft groups are independent: only the order within a
         // Raft group counts.
         ops.sort_by_key(Op::group);
         ops.into_iter().for_each(|op| draft.add(op, &mut builder));
         draft.blocks = builder.finish();
-        // Truncations give space back, too, and take little.
+        // Truncations free space as well, and need little.
         let is_truncation = |item: &Item| matches!(item, Item::Compact { .. } | Item::Remove { .. });
         draft.may_use_reserve |= draft.blocks.is_empty() && draft.items.iter().any(is_truncation);
-        (draft, answers, overlay.into_views())
+        (draft, pending, overlay.into_views())
     }
 
-    /// A clean stop: makes everything written durable, and writes an empty last group that says so. Later damage to the
-    /// end of the log can then be told from a torn tail. Nothing may be in flight.
+    /// A clean stop: syncs everything written, and writes an empty last group that proves it. Recovery then
+    /// distinguishes later damage to the end of the log from a torn tail. No group may be in flight.
     pub(crate) fn finish(&mut self, context: &CommitContext) {
         let state = &context.state;
-        if state.read_only().is_some() || state.poisoned().is_some() || self.active.is_vouched() {
+        if state.read_only().is_some() || state.poisoned().is_some() || self.active.is_proven_synced() {
             return;
         }
         let mark = Draft::clean_stop();
         let synced = self.active.sync(state);
         let outcome = synced.and_then(|()| self.active.write(context, &mark, &mut self.compressor));
         if let Ok((lsn, _)) = &outcome {
-            // It has nothing for the index.
+            // The mark changes nothing in the index.
             state.published.fetch_max(*lsn, Ordering::AcqRel);
         }
         if let Err(WriteError::Fatal(why)) = outcome.and_then(|_| self.active.sync(state)) {

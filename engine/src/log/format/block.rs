@@ -2,8 +2,9 @@
 //!
 //! Raw form: the length of each entry as a varint, then the entries one after another. An entry never spans blocks.
 //!
-//! A block belongs to one Raft group, so a reader of that group reads and decompresses nothing else. Groups that bring
-//! little each share a block, because a block of a few hundred bytes is mostly header and hardly compresses.
+//! A block belongs to one Raft group, so a reader of that group reads and decompresses nothing else. Groups with few
+//! bytes in a commit group share a block, because a block of a few hundred bytes is mostly header and hardly
+//! compresses.
 
 use bytes::Bytes;
 
@@ -16,12 +17,12 @@ use super::write_buffer::WriteBuffer;
 use crate::log::error::Damage;
 use crate::log::types::GroupId;
 
-/// A Raft group that brings at least so many bytes to a commit group gets blocks of its own.
-const OWN_BYTES: usize = 2 << 10;
+/// Minimum bytes of a Raft group in a commit group for which it gets blocks of its own.
+const OWN_BLOCK_BYTES: usize = 2 << 10;
 
-/// A block of at least so many bytes is not cached when it is written. Whoever reads such entries soon still has them,
-/// and a copy of each costs more than an occasional read.
-const LARGE: usize = 128 << 10;
+/// Minimum size of a block that is not cached when it is written, in bytes. The caller that wrote such entries usually
+/// still holds them, and a copy of each costs more than an occasional read.
+const LARGE_BLOCK_BYTES: usize = 128 << 10;
 
 /// A decoded block.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ impl Block {
         Block::parse(Bytes::from(decompress(header.codec, stored, header.raw as usize)?), header.entries)
     }
 
-    /// Bytes of memory it takes.
+    /// Its memory, in bytes.
     pub(crate) fn weight(&self) -> usize {
         self.raw.len() + 128
     }
@@ -101,12 +102,12 @@ pub(crate) struct DraftBlock {
 }
 
 impl DraftBlock {
-    /// Bytes it takes in the file, with header and padding.
+    /// Its size in the file with header and padding, in bytes.
     pub(crate) fn total(&self) -> u64 {
         align((BLOCK_HEADER + self.stored.len()) as u64, UNIT)
     }
 
-    /// Bytes it would take without compression and padding.
+    /// Its size without compression and padding, in bytes.
     pub(crate) fn raw_total(&self) -> u64 {
         (BLOCK_HEADER + self.raw_len) as u64
     }
@@ -139,7 +140,7 @@ pub(crate) struct BlockBuilder<'a> {
 }
 
 impl<'a> BlockBuilder<'a> {
-    /// Cuts blocks of about `target` bytes.
+    /// Cuts blocks of approximately `target` bytes.
     pub(crate) fn new(target: usize, compressor: &'a mut Compressor) -> BlockBuilder<'a> {
         BlockBuilder { target, compressor, group: None, pending: Vec::new(), pending_bytes: 0, blocks: Vec::new() }
     }
@@ -148,7 +149,7 @@ impl<'a> BlockBuilder<'a> {
     pub(crate) fn append(&mut self, group: GroupId, entries: &[Bytes]) {
         if self.group.replace(group) != Some(group) {
             let bytes: usize = entries.iter().map(Bytes::len).sum();
-            if self.pending_bytes >= OWN_BYTES || bytes >= OWN_BYTES {
+            if self.pending_bytes >= OWN_BLOCK_BYTES || bytes >= OWN_BLOCK_BYTES {
                 self.close();
             }
         }
@@ -176,7 +177,7 @@ impl<'a> BlockBuilder<'a> {
         if self.pending.is_empty() {
             return;
         }
-        let large = self.pending_bytes >= LARGE;
+        let large = self.pending_bytes >= LARGE_BLOCK_BYTES;
         let mut raw = if large { self.compressor.take_buffer() } else { Vec::new() };
         raw.reserve(self.pending_bytes + self.pending.len() * 3);
         self.pending.iter().for_each(|entry| put_varint(&mut raw, entry.len() as u64));

@@ -1,15 +1,15 @@
-//! Compression of blocks and metas: LZ4, or zstd where space matters more than time.
+//! Compression of blocks and metas: LZ4, or zstd if space matters more than time.
 
 use super::place::Codec;
 use crate::log::error::{Damage, LogError, Result};
 
-/// No batch may take more bytes: lengths in the format are 32 bits wide.
+/// Maximum size of a batch, in bytes: lengths in the format are 32 bits wide.
 pub(crate) const MAX_BATCH_BYTES: usize = 256 << 20;
-/// No block and no meta is longer before compression: a batch, and the lengths of its entries.
+/// Maximum size of a block or meta before compression, in bytes: a batch, and the lengths of its entries.
 const MAX_RAW_BYTES: usize = 2 * MAX_BATCH_BYTES;
 
-/// How blocks and metas are compressed. What does not shrink by 5 % is stored raw. Any setting reads what any other
-/// wrote.
+/// The compression of blocks and metas. Data that does not shrink by 5 % is stored raw. Any setting reads data of any
+/// other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// No compression.
@@ -28,7 +28,7 @@ impl Compression {
     }
 }
 
-/// Compresses, and keeps its buffers between calls.
+/// Compresses data, and keeps its buffers between calls.
 pub(crate) struct Compressor {
     compression: Compression,
     /// Shorter inputs are stored raw.
@@ -39,11 +39,11 @@ pub(crate) struct Compressor {
     buffer: Vec<u8>,
 }
 
-/// Buffers are kept up to this size.
+/// Maximum size of a kept buffer, in bytes.
 const MAX_KEPT_BUFFER: usize = 2 << 20;
 
 impl Compressor {
-    /// For a log with these settings.
+    /// A compressor for a log with these settings.
     pub(crate) fn new(compression: Compression, from: usize) -> Result<Compressor> {
         let zstd = match compression {
             Compression::Zstd(level) => Some(zstd::bulk::Compressor::new(level).map_err(LogError::from)?),
@@ -54,12 +54,12 @@ impl Compressor {
 
     /// The compressed form of `raw` if it is at least 5 % smaller; `None` means stored raw.
     pub(crate) fn compress(&mut self, raw: &[u8]) -> Option<(Codec, Vec<u8>)> {
-        // A reader would refuse it: see `decompress`.
+        // A reader would reject a longer one: see `decompress`.
         if raw.len() < self.from || raw.len() > MAX_RAW_BYTES || self.compression == Compression::Off {
             return None;
         }
         match &mut self.zstd {
-            // What cannot be compressed, for whatever reason, is stored raw.
+            // Data that fails to compress is stored raw.
             Some(zstd) => {
                 zstd.compress(raw).ok().filter(|packed| pays(raw, packed)).map(|packed| (Codec::Zstd, packed))
             }
@@ -72,7 +72,7 @@ impl Compressor {
         }
     }
 
-    /// An empty buffer to build something large in. Give it back with [`Compressor::return_buffer`].
+    /// An empty buffer for large data. Return it with [`Compressor::return_buffer`].
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.buffer)
     }
@@ -90,9 +90,9 @@ pub(crate) fn compress_lz4(raw: &[u8]) -> Option<Vec<u8>> {
     compress_lz4_into(raw, &mut Vec::new()).map(<[u8]>::to_vec)
 }
 
-/// The same, in a reused buffer.
+/// As [`compress_lz4`], in a reused buffer.
 fn compress_lz4_into<'o>(raw: &[u8], out: &'o mut Vec<u8>) -> Option<&'o [u8]> {
-    // A reader would refuse it: see `decompress`.
+    // A reader would reject a longer one: see `decompress`.
     if raw.len() > MAX_RAW_BYTES {
         return None;
     }
@@ -112,18 +112,18 @@ fn pays(raw: &[u8], packed: &[u8]) -> bool {
     packed.len() <= max_paying_len(raw) && packed.len() < raw.len()
 }
 
-/// Decompresses what a [`Compressor`] compressed. `raw_len` is what the header says.
+/// Decompresses the output of a [`Compressor`]. `raw_len` is the length in the header.
 pub(crate) fn decompress(codec: Codec, stored: &[u8], raw_len: usize) -> std::result::Result<Vec<u8>, Damage> {
     let whole = |raw: Option<Vec<u8>>| raw.filter(|raw| raw.len() == raw_len).ok_or(Damage("does not decompress"));
     match codec {
         Codec::Raw if stored.len() == raw_len => Ok(stored.to_vec()),
         Codec::Raw => Err(Damage("raw length differs from the stored one")),
-        // LZ4 cannot shrink to less than 1/255. A longer claim is damage and must not be allocated for.
+        // LZ4 cannot shrink to less than 1/255. A larger length is damage: do not allocate it.
         Codec::Lz4 if raw_len / 255 > stored.len() => Err(Damage("impossible raw length")),
         _ if raw_len > MAX_RAW_BYTES => Err(Damage("impossible raw length")),
         Codec::Lz4 => whole(lz4::block::decompress(stored, Some(raw_len as i32)).ok()),
         Codec::Zstd => {
-            // The frame says its length, too. Memory is allocated only if both agree.
+            // The frame contains its length as well. Memory is allocated only if both are equal.
             let frame_len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
             if frame_len != Some(raw_len as u64) {
                 return Err(Damage("raw length differs from that of the frame"));
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// `decompress` refuses longer claims, so longer inputs are stored raw, however well they compress.
+    /// `decompress` rejects larger lengths, so longer inputs are stored raw, however well they compress.
     #[test]
     fn too_long_input_is_stored_raw() {
         for compression in [Compression::Lz4, Compression::Zstd(1)] {

@@ -1,26 +1,26 @@
-//! The file header and the footer: which log a file belongs to, what it continues, which files the log consists of, and
-//! where the index of a sealed file is.
+//! The file header and the footer. They contain the log's identity, the last group of the file before, the older files
+//! of the log, and the location of the index of a sealed file.
 
 use super::numbers::{Cursor, put_varint, u32_at, u64_at};
 use super::place::{Codec, Identity, MAX_SEQ, Place, align};
 use crate::log::error::Damage;
 use crate::log::types::GroupId;
 
-/// The newest format this program reads, and the one it writes.
+/// The format that this program writes, and the newest one that it reads.
 pub(crate) const VERSION: u32 = 1;
 const FILE_MAGIC: [u8; 8] = *b"CORTALOG";
-/// The file header fills pages of this size.
+/// Size of a page, in bytes. A file header fills whole pages.
 pub(crate) const PAGE: u64 = 4096;
 const FILE_HEADER_FIXED: usize = 72;
 /// Flag of a file header: an earlier file used the space, which is not all zeros.
 pub(crate) const REUSED: u32 = 1;
 /// Flag of a file header: it lists the groups that the file before changes.
 const CHANGED: u32 = 2;
-/// A log consists of at most so many files. Each is open as long as the log is, and no process may have more open.
+/// Maximum number of files of a log. All of them are open while the log is, and no process may have more open.
 pub(crate) const MAX_FILES: u64 = 1 << 20;
-/// The longest file header: room for as many ranges as there may be files.
+/// Maximum size of a file header, in bytes: as many ranges as files.
 const FILE_HEADER_MAX: u32 = FILE_HEADER_FIXED as u32 + 16 * MAX_FILES as u32 + 4;
-/// A header that lists changed groups is no longer than this.
+/// Maximum size of a header that lists changed groups, in bytes.
 const WITH_CHANGED_MAX: usize = 1 << 20;
 
 /// The beginning of a file.
@@ -39,19 +39,19 @@ pub(crate) struct FileHeader {
     pub(crate) flags: u32,
     /// The older files that the log consists of, as ranges from first to last number, ascending.
     pub(crate) live: Vec<(u64, u64)>,
-    /// The groups that the file before changes, ascending: if that file is lost, no others are concerned. `None` for
-    /// the first file, and if the list would be too long.
+    /// The groups that the file before changes, ascending: the loss of that file concerns only these. `None` for the
+    /// first file, and if the list would be too long.
     pub(crate) changed: Option<Vec<GroupId>>,
 }
 
-/// Why a file header does not decode.
+/// The reason why a file header does not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
     /// It has a newer version.
     Version(u32),
     /// It is damaged.
     Damage(Damage),
-    /// It is longer than the given bytes: so many are needed.
+    /// It is longer than the given bytes. Contains its length.
     Short(usize),
 }
 
@@ -88,7 +88,7 @@ impl FileHeader {
         out
     }
 
-    /// Whether it lists no more files than a reader accepts.
+    /// Whether it lists at most as many files as a reader accepts.
     pub(crate) fn fits(&self) -> bool {
         self.live.iter().map(|(first, last)| last - first + 1).sum::<u64>() <= MAX_FILES
     }
@@ -150,7 +150,7 @@ impl FileHeader {
             files += last - first + 1;
             below = *last;
         }
-        // A reader that looks for the files remembers each that is missing.
+        // Bounds the memory of a reader, which records each missing file.
         if files > MAX_FILES {
             return Err(damage("file header lists impossible files"));
         }

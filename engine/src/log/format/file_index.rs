@@ -1,8 +1,8 @@
-//! The index of a sealed file as bytes, written and read group by group and run by run. So recovery applies an index
-//! without expanding it in memory.
+//! The encoding of the index of a sealed file. It is written and read group by group and run by run, so recovery applies
+//! an index without expanding it in memory.
 //!
-//! `index/file_summary.rs` says what it means; `docs/formats.md` has the layout. Every number is checked before it is
-//! used. Groups ascend, so none is named twice.
+//! See `index/file_summary.rs` for the meaning and `docs/formats.md` for the layout. Every number is checked before it
+//! is used. Groups ascend, so each occurs once.
 
 use bytes::Bytes;
 
@@ -12,12 +12,12 @@ use super::place::UNIT;
 use crate::log::error::Damage;
 use crate::log::types::GroupId;
 
-/// Flag of a group: everything from before the file is forgotten.
+/// Flag of a group: it was removed in this file, and all its records in older files are dead.
 pub(crate) const RESET: u8 = 1;
 /// Flag of a group: the file appends to its log, and an end follows.
 pub(crate) const HAS_END: u8 = 2;
 
-/// What the file changes of one group, besides entries and keys.
+/// The changes of one group, without entries and keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupHead {
     pub(crate) group: GroupId,
@@ -66,7 +66,7 @@ pub(crate) fn encode_group(
     }
 }
 
-/// What the file changes of one group, as encoded in the index.
+/// The changes of one group, as encoded in the index.
 #[derive(Debug)]
 pub(crate) struct IndexGroup<'a> {
     pub(crate) head: GroupHead,
@@ -74,7 +74,7 @@ pub(crate) struct IndexGroup<'a> {
     keys: IndexKeys<'a>,
 }
 
-/// The encoded runs of a group, read one at a time: decoded they may not fit into memory.
+/// The encoded runs of a group. Read one at a time: decoded they may not fit into memory.
 #[derive(Clone, Debug)]
 struct IndexSpans<'a> {
     cursor: Cursor<'a>,
@@ -85,7 +85,7 @@ struct IndexSpans<'a> {
     expected: u64,
 }
 
-/// The encoded keys of a group, set or removed, read one at a time.
+/// The encoded keys of a group, set or removed. Read one at a time.
 #[derive(Clone, Debug)]
 struct IndexKeys<'a> {
     cursor: Cursor<'a>,
@@ -96,12 +96,11 @@ struct IndexKeys<'a> {
 /// A key and its value; `None` for a removed key.
 pub(crate) type IndexKey<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// So many runs are applied at once.
+/// Maximum number of runs that are applied at once.
 const RUNS_AT_ONCE: usize = 1024;
 
-/// Applies what a file changes of one group to the group's state before the file, in the order that
-/// `index/file_summary.rs` gives. `spans` ascend and do not overlap. They are taken in pieces, because there may be
-/// many.
+/// Applies the changes of one group to its state before the file, in the order that `index/file_summary.rs` lists.
+/// `spans` ascend and do not overlap. They are applied in pieces, because there may be many.
 pub(crate) fn apply_group(
     head: &GroupHead,
     file: u64,
@@ -124,7 +123,7 @@ pub(crate) fn apply_group(
             if spans.peek().is_none() {
                 break;
             }
-            // The first piece has truncated what was there before the file.
+            // The first piece has truncated the entries of older files.
             end = u64::MAX;
         }
     }

@@ -1,5 +1,5 @@
 //! The headers of commit groups and of blocks. A group's checksum also covers the meta, which lists the checksums of
-//! its blocks: one number binds the whole group. A block can still be read and verified alone.
+//! its blocks: so one checksum covers the whole group. A block can be verified alone.
 
 use super::numbers::{u32_at, u64_at};
 use super::place::{Codec, Place};
@@ -26,7 +26,7 @@ pub(crate) struct GroupHeader {
     pub(crate) body: u32,
     /// Number of blocks.
     pub(crate) blocks: u32,
-    /// Number of batches in it.
+    /// Number of batches in it; 0 in the mark of a clean stop.
     pub(crate) batches: u32,
     pub(crate) meta_codec: Codec,
 }
@@ -52,7 +52,7 @@ impl GroupHeader {
         (out, checksum)
     }
 
-    /// Whether these bytes begin like a group.
+    /// Whether these bytes start with the magic number of a group.
     pub(crate) fn starts(bytes: &[u8]) -> bool {
         bytes.starts_with(&GROUP_MAGIC)
     }

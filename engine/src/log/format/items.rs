@@ -1,8 +1,8 @@
 //! The meta of a commit group: its blocks and its changes. No I/O.
 //!
 //! Entries are in the blocks, in the order of the items that name them. So an item needs no locations: the first item
-//! with entries takes the first `count` of them, and so on. [`replay`] walks items and blocks together and tells a
-//! [`Sink`] what changes and where entries are. The writer after a write and recovery after a read use the same walk.
+//! with entries takes the first `count` of them, and so on. [`replay`] walks items and blocks together and passes the
+//! changes, with the locations of entries, to a [`Sink`]. The writer after a write and recovery after a read both use it.
 
 use bytes::Bytes;
 
@@ -12,26 +12,26 @@ use super::place::{UNIT, align};
 use crate::log::error::Damage;
 use crate::log::types::GroupId;
 
-/// A block has at most so many entries.
+/// Maximum number of entries in a block.
 pub(crate) const BLOCK_ENTRIES: usize = 4096;
 
-/// One change, as it is recorded in the log.
+/// One change, as recorded in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// `count` entries from index `first`. Entries at or after `first` from before are gone.
+    /// `count` entries from index `first`. They replace all earlier entries at or after `first`.
     Append { group: GroupId, first: u64, count: u64 },
-    /// The same entries at a new location, so that the old file can be dropped. At this position the group's log is
-    /// exactly `floor..=last`; nothing outside survives from before.
+    /// `count` existing entries from index `first` at a new location, so that the old file can be dropped. At this
+    /// position the group's log is exactly `floor..=last`; earlier entries outside are dead.
     Rewrite { group: GroupId, floor: u64, last: u64, first: u64, count: u64 },
     /// A small key is set.
     Put { group: GroupId, key: Bytes, value: Bytes },
     /// A small key is removed.
     Delete { group: GroupId, key: Bytes },
-    /// Entries below `first_kept` are gone.
+    /// Entries below `first_kept` are dropped.
     Compact { group: GroupId, first_kept: u64 },
-    /// The group is gone.
+    /// The group is removed.
     Remove { group: GroupId },
-    /// A file holds nothing live and will be deleted.
+    /// A file holds no live record and will be deleted.
     Drop { file: u64 },
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct BlockRef {
 }
 
 impl BlockRef {
-    /// Bytes it takes in the file.
+    /// Its size in the file, in bytes.
     pub(crate) fn total(&self) -> u64 {
         align(BLOCK_HEADER as u64 + u64::from(self.stored), UNIT)
     }
@@ -182,7 +182,7 @@ pub(crate) struct Span {
     pub(crate) offset: u64,
     /// The first entry's number in the block.
     pub(crate) ordinal: u32,
-    /// About how many bytes of the file they take.
+    /// Their approximate size in the file, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -200,38 +200,37 @@ impl Span {
 
 /// Receives changes: the engine's index, or the summary of one file.
 pub(crate) trait Sink {
-    /// Entries of the group at or after `end` are gone. Then `spans` are placed, ascending, and replace entries at
+    /// Drops the entries of the group at or after `end`. Then places `spans`, which ascend, and replaces the entries at
     /// their indexes.
     fn place(&mut self, group: GroupId, end: u64, spans: &[Span]) -> Result<(), Damage>;
-    /// A record in `file` sets a key.
+    /// Sets a key, by a record in `file`.
     fn put(&mut self, group: GroupId, key: &Bytes, value: &Bytes, file: u64);
-    /// A key is removed.
+    /// Removes a key.
     fn delete(&mut self, group: GroupId, key: &[u8]);
-    /// A record in `file` drops entries below `first_kept`.
+    /// Drops entries below `first_kept`, by a record in `file`.
     fn compact(&mut self, group: GroupId, first_kept: u64, file: u64);
-    /// The group is gone.
+    /// Removes the group.
     fn remove(&mut self, group: GroupId);
-    /// The file `dropped` is no longer needed.
+    /// Drops the file `dropped`.
     fn drop_file(&mut self, dropped: u64);
 }
 
-/// Tells `sink` what `items` change, with entries in `blocks` of `file`. An error is damage: items and blocks do not
-/// fit together.
+/// Applies `items` to `sink`, with entries in `blocks` of `file`. An error is damage: items and blocks do not match.
 pub(crate) fn replay(items: &[Item], blocks: &[BlockRef], file: u64, sink: &mut dyn Sink) -> Result<(), Damage> {
-    let mut walk = Walk { blocks, file, ordinal: 0, spans: Vec::new() };
+    let mut entries = EntryCursor { blocks, file, ordinal: 0, spans: Vec::new() };
     for item in items {
         match item {
             Item::Append { group, first, count } => {
-                walk.take(*first, *count)?;
-                sink.place(*group, *first, &walk.spans)?;
+                entries.take(*first, *count)?;
+                sink.place(*group, *first, &entries.spans)?;
             }
             Item::Rewrite { group, floor, last, first, count } => {
                 let end = last.checked_add(1).ok_or(Damage("index is too large"))?;
-                walk.take(*first, *count)?;
+                entries.take(*first, *count)?;
                 if *floor > 0 {
                     sink.compact(*group, *floor, file);
                 }
-                sink.place(*group, end, &walk.spans)?;
+                sink.place(*group, end, &entries.spans)?;
             }
             Item::Put { group, key, value } => sink.put(*group, key, value, file),
             Item::Delete { group, key } => sink.delete(*group, key),
@@ -240,19 +239,19 @@ pub(crate) fn replay(items: &[Item], blocks: &[BlockRef], file: u64, sink: &mut 
             Item::Drop { file: dropped } => sink.drop_file(*dropped),
         }
     }
-    if walk.blocks.is_empty() { Ok(()) } else { Err(Damage("commit group has entries that no item names")) }
+    if entries.blocks.is_empty() { Ok(()) } else { Err(Damage("commit group has entries that no item names")) }
 }
 
 /// A position in the entries of a commit group.
-struct Walk<'a> {
-    /// The blocks not used up; `ordinal` is a position in the first.
+struct EntryCursor<'a> {
+    /// The remaining blocks; `ordinal` is a position in the first.
     blocks: &'a [BlockRef],
     file: u64,
     ordinal: u32,
     spans: Vec<Span>,
 }
 
-impl Walk<'_> {
+impl EntryCursor<'_> {
     /// Puts the locations of the next `count` entries into `spans`, numbered from `first`.
     fn take(&mut self, first: u64, count: u64) -> Result<(), Damage> {
         self.spans.clear();

@@ -1,5 +1,4 @@
-//! The bytes of a log file: headers, blocks, metas, the index of a sealed file. No I/O; `docs/formats.md` describes the
-//! same in prose.
+//! The bytes of a log file: headers, blocks, metas, the index of a sealed file. No I/O. See also `docs/formats.md`.
 //!
 //! A file is a header and commit groups. A sealed file ends with its index and, in its last bytes, a footer:
 //!
@@ -12,9 +11,9 @@
 //! ```
 //!
 //! Every checksum is a CRC-32 seeded with the log's identity, the file's number and the offset of the covered bytes
-//! ([`Place`]). Bytes of another log, another file or another offset therefore never pass. A group's checksum covers
-//! its header and its meta, and the meta lists the checksums of the blocks. So one number binds the whole group, and a
-//! single block can still be read and verified alone. The next group's header repeats that number: groups form a chain.
+//! ([`Place`]). So bytes of another log, another file or another offset never pass. A group's checksum covers its header
+//! and its meta, and the meta lists the checksums of the blocks. So one checksum covers the whole group, and a single
+//! block can be verified alone. The next group's header repeats the checksum: groups form a chain.
 //!
 //! # Layers
 //!

@@ -1,4 +1,4 @@
-//! Encoding of numbers: fixed width little endian, or groups of 7 bits. Decoding never panics, whatever the bytes.
+//! Encoding of numbers: fixed width little endian, or groups of 7 bits. Decoding never panics, for any bytes.
 
 use crate::log::error::Damage;
 
@@ -11,7 +11,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The bytes that [`put_varint`] takes for `value`.
+/// The size of `value` as [`put_varint`] encodes it, in bytes.
 pub(crate) fn varint_len(value: u64) -> usize {
     (value | 1).ilog2() as usize / 7 + 1
 }
@@ -22,7 +22,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Decodes what [`put_varint`] and [`put_bytes`] encoded. Never reads past the end.
+/// Decodes the output of [`put_varint`] and [`put_bytes`]. Never reads past the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 

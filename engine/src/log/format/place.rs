@@ -1,17 +1,17 @@
-//! Where bytes belong: the log's identity, the file's number and name, the alignment, the codec.
+//! The location of bytes: the log's identity, the file's number and name, the alignment; and the codec.
 
 use crate::log::error::Damage;
 
-/// Groups and blocks start at multiples of this.
+/// Alignment of groups and blocks, in bytes.
 pub(crate) const UNIT: u64 = 8;
-/// No file has a higher number: the index keeps it in 35 bits. At 64 MiB a file that is 2 zebibytes.
+/// Maximum number of a file: the index keeps it in 35 bits. At 64 MiB per file that is 2 EiB.
 pub(super) const MAX_SEQ: u64 = (1 << 35) - 1;
 
-/// Identifies a log. Drawn once, when the log is created.
+/// Identifies a log. Drawn when the log is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(pub(crate) u128);
 
-/// Identifies a file of a log. Every checksum is bound to it, and to the offset.
+/// Identifies a file of a log. The seed of every checksum contains it and the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) identity: Identity,
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-/// How stored bytes are encoded.
+/// The encoding of stored bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     Raw,

@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-/// Shorter parts are copied: a separate slice costs the kernel more.
+/// Minimum size of a borrowed part, in bytes. A separate slice for a shorter one costs the kernel more than a copy.
 const COPY_BELOW: usize = 4096;
 
 /// Bytes to be written with one vectored write.
@@ -46,7 +46,7 @@ impl<'a> WriteBuffer<'a> {
         self.own[..head.len()].copy_from_slice(head);
     }
 
-    /// A copy of all of it.
+    /// A copy of all bytes.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn to_vec(&self) -> Vec<u8> {
         self.slices().iter().flat_map(|slice| slice.iter().copied()).collect()

@@ -1,13 +1,12 @@
-//! What the active file changes beyond what the index says: everything that must be remembered until the file is
-//! sealed.
+//! The changes of the active file that the index does not hold. They are kept until the file is sealed.
 //!
-//! The index knows where every entry and key is, and so also which of them are in the active file. A second copy of
-//! these, as a [`FileSummary`] has it, would double the memory of a group that was written to and the work of every
-//! write. Only what leaves no trace in the index is kept here: how far a group was truncated and compacted, that it was
-//! removed, which keys were deleted.
+//! The index locates every entry and key, also those in the active file. A second copy of these, as in a
+//! [`FileSummary`], would double the memory of a changed group and the work of every write. So only changes that the
+//! index does not hold are kept: how far a group was truncated and compacted, whether it was removed, which keys were
+//! deleted.
 //!
-//! Invariant: together with an index in which every group of the file is published, it encodes at the seal to what
-//! replaying these groups into a [`FileSummary`] would.
+//! Invariant: if every group of the file is published to the index, then index and changes together encode to the same
+//! bytes as a replay of these groups into a [`FileSummary`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +23,7 @@ use crate::log::types::GroupId;
 #[derive(Debug, Default)]
 pub(crate) struct ActiveChanges {
     groups: BTreeMap<GroupId, GroupChanges>,
-    /// Keys removed and not set again.
+    /// Removed keys that were not set afterwards.
     deleted: BTreeSet<(GroupId, Bytes)>,
     /// An upper bound of the length of the file's index if it is sealed now.
     max_len: usize,
@@ -32,29 +31,28 @@ pub(crate) struct ActiveChanges {
     measured: usize,
 }
 
-/// What a group takes besides its number, end, floor, keys and spans: its flags, an empty floor, and two counts.
+/// Maximum size of a group without its number, end, floor, keys and spans, in bytes: flags, an empty floor, two counts.
 const MAX_GROUP_LEN: usize = 4;
-/// What a key takes at most, besides its bytes and those of its value.
+/// Maximum size of a key without its bytes and those of its value, in bytes.
 const MAX_KEY_LEN: usize = 12;
-/// What the number of groups takes at most.
+/// Maximum size of the number of groups, in bytes.
 const MAX_COUNT_LEN: usize = 10;
 
-/// What a span takes in the index at most, also if it is truncated at either end.
+/// Maximum size of a span in the index, in bytes, also if it is truncated at either end.
 fn max_span_len(span: &Span) -> usize {
-    let of_numbers = varint_len(span.end()) + varint_len(span.offset / UNIT) + varint_len(span.bytes);
+    let numbers = varint_len(span.end()) + varint_len(span.offset / UNIT) + varint_len(span.bytes);
     // One more for the number of spans, which may grow by a byte.
-    of_numbers + 2 * varint_len(BLOCK_ENTRIES as u64) + 1
+    numbers + 2 * varint_len(BLOCK_ENTRIES as u64) + 1
 }
 
-/// What the file changes of one group. See `file_summary.rs`.
+/// The changes of one group. See `file_summary.rs`.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupChanges {
-    /// Everything from before the file is forgotten.
+    /// The group was removed in this file: all its records in older files are dead.
     reset: bool,
     end: Option<u64>,
     floor: u64,
-    /// The lowest index of an entry in the file. Runs of older files before it, of which there may be many, need no
-    /// visit.
+    /// The lowest index of an entry in the file. The encoder skips all runs before it, which are in older files.
     from: Option<u64>,
 }
 
@@ -92,8 +90,8 @@ impl Sink for ActiveChanges {
 
     fn remove(&mut self, group: GroupId) {
         *self.group_mut(group) = GroupChanges { reset: true, ..GroupChanges::default() };
-        let gone: Vec<Bytes> = self.deleted_of(group).cloned().collect();
-        for key in gone {
+        let deleted: Vec<Bytes> = self.deleted_of(group).cloned().collect();
+        for key in deleted {
             self.deleted.remove(&(group, key));
         }
     }
@@ -102,7 +100,7 @@ impl Sink for ActiveChanges {
 }
 
 impl ActiveChanges {
-    /// For a file that was read.
+    /// The changes of a file that was read.
     pub(crate) fn of(summary: &FileSummary) -> ActiveChanges {
         let mut changes = ActiveChanges::default();
         for (group, summary) in summary.groups() {
@@ -141,19 +139,19 @@ impl ActiveChanges {
         self.max_len + MAX_COUNT_LEN
     }
 
-    /// Whether the bound may be far too high, for a file of `written` bytes: records that replace each other within the
-    /// file are counted twice. Measuring visits everything that the file changed, and pays only if much can be saved.
+    /// Whether the bound may be far too high, for a file of `written` bytes: it counts records that replace each other
+    /// within the file twice. A measurement visits all changed groups, so it pays off only if it saves much.
     pub(crate) fn is_overestimated(&self, written: u64) -> bool {
         self.max_len > 2 * self.measured + (64 << 10) + written as usize / 8
     }
 
-    /// Measures the bound anew. All of the file must be published to the index.
+    /// Replaces the bound by the exact length. All groups of the file must be published to the index.
     pub(crate) fn measure(&mut self, file: u64, index: &Index) {
         self.measured = self.encode(file, index).len();
         self.max_len = self.measured;
     }
 
-    /// The index of `file` if it is sealed now, before compression. All of the file must be published to `index`.
+    /// The index of `file` if it is sealed now, before compression. All its groups must be published to `index`.
     pub(crate) fn encode(&self, file: u64, index: &Index) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.measured);
         put_varint(&mut out, self.groups.len() as u64);
@@ -188,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// A change that passes validation: nothing below the floor, nothing behind a gap.
+    /// A change that passes validation: no entry below the floor, no gap.
     fn change(rng: &mut StdRng, index: &Index, file: u64, offset: u64, sinks: &mut [&mut dyn Sink]) {
         let group = GroupId([1, 2, 300, u64::MAX][rng.random_range(0..4)]);
         let key = Bytes::from(vec![b'a' + rng.random_range(0..4u8)]);
@@ -201,7 +199,7 @@ mod tests {
                 let span = Span { first, count: rng.random_range(1..5), file, offset, ordinal: 0, bytes: 64 };
                 sinks.iter_mut().for_each(|sink| sink.place(group, first, &[span]).unwrap());
             }
-            // As purge does: entries of an older file, once more.
+            // A rewrite by purge: entries of an older file.
             6 => {
                 let old = index.with(group, |known| known.runs.iter().find(|span| span.file != file)).flatten();
                 let Some(old) = old else { return };
@@ -219,7 +217,7 @@ mod tests {
         }
     }
 
-    /// See the invariant above. Each file is also abandoned half way and taken over from its groups, as after a crash.
+    /// The invariant of the module. Each file is also reopened from its groups half way, as after a crash.
     #[test]
     fn sealed_index_equals_replayed_summary() {
         for seed in 0..2000 {

@@ -1,9 +1,9 @@
-//! What a log with losses can still vouch for.
+//! The certain and the doubtful records of a salvaged log.
 //!
-//! A lost part of the log may have said anything: entries replaced, a group compacted or removed, a key set anew. So of
-//! a group that it may concern, only records after it are believed. Records before it are *doubtful*: they were
-//! written, and may no longer hold. A group is *whole* if no loss concerns it, or if it was removed after the last
-//! one that does: then everything about it is known again.
+//! A lost part of the log may have contained any change: replaced entries, a compacted or removed group, a new value of
+//! a key. So for a group that it may concern, only later records are certain. Earlier records are *doubtful*: they were
+//! written, and may have been changed since. A group is *whole* if no loss concerns it, or if it was removed after the
+//! last loss that does: then its complete state is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,48 +16,48 @@ use crate::log::error::{Damage, LogError};
 use crate::log::format::{Sink, Span};
 use crate::log::types::GroupId;
 
-/// What is lost of one group. A group that is not named is whole.
+/// The losses of one group. Groups not reported are whole.
 ///
-/// If nothing is listed below, nothing is known of the group from before a lost part of the log that may concern it.
-/// There may have been keys, and entries before those that are left.
+/// If all lists are empty, no record of the group before a loss is left. It may have had keys, and entries before those
+/// that are left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLoss {
     /// The group.
     pub group: GroupId,
-    /// Entries that existed, and of which no readable record is left.
+    /// Entries that existed and have no readable record.
     pub missing: Vec<EntryRange>,
-    /// Entries that can be read but were recorded before a loss, which may have replaced or compacted them, or removed
-    /// the group. Shown only with `LogOptions::keep_doubtful`.
+    /// Readable entries from before a loss that may have replaced or compacted them, or removed the group. Returned only
+    /// with `LogOptions::keep_doubtful`.
     pub doubtful: Vec<EntryRange>,
-    /// Entries whose blocks are damaged. Looked for only with `LogOptions::verify`.
+    /// Entries in damaged blocks. Set only with `LogOptions::verify`.
     pub unreadable: Vec<EntryRange>,
-    /// Keys of which only a value from before a loss is known.
+    /// Keys whose newest readable value is from before a loss.
     pub keys: Vec<Bytes>,
 }
 
-/// The groups that are not whole, and what was known of them before.
+/// The groups that are not whole, and their records before the losses.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// Whether some loss may concern any group.
     any_doubted: bool,
-    /// Groups that a loss concerns, or may concern, and what was recorded of them before it.
-    groups: BTreeMap<GroupId, Before>,
-    /// Groups that are whole after a loss that may concern any group.
+    /// Groups that a loss may concern, and their records before it.
+    groups: BTreeMap<GroupId, PriorRecords>,
+    /// Groups that became whole after a loss that may concern any group.
     whole: BTreeSet<GroupId>,
-    /// The index after the last entry, if a record after the last loss says it.
+    /// The index after the last entry, if a record after the last loss contains it.
     ends: BTreeMap<GroupId, u64>,
 }
 
-/// What was known of a group before a loss.
+/// The records of a group before a loss.
 #[derive(Debug, Default)]
-struct Before {
+struct PriorRecords {
     entries: Vec<EntryRange>,
-    /// Keys that no record after the loss sets or removes.
+    /// Keys without a record after the loss.
     keys: BTreeSet<Bytes>,
 }
 
 impl Doubts {
-    /// Notes a loss that concerns these groups, or any group if `None`. `index` holds what is known up to there.
+    /// Adds a loss that concerns these groups, or any group if `None`. `index` holds the state before it.
     pub(crate) fn add_loss(&mut self, index: &Index, concerns: Option<&[GroupId]>) {
         let known = match concerns {
             Some(groups) => groups.to_vec(),
@@ -70,11 +70,12 @@ impl Doubts {
             }
         };
         for group in known {
-            self.note_before(index, group);
+            self.keep_prior(index, group);
         }
     }
 
-    fn note_before(&mut self, index: &Index, group: GroupId) {
+    /// Keeps the records of a group before a loss.
+    fn keep_prior(&mut self, index: &Index, group: GroupId) {
         let end = self.ends.remove(&group);
         self.whole.remove(&group);
         let before = self.groups.entry(group).or_default();
@@ -87,13 +88,13 @@ impl Doubts {
         before.entries = normalize(entries);
     }
 
-    /// Whether something of the group may be lost.
+    /// Whether records of the group may be lost.
     pub(crate) fn is_doubted(&self, group: GroupId) -> bool {
         self.groups.contains_key(&group) || (self.any_doubted && !self.whole.contains(&group))
     }
 
-    /// Why an entry of a group that is not whole is not in the index; `None` for a whole group. `floor` is the group's.
-    pub(crate) fn absent(&self, group: GroupId, floor: u64, index: u64) -> Option<LogError> {
+    /// The error for an entry that is not in the index; `None` if the group is whole. `floor` is that of the group.
+    pub(crate) fn absence_error(&self, group: GroupId, floor: u64, index: u64) -> Option<LogError> {
         if !self.is_doubted(group) {
             return None;
         }
@@ -106,7 +107,7 @@ impl Doubts {
         }
     }
 
-    /// The losses of each group, ascending. `index` holds what is believed.
+    /// The losses of each group, ascending. `index` holds the certain records.
     pub(crate) fn losses(&self, index: &Index) -> Vec<GroupLoss> {
         let mut groups: BTreeSet<GroupId> = self.groups.keys().copied().collect();
         if self.any_doubted {
@@ -132,7 +133,7 @@ impl Doubts {
         GroupLoss { group, missing: subtract(&all, &readable), doubtful, unreadable: Vec::new(), keys }
     }
 
-    /// A readable record says that the log of a group ends before `end`.
+    /// A readable record contains the end of a group's log.
     fn set_end(&mut self, group: GroupId, end: u64) {
         if self.is_doubted(group) {
             self.ends.insert(group, end);
@@ -154,14 +155,14 @@ impl Doubts {
     }
 }
 
-/// The entries that are known of a group.
+/// The entries of a group.
 pub(crate) fn ranges(group: &Group) -> Vec<EntryRange> {
     let spans =
         group.runs.iter().filter_map(|span| Some(EntryRange { first: span.first, last: span.end().checked_sub(1)? }));
     normalize(spans.collect())
 }
 
-/// Applies changes to the index, and notes what is certain again.
+/// Applies changes to the index, and records which state they make certain.
 pub(crate) struct DoubtTracker<'a> {
     pub(crate) editor: Editor<'a>,
     pub(crate) doubts: &'a mut Doubts,

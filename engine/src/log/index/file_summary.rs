@@ -1,13 +1,13 @@
-//! What one file changes, in sum. A sealed file ends with it, encoded as the file's index (`format/file_index.rs`).
+//! The net change of one file. A sealed file ends with it, encoded as the file's index (`format/file_index.rs`).
 //!
-//! Many commit groups add up to little: a group's entries that were not replaced within the file, the lowest index it
-//! appended at, how far it compacted, the final value of each key it changed. Applied to the state before the file,
-//! that gives the state after it, as replaying every commit group would. The writer encodes it at the seal from the
-//! index and `active_changes.rs`. Recovery decodes it and never reads the groups. This type is built from groups that
-//! are read, or from the index of a sealed file.
+//! It contains for each group: the entries that were not replaced within the file, the lowest index appended at, the
+//! highest compaction, the final value of each changed key. Applied to the state before the file, it gives the state
+//! after it, as a replay of every commit group would. The writer encodes it at the seal from the index and
+//! `active_changes.rs`. Recovery decodes it and does not read the commit groups. This type is built from commit groups
+//! that are read, or from the index of a sealed file.
 //!
 //! The changes of one group apply in this order:
-//! 1. `reset`: everything is forgotten (the group was removed in this file).
+//! 1. `reset`: all earlier records are dropped (the group was removed in this file).
 //! 2. Entries below `floor` are dropped.
 //! 3. Entries at or after `end` are dropped.
 //! 4. The runs are placed. Those below `end` are rewritten entries, which replace the same indexes.
@@ -27,7 +27,7 @@ use crate::log::types::GroupId;
 #[derive(Debug, Default)]
 pub(crate) struct FileSummary {
     groups: BTreeMap<GroupId, GroupSummary>,
-    /// Files that it drops. Not part of the encoded index: the next file's header lists the files that are left.
+    /// Files that it drops. Not part of the encoded index: the next file's header lists the remaining files.
     pub(crate) dropped: Vec<u64>,
     delta: UsageDelta,
 }
@@ -35,9 +35,9 @@ pub(crate) struct FileSummary {
 /// The changes of one group.
 #[derive(Debug, Default)]
 pub(crate) struct GroupSummary {
-    /// Everything from before the file is forgotten.
+    /// The group was removed in this file: all its records in older files are dead.
     pub(crate) reset: bool,
-    /// Entries from before the file at or after this index are gone.
+    /// Entries of older files at or after this index are dead.
     pub(crate) end: Option<u64>,
     /// 0 means none.
     pub(crate) floor: u64,
@@ -103,7 +103,7 @@ impl FileSummary {
         self.groups.iter().filter(|(_, summary)| is_within(summary)).map(|(group, _)| *group).collect()
     }
 
-    /// The groups on which the two differ.
+    /// The groups whose changes differ.
     pub(crate) fn differences(&self, other: &FileSummary) -> Vec<GroupId> {
         let form = |summary: &FileSummary, group: GroupId| {
             let mut out = Vec::new();
@@ -146,7 +146,7 @@ impl FileSummary {
 }
 
 impl GroupSummary {
-    /// The runs of entries in this file that the file does not replace itself.
+    /// The runs of entries in this file that it does not replace itself.
     pub(crate) fn spans(&self) -> impl Iterator<Item = Span> + '_ {
         self.runs.iter()
     }

@@ -1,4 +1,4 @@
-//! What the index knows of one group: its bounds, its runs of entries, and its small keys.
+//! The index of one group: its bounds, its runs of entries, and its small keys.
 
 use super::runs::Runs;
 use super::usage::UsageDelta;
@@ -10,7 +10,7 @@ use crate::log::types::GroupBounds;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) runs: Runs,
-    /// Entries below were compacted; 0 if none ever was.
+    /// Entries below were compacted; 0 without a compaction.
     pub(crate) floor: u64,
     /// The file with the record of the floor.
     pub(crate) floor_file: u64,
@@ -28,7 +28,7 @@ pub(crate) struct KeyValue {
     pub(crate) file: u64,
 }
 
-/// Bytes that a key or a floor counts for in its file, besides key and value.
+/// Size that the usage of a file counts for a key or a floor, without key and value, in bytes.
 pub(crate) const RECORD_BYTES: u64 = 16;
 /// The same, as a delta.
 const RECORD: i64 = RECORD_BYTES as i64;
@@ -42,8 +42,8 @@ impl Group {
         }
     }
 
-    /// Whether nothing is left of it.
-    pub(crate) fn is_void(&self) -> bool {
+    /// Whether it has no entry, floor or key.
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.floor == 0 && self.keys.is_empty()
     }
 
@@ -82,7 +82,7 @@ impl Group {
                 delta.change(file, 1, entry.weight());
             }
             Err(at) => {
-                // Most groups have one or two keys: room for one more, not for four.
+                // Most groups have one or two keys: capacity for one more, not for four.
                 if self.keys.len() == self.keys.capacity() {
                     self.keys.reserve_exact(1 + self.keys.len() / 4);
                 }
@@ -101,8 +101,8 @@ impl Group {
         }
     }
 
-    /// Removes all its references, before it is forgotten.
-    pub(crate) fn forget(&mut self, delta: &mut UsageDelta) {
+    /// Empties the group, and removes all its references.
+    pub(crate) fn clear(&mut self, delta: &mut UsageDelta) {
         self.runs.cut_from(0, delta);
         if self.floor > 0 {
             delta.change(self.floor_file, -1, -RECORD);
@@ -150,7 +150,7 @@ impl KeyValue {
         }
     }
 
-    /// Bytes that it counts for in its file.
+    /// Size that the usage of its file counts for it, in bytes.
     fn weight(&self) -> i64 {
         RECORD + self.bytes.len() as i64
     }

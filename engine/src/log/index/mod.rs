@@ -1,8 +1,8 @@
 //! The in-memory index: where each group's entries and keys are, and how much of each file is still referenced.
 //!
-//! [`Index`] maps groups to [`Group`]s; a group's entry locations are packed in [`runs`]. [`FileSummary`] is what one
-//! file changes in sum, [`ActiveChanges`] what the active file changes beyond what the index itself knows, and
-//! [`Doubts`] what a salvaged log cannot vouch for.
+//! [`Index`] maps groups to [`Group`]s; the locations of a group's entries are packed in [`runs`]. [`FileSummary`] is
+//! the net change of one file. [`ActiveChanges`] is the part of the active file's changes that the index does not hold.
+//! [`Doubts`] tracks the uncertain groups of a salvaged log.
 //!
 //! # Layers
 //!
@@ -10,7 +10,7 @@
 //!
 //! 1. `ranges`, `usage`: ranges of entries, references to files
 //! 2. `runs`: packed locations of entries
-//! 3. `group`, `file_summary`: one group, and what one file changes
+//! 3. `group`, `file_summary`: one group, and the net change of one file
 //! 4. `table`: all groups
 //! 5. `active_changes`, `doubts`: the active file, and losses
 

@@ -1,4 +1,4 @@
-//! Ranges of entries as sets: normalize, subtract, clip.
+//! Set operations on ranges of entries: normalize, subtract, clip.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub(crate) fn normalize(mut ranges: Vec<EntryRange>) -> Vec<EntryRange> {
     out
 }
 
-/// `ranges` without what is in `less`; both normalized.
+/// `ranges` without the entries in `less`; both normalized.
 pub(crate) fn subtract(ranges: &[EntryRange], less: &[EntryRange]) -> Vec<EntryRange> {
     debug_assert!(is_normalized(ranges) && is_normalized(less));
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! The index of all groups, and how much of each file it references.
+//! The index of all groups, and the referenced bytes of each file.
 //!
 //! One thread changes it: the writer. (During recovery, each shard is given to one thread at a time.) Any number of
 //! threads read. A change locks the group's shard for one item at a time and never during I/O.
@@ -22,7 +22,7 @@ pub(crate) fn shard_of(group: GroupId) -> usize {
     (group.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % SHARDS
 }
 
-/// What one shard holds.
+/// Counts of one shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShardSurvey {
     pub(crate) groups: usize,
@@ -65,7 +65,7 @@ impl Index {
         groups
     }
 
-    /// The groups with entries in the block at `offset` of `file`, sorted. Visits everything: for errors.
+    /// The groups with entries in the block at `offset` of `file`, sorted. Visits every group: for errors.
     pub(crate) fn groups_at(&self, file: u64, offset: u64) -> Vec<GroupId> {
         let mut groups = self.groups();
         let is_in_it = |group: &Group| group.runs.iter().any(|span| (span.file, span.offset) == (file, offset));
@@ -73,7 +73,7 @@ impl Index {
         groups
     }
 
-    /// The groups with an entry, a key or the floor recorded in `file`, sorted. Visits everything: for errors.
+    /// The groups with an entry, a key or the floor recorded in `file`, sorted. Visits every group: for errors.
     pub(crate) fn groups_in(&self, file: u64) -> Vec<GroupId> {
         let mut groups = self.groups();
         let is_in_it = |group: &Group| {
@@ -85,7 +85,7 @@ impl Index {
         groups
     }
 
-    /// How much of `file` is referenced.
+    /// The references to `file`.
     pub(crate) fn usage(&self, file: u64) -> Usage {
         self.usage.lock().get(&file).copied().unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl Index {
         parts.fold((0, 0), |(groups, entries), part| (groups + part.groups, entries + part.entries))
     }
 
-    /// What one shard holds.
+    /// Counts the groups and entries of one shard, and looks for gaps.
     pub(crate) fn survey(&self, shard: usize) -> ShardSurvey {
         let Some(shard) = self.shards.get(shard) else { return ShardSurvey::default() };
         let shard = shard.read();
@@ -112,7 +112,7 @@ impl Index {
         survey
     }
 
-    /// How much of each file is referenced, counted anew. Must agree with `usage`.
+    /// The references to each file, counted from the groups. Must equal `usage`.
     #[cfg(test)]
     pub(crate) fn audit(&self) -> BTreeMap<u64, Usage> {
         let mut delta = UsageDelta::default();
@@ -128,12 +128,12 @@ impl Index {
         Editor { index: self, delta: UsageDelta::default() }
     }
 
-    /// Changes a group. Creates it first if needed, and removes it if it is void afterwards.
+    /// Changes a group. Creates it first if needed, and removes it if it is empty afterwards.
     fn edit<T>(&self, group: GroupId, change: impl FnOnce(&mut Group) -> T) -> T {
         let mut shard = self.shard(group).write();
         let entry = shard.entry(group).or_default();
         let out = change(entry);
-        if entry.is_void() {
+        if entry.is_empty() {
             shard.remove(&group);
         }
         out
@@ -164,7 +164,7 @@ impl Sink for Editor<'_> {
     }
 
     fn remove(&mut self, group: GroupId) {
-        self.index.edit(group, |group| group.forget(&mut self.delta));
+        self.index.edit(group, |group| group.clear(&mut self.delta));
     }
 
     fn drop_file(&mut self, _dropped: u64) {}

@@ -1,20 +1,20 @@
-//! How much of each file is referenced, and changes of that.
+//! References to each file, and changes of their number.
 
 use crate::log::format::Span;
 
-/// How much of a file is referenced.
+/// The references to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Runs, keys and floors recorded in the file. At 0 the file is dead: it holds nothing live.
+    /// Number of runs, keys and floors recorded in the file. At 0 the file is dead.
     pub(crate) refs: u64,
-    /// About how many bytes these take.
+    /// Their approximate size, in bytes.
     pub(crate) bytes: u64,
 }
 
 /// Changes of usage by file, collected before they are applied.
 #[derive(Debug, Default)]
 pub(crate) struct UsageDelta {
-    /// Few files change at a time, so a list serves.
+    /// File, references and bytes. A list suffices: few files change at a time.
     deltas: Vec<(u64, i64, i64)>,
 }
 

@@ -113,7 +113,7 @@ impl Purger {
     pub(crate) fn new(pipeline: Arc<Pipeline>) -> Purger {
         Purger {
             state: pipeline.state().clone(),
-            spares: pipeline.context.spares.clone(),
+            spares: pipeline.spares().clone(),
             pipeline,
             progress: Mutex::default(),
             rewriter: Mutex::default(),

@@ -1,8 +1,8 @@
 //! Decompressed blocks, shared by all readers.
 //!
-//! The key names a file by its number, which is never reused in the life of a log, and the cache belongs to one engine:
-//! a hit is always the right block. A missing block is read once, however many readers ask for it at the same time: one
-//! reads, the others wait for its result, also if the block is not kept.
+//! The key contains the file number, which a log never reuses, and the cache belongs to one engine. So a hit is always
+//! the right block. A missing block is read once, however many readers request it at the same time: one reads, the others
+//! wait for its result, also if the block is not cached.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use crate::log::error::Result;
 use crate::log::format::Block;
 
-/// More shards than processors would only make each too small.
+/// Number of shards. More shards than processors would only make each one too small.
 const SHARDS: usize = 16;
-/// About the size of a block: for the size of tables.
+/// Approximate size of a block, in bytes. Determines the size of tables.
 const USUAL_BLOCK: usize = 4 << 10;
-/// The share of the capacity for blocks that were used again. A log is mostly read where it was just written, so the
-/// other half is for new blocks, which a cache for hot items would hardly keep.
+/// The share of the capacity for blocks that were used again. The other half is for new blocks, which a cache for hot
+/// items would evict soon: a log is mostly read where it was just written.
 const KEPT_FOR_USED: f64 = 0.5;
 
 /// File and offset of a block.
@@ -57,22 +57,22 @@ impl BlockCache {
         BlockCache { blocks, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
-    /// A block from the cache, or what `read` returns. `Ok(None)` if there is none.
+    /// A block from the cache, or the result of `read`. `Ok(None)` if there is none.
     pub(crate) fn get_or_read(
         &self,
         key: BlockKey,
         read: impl FnOnce() -> Result<Option<Block>>,
     ) -> Result<Option<Arc<Block>>> {
-        let mut was_here = true;
+        let mut was_cached = true;
         let found = self.blocks.get_or_insert_with(&key, || {
-            was_here = false;
+            was_cached = false;
             match read() {
                 Ok(Some(block)) => Ok(Arc::new(block)),
                 Ok(None) => Err(None),
                 Err(error) => Err(Some(error)),
             }
         });
-        self.count(was_here);
+        self.count(was_cached);
         match found {
             Ok(block) => Ok(Some(block)),
             Err(None) => Ok(None),
@@ -87,8 +87,8 @@ impl BlockCache {
         found
     }
 
-    fn count(&self, was_here: bool) {
-        let counter = if was_here { &self.hits } else { &self.misses };
+    fn count(&self, was_cached: bool) {
+        let counter = if was_cached { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -97,7 +97,7 @@ impl BlockCache {
         (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
-    /// Caches a block, and evicts others. A block larger than a shard is not kept.
+    /// Caches a block, and evicts others. A block larger than a shard is not cached.
     pub(crate) fn insert(&self, key: BlockKey, block: Arc<Block>) {
         self.blocks.insert(key, block);
     }
@@ -127,12 +127,12 @@ mod tests {
         cache.get_or_read(key, || Ok(Some(block(len)))).unwrap()
     }
 
-    /// Whatever becomes of a read, it does not block the next one.
+    /// A read that fails or panics does not block the next one.
     #[test]
     fn failed_read_is_retried() {
         let cache = BlockCache::new(1 << 20);
         let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            cache.get_or_read((1, 8), || panic!("a reader breaks"))
+            cache.get_or_read((1, 8), || panic!("a reader fails"))
         }));
         assert!(broken.is_err());
         assert!(cache.get_or_read((1, 8), || Err(std::io::Error::other("unreadable").into())).is_err());
@@ -141,7 +141,7 @@ mod tests {
         assert!(cache.get_or_read((1, 8), || panic!("it is there")).unwrap().is_some());
     }
 
-    /// Readers that ask during a read share its result. Later ones may read a block that is not kept again.
+    /// Readers that request a block during a read share its result. A block that is not cached is read again later.
     #[test]
     fn concurrent_misses_share_one_read() {
         const WAITING: usize = 7;
@@ -178,7 +178,7 @@ mod tests {
         let cache = BlockCache::new(BYTES);
         for number in 0..10_000u64 {
             assert!(read_whole(&cache, (number % 7, number * 8), 900).is_some());
-            // A block that is too large is returned, and not kept.
+            // A block that is too large is returned, and not cached.
             assert!(read_whole(&cache, (8, number * 8), BYTES).is_some());
             assert!(cache.bytes() <= BYTES);
         }

@@ -1,5 +1,5 @@
-//! Reads and verifies commit groups of a file, one at a time and at any offset. The caller decides what follows from
-//! damage: `scan.rs` stops there.
+//! Reads and verifies commit groups of a file, one at a time and at any offset. The caller decides how to handle damage:
+//! `scan.rs` stops there.
 
 use super::log_file::LogFile;
 use crate::log::error::{Damage, LogError, Result};
@@ -9,12 +9,12 @@ use crate::log::format::{
 use crate::log::index::FileSummary;
 use crate::log::types::GroupId;
 
-/// How much is read at once.
+/// Minimum size of a read, in bytes.
 pub(crate) const CHUNK: u64 = 256 << 10;
-/// How much is read at once after a failure: the least that a disk loses.
+/// Size of a read after a failed one, in bytes: the smallest unit that a disk loses.
 const SECTOR: usize = 512;
 
-/// What was read, or what is wrong with the bytes.
+/// A decoded value, or the damage of its bytes.
 pub(crate) type Verified<T> = std::result::Result<T, Damage>;
 
 /// A window of a file in memory, moved along as needed.
@@ -22,7 +22,7 @@ pub(crate) struct GroupReader<'a> {
     pub(crate) file: &'a LogFile,
     /// The length of the file.
     pub(crate) len: u64,
-    /// How much is read at once if no more is asked for.
+    /// Minimum size of a read, in bytes.
     chunk: u64,
     start: u64,
     bytes: Vec<u8>,
@@ -30,11 +30,11 @@ pub(crate) struct GroupReader<'a> {
     pub(crate) bytes_read: u64,
     /// Whether unreadable parts are read as zeros.
     tolerant: bool,
-    /// Where the disk first failed, and how.
+    /// Offset and error of the first failed read.
     pub(crate) failed: Option<(u64, LogError)>,
 }
 
-/// A group's header and meta, which passed their checksum.
+/// Header and meta of a group, verified by their checksum.
 pub(crate) struct Head {
     pub(crate) offset: u64,
     pub(crate) header: GroupHeader,
@@ -51,16 +51,16 @@ pub(crate) struct CommitGroup {
     pub(crate) items: Vec<Item>,
 }
 
-/// What is in a file after the last readable group.
+/// The part of a file after the last readable group.
 pub(crate) struct Rest {
-    /// Where garbage ends; the beginning of the rest if only zeros follow, or, in a reused file, nothing that could be
-    /// taken for a group of this file.
+    /// Where garbage ends; the beginning of the rest if only zeros follow, or, in a reused file, no bytes that resemble a
+    /// group of this file.
     pub(crate) garbage_end: u64,
     /// Groups whose header and meta pass their checksum.
     pub(crate) heads: Vec<HeadRef>,
 }
 
-/// The offset of a group and what its header says.
+/// The offset of a group and fields of its header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadRef {
     pub(crate) offset: u64,
@@ -85,12 +85,12 @@ impl<'a> GroupReader<'a> {
         }
     }
 
-    /// The same, with zeros in place of unreadable parts: they match no checksum.
+    /// As [`GroupReader::new`], with zeros in place of unreadable parts: they match no checksum.
     pub(crate) fn tolerant(file: &'a LogFile) -> GroupReader<'a> {
         GroupReader { tolerant: true, ..GroupReader::new(file) }
     }
 
-    /// The same, without reading ahead.
+    /// As [`GroupReader::new`], without reading ahead.
     pub(crate) fn exact(file: &'a LogFile) -> GroupReader<'a> {
         GroupReader { chunk: 0, ..GroupReader::new(file) }
     }
@@ -172,7 +172,7 @@ impl<'a> GroupReader<'a> {
 
     /// Reads, verifies and decodes one block of a group.
     pub(crate) fn check_block(&mut self, block: &BlockRef) -> Result<Verified<()>> {
-        // All of it at once, so that it is read once.
+        // Loads the whole block with one read.
         self.get(block.offset, block.total())?;
         if let Err(damage) = self.verify_block(block)? {
             return Ok(Err(damage));
@@ -185,14 +185,14 @@ impl<'a> GroupReader<'a> {
     /// Reads everything from `from` on, where no group can be read. `after` is the position of the group before, if
     /// only groups that may follow it are of interest.
     ///
-    /// In a reused file most of the rest is content of an earlier file, which is never taken for a group of this one.
-    /// It may contain a group of this file that was written before a crash and not reached by the scan. That group must
-    /// be gone when the log has grown up to it.
+    /// In a reused file most of the rest is content of an earlier file, which never decodes as a group of this one. It
+    /// may contain a group of this file that was written before a crash and not reached by the scan. That group must be
+    /// overwritten before the log grows up to it.
     ///
-    /// Content is written by clients and may imitate a group header on purpose. So nothing is read for an impossible
-    /// header ([`is_plausible`]), and all reads to verify headers together are limited to [`READ_LIMIT_FACTOR`] times
-    /// the file. That suffices for all real groups, because groups of a file do not overlap. The shortest metas are
-    /// verified first: a few long ones that use up the limit cannot hide a shorter group.
+    /// Clients write the content and may imitate group headers in it. So an impossible header causes no read
+    /// ([`is_plausible`]), and all reads to verify headers are limited to [`READ_LIMIT_FACTOR`] times the size of the
+    /// rest. That suffices for all real groups, because groups of a file do not overlap. The shortest metas are verified
+    /// first: a few long ones that use up the limit cannot hide a shorter group.
     pub(crate) fn scan_rest(&mut self, from: u64, reused: bool, after: Option<u64>) -> Result<Rest> {
         let mut rest = Rest { garbage_end: from, heads: Vec::new() };
         let mut candidates: Vec<(u32, u64)> = Vec::new();
@@ -233,7 +233,7 @@ impl<'a> GroupReader<'a> {
         Ok(rest)
     }
 
-    /// What the header at `offset` says, if header and meta pass their checksum. Reads nothing around them.
+    /// Fields of the header at `offset`, if header and meta pass their checksum. Reads no other bytes.
     fn head_ref(&mut self, offset: u64) -> Result<Option<HeadRef>> {
         let place = self.file.place;
         let mut head = [0; GROUP_HEADER];
@@ -245,8 +245,8 @@ impl<'a> GroupReader<'a> {
         Ok(GroupHeader::verify(&head, place, offset, &meta).ok().map(|_| HeadRef { offset, lsn, synced, chain }))
     }
 
-    /// Whether the group after the one with this position and checksum seems to begin at `offset`. Nothing is verified,
-    /// but nobody who writes content knows the checksum.
+    /// Whether a group header at `offset` continues the group with this position and checksum. Its own checksum is not
+    /// verified, but a client that imitates a header in content does not know `chain`.
     pub(crate) fn seems_to_continue(&mut self, offset: u64, lsn: u64, chain: u32) -> Result<bool> {
         let (place, len) = (self.file.place, self.len);
         let head = self.get(offset, GROUP_HEADER as u64)?.and_then(|bytes| bytes.first_chunk::<GROUP_HEADER>());
@@ -255,10 +255,10 @@ impl<'a> GroupReader<'a> {
     }
 }
 
-/// [`GroupReader::scan_rest`] reads at most so many times the bytes of the rest to verify plausible headers.
+/// Maximum bytes that [`GroupReader::scan_rest`] reads to verify plausible headers, as a multiple of the rest.
 const READ_LIMIT_FACTOR: u64 = 4;
 
-/// Whether a group with this header is possible at `offset` of a file of `len` bytes.
+/// Whether a group with this header may exist at `offset` of a file of `len` bytes.
 fn is_plausible(header: &GroupHeader, offset: u64, len: u64) -> bool {
     let content = GROUP_HEADER as u64 + u64::from(header.body) + u64::from(header.meta_stored);
     // The padding of the last group may be missing.
@@ -267,7 +267,7 @@ fn is_plausible(header: &GroupHeader, offset: u64, len: u64) -> bool {
     fits && blocks && header.synced < header.lsn && header.total().is_multiple_of(UNIT)
 }
 
-/// Whether a group at position `lsn` may be `bytes` behind the one at `after`: every group between takes at least a
+/// Whether a group at position `lsn` may start `bytes` after the one at `after`: every group between takes at least a
 /// header.
 fn may_follow(lsn: u64, after: u64, bytes: u64) -> bool {
     let between = lsn.checked_sub(after).and_then(|steps| steps.checked_sub(1));
@@ -319,7 +319,7 @@ impl CommitGroup {
     pub(crate) fn groups_in(&self, block: &BlockRef) -> Vec<GroupId> {
         // Only offsets within this file are compared, so its number does not matter.
         let mut summary = FileSummary::default();
-        // Callers that replay the group report items and blocks that do not fit together.
+        // Damage is ignored here: callers that replay the group report it.
         let _ = replay(&self.items, &self.blocks, 0, &mut summary);
         summary.groups_in(block.offset, block.offset + 1)
     }

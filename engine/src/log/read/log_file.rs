@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::RwLock;
 
 use crate::disk::{Disk, DiskFile};
-
 use crate::log::error::{Damage, LogError, Result};
 use crate::log::format::{
     BLOCK_HEADER, Block, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, REUSED,
@@ -23,21 +22,22 @@ pub(crate) struct LogFile {
     pub(crate) place: Place,
     pub(crate) name: String,
     pub(crate) file: Arc<dyn DiskFile>,
-    /// The length, cached to spare a system call per read.
+    /// The length, cached to save a system call per read.
     len: AtomicU64,
-    /// The number of the spare that it may have become, after a rename with unknown outcome.
+    /// After a rename with unknown outcome: the number of the spare that the file may have become.
     pub(crate) spare: OnceLock<u64>,
 }
 
-/// A reader of less than this likely shares the block with others: then [`FIRST_READ`] bytes are read before the
-/// block's length is known.
+/// A run below this size likely shares its block with other runs, in bytes. The length of the block is then unknown,
+/// and the first read takes [`FIRST_READ`] bytes.
 const SHARED_BELOW: u64 = 1 << 10;
+/// Size of the first read of a block of unknown length, in bytes.
 const FIRST_READ: u64 = 4 << 10;
-/// Blocks up to this length are read into a thread-local buffer.
-const SCRATCH: usize = 128 << 10;
+/// Maximum size of a block that is read into a thread-local buffer, in bytes.
+const MAX_BUFFER: usize = 128 << 10;
 
 impl LogFile {
-    /// Opens file `seq` and reads its header. `identity` is the log's, if it is known already.
+    /// Opens file `seq` and reads its header. `identity` is that of the log, if known.
     pub(crate) fn load(disk: &dyn Disk, seq: u64, identity: Option<Identity>) -> Result<(LogFile, FileHeader)> {
         let name = file_name(seq);
         let file = disk.open(&name).map_err(|error| match error.kind() {
@@ -55,12 +55,12 @@ impl LogFile {
         Ok((LogFile::new(header.place, name, file, len), header))
     }
 
-    /// The file at `place`, named `name`, of `len` bytes. For callers that know what the header does not say.
+    /// The file at `place`, named `name`, of `len` bytes. The header is not read.
     pub(crate) fn new(place: Place, name: String, file: Arc<dyn DiskFile>, len: u64) -> LogFile {
         LogFile { place, name, file, len: AtomicU64::new(len), spare: OnceLock::new() }
     }
 
-    /// Makes the file of `header` of a spare. Its header is durable before it gets the name of a log file.
+    /// Makes the file of `header` from a spare. The header is durable before the file gets the name of a log file.
     pub(crate) fn reuse(
         disk: &dyn Disk,
         spare: &str,
@@ -70,13 +70,13 @@ impl LogFile {
         LogFile::publish(disk, disk.open(spare).map_err(CreateError::NotCreated)?, spare, header)
     }
 
-    /// Creates the file of `header`. It is complete and durable under a temporary name first, so that no crash leaves
-    /// half a header.
+    /// Creates the file of `header`. It is complete and durable under a temporary name before it gets the name of a log
+    /// file, so no crash leaves half a header.
     pub(crate) fn create(disk: &dyn Disk, header: &mut FileHeader) -> std::result::Result<LogFile, CreateError> {
         header.flags &= !REUSED;
         let temporary = temporary_name(header.place.seq);
         let created = match disk.create(&temporary) {
-            // An earlier attempt failed half way.
+            // Left by an earlier attempt that failed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 disk.remove(&temporary).and_then(|()| disk.create(&temporary))
             }
@@ -88,7 +88,7 @@ impl LogFile {
             && let Err(error) = disk.remove_if_there(&temporary)
         {
             // The next attempt, or recovery, removes it. Until then it takes space.
-            tracing::warn!(file = temporary, %error, "a file that was not finished is not removed");
+            tracing::warn!(file = temporary, %error, "an unfinished log file could not be removed");
         }
         made
     }
@@ -121,7 +121,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// The same for several slices, one after another.
+    /// As [`LogFile::write_at`], for several slices one after another.
     pub(crate) fn write_vectored_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
         self.file.write_vectored_at(parts, offset)?;
@@ -129,75 +129,77 @@ impl LogFile {
         Ok(())
     }
 
-    /// Takes space up to `len`, and updates the length.
+    /// Allocates space up to `len`, and updates the length.
     pub(crate) fn reserve(&self, len: u64) -> io::Result<()> {
         self.grow(len, |file| file.reserve(len))
     }
 
-    /// Takes space up to `len` filled with zeros, and updates the length.
+    /// Allocates space up to `len`, filled with zeros, and updates the length.
     pub(crate) fn prefill(&self, len: u64) -> io::Result<()> {
         self.grow(len, |file| file.prefill(len))
     }
 
-    /// Takes space, all of it or none: a partial extension would waste space that others need.
-    fn grow(&self, len: u64, take: impl FnOnce(&dyn DiskFile) -> io::Result<()>) -> io::Result<()> {
+    /// Extends the file to `len`, or not at all: a partial extension would waste space.
+    fn grow(&self, len: u64, extend: impl FnOnce(&dyn DiskFile) -> io::Result<()>) -> io::Result<()> {
         let before = self.len();
         if before >= len {
             return Ok(());
         }
-        let taken = take(self.file.as_ref());
-        if taken.is_err()
+        let extended = extend(self.file.as_ref());
+        if extended.is_err()
             && let Err(error) = self.file.set_len(before)
         {
-            // The file is longer than needed, no more than that.
-            tracing::warn!(file = self.name, %error, "space that was taken in vain is not given back");
+            // Harmless: the file is longer than needed.
+            tracing::warn!(file = self.name, %error, "unused space of a log file could not be freed");
         }
         // After the extension: readers rely on the length.
         self.refresh_len()?;
-        taken
+        extended
     }
 
-    /// Reads the length anew after a failed call, which may still have extended the file.
+    /// Reloads the length after a failed call, which may have extended the file.
     pub(crate) fn refresh_len(&self) -> io::Result<()> {
         self.len.store(self.file.len()?, Ordering::Release);
         Ok(())
     }
 
-    /// Reads and verifies the block at `offset`. `about` is its known length, rounded down by at most an eighth: if it
+    /// Reads and verifies the block at `offset`. `approximate_len` is its length, rounded down by at most an eighth. If it
     /// is right, one read suffices, otherwise two. `before_wait` is called before the read waits for the disk, if the
-    /// system tells.
-    pub(crate) fn read_block(&self, offset: u64, about: u64, before_wait: impl FnOnce()) -> Result<Block> {
+    /// system can detect that.
+    pub(crate) fn read_block(&self, offset: u64, approximate_len: u64, before_wait: impl FnOnce()) -> Result<Block> {
         let room = self.len().saturating_sub(offset);
-        let first = if about < SHARED_BELOW { FIRST_READ } else { align(about + about / 7, UNIT) };
+        let max_len = approximate_len + approximate_len / 7;
+        let first = if approximate_len < SHARED_BELOW { FIRST_READ } else { align(max_len, UNIT) };
         let first = room.min(first) as usize;
-        if first > SCRATCH {
+        if first > MAX_BUFFER {
             return self.read_block_into(&mut vec![0; first], first, offset, room, before_wait);
         }
-        thread_local!(static SPACE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
-        SPACE.with_borrow_mut(|space| {
-            space.resize(space.len().max(first), 0);
-            let block = self.read_block_into(space, first, offset, room, before_wait);
-            // Also if a damaged length made the buffer long.
-            space.truncate(SCRATCH);
-            space.shrink_to(SCRATCH);
+        thread_local!(static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(buffer.len().max(first), 0);
+            let block = self.read_block_into(buffer, first, offset, room, before_wait);
+            // A damaged length may have grown the buffer.
+            buffer.truncate(MAX_BUFFER);
+            buffer.shrink_to(MAX_BUFFER);
             block
         })
     }
 
-    /// The same with a buffer, of which `first` bytes are read at once. The file has `room` bytes from the offset on.
+    /// As [`LogFile::read_block`], into a buffer. The first read takes `first` bytes. The file has `room` bytes from the
+    /// offset on.
     fn read_block_into(
         &self,
-        space: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
         first: usize,
         offset: u64,
         room: u64,
-        waits: impl FnOnce(),
+        before_wait: impl FnOnce(),
     ) -> Result<Block> {
-        if !self.file.read_cached_at(&mut space[..first], offset)? {
-            waits();
-            self.read(&mut space[..first], offset)?;
+        if !self.file.read_cached_at(&mut buffer[..first], offset)? {
+            before_wait();
+            self.read(&mut buffer[..first], offset)?;
         }
-        let bytes = &space[..first];
+        let bytes = &buffer[..first];
         let Some(head) = bytes.first_chunk::<BLOCK_HEADER>() else {
             return Err(Damage("block is cut off").at(&self.name, offset));
         };
@@ -208,14 +210,14 @@ impl LogFile {
         }
         let total = total as usize;
         if total > first {
-            space.resize(space.len().max(total), 0);
-            self.read(&mut space[first..total], offset + first as u64)?;
+            buffer.resize(buffer.len().max(total), 0);
+            self.read(&mut buffer[first..total], offset + first as u64)?;
         }
-        Block::decode(&space[..total], self.place, offset).map_err(|damage| damage.at(&self.name, offset))
+        Block::decode(&buffer[..total], self.place, offset).map_err(|damage| damage.at(&self.name, offset))
     }
 
-    /// Reads exactly the block at `offset` into `space`, verifies and decodes it. Returns its length.
-    pub(crate) fn verify_block(&self, offset: u64, space: &mut Vec<u8>) -> Result<u64> {
+    /// Reads exactly the block at `offset` into `buffer`, verifies and decodes it. Returns its length.
+    pub(crate) fn verify_block(&self, offset: u64, buffer: &mut Vec<u8>) -> Result<u64> {
         let damage = |damage: Damage| damage.at(&self.name, offset);
         let room = self.len().saturating_sub(offset);
         let mut head = [0; BLOCK_HEADER];
@@ -226,15 +228,15 @@ impl LogFile {
         if total > room {
             return Err(damage(Damage("block is cut off")));
         }
-        space.clear();
-        space.extend_from_slice(&head);
-        space.resize(total as usize, 0);
-        self.read(&mut space[BLOCK_HEADER..], start)?;
-        Block::decode(space, self.place, offset).map_err(damage)?;
+        buffer.clear();
+        buffer.extend_from_slice(&head);
+        buffer.resize(total as usize, 0);
+        self.read(&mut buffer[BLOCK_HEADER..], start)?;
+        Block::decode(buffer, self.place, offset).map_err(damage)?;
         Ok(total)
     }
 
-    /// Reads where the file must have bytes: an early end is damage.
+    /// Reads bytes that must exist: an early end of the file is damage.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.file.read_at(buf, offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => Damage("file is cut off").at(&self.name, offset),
@@ -289,7 +291,7 @@ impl LogFile {
         let damage = |damage: Damage| damage.at(&self.name, footer.index_offset);
         let stored = self.sound_index(footer)?;
         match footer.codec {
-            // Not copied: it may be long.
+            // Returned without a copy: it may be long.
             Codec::Raw if stored.len() == footer.index_raw as usize => Ok(stored),
             codec => decompress(codec, &stored, footer.index_raw as usize).map_err(damage),
         }
@@ -321,30 +323,30 @@ pub(crate) fn read_header(file: &dyn DiskFile, len: u64, name: &str) -> Result<F
     if len < u64::from(header.data_offset) { Err(Damage("file header is cut off").at(name, 0)) } else { Ok(header) }
 }
 
-/// Why a file was not created.
+/// The reason why a file was not created.
 #[derive(Debug)]
 pub(crate) enum CreateError {
-    /// It did not get its name: the caller may try again.
+    /// It did not get its name: the caller may retry.
     NotCreated(io::Error),
     /// A sync failed, or it is unknown whether the file has its name.
     Unknown(io::Error),
 }
 
 impl From<CreateError> for LogError {
-    fn from(unmade: CreateError) -> LogError {
-        match unmade {
+    fn from(error: CreateError) -> LogError {
+        match error {
             CreateError::NotCreated(error) | CreateError::Unknown(error) => error.into(),
         }
     }
 }
 
-/// A failed sync is always fatal, also if it says the disk is full: what it left behind is unknown.
+/// The error of a failed sync. Always fatal, also on a full disk, because the content of the disk is unknown.
 fn sync_failed(error: io::Error) -> CreateError {
     CreateError::Unknown(io::Error::new(error.kind(), format!("sync: {error}")))
 }
 
-/// Renames a file, replacing `to`. An error may be reported after the rename took effect: then the names on disk
-/// decide.
+/// Renames a file, replacing `to`. A rename may take effect and still return an error. So after an error the names on
+/// disk decide.
 pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> std::result::Result<(), CreateError> {
     let Err(error) = disk.rename(from, to) else { return Ok(()) };
     let is_there = |name| match disk.open(name) {
@@ -413,8 +415,8 @@ impl Seal {
         self.footer_offset + FOOTER as u64
     }
 
-    /// Writes the seal; the caller syncs it. All groups must be synced before: from now on recovery believes the index
-    /// without reading them. A failed write may be tried again.
+    /// Writes the seal; the caller syncs it. All groups must be synced before: recovery reads the index of a sealed file
+    /// and not its groups. A failed write may be retried.
     pub(crate) fn write(&self, file: &LogFile) -> io::Result<()> {
         file.write_at(&self.index, self.index_offset)?;
         file.write_at(&self.footer, self.footer_offset)
@@ -431,7 +433,7 @@ impl FileTable {
         self.0.write().insert(file.place.seq, file);
     }
 
-    /// A file. It stays readable while the handle is held, also after it is deleted.
+    /// A file. It stays readable while the handle is open, also after it is deleted.
     pub(crate) fn get(&self, seq: u64) -> Option<Arc<LogFile>> {
         self.0.read().get(&seq).cloned()
     }

@@ -1,8 +1,8 @@
 //! Lookup of entries and keys.
 //!
-//! A reader looks a location up under the group's lock, then reads without any lock. Purge may move the entry in
-//! between and delete its old file. The reader then finds no such file and looks the location up again. A file that a
-//! reader holds stays readable after it is deleted.
+//! A reader looks up the location under the lock of the group's shard, then reads without a lock. Purge may rewrite the
+//! entry in between and delete its old file. Then the file table has no such file, and the reader repeats the lookup. A
+//! file that a reader holds open stays readable after it is deleted.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::log::format::{Block, Span, file_name};
 use crate::log::index::Group;
 use crate::log::types::GroupId;
 
-/// Blocks of a longer range are not cached: they would evict hot blocks, and the system caches the file's pages as
-/// well.
-const KEPT_BLOCKS: usize = 16;
+/// Maximum number of blocks of a range that are cached. Blocks of longer ranges would evict hot blocks, and the page
+/// cache has the file's pages as well.
+const MAX_CACHED_BLOCKS: usize = 16;
 
-/// How often a reader looks up an entry again that purge moved. Each retry needs another purge in between.
+/// Maximum number of lookups of one entry. Each retry means that purge rewrote the entry in between.
 const ATTEMPTS: usize = 8;
 
 /// Reads entries and keys of a log.
@@ -27,11 +27,11 @@ const ATTEMPTS: usize = 8;
 pub(crate) struct Lookup<'a>(pub(crate) &'a LogState);
 
 impl Lookup<'_> {
-    /// In a salvaged log: why an entry is not in the index, if the group is not whole.
+    /// In a salvaged log: the error for an entry that is not in the index, if the group is not whole.
     fn absent_error(&self, group: GroupId, index: u64) -> Option<LogError> {
         let doubts = self.0.doubts.as_ref()?;
         let floor = self.0.index.with(group, |group| group.floor).unwrap_or(0);
-        doubts.absent(group, floor, index)
+        doubts.absence_error(group, floor, index)
     }
 
     /// In a salvaged log: the error that `what` is uncertain, if the group is not whole.
@@ -49,7 +49,7 @@ impl Lookup<'_> {
     }
 
     /// The small keys from `from` to before `to`, sorted. In a salvaged log: an error if keys of the group may be lost,
-    /// unless `keep_doubtful` asks for those that are left.
+    /// unless `keep_doubtful` is set.
     pub(crate) fn keys(&self, group: GroupId, from: &[u8], to: Option<&[u8]>) -> Result<Vec<(Bytes, Bytes)>> {
         let lost = self.lost_error(group, || "list of keys".to_owned());
         if let Some(error) = lost.filter(|_| !self.0.options.keep_doubtful) {
@@ -64,7 +64,7 @@ impl Lookup<'_> {
 
     /// One entry.
     pub(crate) fn entry(&self, group: GroupId, index: u64) -> Result<Bytes> {
-        let mut lost = None;
+        let mut missing = None;
         for _ in 0..ATTEMPTS {
             let located =
                 self.0.index.with(group, |group| locate(group, index)).unwrap_or(Err(LogError::NotFound { last: 0 }));
@@ -72,20 +72,20 @@ impl Lookup<'_> {
             if let Some(block) = self.block(&span)? {
                 return block.entry(span.ordinal_of(index)).ok_or_else(|| too_few(&span));
             }
-            lost = Some(span);
+            missing = Some(span);
         }
-        Err(lost_file(lost))
+        Err(missing_file(missing))
     }
 
-    /// Entries from `first` to before `end`; at least one, and no more than fit into `max_bytes`.
+    /// Entries from `first` to before `end`: at most `max_bytes`, but at least one entry.
     pub(crate) fn entries(&self, group: GroupId, first: u64, end: u64, max_bytes: usize) -> Result<Vec<Bytes>> {
         let mut out = Vec::new();
         let mut bytes = 0usize;
         let mut next = first;
-        // How often in a row the file of an entry was gone.
-        let mut moved = 0;
-        // Consecutive runs may share a block, which the cache need not have kept.
-        let mut held: Option<(BlockKey, Arc<Block>)> = None;
+        // Number of consecutive lookups whose file was deleted.
+        let mut retries = 0;
+        // The last block: consecutive runs may share it, and it may not be cached.
+        let mut last_block: Option<(BlockKey, Arc<Block>)> = None;
         while next < end {
             let spans = self.0.index.with(group, |group| {
                 locate(group, next).map_err(|error| (next, error))?;
@@ -93,7 +93,7 @@ impl Lookup<'_> {
                 if end > last + 1 {
                     return Err((last + 1, LogError::NotFound { last }));
                 }
-                // One lock for many blocks, but not for a log of millions.
+                // Many blocks per lookup, but bounded: the shard is locked meanwhile.
                 Ok(group.runs.iter_from(next).take_while(|span| span.first < end).take(256).collect::<Vec<Span>>())
             });
             let spans = spans.unwrap_or(Err((next, LogError::NotFound { last: 0 })));
@@ -101,23 +101,23 @@ impl Lookup<'_> {
             let mut prefetched = false;
             for (at, span) in spans.iter().enumerate() {
                 if span.first > next {
-                    // Only a salvaged log has gaps. The next lookup from here returns the error.
+                    // Only a salvaged log has gaps. The next lookup returns the error.
                     break;
                 }
                 let key = (span.file, span.offset);
-                let block = match held.take_if(|(of, _)| *of == key) {
+                let block = match last_block.take_if(|(of, _)| *of == key) {
                     Some((_, block)) => Some(block),
-                    None if spans.len() <= KEPT_BLOCKS => self.block(span)?,
+                    None if spans.len() <= MAX_CACHED_BLOCKS => self.block(span)?,
                     None => self.block_uncached(span, || {
                         if !std::mem::replace(&mut prefetched, true) {
-                            self.will_read(&spans[at + 1..], max_bytes.saturating_sub(bytes));
+                            self.prefetch(&spans[at + 1..], max_bytes.saturating_sub(bytes));
                         }
                     })?,
                 };
                 let Some(block) = block else {
-                    moved += 1;
-                    if moved == ATTEMPTS {
-                        return Err(lost_file(Some(*span)));
+                    retries += 1;
+                    if retries == ATTEMPTS {
+                        return Err(missing_file(Some(*span)));
                     }
                     break;
                 };
@@ -133,20 +133,20 @@ impl Lookup<'_> {
                 if next >= end || bytes >= max_bytes {
                     return Ok(out);
                 }
-                held = Some((key, block));
-                moved = 0;
+                last_block = Some((key, block));
+                retries = 0;
             }
         }
         Ok(out)
     }
 
-    /// The block of a span, from the cache or the file; `None` if the file is gone.
+    /// The block of a span, from the cache or the file; `None` if the file was deleted.
     fn block(&self, span: &Span) -> Result<Option<Arc<Block>>> {
         self.0.cache.get_or_read((span.file, span.offset), || self.read_block(span, || {}))
     }
 
-    /// The same without caching, for callers that pass over much of the log. `before_wait` is called before the read
-    /// waits for the disk.
+    /// As `block`, without caching it, for callers that read a large part of the log. `before_wait` is called before the
+    /// read waits for the disk.
     pub(crate) fn block_uncached(&self, span: &Span, before_wait: impl FnOnce()) -> Result<Option<Arc<Block>>> {
         match self.0.cache.get((span.file, span.offset)) {
             Some(block) => Ok(Some(block)),
@@ -160,9 +160,9 @@ impl Lookup<'_> {
         file.read_block(span.offset, span.bytes, before_wait).map(Some).map_err(damaged)
     }
 
-    /// Starts reading the next blocks in the background, about `bytes` of them at most, so that the disk has many
-    /// requests at once.
-    fn will_read(&self, spans: &[Span], bytes: usize) {
+    /// Starts background reads of the next blocks, of about `bytes` in all, so that the disk serves many requests at
+    /// once.
+    fn prefetch(&self, spans: &[Span], bytes: usize) {
         let mut left = bytes as u64;
         for span in spans {
             let Some(file) = self.0.files.get(span.file).filter(|_| left > 0) else { return };
@@ -172,7 +172,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The location of an entry, or why there is none.
+/// The location of an entry, or the error for an absent one.
 fn locate(group: &Group, index: u64) -> Result<Span> {
     let bounds = group.bounds();
     if index < bounds.first {
@@ -181,12 +181,13 @@ fn locate(group: &Group, index: u64) -> Result<Span> {
     group.runs.locate(index).ok_or(LogError::NotFound { last: bounds.last })
 }
 
-/// The index names a file that is missing, however often it is looked up.
-fn lost_file(span: Option<Span>) -> LogError {
+/// The error if each of [`ATTEMPTS`] lookups returned a file that is missing.
+fn missing_file(span: Option<Span>) -> LogError {
     LogError::missing(file_name(span.map_or(0, |span| span.file)))
 }
 
-/// The entries of a run from `index` on, from its verified block. If there are too few, the index on disk is damaged.
+/// The entries of a run from `index` on, from its verified block. An error if the block has too few: then the index on
+/// disk is damaged.
 pub(crate) fn entries_of(block: &Block, span: &Span, index: u64) -> impl Iterator<Item = Result<Bytes>> {
     let count = span.end() - index;
     let entries = block.entries(span.ordinal_of(index)).map(Ok);

@@ -1,5 +1,5 @@
-//! Reading: log files, the block cache, commit groups, lookup of entries; and [`LogState`], which every layer above
-//! shares.
+//! Reading: log files, the block cache, commit groups, lookup of entries; and [`LogState`], which all later layers
+//! share.
 //!
 //! # Layers
 //!

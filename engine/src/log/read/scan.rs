@@ -1,12 +1,12 @@
-//! Reads a file group by group: the active file at open, any file when everything is verified.
+//! Reads a file group by group: the active file at open, any file if `LogOptions::verify` is set.
 //!
 //! One group is in memory at a time (or a chunk of the file, if that is more), because a file may be long. The scan
-//! keeps the file's summary, and 16 bytes for each group that is not known to be synced.
+//! keeps the file's summary, and 16 bytes for each group that is not proven to be synced.
 //!
 //! The scan ends at the first invalid group. The rest of the file decides whether that is a torn tail or damage. A
-//! later group that passes its checksum and says that this position is synced proves damage. Otherwise the rest was
-//! never acknowledged as synced, as far as anyone can tell, and may be truncated. (The very last group is undecidable:
-//! no later one vouches for it. The report names what was truncated and calls it uncertain.)
+//! later group that passes its checksum and records this position as synced proves damage. Otherwise nothing proves that
+//! the rest was synced, and it may be truncated. (For the very last group both are possible: no later group records it
+//! as synced. The report names it and calls it uncertain.)
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::log::format::{FileHeader, REUSED, replay};
 use crate::log::index::FileSummary;
 use crate::log::types::GroupId;
 
-/// What a file holds.
+/// The content of a file.
 pub(crate) struct Scan {
     pub(crate) summary: FileSummary,
     /// Where the last group ends.
@@ -26,29 +26,30 @@ pub(crate) struct Scan {
     pub(crate) last_lsn: u64,
     pub(crate) chain: u32,
     /// The position up to which groups of this file prove that everything was synced.
-    pub(crate) vouched: u64,
+    pub(crate) proven_synced: u64,
     /// The offset of the first group that is not proven to be synced.
-    pub(crate) unvouched_from: u64,
+    pub(crate) unproven_from: u64,
     /// Number of groups.
     pub(crate) groups: u64,
+    /// Whether the last group is the mark of a clean stop.
     pub(crate) stopped_cleanly: bool,
-    /// Where garbage ends; equal to `end` if only zeros follow, or, in a reused file, nothing that could be taken for a
-    /// group of this file.
+    /// Where garbage ends; equal to `end` if only zeros follow, or, in a reused file, no bytes that resemble a group of
+    /// this file.
     pub(crate) garbage_end: u64,
-    /// Groups that the garbage changes, as far as it tells.
+    /// Groups that the garbage changes, as far as it is readable.
     pub(crate) torn_groups: Vec<GroupId>,
-    /// Whether anything shows that the file was written to. (Content of an earlier file in reused space does not.)
+    /// Whether something proves that the file was written to. (Content of an earlier file in reused space does not.)
     pub(crate) in_use: bool,
     /// Bytes read.
     pub(crate) bytes_read: u64,
 }
 
-/// Why a scan ends.
+/// The reason why a scan ends.
 struct Stop {
     damage: Damage,
-    /// The groups that the damage concerns, if the unreadable group tells.
+    /// The groups that the damage concerns; empty if unknown.
     concerned: Vec<GroupId>,
-    /// The groups that the unreadable group changes, if it tells.
+    /// The groups that the unreadable commit group changes; empty if unknown.
     changed: Vec<GroupId>,
 }
 
@@ -67,8 +68,8 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         end: start,
         last_lsn,
         chain: header.chain,
-        vouched: last_lsn,
-        unvouched_from: start,
+        proven_synced: last_lsn,
+        unproven_from: start,
         groups: 0,
         stopped_cleanly: false,
         garbage_end: start,
@@ -77,8 +78,8 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         bytes_read: 0,
     };
     let mut reader = GroupReader::new(file);
-    // Offsets of groups that are not vouched for yet, ascending. There are few in a log that is synced now and then.
-    let mut starts: VecDeque<(u64, u64)> = VecDeque::new();
+    // Offsets of groups that are not proven to be synced yet, ascending. A log that is synced regularly has few.
+    let mut unproven: VecDeque<(u64, u64)> = VecDeque::new();
     let stopped_by = loop {
         let group = match next_group(&mut reader, &scan)? {
             Ok(group) => group,
@@ -87,10 +88,10 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         if let Err(damage) = replay(&group.items, &group.blocks, file.place.seq, &mut scan.summary) {
             return Err(damage.at(&file.name, scan.end));
         }
-        starts.push_back((group.header.lsn, scan.end));
-        scan.vouched = scan.vouched.max(group.header.synced);
-        while starts.front().is_some_and(|(lsn, _)| *lsn <= scan.vouched) {
-            starts.pop_front();
+        unproven.push_back((group.header.lsn, scan.end));
+        scan.proven_synced = scan.proven_synced.max(group.header.synced);
+        while unproven.front().is_some_and(|(lsn, _)| *lsn <= scan.proven_synced) {
+            unproven.pop_front();
         }
         scan.end = group.end();
         scan.last_lsn = group.header.lsn;
@@ -98,7 +99,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         scan.groups += 1;
         scan.stopped_cleanly = group.header.batches == 0;
     };
-    scan.unvouched_from = starts.front().map_or(scan.end, |(_, offset)| *offset);
+    scan.unproven_from = unproven.front().map_or(scan.end, |(_, offset)| *offset);
     let reused = header.flags & REUSED != 0;
     let rest = reader.scan_rest(scan.end, reused, Some(scan.last_lsn))?;
     let expected = scan.last_lsn.saturating_add(1);

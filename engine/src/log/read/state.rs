@@ -1,8 +1,8 @@
-//! What readers, the writer, purge and scrub share: a leaf that owns no work and imports none of them.
+//! The state that readers, the writer, purge and scrub share. It imports none of them.
 //!
 //! Three positions grow in this order: a group is `written`, then `synced` if a batch asked for it, then `published` to
-//! the index. After a failed sync, or a write that could not be wiped out, the log is poisoned: nothing is written,
-//! synced or acknowledged until it is opened again.
+//! the index. After a failed sync, or a failed write whose bytes could not be overwritten, the log is poisoned: nothing
+//! is written, synced or acknowledged until it is reopened.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) struct LogState {
     pub(crate) files: FileTable,
     pub(crate) cache: BlockCache,
     pub(crate) metrics: Option<LogMetrics>,
-    /// What is uncertain, if the log was opened for salvage. Then it takes no writes.
+    /// The uncertain groups of a log opened for salvage, which takes no writes. `None` for any other log.
     pub(crate) doubts: Option<Doubts>,
     /// The position up to which everything is written.
     pub(crate) written: AtomicU64,
@@ -37,10 +37,10 @@ pub(crate) struct LogState {
     pub(crate) synced: AtomicU64,
     /// The position up to which everything is in the index.
     pub(crate) published: AtomicU64,
-    /// Set when the disk had no room for a commit group of any kind. Cleared by the next group that may not take the
-    /// reserve, or by an idle purge that sees free space again.
+    /// Set when the disk has no space for a commit group of any kind. Cleared by the next group that may not use the
+    /// reserve, or by an idle purge that finds free space.
     pub(crate) full: AtomicBool,
-    /// Why the log is poisoned.
+    /// The reason, if the log is poisoned.
     poison: Mutex<Option<String>>,
     /// Held while an active file is synced.
     sync_lock: Mutex<()>,
@@ -48,7 +48,7 @@ pub(crate) struct LogState {
     reported: Mutex<BTreeSet<(u64, u64)>>,
 }
 
-/// What recovery found of a log.
+/// The part of the state that recovery builds.
 pub(crate) struct RecoveredState {
     pub(crate) index: Index,
     pub(crate) files: FileTable,
@@ -57,22 +57,22 @@ pub(crate) struct RecoveredState {
     pub(crate) last_lsn: u64,
 }
 
-/// Why a group was not written.
+/// The reason why a group was not written.
 #[derive(Debug)]
 pub(crate) enum WriteError {
-    /// Nothing is left of the group, and later ones may be written.
+    /// The group left no trace, and later ones may be written.
     Rejected(LogError),
-    /// What is on disk is unknown: the log must be poisoned.
+    /// The content of the disk is unknown: the log must be poisoned.
     Fatal(String),
 }
 
 impl WriteError {
-    /// An I/O error after which the state of the disk is unknown.
+    /// An I/O error after which the content of the disk is unknown.
     pub(crate) fn fatal(what: &str) -> impl Fn(io::Error) -> WriteError + '_ {
         move |error| WriteError::Fatal(format!("{what}: {error}"))
     }
 
-    /// An I/O error that left nothing behind.
+    /// An I/O error that left no trace.
     pub(crate) fn rejected(what: &str) -> impl Fn(io::Error) -> WriteError + '_ {
         move |error| WriteError::Rejected(io::Error::new(error.kind(), format!("{what}: {error}")).into())
     }
@@ -87,7 +87,7 @@ impl From<CreateError> for WriteError {
     }
 }
 
-/// Whether an error says that the process has run out of something, which tells nothing about the disk.
+/// Whether an error means that the process ran out of a resource such as memory: no evidence of damage on disk.
 pub(crate) fn is_exhausted(error: &LogError) -> bool {
     matches!(error, LogError::Io(error) if disk::is_exhausted(error))
 }
@@ -119,7 +119,7 @@ impl LogState {
         }
     }
 
-    /// The error of a log that takes no writes.
+    /// The error for writes, if the log takes none.
     pub(crate) fn read_only(&self) -> Option<LogError> {
         self.doubts.as_ref().map(|_| LogError::ReadOnly)
     }
@@ -141,7 +141,7 @@ impl LogState {
         LogError::Poisoned(why.clone())
     }
 
-    /// Turns a failed write into the caller's error. Poisons the log if it must be, and notes that the disk is full.
+    /// Converts a failed write into the caller's error. Poisons the log if required, and records a full disk.
     pub(crate) fn accept<T>(&self, outcome: std::result::Result<T, WriteError>) -> Result<T> {
         outcome.map_err(|error| match error {
             WriteError::Rejected(error) => {
@@ -155,9 +155,8 @@ impl LogState {
         })
     }
 
-    /// Makes `file` durable, which holds everything written up to `lsn`. Older files are durable already. Everything
-    /// written before the sync begins is durable with it: the next file is not begun before all groups of this one are
-    /// published.
+    /// Syncs `file`, whose last group is `lsn` or later. Older files are durable already. The sync covers everything
+    /// written before it starts, because the next file takes no group before all groups of this one are published.
     pub(crate) fn sync(&self, file: &LogFile, lsn: u64) -> std::result::Result<(), WriteError> {
         if self.synced.load(Ordering::Acquire) < lsn {
             let written = self.written.load(Ordering::Acquire).max(lsn);
@@ -167,8 +166,8 @@ impl LogState {
         Ok(())
     }
 
-    /// Makes `file` durable. One sync at a time: the kernel reports a failed write to one caller only, and a sync after
-    /// that one must not be trusted.
+    /// Syncs `file`. One sync at a time: the kernel reports a failed write to one caller only, so a later sync may succeed
+    /// although data was lost.
     pub(crate) fn sync_file(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
         let _guard = self.sync_lock.lock();
         if let Some(LogError::Poisoned(why)) = self.poisoned() {
@@ -184,14 +183,14 @@ impl LogState {
         })
     }
 
-    /// Makes names durable. A failure poisons the log.
+    /// Syncs the directory. A failure poisons the log.
     pub(crate) fn sync_dir(&self) -> Result<()> {
         self.disk.sync_dir().map_err(|error| self.poison(format!("sync of the directory: {error}")))
     }
 
-    /// Adds damage in file `seq` to `damage`, unless the same location was reported before: purge and scrub report and
-    /// count each damaged location once while the log is open. `offset` is where, for an error without a location;
-    /// `concerned` computes the groups, for an error without groups.
+    /// Adds damage in file `seq` to `damage`, unless the location was reported before: purge and scrub report and count
+    /// each damaged location once while the log is open. `offset` is the location for an error without one; `concerned`
+    /// computes the groups for an error without groups.
     pub(crate) fn report_once(
         &self,
         seq: u64,
@@ -202,10 +201,10 @@ impl LogState {
     ) {
         let name = file_name(seq);
         if is_exhausted(error) {
-            tracing::warn!(file = name, offset, %error, "a part of the log could not be looked at");
+            tracing::warn!(file = name, offset, %error, "a part of the log could not be verified");
             return;
         }
-        let mut finding = Finding::met(error, &name, offset);
+        let mut finding = Finding::of_read(error, &name, offset);
         if !self.reported.lock().insert((seq, finding.offset)) {
             return;
         }
@@ -218,8 +217,8 @@ impl LogState {
         damage.push(finding);
     }
 
-    /// The groups that file `seq` changes, as the next file's header lists them; if that is unreadable, the groups with
-    /// something live in the file.
+    /// The groups that file `seq` changes, as the next file's header lists them. If that is unreadable, the groups with
+    /// live records in the file.
     pub(crate) fn groups_changed_in(&self, seq: u64) -> Vec<GroupId> {
         changed_in(self.disk.as_ref(), seq).unwrap_or_else(|| self.index.groups_in(seq))
     }

@@ -1,7 +1,6 @@
-//! Applies the outcome of recovery to the disk: truncates the torn tail, makes what is kept durable, deletes what is
-//! not needed.
+//! Applies the outcome of recovery to the disk: truncates the torn tail, syncs the rest, deletes unneeded files.
 //!
-//! Runs after everything was read and believed, needs no space, and may be interrupted by a crash anywhere.
+//! Runs after everything is verified, needs no space, and may be interrupted by a crash anywhere.
 
 use std::collections::BTreeSet;
 
@@ -34,9 +33,9 @@ pub(super) fn finalize(
             Ok(())
         })?;
     }
-    // An earlier failed sync may have left pages that look clean and are not on disk: they are written again. (The
-    // padding of the last group may be missing: then it ends with the file.)
-    overwrite(file, scan.unvouched_from, scan.end.min(file.len()), |bytes, offset| file.read(bytes, offset))?;
+    // Rewritten before the sync: after a failed sync of an earlier process the kernel may hold pages that are marked
+    // clean and are not on disk. (The padding of the last group may be missing: the group then ends with the file.)
+    overwrite(file, scan.unproven_from, scan.end.min(file.len()), |bytes, offset| file.read(bytes, offset))?;
     file.file.sync()?;
     if let Some((sealed, footer)) = &newest.fresh_seal {
         overwrite(sealed, footer.index_offset, sealed.len(), |bytes, offset| sealed.read(bytes, offset))?;
@@ -52,11 +51,11 @@ pub(super) fn finalize(
     for name in names.iter().filter(surplus) {
         disk.remove_if_there(name)?;
     }
-    // Names that were found may not be durable either: an earlier process may have left them so.
+    // An earlier process may have left names that are not durable.
     Ok(disk.sync_dir()?)
 }
 
-/// The spare files. Deletes those that are too many, of the wrong size, or have a second name.
+/// The spare files. Deletes surplus ones, and those of the wrong size or with a second name.
 pub(super) fn find_spares(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<BTreeSet<u64>> {
     let mut spares = BTreeSet::new();
     for (number, name) in names.iter().filter_map(|name| Some((parse_spare_name(name)?, name))) {
@@ -79,16 +78,16 @@ fn overwrite(file: &LogFile, from: u64, to: u64, fill: impl Fn(&mut [u8], u64) -
     })
 }
 
-/// The commit group that would come next, if what is in its place is one.
+/// The first truncated commit group.
 fn uncertain(scan: &Scan) -> Uncertain {
     Uncertain { lsn: Lsn(scan.last_lsn.saturating_add(1)), groups: scan.torn_groups.clone() }
 }
 
-/// So many bytes are copied at once.
+/// Size of a chunk, in bytes.
 const CHUNK: u64 = 256 << 10;
 
-/// Calls `each` for every chunk of `from` to before `to` with a part of one buffer and the chunk's offset. Ends with
-/// the first error.
+/// Calls `each` for every chunk of `from` to before `to`, with a part of one buffer and the chunk's offset. Ends at the
+/// first error.
 fn for_each_chunk<E>(
     from: u64,
     to: u64,

@@ -1,24 +1,24 @@
 //! Opens a log: finds its files, reads their indexes, scans the newest, and truncates a torn tail.
 //!
-//! The log itself says which files it consists of: the newest file's header lists the older ones, and records in the
-//! newest file drop some of them ([`newest`]). A missing file is an error. A file that is not listed was dropped and is
-//! deleted. Sealed files are believed by their index, which several threads read ([`sealed`]). Every byte of the newest
-//! file is verified.
+//! The file set is recorded in the log: the header of the newest file lists the older ones, and records in the newest
+//! file drop some of them ([`newest`]). A missing file is an error. A file that is not listed was dropped and is
+//! deleted. Of sealed files only the index is read, by several threads ([`sealed`]). Every byte of the newest file is
+//! verified.
 //!
-//! Recovery changes nothing before it has read and believed everything ([`mod@finalize`]), and needs no space. If a
-//! crash interrupts it, the next recovery has the same outcome.
+//! Recovery changes nothing on disk before it has verified everything ([`mod@finalize`]), and needs no space. If a crash
+//! interrupts it, the next recovery has the same outcome.
 //!
-//! A log is created here, too, if there is none. What is created in place of a lost log has forgotten everything that
-//! was promised. So creation is refused if anything in the directory shows that there was a log ([`is_remains`]), or if
-//! the caller knows that there was ([`LogOptions::create`]).
+//! If there is no log, recovery creates one. An empty log in place of a lost one would lack votes and entries that the
+//! node has acknowledged. So creation fails if the directory has remains of a log ([`is_remains`]), or if the caller
+//! requires an existing log ([`LogOptions::create`]).
 //!
 //! # Layers
 //!
 //! Lowest first. No file imports from a later layer.
 //!
 //! 1. `newest`, `parallel`: the newest file, and threads
-//! 2. `report`, `sealed`: what recovery returns, and sealed files
-//! 3. `finalize`, `salvaged`: the disk afterwards, and damaged logs
+//! 2. `report`, `sealed`: the output of recovery, and sealed files
+//! 3. `finalize`, `salvaged`: the final changes on disk, and damaged logs
 
 mod finalize;
 mod newest;
@@ -37,17 +37,17 @@ use std::sync::Arc;
 use crate::disk::Disk;
 
 use self::finalize::{finalize, find_spares};
-use self::newest::{Newest, find_newest, older_files};
+use self::newest::{find_newest, older_files};
 use self::report::{Recovered, survey_index};
 use self::salvaged::salvage;
 use crate::log::commit::{ActiveFile, is_unfinished, parse_spare_name};
 use crate::log::error::{LogError, Result};
 use crate::log::format::{FileHeader, Identity, Place, file_name, parse_file_name};
-use crate::log::index::{ActiveChanges, Index};
+use crate::log::index::Index;
 use crate::log::options::{LogOptions, RecoveryMode};
 use crate::log::read::{FileTable, LogFile, changed_in, temporary_number};
 
-/// Opens the log on `disk` as the options say. Errors name the groups that the damage concerns, if known.
+/// Opens the log on `disk`. Errors name the groups that the damage concerns, if known.
 pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     open(disk, options).map_err(|error| {
         let seq = error.file().and_then(parse_file_name);
@@ -55,8 +55,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     })
 }
 
-/// Opens the log on `disk` as the options say. Creates it if there is none, unless it is opened for salvage or must
-/// exist.
+/// Opens the log on `disk`. Creates it if there is none, unless it is opened for salvage or must exist.
 fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     if options.recovery == RecoveryMode::Salvage {
         return salvage(disk, options);
@@ -82,8 +81,8 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let applied = newest.scan.summary.apply(newest.file.place.seq, &mut editor);
     drop(editor);
     applied.map_err(|damage| damage.at(&newest.file.name, end))?;
-    let held = survey_index(&index, options.recovery_threads);
-    if let Some((group, missing)) = held.gap {
+    let totals = survey_index(&index, options.recovery_threads);
+    if let Some((group, missing)) = totals.gap {
         let what = format!("group {} lacks entry {missing}", group.0);
         return Err(LogError::Corrupt { file: newest.file.name.clone(), offset: end, what, groups: vec![group] });
     }
@@ -96,36 +95,26 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
         files_by_index: older.files.len(),
         files_scanned: 1 + if options.verify { older.files.len() } else { 0 },
         bytes_read,
-        groups: held.groups,
-        entries: held.entries,
+        groups: totals.groups,
+        entries: totals.entries,
         ..RecoveryReport::default()
     };
     finalize(disk, &names, &newest, &older.files, &mut report)?;
-    let active = activate(newest, older.files);
+    let active = ActiveFile::recovered(Arc::new(newest.file), &newest.scan, older.files);
     let files = FileTable::default();
     opened.files.into_iter().for_each(|sealed| files.insert(sealed.file));
-    files.insert(active.file.clone());
+    files.insert(active.file());
     let spares = find_spares(disk, &names, options)?;
     Ok(Recovered { index, files, active, report, spares, doubts: None })
-}
-
-fn activate(newest: Newest, older: BTreeSet<u64>) -> ActiveFile {
-    let Newest { file, scan, .. } = newest;
-    let mut active = ActiveFile::new(Arc::new(file), scan.end, scan.last_lsn, scan.chain);
-    active.changes = ActiveChanges::of(&scan.summary);
-    active.used = scan.groups > 0;
-    active.vouched = if scan.stopped_cleanly { scan.last_lsn } else { scan.vouched };
-    active.older = older;
-    active
 }
 
 /// The number of the first file of a log.
 const FIRST: u64 = 1;
 
-/// Creates a log of one empty file, in a directory with these names and no log file among them.
+/// Creates a log of one empty file. `names` are the files of the directory, none of which is a log file.
 fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<Recovered> {
     if names.iter().any(|name| is_remains(name)) {
-        // Which files there were is unknown.
+        // The missing files are unknown.
         return Err(LogError::missing("*.log"));
     }
     if !options.create {
@@ -153,9 +142,9 @@ fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<Rec
     Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
 }
 
-/// Whether a name shows that there was a log: a spare, also an unfinished one, or a temporary file after the first. All
-/// of them are created only once the first file is durable. (The first temporary file is left by a crash during
-/// creation.)
+/// Whether a file of this name proves that there was a log: a spare, also an unfinished one, or a temporary file after
+/// the first. All of them are created only after the first file is durable. (A crash during creation leaves the first
+/// temporary file.)
 fn is_remains(name: &str) -> bool {
     let is_spare = parse_spare_name(name).is_some() || is_unfinished(name);
     is_spare || temporary_number(name).is_some_and(|seq| seq > FIRST)

@@ -1,4 +1,4 @@
-//! Finds the newest file that is in use, and from it the files that the log consists of.
+//! Finds the newest file in use. It lists the files that the log consists of.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +22,15 @@ pub(super) struct Newest {
 }
 
 /// The older files of a log.
-pub(super) struct Older {
+pub(super) struct OlderFiles {
     /// Their numbers, ascending, up to the first missing one.
     pub(super) files: BTreeSet<u64>,
     /// The first missing one.
     pub(super) missing: Option<u64>,
 }
 
-/// The newest file in use: `last`, or the one before it if a crash came between the creation of `last` and the seal of
-/// that one.
+/// The newest file in use: `last`, or the one before it if a crash happened after the creation of `last` and before that
+/// one was sealed.
 pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
     let (file, header) = LogFile::load(disk, last, None)?;
     if file.footer()?.is_some() {
@@ -56,14 +56,14 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
         }
         None if !found.in_use => {
             let mut scan = scan(&before, &before_header)?;
-            // The later file was created when every group of this one was synced, and names the last one. So no tail
-            // can be torn, and a missing group is damage.
+            // The later file was created after every group of this one was synced, and records the last one. So a
+            // missing group is damage, not a torn tail.
             if scan.last_lsn.saturating_add(1) != header.first_lsn || scan.chain != header.chain {
                 let damage = Damage("commit group cannot be read, though a later file says that it is synced");
                 return Err(damage.at(&before.name, scan.end));
             }
             if before.footer()?.is_some() {
-                // Half a seal is wiped out before the file is written to again.
+                // A seal that is not known to be complete is overwritten with zeros before the next group.
                 scan.garbage_end = before.len();
             }
             let bytes_read = bytes_read + u64::from(before_header.data_offset) + FOOTER as u64 + scan.bytes_read;
@@ -75,8 +75,8 @@ pub(super) fn find_newest(disk: &dyn Disk, last: u64) -> Result<Newest> {
 }
 
 /// The older files of the log. Stops at the first missing one.
-pub(super) fn older_files(newest: &Newest, existing: &BTreeSet<u64>) -> Older {
-    let mut older = Older { files: BTreeSet::new(), missing: None };
+pub(super) fn older_files(newest: &Newest, existing: &BTreeSet<u64>) -> OlderFiles {
+    let mut older = OlderFiles { files: BTreeSet::new(), missing: None };
     let listed = newest.header.live.iter().flat_map(|(first, last)| *first..=*last);
     for seq in listed.filter(|seq| !newest.scan.summary.dropped.contains(seq)) {
         if !existing.contains(&seq) {

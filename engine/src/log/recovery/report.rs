@@ -1,15 +1,17 @@
-//! What recovery hands over and what it reports.
+//! The output of recovery: the parts of an open log, and a report for the caller.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::parallel::parallel_map;
 use crate::log::commit::ActiveFile;
 use crate::log::index::{Doubts, GroupLoss, Index, SHARDS, ShardSurvey};
+use crate::log::metrics::{RecoveryMetrics, to_gauge};
 use crate::log::read::FileTable;
 use crate::log::salvage::Loss;
 use crate::log::types::{GroupId, Lsn};
 
-/// What open found. The report does not depend on the number of threads.
+/// The findings of an open. The report does not depend on the number of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// Bytes of an unsynced, torn tail that were truncated; 0 after a clean stop. (Salvage leaves them on disk and does
@@ -17,7 +19,7 @@ pub struct RecoveryReport {
     pub truncated_bytes: u64,
     /// File and offset of the truncation.
     pub truncated_at: Option<(String, u64)>,
-    /// The first truncated commit group, if any. Nothing vouches for it: it may never have been synced, or it was
+    /// The first truncated commit group, if any. Nothing proves whether it was synced: it may never have been, or it was
     /// synced, acknowledged and damaged since.
     pub uncertain: Option<Uncertain>,
     /// Files of the log.
@@ -36,20 +38,32 @@ pub struct RecoveryReport {
     pub salvaged: Vec<String>,
     /// In salvage mode: parts of the log that cannot be read.
     pub losses: Vec<Loss>,
-    /// In salvage mode: groups that may lack something, ascending. A group that is not named is whole.
+    /// In salvage mode: groups that may lack entries or keys, ascending. Groups not listed are whole.
     pub lost: Vec<GroupLoss>,
 }
 
-/// An unreadable commit group at the end of the log. No later header says whether it was synced.
+impl RecoveryReport {
+    /// Sets the recovery gauges.
+    pub(crate) fn record(&self, took: Duration, metrics: &RecoveryMetrics) {
+        metrics.seconds.set(took.as_secs_f64());
+        metrics.files.set(to_gauge(self.files as u64));
+        metrics.read_bytes.set(to_gauge(self.bytes_read));
+        metrics.groups.set(to_gauge(self.groups as u64));
+        metrics.entries.set(to_gauge(self.entries));
+        metrics.truncated_bytes.set(to_gauge(self.truncated_bytes));
+    }
+}
+
+/// An unreadable commit group at the end of the log. No later header records it as synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncertain {
-    /// Its position. Everything after it is gone with it.
+    /// Its position. All later groups are truncated with it.
     pub lsn: Lsn,
     /// The groups that it changes, ascending; empty if unreadable.
     pub groups: Vec<GroupId>,
 }
 
-/// What recovery hands over.
+/// The parts of a recovered log.
 pub(crate) struct Recovered {
     pub(crate) index: Index,
     pub(crate) files: FileTable,
@@ -61,7 +75,7 @@ pub(crate) struct Recovered {
     pub(crate) doubts: Option<Doubts>,
 }
 
-/// What the whole index holds.
+/// Surveys all shards of the index.
 pub(crate) fn survey_index(index: &Index, threads: usize) -> ShardSurvey {
     let shards: Vec<usize> = (0..SHARDS).collect();
     let surveys = parallel_map(threads, &shards, |shard| index.survey(*shard));

@@ -1,4 +1,4 @@
-//! Opens a damaged log read-only, with what can be read of it. Changes nothing on the disk.
+//! Opens the readable part of a damaged log, read-only. Changes nothing on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::log::read::FileTable;
 use crate::log::salvage::{Replay, Survey};
 use crate::log::types::{GroupId, Lsn};
 
-/// Opens what is left of the log on `disk`.
+/// Opens the readable part of the log on `disk`.
 pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let survey = Survey::new(disk)?;
     let certain = Replay::run(&survey, false, &mut |_| ())?;
@@ -28,8 +28,8 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
         add_unreadable(&mut lost, unreadable(&index, &files));
     }
     let newest = found().next_back().ok_or(LogError::NoLog)?.file.clone();
-    let held = survey_index(&index, options.recovery_threads);
-    // The tail is not read, so the groups that it concerns are unknown.
+    let totals = survey_index(&index, options.recovery_threads);
+    // The tail is not read, so its groups are unknown.
     let uncertain = |lsn| Uncertain { lsn: Lsn(lsn), groups: Vec::new() };
     let next = certain.at.map(|at| at.lsn.saturating_add(1)).filter(|_| certain.tail.is_some());
     let report = RecoveryReport {
@@ -40,13 +40,13 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
         files_by_index: certain.files_by_index,
         files_scanned: certain.files_scanned,
         bytes_read: certain.bytes_read,
-        groups: held.groups,
-        entries: held.entries,
+        groups: totals.groups,
+        entries: totals.entries,
         salvaged: certain.salvaged,
         losses: certain.losses,
         lost,
     };
-    // Nothing is ever appended, and everything counts as vouched for.
+    // Nothing is appended, so everything counts as synced.
     let end = newest.len();
     let active = ActiveFile::new(newest, end, certain.at.map_or(0, |at| at.lsn), 0);
     Ok(Recovered { index, files, active, report, spares: BTreeSet::new(), doubts: Some(certain.doubts) })

@@ -1,10 +1,10 @@
-//! Reads a damaged log as far as it can be read, and changes nothing on the disk.
+//! Reads the readable part of a damaged log, and changes nothing on the disk.
 //!
-//! 1. [`survey`]: which files the log consists of, as far as they tell.
-//! 2. [`replay`]: each file is believed by its index. If that is damaged the file's commit groups are read ([`walk`]),
-//!    and the walk goes on behind damage. What is missing is a [`Loss`].
-//! 3. `Doubts` (in `index/`): what a loss leaves of each group. Entries whose location is known and whose block is
-//!    damaged are no loss: reading them names the damage, as it does in any log.
+//! 1. [`survey`] determines the files that the log consists of, as far as their headers are readable.
+//! 2. [`replay`] applies the index of each file. If an index is damaged, the file's commit groups are read instead
+//!    ([`walk`]), also those after damage. Each unreadable part is a [`Loss`].
+//! 3. `Doubts` (in `index/`) tracks which records of each group are certain after a loss. An entry in a damaged block is
+//!    no loss: its location is known, and reading it returns the damage, as in any log.
 //!
 //! # Layers
 //!
@@ -12,12 +12,12 @@
 //!
 //! 1. `walk`: one file
 //! 2. `survey`: all files
-//! 3. `replay`: what they say
+//! 3. `replay`: their records
 //!
-//! # What holds
+//! # Invariant
 //!
-//! What is returned is what the log would return if it were sound, or a typed error: never another entry, and never one
-//! that was replaced since. (`LogOptions::keep_doubtful` gives up the last half of that, to show more.)
+//! A read returns what the undamaged log would return, or a typed error. It never returns another entry, nor one that
+//! was replaced since. (`LogOptions::keep_doubtful` permits replaced entries, to return more.)
 
 mod replay;
 mod survey;
@@ -25,5 +25,5 @@ mod walk;
 
 pub use self::replay::Loss;
 pub(crate) use self::replay::Replay;
-pub(crate) use self::survey::{Found, Survey, before_first};
-pub(crate) use self::walk::{Gap, Position, Step, Walk};
+pub(crate) use self::survey::{ExistingFile, Survey, before_first};
+pub(crate) use self::walk::{ChainPosition, Gap, GroupWalk, Step};

@@ -1,9 +1,9 @@
-//! Applies what can be read of a surveyed log, in order, and notes what is missing.
+//! Applies the readable part of a surveyed log, in order, and collects the losses.
 
 use std::fmt;
 
-use super::survey::{Found, Survey, before_first};
-use super::walk::{Gap, Position, Step, Walk};
+use super::survey::{ExistingFile, Survey, before_first};
+use super::walk::{ChainPosition, Gap, GroupWalk, Step};
 use crate::log::error::Result;
 use crate::log::format::{FOOTER, Footer, Sink, file_name, replay};
 use crate::log::index::{DoubtTracker, Doubts, FileSummary, Index};
@@ -15,17 +15,17 @@ use crate::log::types::{GroupId, Lsn};
 pub struct Loss {
     /// The file's name.
     pub file: String,
-    /// The offsets where the part begins and ends; both 0 for a whole file.
+    /// The offset where the part begins; 0 for a whole file.
     pub from: u64,
-    /// See `from`.
+    /// The offset where the part ends; 0 for a whole file.
     pub to: u64,
-    /// The first missing position in the log's history, if known.
+    /// The position of the first missing commit group, if known.
     pub first_lsn: Option<Lsn>,
-    /// The last one, if known.
+    /// The position of the last missing commit group, if known.
     pub last_lsn: Option<Lsn>,
     /// What is wrong.
     pub what: String,
-    /// The only groups that it can concern, ascending; `None` if unknown: then it may concern any.
+    /// The groups that it may concern, ascending; `None` means any group.
     pub concerns: Option<Vec<GroupId>>,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// A log as far as it can be read.
+/// The readable part of a log.
 pub(crate) struct Replay {
     pub(crate) index: Index,
     pub(crate) doubts: Doubts,
@@ -58,16 +58,16 @@ pub(crate) struct Replay {
     pub(crate) files_by_index: usize,
     pub(crate) files_scanned: usize,
     pub(crate) bytes_read: u64,
-    /// Whether records before a loss stay in the index.
-    keep: bool,
+    /// Whether doubtful records stay in the index.
+    keep_doubtful: bool,
     /// The last group read, if known.
-    pub(crate) at: Option<Position>,
+    pub(crate) at: Option<ChainPosition>,
 }
 
 impl Replay {
-    /// Applies all of `survey`. With `keep` the index also holds records before a loss that may concern them. `done` is
-    /// called with the bytes of each finished file.
-    pub(crate) fn run(survey: &Survey, keep: bool, done: &mut dyn FnMut(u64)) -> Result<Replay> {
+    /// Applies all files of `survey`. With `keep_doubtful` the index also holds records before a loss that may concern
+    /// them. `done` is called with the bytes of each finished file.
+    pub(crate) fn run(survey: &Survey, keep_doubtful: bool, done: &mut dyn FnMut(u64)) -> Result<Replay> {
         let mut replay = Replay {
             index: Index::new(),
             doubts: Doubts::default(),
@@ -77,9 +77,9 @@ impl Replay {
             files_by_index: 0,
             files_scanned: 0,
             bytes_read: 0,
-            keep,
-            // There is nothing before file 1.
-            at: survey.files.first().filter(|file| file.seq == 1).map(|_| Position { lsn: 0, chain: 0 }),
+            keep_doubtful,
+            // File 1 is the first.
+            at: survey.files.first().filter(|file| file.seq == 1).map(|_| ChainPosition { lsn: 0, chain: 0 }),
         };
         for (at, file) in survey.files.iter().enumerate() {
             match &file.found {
@@ -93,7 +93,7 @@ impl Replay {
         Ok(replay)
     }
 
-    fn file(&mut self, survey: &Survey, at: usize, found: &Found) -> Result<()> {
+    fn file(&mut self, survey: &Survey, at: usize, found: &ExistingFile) -> Result<()> {
         let header = found.header.as_ref();
         let follows = at.checked_sub(1).and_then(|before| survey.files.get(before)).map(|before| before.seq);
         if let (Some(header), Some(before)) = (header, self.at)
@@ -126,27 +126,27 @@ impl Replay {
         let applied = summary.apply(seq, &mut tracker);
         drop(tracker);
         match applied {
-            Ok(()) => self.at = Some(Position { lsn: footer.last_lsn, chain: footer.chain }),
+            Ok(()) => self.at = Some(ChainPosition { lsn: footer.last_lsn, chain: footer.chain }),
             Err(damage) => self.add_file_loss(survey, at, damage.0),
         }
     }
 
     /// Reads all groups of a file.
-    fn walk(&mut self, survey: &Survey, at: usize, found: &Found) -> Result<()> {
-        let Some(known) = survey.known(at, self.at) else { return Ok(()) };
+    fn walk(&mut self, survey: &Survey, at: usize, found: &ExistingFile) -> Result<()> {
+        let Some(facts) = survey.facts(at, self.at) else { return Ok(()) };
         let (name, seq) = (found.file.name.as_str(), found.file.place.seq);
-        let mut walk = Walk::new(&found.file, known);
+        let mut walk = GroupWalk::new(&found.file, facts);
         let mut is_empty = true;
         let is_last = at + 1 == survey.files.len();
-        // Set if neither the footer nor the next file says which group is the last.
-        let mut summary = (!is_last && known.last.is_none()).then(FileSummary::default);
+        // Set if neither the footer nor the next file records the last group.
+        let mut summary = (!is_last && facts.last.is_none()).then(FileSummary::default);
         while let Some(step) = walk.step()? {
             is_empty = false;
             let gap = match step {
                 Step::Gap(gap) => gap,
                 Step::Group(group) => {
                     if let Some(summary) = &mut summary {
-                        // Items and blocks that do not fit together become a gap below.
+                        // Damage is ignored here: the replay below turns it into a gap.
                         let _ = replay(&group.items, &group.blocks, seq, summary);
                     }
                     let mut tracker = DoubtTracker { editor: self.index.editor(), doubts: &mut self.doubts };
@@ -164,9 +164,9 @@ impl Replay {
             self.tail = Some((name.to_owned(), walk.offset, walk.garbage_end - walk.offset));
         }
         let ended = walk.at;
-        let expected = known.last.filter(|_| ended.is_some());
-        if is_empty && found.header.is_none() && (ended.is_none() || known.last != ended) {
-            // Nothing tells whether the file had groups.
+        let expected = facts.last.filter(|_| ended.is_some());
+        if is_empty && found.header.is_none() && (ended.is_none() || facts.last != ended) {
+            // It is unknown whether the file had groups.
             self.add_file_loss(survey, at, "nothing in the file can be read");
         } else if let (Some(last), Some(ended)) = (expected, ended)
             && ended.lsn >= last.lsn
@@ -185,11 +185,11 @@ impl Replay {
                 None,
             );
         }
-        self.at = known.last.or(walk.at);
+        self.at = facts.last.or(walk.at);
         Ok(())
     }
 
-    /// A whole file is lost.
+    /// Adds the loss of a whole file.
     fn add_file_loss(&mut self, survey: &Survey, at: usize, what: &str) {
         let first = self.at.map(|at| at.lsn.saturating_add(1));
         let name = survey.files.get(at).map_or_else(String::new, |file| file_name(file.seq));
@@ -207,7 +207,7 @@ impl Replay {
         concerns: Option<Vec<GroupId>>,
     ) {
         self.doubts.add_loss(&self.index, concerns.as_deref());
-        if !self.keep {
+        if !self.keep_doubtful {
             match &concerns {
                 None => self.index = Index::new(),
                 Some(groups) => {
@@ -229,10 +229,9 @@ impl Replay {
     }
 }
 
-/// Whether the groups that were read are followed by exactly the index that a seal writes behind them. Then none is
-/// missing.
-fn is_followed_by_index(found: &Found, walk: &mut Walk<'_>, summary: &FileSummary) -> Result<bool> {
-    // The index of a file without groups is a zero, and zeros prove nothing.
+/// Whether the index that a seal of the read groups would write follows them. Then no group is missing.
+fn is_followed_by_index(found: &ExistingFile, walk: &mut GroupWalk<'_>, summary: &FileSummary) -> Result<bool> {
+    // The index of a file without groups is one zero byte, which proves nothing.
     let Some(last) = walk.at.filter(|_| summary.groups().next().is_some()) else { return Ok(false) };
     let seal = Seal::new(&found.file, walk.offset, summary.encode(), last.lsn, last.chain);
     let stored = walk.reader.get(walk.offset, seal.index().len() as u64)?;

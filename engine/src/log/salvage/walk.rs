@@ -1,29 +1,28 @@
-//! Walks a file from commit group to commit group, and over damage in between.
+//! Walks a file from commit group to commit group, and skips damage in between.
 //!
-//! At an unreadable group, what else is known decides, by the rule of `read/scan.rs`. If the position is proven to be
-//! synced, this is damage, and the walk goes on at the next group that passes its checksum. If not, it is a torn tail,
-//! which was never acknowledged and is left alone.
+//! An unreadable group is handled by the rule of `read/scan.rs`. If its position is proven to be synced, it is damage, and
+//! the walk continues at the next group that passes its checksum. Otherwise it is a torn tail, and the walk ends.
 
 use crate::log::error::{Damage, Result};
 use crate::log::read::{CommitGroup, GroupReader, HeadRef, LogFile, Verified};
 
-/// Position and checksum of a commit group.
+/// Position and checksum of a commit group: its place in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct ChainPosition {
     pub(crate) lsn: u64,
     pub(crate) chain: u32,
 }
 
-/// What is known of a file from outside of its groups.
+/// Facts about a file from its header and footer, and from other files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct FileFacts {
     /// The offset of its first group; 0 for a file without a header, which is searched from its beginning.
     pub(crate) start: u64,
-    /// The group before its first one.
-    pub(crate) before: Option<Position>,
-    /// Its last group.
-    pub(crate) last: Option<Position>,
-    /// Whether a later file is in use: then all of this one was synced.
+    /// The last group of the file before, if known.
+    pub(crate) before: Option<ChainPosition>,
+    /// Its last group, if known.
+    pub(crate) last: Option<ChainPosition>,
+    /// Whether a later file is in use. All groups of this one were then synced.
     pub(crate) followed: bool,
     /// Whether an earlier file used its space.
     pub(crate) reused: bool,
@@ -40,42 +39,43 @@ pub(crate) enum Step {
 /// Commit groups that existed and cannot be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gap {
-    /// Where it begins, and where reading goes on or the file ends.
+    /// Where it begins.
     pub(crate) from: u64,
+    /// Where the next readable group or the end of the file is.
     pub(crate) to: u64,
     /// The first and last missing position, if known. (None may be missing: then a group does not continue the one
     /// before.)
     pub(crate) first_lsn: Option<u64>,
     pub(crate) last_lsn: Option<u64>,
-    /// What is wrong at its beginning.
+    /// The damage at its beginning.
     pub(crate) damage: Damage,
 }
 
 /// A walk through one file.
-pub(crate) struct Walk<'a> {
+pub(crate) struct GroupWalk<'a> {
     pub(crate) reader: GroupReader<'a>,
-    known: Known,
+    facts: FileFacts,
     /// Where the next group may begin.
     pub(crate) offset: u64,
     /// The group before.
-    pub(crate) at: Option<Position>,
+    pub(crate) at: Option<ChainPosition>,
     /// Groups after the first damage.
     heads: Option<Vec<HeadRef>>,
-    /// Where garbage ends, as far as the walk has seen; more than `offset` after a torn tail.
+    /// Where garbage ends, as far as the walk has read; more than `offset` after a torn tail.
     pub(crate) garbage_end: u64,
     done: bool,
 }
 
-impl<'a> Walk<'a> {
-    /// Begins at the first group. Parts that the disk does not return count as damaged.
-    pub(crate) fn new(file: &'a LogFile, known: Known) -> Walk<'a> {
-        Walk {
+impl<'a> GroupWalk<'a> {
+    /// A walk from the first group. Parts that cannot be read count as damaged.
+    pub(crate) fn new(file: &'a LogFile, facts: FileFacts) -> GroupWalk<'a> {
+        GroupWalk {
             reader: GroupReader::tolerant(file),
-            known,
-            offset: known.start,
-            at: known.before,
+            facts,
+            offset: facts.start,
+            at: facts.before,
             heads: None,
-            garbage_end: known.start,
+            garbage_end: facts.start,
             done: false,
         }
     }
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
             match self.group()? {
                 Ok(group) => {
                     self.offset = group.end();
-                    self.at = Some(Position { lsn: group.header.lsn, chain: group.checksum });
+                    self.at = Some(ChainPosition { lsn: group.header.lsn, chain: group.checksum });
                     return Ok(Some(Step::Group(group)));
                 }
                 Err(damage) => {
@@ -120,24 +120,24 @@ impl<'a> Walk<'a> {
         Ok(Ok(group))
     }
 
-    /// Whether something that survived proves that the group at `lsn` was synced.
+    /// Whether a fact or a readable group proves that the group at `lsn` was synced.
     fn is_proven(&mut self, lsn: u64) -> Result<bool> {
-        let from_outside = self.known.followed || self.known.last.is_some_and(|last| last.lsn >= lsn);
-        Ok(from_outside || self.heads()?.iter().any(|head| head.lsn >= lsn && head.synced >= lsn))
+        let by_facts = self.facts.followed || self.facts.last.is_some_and(|last| last.lsn >= lsn);
+        Ok(by_facts || self.heads()?.iter().any(|head| head.lsn >= lsn && head.synced >= lsn))
     }
 
-    /// All groups after the first damage. Searched for once.
+    /// All readable groups after the first damage. Searched once.
     fn heads(&mut self) -> Result<&[HeadRef]> {
         if self.heads.is_none() {
-            let rest = self.reader.scan_rest(self.offset, self.known.reused, None)?;
+            let rest = self.reader.scan_rest(self.offset, self.facts.reused, None)?;
             self.garbage_end = rest.garbage_end;
             self.heads = Some(rest.heads);
         }
         Ok(self.heads.as_deref().unwrap_or_default())
     }
 
-    /// Goes on after damage, if there is more. `None` if nothing is missing: at the end, torn or not, or if the next
-    /// group continues the one before nevertheless.
+    /// Skips damage. Returns the gap, or `None` if no group is missing: at the end of the groups, torn or not, or if the
+    /// next readable group continues the one before.
     fn skip(&mut self, damage: Damage) -> Result<Option<Gap>> {
         let from = self.offset;
         let expected = self.at.map(|at| at.lsn.saturating_add(1));
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
         };
         let Some(next) = next.filter(|_| proven) else {
             self.done = true;
-            let last = self.known.last.filter(|last| expected.is_some_and(|expected| expected <= last.lsn));
+            let last = self.facts.last.filter(|last| expected.is_some_and(|expected| expected <= last.lsn));
             let to = self.garbage_end.max(from);
             self.garbage_end = to;
             return Ok(last.map(|last| Gap { from, to, first_lsn: expected, last_lsn: Some(last.lsn), damage }));
@@ -157,7 +157,7 @@ impl<'a> Walk<'a> {
         if self.at.is_some_and(|at| expected == Some(next.lsn) && at.chain == next.chain) {
             return Ok(None);
         }
-        // Whatever the next group continues, groups between are missing.
+        // The next group is not chained to the one before the gap.
         self.at = None;
         Ok(Some(Gap { from, to: next.offset, first_lsn: expected, last_lsn: next.lsn.checked_sub(1), damage }))
     }

@@ -1,8 +1,8 @@
-//! Reads and verifies every byte of a log and reports everything that is wrong with it.
+//! Reads and verifies every byte of a log and reports all damage.
 //!
 //! A check does more than opening a log: it reads, verifies and decompresses every commit group and block; it checks
 //! padding for zeros; it compares the index of a sealed file with its groups; it checks that each file continues the
-//! one before and that the entries of each group are consecutive. A torn tail is what a crash leaves. It is reported,
+//! one before and that the entries of each group are consecutive. A torn tail is the result of a crash. It is reported,
 //! and is not damage.
 
 use crate::disk::Disk;
@@ -13,19 +13,19 @@ use crate::log::error::{Finding, Result};
 use crate::log::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, Span, replay};
 use crate::log::index::{FileSummary, Index};
 use crate::log::read::{CommitGroup, GroupReader};
-use crate::log::salvage::{Found, Position, Step, Survey, Walk, before_first};
+use crate::log::salvage::{ChainPosition, ExistingFile, GroupWalk, Step, Survey, before_first};
 use crate::log::types::GroupId;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// The existing files of the log, oldest first.
     pub files: Vec<CheckedFile>,
-    /// Everything that is wrong, by file and offset. Empty if the log is sound.
+    /// All damage, by file and offset. Empty if the log is sound.
     pub findings: Vec<Finding>,
-    /// What a crash left at the end, if anything. The next open truncates it.
+    /// The torn tail that a crash left, if any. The next open truncates it.
     pub torn_tail: Option<TornTail>,
-    /// Log files that are no part of it: dropped and not deleted yet, never used, or copies.
+    /// Log files that are not part of the log: dropped and not deleted yet, never used, or copies.
     pub surplus: Vec<String>,
     /// Bytes of all files.
     pub bytes: u64,
@@ -52,7 +52,7 @@ pub struct CheckedFile {
     pub sealed: bool,
 }
 
-/// The end of a log that was being written when the power failed.
+/// An incomplete write at the end of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
     /// The file's name.
@@ -64,14 +64,14 @@ pub struct TornTail {
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Whether there is no finding.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
     }
 }
 
-/// Checks the log on `disk`. Fails only if nothing can be checked: no log, a newer version, an unreadable directory.
-/// Everything else is a finding.
+/// Checks the log on `disk`. Fails only if a check is impossible: no log, a newer version, an unreadable directory. All
+/// other errors are findings.
 pub fn check(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
     let survey = Survey::new(disk)?;
     let mut checker = Checker {
@@ -101,10 +101,10 @@ pub fn check(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Chec
 
 struct Checker<'a> {
     report: CheckReport,
-    /// Everything that the files say.
+    /// The index of all files read so far.
     index: Index,
     /// The last group of the file before, if known.
-    at: Option<Position>,
+    at: Option<ChainPosition>,
     meter: Meter<'a>,
 }
 
@@ -114,29 +114,29 @@ struct FileContext<'a> {
     survey: &'a Survey,
     /// Its position in the list of files.
     at: usize,
-    found: &'a Found,
+    found: &'a ExistingFile,
     /// Bytes of the files before it.
     base: u64,
 }
 
-/// What the groups of a file say.
+/// The commit groups of a file, in sum.
 #[derive(Default)]
-struct GroupSummaries {
+struct GroupsSum {
     summary: FileSummary,
-    /// Whether something in between is unreadable.
+    /// Whether some of them are unreadable.
     broken: bool,
     commit_groups: u64,
 }
 
 impl Checker<'_> {
-    fn find(&mut self, found: &Found, offset: u64, what: impl Into<String>, groups: Vec<GroupId>) {
+    fn find(&mut self, found: &ExistingFile, offset: u64, what: impl Into<String>, groups: Vec<GroupId>) {
         self.report.findings.push(Finding::new(&found.file.name, offset, what, groups));
     }
 
     fn file(&mut self, context: FileContext<'_>) -> Result<()> {
         let FileContext { survey, at, found, .. } = context;
-        let Some(known) = survey.known(at, self.at) else { return Ok(()) };
-        let mut walk = Walk::new(&found.file, known);
+        let Some(facts) = survey.facts(at, self.at) else { return Ok(()) };
+        let mut walk = GroupWalk::new(&found.file, facts);
         if let Some(header) = &found.header {
             self.header(context, header, &mut walk.reader)?;
         }
@@ -152,7 +152,7 @@ impl Checker<'_> {
         if let Some((offset, error)) = &walk.reader.failed {
             self.find(found, *offset, error.to_string(), Vec::new());
         }
-        self.at = known.last.or(walk.at);
+        self.at = facts.last.or(walk.at);
         let (name, bytes, sealed) = (found.file.name.clone(), found.file.len(), index.is_some());
         self.report.files.push(CheckedFile { name, bytes, commit_groups: sum.commit_groups, sealed });
         self.report.commit_groups += sum.commit_groups;
@@ -186,11 +186,11 @@ impl Checker<'_> {
     fn groups(
         &mut self,
         context: FileContext<'_>,
-        walk: &mut Walk<'_>,
+        walk: &mut GroupWalk<'_>,
         index: Option<&FileSummary>,
-    ) -> Result<GroupSummaries> {
+    ) -> Result<GroupsSum> {
         let FileContext { survey, at, found, base } = context;
-        let mut sum = GroupSummaries::default();
+        let mut sum = GroupsSum::default();
         while let Some(step) = walk.step()? {
             let broken = match step {
                 Step::Gap(gap) => {
@@ -203,8 +203,8 @@ impl Checker<'_> {
                 Step::Group(group) => {
                     sum.commit_groups += 1;
                     self.group(found, &mut walk.reader, &group)?;
-                    let said = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.summary);
-                    said.err().map(|damage| Finding::new(&found.file.name, group.offset, damage.0, group.groups()))
+                    let replayed = replay(&group.items, &group.blocks, found.file.place.seq, &mut sum.summary);
+                    replayed.err().map(|damage| Finding::new(&found.file.name, group.offset, damage.0, group.groups()))
                 }
             };
             sum.broken |= broken.is_some();
@@ -215,7 +215,7 @@ impl Checker<'_> {
     }
 
     /// Checks the blocks of a group, and its padding.
-    fn group(&mut self, found: &Found, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
+    fn group(&mut self, found: &ExistingFile, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
         self.report.blocks += group.blocks.len() as u64;
         self.report.findings.extend(damaged_blocks(reader, group)?);
         for block in &group.blocks {
@@ -230,7 +230,14 @@ impl Checker<'_> {
     }
 
     /// Checks that there are zeros from `from` to before `to`.
-    fn zeros(&mut self, found: &Found, reader: &mut GroupReader<'_>, from: u64, to: u64, what: &str) -> Result<()> {
+    fn zeros(
+        &mut self,
+        found: &ExistingFile,
+        reader: &mut GroupReader<'_>,
+        from: u64,
+        to: u64,
+        what: &str,
+    ) -> Result<()> {
         let bytes = reader.get(from, to.saturating_sub(from))?.unwrap_or_default();
         if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
             self.find(found, from + at as u64, format!("{what} is not zero"), Vec::new());
@@ -242,8 +249,8 @@ impl Checker<'_> {
     fn seal(
         &mut self,
         context: FileContext<'_>,
-        walk: &mut Walk<'_>,
-        sum: &GroupSummaries,
+        walk: &mut GroupWalk<'_>,
+        sum: &GroupsSum,
         index: Option<&FileSummary>,
     ) -> Result<()> {
         let found = context.found;
@@ -252,7 +259,7 @@ impl Checker<'_> {
         if let Some(differing) = differing.filter(|differing| !differing.is_empty()) {
             self.find(found, footer.index_offset, "index does not say what the file holds", differing);
         }
-        let last = Position { lsn: footer.last_lsn, chain: footer.chain };
+        let last = ChainPosition { lsn: footer.last_lsn, chain: footer.chain };
         if !sum.broken && (walk.offset != footer.index_offset || walk.at.is_some_and(|at| at != last)) {
             self.find(found, walk.offset, "commit groups do not end where the seal says", Vec::new());
         }
@@ -264,8 +271,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The groups end at `offset`; the rest was being written.
-    fn torn(&mut self, found: &Found, offset: u64, garbage_end: u64) {
+    /// Reports the bytes from `offset` to `garbage_end` as a torn tail.
+    fn torn(&mut self, found: &ExistingFile, offset: u64, garbage_end: u64) {
         if garbage_end > offset {
             let (file, bytes) = (found.file.name.clone(), garbage_end - offset);
             self.report.torn_tail = Some(TornTail { file, offset, bytes });

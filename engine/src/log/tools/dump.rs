@@ -1,7 +1,7 @@
 //! Dumps a log record by record, in order: headers, commit groups, changes, entries, seals.
 //!
-//! Every surviving record is dumped, whatever is lost around it, and damage is dumped in its place. Every commit group,
-//! block and seal is verified. Only `check` looks for other problems (padding, chains, gaps between entries).
+//! Every readable record is dumped, also between losses, and damage is dumped in its place. Every commit group, block and
+//! seal is verified. Only `check` looks for other problems (padding, chains, gaps between entries).
 
 use std::fmt;
 use std::io;
@@ -16,15 +16,15 @@ use crate::log::error::{Finding, Result};
 use crate::log::format::{Block, Item, file_name, replay};
 use crate::log::index::FileSummary;
 use crate::log::read::{CommitGroup, GroupReader};
-use crate::log::salvage::{Found, Position, Step, Survey, Walk};
+use crate::log::salvage::{ChainPosition, ExistingFile, GroupWalk, Step, Survey};
 use crate::log::types::{GroupId, Lsn};
 
-/// What to show.
+/// Options of a dump.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DumpOptions {
-    /// Only what concerns this group.
+    /// Only records of this group.
     pub group: Option<GroupId>,
-    /// Also each entry: its index and length, and so many of its first bytes. `None` omits entries.
+    /// Also each entry: its index and length, and this many of its first bytes. `None` omits entries.
     pub entries: Option<usize>,
 }
 
@@ -35,13 +35,13 @@ pub enum Record {
     File(FileRecord),
     /// A commit group begins.
     Group(GroupRecord),
-    /// What a commit group changes.
+    /// A change of a commit group.
     Change(Change),
-    /// An entry that an append or a rewrite brings.
+    /// An entry of an append or a rewrite.
     Entry(EntryRecord),
     /// The end of a sealed file.
     Seal(SealRecord),
-    /// Something unreadable.
+    /// An unreadable part.
     Damage(Finding),
 }
 
@@ -81,7 +81,7 @@ pub struct GroupRecord {
 
 /// A change that a commit group makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "docs/formats.md says what each field is")]
+#[expect(missing_docs, reason = "docs/formats.md describes each field")]
 pub enum Change {
     Append { group: GroupId, first: u64, count: u64 },
     Rewrite { group: GroupId, floor: u64, last: u64, first: u64, count: u64 },
@@ -171,11 +171,11 @@ impl Dump<'_> {
         &mut self,
         survey: &Survey,
         at: usize,
-        found: &Found,
-        before: Option<Position>,
+        found: &ExistingFile,
+        before: Option<ChainPosition>,
         base: u64,
-    ) -> Result<Option<Position>> {
-        let Some(known) = survey.known(at, before) else { return Ok(None) };
+    ) -> Result<Option<ChainPosition>> {
+        let Some(facts) = survey.facts(at, before) else { return Ok(None) };
         let header = found.header.as_ref();
         (self.show)(&Record::File(FileRecord {
             name: found.file.name.clone(),
@@ -185,7 +185,7 @@ impl Dump<'_> {
             reused: header.map(|header| header.flags != 0),
             older: header.map(|header| header.live.clone()),
         }))?;
-        let mut walk = Walk::new(&found.file, known);
+        let mut walk = GroupWalk::new(&found.file, facts);
         while let Some(step) = walk.step()? {
             match step {
                 Step::Group(group) => self.group(found, &mut walk.reader, &group)?,
@@ -212,10 +212,10 @@ impl Dump<'_> {
         if let Some((offset, error)) = &walk.reader.failed {
             self.damage(Finding::new(&found.file.name, *offset, error.to_string(), Vec::new()))?;
         }
-        Ok(known.last.or(walk.at))
+        Ok(facts.last.or(walk.at))
     }
 
-    fn group(&mut self, found: &Found, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
+    fn group(&mut self, found: &ExistingFile, reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<()> {
         let is_wanted = |item: &Item| self.options.group.is_none_or(|wanted| item.group() == Some(wanted));
         if self.options.group.is_some() && !group.items.iter().any(is_wanted) {
             return Ok(());
@@ -250,11 +250,11 @@ impl Dump<'_> {
             // than there are.
             let named = (0..*count).map_while(|at| first.checked_add(at));
             for index in named {
-                if entries.are_used_up() {
+                if entries.is_at_end() {
                     break;
                 }
                 let Some(prefix) = self.options.entries.filter(|_| is_shown) else {
-                    entries.pass();
+                    entries.skip();
                     continue;
                 };
                 let entry = entries.next();
@@ -269,7 +269,7 @@ impl Dump<'_> {
 
 /// The entries of a commit group, in order.
 struct Entries<'a> {
-    found: &'a Found,
+    found: &'a ExistingFile,
     group: &'a CommitGroup,
     /// The number of the current block, and its content once it is decoded; `Some(None)` if it is damaged.
     block: usize,
@@ -284,17 +284,17 @@ impl Entries<'_> {
         let block =
             self.decoded.get_or_insert_with(|| self.found.file.read_block(place.offset, place.total(), || {}).ok());
         let entry = block.as_ref().and_then(|block| block.entry(self.ordinal));
-        self.pass();
+        self.skip();
         entry
     }
 
-    /// Whether there are no more.
-    fn are_used_up(&self) -> bool {
+    /// Whether all entries were returned or skipped.
+    fn is_at_end(&self) -> bool {
         self.block >= self.group.blocks.len()
     }
 
     /// Skips an entry.
-    fn pass(&mut self) {
+    fn skip(&mut self) {
         let Some(place) = self.group.blocks.get(self.block) else { return };
         self.ordinal += 1;
         if self.ordinal >= u32::from(place.entries) {

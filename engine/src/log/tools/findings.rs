@@ -1,9 +1,9 @@
-//! What is wrong with the files of a surveyed log, as findings.
+//! Findings of damage in the files of a surveyed log.
 
 use crate::log::error::{Finding, LogError, Result};
 use crate::log::format::parse_file_name;
 use crate::log::read::{CommitGroup, GroupReader, scan};
-use crate::log::salvage::{Found, Gap, Survey, Walk};
+use crate::log::salvage::{ExistingFile, Gap, GroupWalk, Survey};
 
 /// Findings in the blocks of a commit group, which are all read, verified and decoded.
 pub(super) fn damaged_blocks(reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<Vec<Finding>> {
@@ -17,12 +17,12 @@ pub(super) fn damaged_blocks(reader: &mut GroupReader<'_>, group: &CommitGroup) 
 }
 
 /// The finding of a gap between the commit groups of file `at` in the list.
-pub(super) fn gap_finding(survey: &Survey, at: usize, found: &Found, gap: &Gap) -> Finding {
+pub(super) fn gap_finding(survey: &Survey, at: usize, found: &ExistingFile, gap: &Gap) -> Finding {
     Finding::new(&found.file.name, gap.from, gap.damage.0, survey.changed_in(at).unwrap_or_default())
 }
 
 /// The finding of a damaged seal of file `at` in the list. The newest file in use has none.
-pub(super) fn seal_finding(survey: &Survey, at: usize, found: &Found) -> Option<Finding> {
+pub(super) fn seal_finding(survey: &Survey, at: usize, found: &ExistingFile) -> Option<Finding> {
     if may_be_unsealed(survey, at) {
         return None;
     }
@@ -34,15 +34,15 @@ pub(super) fn may_be_unsealed(survey: &Survey, at: usize) -> bool {
     at + 1 == survey.files.len() || is_unused(survey, at + 1)
 }
 
-/// Whether file `at` in the list is the newest and was never written to, by the same rule as recovery.
+/// Whether file `at` in the list is the newest and was never written to. The rule is that of recovery.
 pub(super) fn is_unused(survey: &Survey, at: usize) -> bool {
     if at + 1 != survey.files.len() {
         return false;
     }
     let found = survey.files.get(at).and_then(|file| file.found.as_ref());
-    let (Some(found), Some(known)) = (found, survey.known(at, None)) else { return false };
-    // A file with groups need not be read to its end.
-    let has_groups = !matches!(Walk::new(&found.file, known).step(), Ok(None));
+    let (Some(found), Some(facts)) = (found, survey.facts(at, None)) else { return false };
+    // Only the first group is read.
+    let has_groups = !matches!(GroupWalk::new(&found.file, facts).step(), Ok(None));
     let header = found.header.as_ref().filter(|_| !has_groups);
     header.is_some_and(|header| scan(&found.file, header).is_ok_and(|scan| !scan.in_use))
 }
@@ -50,7 +50,7 @@ pub(super) fn is_unused(survey: &Survey, at: usize) -> bool {
 /// The finding of a problem with a whole file, with the groups that it changes if the next file's header lists them.
 pub(super) fn file_finding(survey: &Survey, problem: &LogError) -> Finding {
     let mut finding = Finding::of(problem, "");
-    // There may be many files, and all of them missing.
+    // A binary search, because many files may be missing.
     let seq = parse_file_name(&finding.file);
     let at = seq.and_then(|seq| survey.files.binary_search_by_key(&seq, |file| file.seq).ok());
     if finding.groups.is_empty() {

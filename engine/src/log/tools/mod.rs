@@ -1,15 +1,15 @@
-//! Tools for a log that nobody has open: [`check()`] it, [`dump()`] it, count what it holds ([`stats()`]), and
-//! [`repair()`] a damaged one into a new one.
+//! Tools for a log that no process has open: [`check()`], [`dump()`], [`stats()`], and [`repair()`] of a damaged log into
+//! a new one.
 //!
-//! They are functions over a [`Disk`](crate::disk::Disk). They read everything they need, report progress, and change
-//! nothing on the disk they read. They use the same survey, walk and replay as
-//! [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so their findings agree with what opening the log shows.
+//! They are functions over a [`Disk`](crate::disk::Disk). They report progress and change nothing on the disk they read.
+//! They use the same survey, walk and replay as [`RecoveryMode::Salvage`](super::RecoveryMode::Salvage), so their
+//! findings agree with those of an open.
 //!
 //! # Layers
 //!
 //! Lowest first. No file imports from a later layer.
 //!
-//! 1. `findings`, `progress`: what tools share
+//! 1. `findings`, `progress`: parts that the tools share
 //! 2. `check`, `dump`, `repair`, `stats`: one tool each
 
 mod check;

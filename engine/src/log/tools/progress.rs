@@ -9,14 +9,14 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Reports progress, not more often than worthwhile.
+/// Reports progress, once per [`STEP`].
 pub(super) struct Meter<'a> {
     report: &'a mut dyn FnMut(Progress),
     progress: Progress,
     reported: u64,
 }
 
-/// Progress is reported once per so many bytes.
+/// Interval between two reports, in bytes.
 const STEP: u64 = 256 << 10;
 
 impl<'a> Meter<'a> {
@@ -26,7 +26,7 @@ impl<'a> Meter<'a> {
         Meter { report, progress, reported: 0 }
     }
 
-    /// So many bytes are done in total.
+    /// Sets the bytes done.
     pub(super) fn at(&mut self, done: u64) {
         self.progress.done = done.clamp(self.progress.done, self.progress.total.max(self.progress.done));
         if self.progress.done - self.reported >= STEP {
@@ -34,17 +34,17 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// So many more bytes are done.
+    /// Adds to the bytes done.
     pub(super) fn add(&mut self, bytes: u64) {
         self.at(self.progress.done.saturating_add(bytes));
     }
 
-    /// The total grows by so many bytes.
-    pub(super) fn more(&mut self, bytes: u64) {
+    /// Adds to the total.
+    pub(super) fn add_total(&mut self, bytes: u64) {
         self.progress.total = self.progress.total.saturating_add(bytes);
     }
 
-    /// Everything is done.
+    /// Reports that all bytes are done.
     pub(super) fn end(&mut self) {
         self.progress.done = self.progress.total;
         self.report();

@@ -1,12 +1,12 @@
-//! Repairs a damaged log: writes what can be read of it to a new log that opens.
+//! Repairs a damaged log: writes the readable part to a new log that opens.
 //!
 //! Never in place. The ordinary engine writes the surviving records into an empty directory and syncs them; the damaged
-//! log is not changed. A group's entries must be consecutive. So of a group with gaps only the newest entries after a
-//! gap are kept, as if everything before had been compacted.
+//! log is not changed. A group's entries must be consecutive. So of a group with gaps only the entries after the last
+//! gap are kept, as if all earlier ones had been compacted.
 //!
-//! **A replica whose group lost something must not take part in that group as if nothing had happened.** It may have
-//! acknowledged entries, or given a vote, that it no longer has, and the group would count on it. The report
-//! names such groups. Remove their replicas here from their groups, and add new ones by snapshot.
+//! **A replica that lost records of a group must not take part in that group.** It may have lost entries that it
+//! acknowledged, or its vote, and the other replicas count on them. The report names such groups. Remove these replicas
+//! from their groups, and add new ones by snapshot.
 
 use std::io;
 use std::sync::Arc;
@@ -23,26 +23,26 @@ use crate::log::format::{Block, Span, file_name};
 use crate::log::index::{EntryRange, Group, GroupLoss, Index, normalize, subtract};
 use crate::log::options::LogOptions;
 use crate::log::read::{BlockCache, entries_of};
-use crate::log::salvage::{Found, Loss, Replay, Survey};
+use crate::log::salvage::{ExistingFile, Loss, Replay, Survey};
 use crate::log::types::{Durability, GroupId};
 
-/// How to repair.
+/// Options of a repair.
 #[derive(Clone, Debug, Default)]
 pub struct RepairOptions {
-    /// Also keeps records before a lost part that may have changed them; see [`LogOptions::keep_doubtful`].
+    /// Also keeps records from before a lost part that may have changed them; see [`LogOptions::keep_doubtful`].
     pub keep_doubtful: bool,
     /// Settings of the new log.
     pub log: LogOptions,
 }
 
-/// What a repair kept and what is lost.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
-    /// All groups of which anything is known, ascending.
+    /// All known groups, ascending.
     pub groups: Vec<RepairedGroup>,
     /// Parts of the log that cannot be read.
     pub losses: Vec<Loss>,
-    /// Bytes of a torn tail, which is left out. None of it can have been acknowledged as synced.
+    /// Bytes of a torn tail, which is omitted. It is not proven to be synced.
     pub torn_bytes: u64,
     /// Entries written to the new log.
     pub entries: u64,
@@ -50,7 +50,7 @@ pub struct RepairReport {
     pub bytes: u64,
 }
 
-/// What became of one group.
+/// The result for one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairedGroup {
     /// The group.
@@ -59,23 +59,23 @@ pub struct RepairedGroup {
     pub kept: Option<EntryRange>,
     /// Number of keys that were kept.
     pub keys: u64,
-    /// Entries that are known to have existed and were not kept.
+    /// Known entries that were not kept.
     pub lost: Vec<EntryRange>,
     /// Entries, kept or not, that a lost part of the log may have changed.
     pub doubtful: Vec<EntryRange>,
-    /// Keys of which only a value from before a lost part is known.
+    /// Keys whose newest readable value is from before a lost part.
     pub doubtful_keys: Vec<Bytes>,
-    /// Whether nothing of it is lost or doubtful. Otherwise it must no longer take part in its Raft group.
+    /// Whether no record is lost or doubtful. Otherwise the replica must no longer take part in its Raft group.
     pub is_whole: bool,
 }
 
-/// Entries are written in batches of about so many bytes.
+/// Approximate size of a batch, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
-/// Cached blocks of the damaged log: a block may hold entries of many groups.
+/// Size of the block cache for the damaged log, in bytes: a block may hold entries of many groups.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// Writes what can be read of the log on `from` to the empty disk that `to` opens, once there is something to write.
-/// After a failure, delete what is there.
+/// Writes the readable part of the log on `from` to the empty disk that `to` opens. `to` is called after the log is read.
+/// After a failure, delete the new files.
 pub fn repair(
     from: &dyn Disk,
     to: impl FnOnce() -> io::Result<Arc<dyn Disk>>,
@@ -98,7 +98,7 @@ pub fn repair(
         return Err(LogError::Invalid(format!("the directory to write to is not empty: it has {name}")));
     }
     let mut target = Target::open(to, options.log.clone())?;
-    meter.more(to_copy);
+    meter.add_total(to_copy);
     let mut report = RepairReport {
         losses: certain.losses,
         torn_bytes: certain.tail.map_or(0, |(_, _, bytes)| bytes),
@@ -122,7 +122,7 @@ fn bytes_of(group: &Group) -> u64 {
     group.runs.iter().map(|span| span.bytes).sum()
 }
 
-/// Copies what is known of one group.
+/// Copies the known records of one group.
 fn copy_group(
     source: &Source<'_>,
     target: &mut Target,
@@ -144,7 +144,7 @@ fn copy_group(
     }
     let mut kept: Option<EntryRange> = None;
     for span in &spans {
-        // An unreadable block shows up below, as a gap.
+        // An unreadable block becomes a gap in the kept entries.
         if let Ok(block) = source.block(span)
             && let Ok(entries) = entries_of(&block, span, span.first).collect::<Result<Vec<Bytes>>>()
         {
@@ -186,7 +186,7 @@ impl Source<'_> {
     fn block(&self, span: &Span) -> Result<Arc<Block>> {
         let read = || {
             let at = self.survey.files.binary_search_by_key(&span.file, |file| file.seq).ok();
-            let found: Option<&Found> = at.and_then(|at| self.survey.files.get(at)?.found.as_ref());
+            let found: Option<&ExistingFile> = at.and_then(|at| self.survey.files.get(at)?.found.as_ref());
             found.map(|found| found.file.read_block(span.offset, span.bytes, || {})).transpose()
         };
         let block = self.cache.get_or_read((span.file, span.offset), read)?;

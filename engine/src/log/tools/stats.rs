@@ -1,6 +1,6 @@
-//! Counts what a log holds: by file, by group, in total.
+//! Sizes and counts of a log: by file, by group, in total.
 //!
-//! Reads all of it, for the sizes before compression. A damaged log is counted as far as it can be read, including
+//! Reads the whole log, for the sizes before compression. Of a damaged log the readable part is counted, including
 //! records before a loss. Headers, commit groups, blocks and indexes are verified. `check` verifies more: padding,
 //! indexes against groups, consecutive entries.
 
@@ -14,10 +14,10 @@ use crate::log::error::{Finding, Result};
 use crate::log::format::{BLOCK_HEADER, BlockHeader};
 use crate::log::index::Group;
 use crate::log::read::{CommitGroup, GroupReader};
-use crate::log::salvage::{Found, Replay, Step, Survey, Walk};
+use crate::log::salvage::{ExistingFile, GroupWalk, Replay, Step, Survey};
 use crate::log::types::GroupId;
 
-/// What a log holds.
+/// Sizes and counts of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatsReport {
     /// The existing files of the log, oldest first.
@@ -26,13 +26,13 @@ pub struct StatsReport {
     pub groups: Vec<CountedGroup>,
     /// Bytes of all files.
     pub bytes: u64,
-    /// About how many of them are live.
+    /// Approximate size of its live records, in bytes.
     pub live_bytes: u64,
     /// Live entries.
     pub entries: u64,
-    /// Bytes of entries and metas in all commit groups before compression.
+    /// Bytes of entries and metas in all commit groups, before compression.
     pub raw_bytes: u64,
-    /// The same as stored.
+    /// Bytes of entries and metas in all commit groups, as stored.
     pub stored_bytes: u64,
     /// Damage, missing files and unreadable parts. Empty if every header, commit group, block and index passes its
     /// checksum. (`check` looks for more.)
@@ -46,7 +46,7 @@ pub struct CountedFile {
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// About how many of them are live.
+    /// Approximate size of its live records, in bytes.
     pub live_bytes: u64,
     /// Commit groups in it.
     pub commit_groups: u64,
@@ -67,7 +67,7 @@ pub struct CountedGroup {
     pub last: u64,
     /// Live entries.
     pub entries: u64,
-    /// About how many bytes of files they take.
+    /// Their approximate size in the files, in bytes.
     pub bytes: u64,
     /// Its keys.
     pub keys: u64,
@@ -80,7 +80,7 @@ impl StatsReport {
     }
 }
 
-/// Counts what the log on `disk` holds.
+/// Counts the content of the log on `disk`.
 pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<StatsReport> {
     let survey = Survey::new(disk)?;
     let mut meter = Meter::new(survey.bytes().saturating_mul(2), progress);
@@ -88,7 +88,7 @@ pub fn stats(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<Stat
     let mut stats = StatsReport { bytes: survey.bytes(), ..StatsReport::default() };
     let problems = survey.problems.iter().map(|problem| file_finding(&survey, problem).to_string());
     stats.damage = problems.chain(replay.losses.iter().map(|loss| loss.to_string())).collect();
-    // What was read because an index is damaged is reported as a loss already.
+    // Findings at these locations are reported as losses already.
     let reported: BTreeSet<(&str, u64)> = replay.losses.iter().map(|loss| (loss.file.as_str(), loss.from)).collect();
     let mut groups_in: BTreeMap<u64, u64> = BTreeMap::new();
     for group in replay.index.groups() {
@@ -138,9 +138,9 @@ fn files_of(known: &Group) -> BTreeSet<u64> {
 }
 
 /// Adds the sizes of a file's commit groups. Returns how many there are, and the findings in the file.
-fn sizes(survey: &Survey, at: usize, found: &Found, stats: &mut StatsReport) -> Result<(u64, Vec<Finding>)> {
-    let Some(known) = survey.known(at, None) else { return Ok((0, Vec::new())) };
-    let mut walk = Walk::new(&found.file, known);
+fn sizes(survey: &Survey, at: usize, found: &ExistingFile, stats: &mut StatsReport) -> Result<(u64, Vec<Finding>)> {
+    let Some(facts) = survey.facts(at, None) else { return Ok((0, Vec::new())) };
+    let mut walk = GroupWalk::new(&found.file, facts);
     let (mut commit_groups, mut findings) = (0, Vec::new());
     while let Some(step) = walk.step()? {
         let group = match step {
@@ -166,7 +166,7 @@ fn block_sizes(reader: &mut GroupReader<'_>, group: &CommitGroup, stats: &mut St
     for block in &group.blocks {
         let head = reader.get(block.offset, BLOCK_HEADER as u64)?.and_then(|bytes| bytes.first_chunk::<BLOCK_HEADER>());
         let Some(Ok(header)) = head.map(BlockHeader::decode) else { continue };
-        // A damaged header is not believed.
+        // Sizes of a damaged header are not counted.
         if header.checksum == block.checksum && header.stored == block.stored {
             stats.raw_bytes += u64::from(header.raw);
             stats.stored_bytes += u64::from(header.stored);

@@ -154,7 +154,7 @@ impl History {
     pub fn judge(&self, seen: &Observed, after: After) -> Result<usize, Violation> {
         let floor = self.floor(after);
         // Several states may be equal: take the newest.
-        let found = self.states.iter().rposition(|state| state.seen() == *seen);
+        let found = self.states.iter().rposition(|state| state.looks_like(seen));
         match found.filter(|found| *found >= floor) {
             Some(found) => Ok(found),
             None => Err(self.explain(seen, found, after)),
@@ -163,7 +163,7 @@ impl History {
 
     /// Checks that a running log shows exactly the acknowledged state.
     pub fn judge_live(&self, seen: &Observed) -> Result<(), Violation> {
-        if self.states[self.current].seen() == *seen {
+        if self.states[self.current].looks_like(seen) {
             return Ok(());
         }
         let found = self.judge(seen, After::Process)?;
@@ -203,8 +203,8 @@ impl History {
                 }
             });
         }
-        let refused = |(at, batch): &(usize, Vec<Change>)| self.states[*at].after(batch).map(|state| state.seen());
-        if self.refused.iter().any(|one| refused(one).is_some_and(|state| state == *seen)) {
+        let with_refused = |(at, batch): &(usize, Vec<Change>)| self.states[*at].after(batch);
+        if self.refused.iter().any(|one| with_refused(one).is_some_and(|state| state.looks_like(seen))) {
             return violation(11);
         }
         if (0..self.batches.len()).any(|at| self.is_part(at, seen)) {
@@ -260,7 +260,7 @@ impl History {
         some.into_iter().any(|subset| {
             let kept = batch.iter().enumerate().filter(|(bit, _)| subset & (1 << bit) != 0);
             let changes: Vec<Change> = kept.map(|(_, change)| change.clone()).collect();
-            self.states[at].after(&changes).is_some_and(|state| state.seen() == *seen)
+            self.states[at].after(&changes).is_some_and(|state| state.looks_like(seen))
         })
     }
 }
@@ -322,7 +322,7 @@ fn opened(disk: &SimDisk, options: &LogOptions) -> Result<(Observed, RecoveryRep
     Ok((observe(&engine).map_err(refusal)?, report))
 }
 
-/// The violation when a log cannot be opened or read after a mere crash.
+/// The violation when a log cannot be opened or read after a crash.
 pub fn refusal(error: LogError) -> Violation {
     let invariant = match &error {
         LogError::Missing { .. } | LogError::Misplaced { .. } => 9,
@@ -346,11 +346,11 @@ fn check_report(
     report: &RecoveryReport,
 ) -> Result<(), Violation> {
     for (name, now) in after {
-        let Some(then) = before.get(name) else { continue };
+        let Some(then) = before.get(name).filter(|then| *then != now) else { continue };
         let differs = then.iter().zip(now).position(|(then, now)| then != now);
         let Some(at) = differs.or((then.len() != now.len()).then_some(then.len().min(now.len()))) else { continue };
-        let said = report.truncated_at.as_ref().is_some_and(|(file, from)| file == name && *from <= at as u64);
-        if !said || report.truncated_bytes == 0 {
+        let is_reported = report.truncated_at.as_ref().is_some_and(|(file, from)| file == name && *from <= at as u64);
+        if !is_reported || report.truncated_bytes == 0 {
             return Err(Violation::new(12, format!("byte {at} of {name} was changed: {report:?}")));
         }
     }

@@ -77,6 +77,16 @@ impl Driver {
         Driver::with(disk, self.options.clone(), engine, writer, self.history.clone())
     }
 
+    /// A driver on a copy of the disk after a power loss, with the log recovered.
+    pub fn crashed_fork(&self, seed: u64) -> Checked<Driver> {
+        let disk = self.disk.fork();
+        disk.crash(seed);
+        let found = recovered(&disk, &self.options, &self.history, After::Crash)?;
+        let mut history = self.history.clone();
+        history.rewind(found.found);
+        Ok(Driver::with(disk, self.options.clone(), found.engine, found.writer, history))
+    }
+
     /// Submits a batch. A turn completes it.
     pub fn submit(&mut self, changes: Vec<Change>, durability: Durability) {
         let (outcomes, disk) = (self.outcomes.clone(), self.disk.clone());

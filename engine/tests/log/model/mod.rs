@@ -20,6 +20,7 @@ pub mod outcomes;
 pub mod salvaged;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::disk::{Disk, SimDisk};
@@ -67,9 +68,9 @@ pub struct ModelGroup {
     pub keys: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// All groups.
+/// All groups. The states of a history share the groups that a batch does not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State(pub BTreeMap<u64, ModelGroup>);
+pub struct State(pub BTreeMap<u64, Arc<ModelGroup>>);
 
 /// What an observer sees of all groups.
 pub type Observed = BTreeMap<u64, Seen>;
@@ -112,14 +113,14 @@ impl State {
         for change in changes {
             next.apply(change)?;
         }
-        next.0.retain(|_, group| *group != ModelGroup::default());
+        next.0.retain(|_, group| **group != ModelGroup::default());
         Some(next)
     }
 
     fn apply(&mut self, change: &Change) -> Option<()> {
         match change {
             Change::Append { group, first, entries } => {
-                let group = self.0.entry(*group).or_default();
+                let group = self.group_mut(*group);
                 let lowest = group.entries.keys().next().copied().unwrap_or(group.floor);
                 let end = group.entries.keys().next_back().map(|last| last + 1);
                 if *first < lowest || end.is_some_and(|end| *first > end) {
@@ -129,15 +130,15 @@ impl State {
                 group.entries.extend((*first..).zip(entries.iter().cloned()));
             }
             Change::Put { group, key, value } => {
-                self.0.entry(*group).or_default().keys.insert(key.clone(), value.clone());
+                self.group_mut(*group).keys.insert(key.clone(), value.clone());
             }
             Change::Delete { group, key } => {
                 if let Some(group) = self.0.get_mut(group) {
-                    group.keys.remove(key);
+                    Arc::make_mut(group).keys.remove(key);
                 }
             }
             Change::Compact { group, first_kept } => {
-                let group = self.0.entry(*group).or_default();
+                let group = self.group_mut(*group);
                 group.floor = group.floor.max(*first_kept);
                 group.entries = group.entries.split_off(first_kept);
             }
@@ -148,14 +149,37 @@ impl State {
         Some(())
     }
 
+    fn group_mut(&mut self, group: u64) -> &mut ModelGroup {
+        Arc::make_mut(self.0.entry(group).or_default())
+    }
+
     pub fn seen(&self) -> Observed {
         let seen = |group: &ModelGroup| {
-            let first = group.entries.keys().next().copied().unwrap_or(group.floor.max(1));
-            let last = group.entries.keys().next_back().copied().unwrap_or(first - 1);
+            let (first, last) = group.bounds();
             let keys = group.keys.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
             Seen { first, last, entries: group.entries.values().cloned().collect(), keys }
         };
         self.0.iter().map(|(id, group)| (*id, seen(group))).collect()
+    }
+
+    /// Whether an observer of this state sees `seen`.
+    pub fn looks_like(&self, seen: &Observed) -> bool {
+        let mut pairs = self.0.iter().zip(seen);
+        self.0.len() == seen.len() && pairs.all(|((id, group), (other, seen))| id == other && group.looks_like(seen))
+    }
+}
+
+impl ModelGroup {
+    /// The first and the last index; `last + 1 == first` without entries.
+    fn bounds(&self) -> (u64, u64) {
+        let first = self.entries.keys().next().copied().unwrap_or(self.floor.max(1));
+        (first, self.entries.keys().next_back().copied().unwrap_or(first - 1))
+    }
+
+    fn looks_like(&self, seen: &Seen) -> bool {
+        self.bounds() == (seen.first, seen.last)
+            && self.entries.values().eq(&seen.entries)
+            && self.keys.iter().eq(seen.keys.iter().map(|(key, value)| (key, value)))
     }
 }
 
@@ -205,6 +229,8 @@ pub fn small_options() -> LogOptions {
         prefill_bytes: 16 << 10,
         group_bytes: 8 << 10,
         block_bytes: 1 << 10,
+        // The queue is allocated by each open, of which the tests make very many.
+        queue_batches: 1024,
         cache_bytes: 64 << 10,
         identity: Some(7),
         purge_threshold: 0,
@@ -237,8 +263,7 @@ impl Generator {
 
     fn change(&self, rng: &mut StdRng, state: &State) -> Change {
         let group = rng.random_range(1..=self.groups);
-        let empty = ModelGroup::default();
-        let known = state.0.get(&group).unwrap_or(&empty);
+        let known = state.0.get(&group).cloned().unwrap_or_default();
         let end = known.entries.keys().next_back().map_or(known.floor.max(1), |last| last + 1);
         let first = known.entries.keys().next().copied().unwrap_or(end);
         if self.removes && rng.random_bool(0.08) {

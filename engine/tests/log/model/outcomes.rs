@@ -14,21 +14,21 @@ const DRAWS: usize = 20;
 /// Calls `check` with a copy of `disk` for each possible crash, once for each different result. If there may be many
 /// more than `limit` different ones, draws `limit` of them instead. Returns whether all were checked.
 pub fn each_crash(disk: &SimDisk, limit: usize, mut check: impl FnMut(&Arc<SimDisk>)) -> bool {
-    let mut met = HashSet::new();
-    let mut look = |twin: &Arc<SimDisk>| {
-        if met.insert(fingerprint(twin)) {
+    let mut seen = HashSet::new();
+    let mut visit = |twin: &Arc<SimDisk>| {
+        if seen.insert(fingerprint(twin)) {
             check(twin);
         }
-        met.len()
+        seen.len()
     };
     if disk.possible_crashes() <= limit.saturating_mul(SEQUENCES) as u64 {
-        all_crashes(disk, &mut look);
+        all_crashes(disk, &mut visit);
         return true;
     }
     for seed in 0..limit.saturating_mul(DRAWS) as u64 {
         let twin = disk.fork();
         twin.crash(seed);
-        if look(&twin) >= limit {
+        if visit(&twin) >= limit {
             break;
         }
     }
@@ -36,34 +36,34 @@ pub fn each_crash(disk: &SimDisk, limit: usize, mut check: impl FnMut(&Arc<SimDi
 }
 
 /// Enumerates all sequences of choices that make up a crash.
-fn all_crashes(disk: &SimDisk, look: &mut impl FnMut(&Arc<SimDisk>) -> usize) {
-    // The answers so far, and the number of options of each. The last answer is incremented like the lowest digit of a
+fn all_crashes(disk: &SimDisk, visit: &mut impl FnMut(&Arc<SimDisk>) -> usize) {
+    // The choices so far, and the number of options of each. The last one is incremented like the lowest digit of a
     // number.
-    let mut answers: Vec<(usize, usize)> = Vec::new();
+    let mut choices: Vec<(usize, usize)> = Vec::new();
     let mut count = 0;
     loop {
         let twin = disk.fork();
-        let mut asked = 0;
+        let mut position = 0;
         twin.crash_with(&mut |of| {
-            if asked == answers.len() {
-                answers.push((0, of));
+            if position == choices.len() {
+                choices.push((0, of));
             }
-            asked += 1;
-            answers[asked - 1].0
+            position += 1;
+            choices[position - 1].0
         });
         count += 1;
-        look(&twin);
-        while let Some((answer, of)) = answers.pop() {
-            if answer + 1 < of {
-                answers.push((answer + 1, of));
+        visit(&twin);
+        while let Some((choice, of)) = choices.pop() {
+            if choice + 1 < of {
+                choices.push((choice + 1, of));
                 break;
             }
         }
-        if answers.is_empty() {
+        if choices.is_empty() {
             break;
         }
     }
-    assert!(count <= disk.possible_crashes(), "{count} crashes, more than are said to be possible");
+    assert!(count <= disk.possible_crashes(), "{count} crashes, more than possible_crashes returned");
 }
 
 /// A number that distinguishes the content of disks.

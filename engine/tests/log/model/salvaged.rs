@@ -5,17 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use engine::log::{GroupId, LogEngine, LogError, RecoveryReport};
 
-use super::{ModelGroup, State};
+use super::State;
 
 /// Checks that a salvaged log shows only the content of the sound log, or typed errors. Groups that the report does not
 /// name are complete, except for entries in damaged blocks. Returns the number of entries read.
 pub fn check_salvaged(engine: &LogEngine, report: &RecoveryReport, state: &State) -> std::result::Result<u64, String> {
     let mut read = 0;
-    let empty = ModelGroup::default();
     let ids: BTreeSet<u64> =
         state.0.keys().copied().chain(engine.groups().into_iter().map(|id| id.0)).chain([4711]).collect();
     for id in ids {
-        let (group, known) = (GroupId(id), state.0.get(&id).unwrap_or(&empty));
+        let (group, known) = (GroupId(id), state.0.get(&id).cloned().unwrap_or_default());
         let is_named = report.lost.iter().any(|loss| loss.group == group);
         let blind = report.losses.iter().any(|loss| loss.concerns.is_none());
         let last = known.entries.keys().next_back().copied().unwrap_or(known.floor.max(1) - 1);

@@ -3,3 +3,13 @@
 mod cluster;
 mod region_cache;
 mod remote;
+mod responses;
+
+use prometheus::Registry;
+
+/// The value of a counter without labels.
+fn counter(registry: &Registry, name: &str) -> u64 {
+    let families = registry.gather();
+    let family = families.iter().find(|family| family.name() == name).expect("registered");
+    family.get_metric()[0].get_counter().get_value() as u64
+}

@@ -7,6 +7,7 @@ use engine::Cf;
 use engine::store::Store;
 use kv::Key;
 use kv::api::{CheckTxnStatusRequest, MutationOp, RequestBody, Response, ScanRequest, TxnStatus};
+use kv::key::split_ts;
 use kv::mvcc::scanner::scan;
 use kv::mvcc::{WriteKind, WriteRecord, reader};
 use tso::Timestamp;
@@ -126,6 +127,12 @@ fn check_overlaps(history: &History) -> Result<(), String> {
     Ok(())
 }
 
+/// Decodes a versioned key.
+fn decode(versioned: &[u8]) -> Result<(Key, Timestamp), String> {
+    let (storage, ts) = split_ts(versioned).map_err(|error| error.to_string())?;
+    Ok((Key::from_storage(storage).map_err(|error| error.to_string())?, ts))
+}
+
 /// Checks the records: one per key and transaction, no lock, a record for every long value, no rollback mark lost.
 fn check_records(world: &World) -> Result<(), String> {
     let mut records = BTreeSet::new();
@@ -137,7 +144,7 @@ fn check_records(world: &World) -> Result<(), String> {
             Cf::Lock => return Err("a lock outlived its resolution".to_owned()),
             Cf::Write => {
                 let versioned = key;
-                let (key, _) = Key::from_versioned(&versioned).map_err(|error| error.to_string())?;
+                let (key, _) = decode(&versioned)?;
                 let write = WriteRecord::decode(&value).map_err(|error| error.to_string())?;
                 if write.kind == WriteKind::Rollback || write.overlapped_rollback {
                     marks.insert(versioned);
@@ -150,7 +157,7 @@ fn check_records(world: &World) -> Result<(), String> {
                 }
             }
             _ => {
-                values.insert(Key::from_versioned(&key).map_err(|error| error.to_string())?);
+                values.insert(decode(&key)?);
             }
         }
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use engine::store::memory::MemoryStore;
 use engine::store::{Reader, Store};
 use engine::{Cf, Op, WriteBatch};
-use kv::Key;
 use kv::api::{KeyError, RequestBody, Response};
 use kv::error::ActionError;
+use kv::key::split_ts;
 use kv::mvcc::{WriteKind, WriteRecord};
 use kv::percolator;
 
@@ -51,7 +51,7 @@ impl ModelStore {
     pub(crate) fn execute(&mut self, body: &RequestBody) -> Result<(Result<Response, KeyError>, bool), String> {
         let store = match (body, self.bug) {
             (RequestBody::Prewrite(request), Some(PlantedBug::NoConflictCheck)) => {
-                let above = |key: &[u8]| Key::from_versioned(key).unwrap().1 > request.start_ts;
+                let above = |key: &[u8]| split_ts(key).unwrap().1 > request.start_ts;
                 self.without(|cf, key, _| cf == Cf::Write && above(key))
             }
             (RequestBody::Prewrite(_), Some(PlantedBug::IgnoreRollbacks)) => self.without(|cf, _, value| {

@@ -3,6 +3,11 @@
 //!
 //! SET is transactional. [`Settings`] holds up to three sets of values: the current one, the one after a commit (if SET
 //! LOCAL makes it differ), and the one after a rollback. Pure.
+//!
+//! # Layers
+//!
+//! 1. `table`: the names and kinds of settings
+//! 2. `value`: checks and display forms of values
 
 mod table;
 mod value;
@@ -30,7 +35,7 @@ struct Values {
 
 /// Parsed values of the settings that the session uses.
 #[derive(Clone, Debug)]
-struct Active {
+struct ParsedValues {
     zone: TimeZone,
     statement_timeout: Option<Duration>,
     idle_in_transaction_timeout: Option<Duration>,
@@ -52,7 +57,7 @@ pub(crate) struct Settings {
     initial: Values,
     /// The values last reported to the client, by index in [`SETTINGS`].
     reported: Vec<Option<String>>,
-    active: Active,
+    parsed: ParsedValues,
     unreported: bool,
 }
 
@@ -64,14 +69,14 @@ impl Settings {
             known[index] = user.to_owned();
         }
         let values = Values { known, custom: BTreeMap::new() };
-        let active = activate(&values);
+        let parsed = parse_values(&values);
         Settings {
             current: values.clone(),
             after_commit: None,
             after_rollback: None,
             initial: values,
             reported: vec![None; SETTINGS.len()],
-            active,
+            parsed,
             unreported: true,
         }
     }
@@ -165,31 +170,31 @@ impl Settings {
 
     /// The session's time zone.
     pub(crate) fn zone(&self) -> &TimeZone {
-        &self.active.zone
+        &self.parsed.zone
     }
 
     /// The statement timeout.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
-        self.active.statement_timeout
+        self.parsed.statement_timeout
     }
 
     /// The idle timeout, in a transaction or outside of one.
     pub(crate) fn idle_timeout(&self, in_transaction: bool) -> Option<Duration> {
-        if in_transaction { self.active.idle_in_transaction_timeout } else { self.active.idle_timeout }
+        if in_transaction { self.parsed.idle_in_transaction_timeout } else { self.parsed.idle_timeout }
     }
 
     /// Whether new transactions are read-only.
     pub(crate) fn default_read_only(&self) -> bool {
-        self.active.read_only
+        self.parsed.read_only
     }
 
-    /// Whether `client_min_messages` lets notices of this level through.
+    /// Whether `client_min_messages` allows notices of this level.
     pub(crate) fn wants(&self, level: Level) -> bool {
-        self.active.level.is_some_and(|least| level >= least)
+        self.parsed.level.is_some_and(|least| level >= least)
     }
 
     fn refresh(&mut self) {
-        self.active = activate(&self.current);
+        self.parsed = parse_values(&self.current);
         self.unreported = true;
     }
 }
@@ -240,10 +245,10 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
-fn activate(values: &Values) -> Active {
+fn parse_values(values: &Values) -> ParsedValues {
     let text = |name: &str| table::find(name).map_or("", |index| values.known[index].as_str());
     let duration = |name: &str| value::parse_millis(text(name)).filter(|ms| *ms > 0).map(Duration::from_millis);
-    Active {
+    ParsedValues {
         zone: TimeZone(value::zone(text("TimeZone")).unwrap_or(jiff::tz::TimeZone::UTC)),
         statement_timeout: duration("statement_timeout"),
         idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),

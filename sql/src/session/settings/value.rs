@@ -219,7 +219,7 @@ fn date_style(setting: &Setting, value: &str) -> Result<String, SqlError> {
 
 fn isolation(setting: &Setting, value: &str) -> Result<String, SqlError> {
     let level = Isolation::from_name(&value.trim().to_ascii_lowercase()).ok_or_else(|| invalid(setting, value))?;
-    crate::session::state::check_isolation(Some(level))?;
+    crate::session::txn_state::check_isolation(Some(level))?;
     Ok(setting.default.to_owned())
 }
 

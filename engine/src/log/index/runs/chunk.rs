@@ -1,10 +1,10 @@
 //! Chunks of packed runs: closed ones, which never change, and the open one, which grows.
 
-use super::pack::{Before, Unpack};
+use super::pack::{PreviousRun, RunDecoder};
 use crate::log::format::Span;
 
-/// A chunk has at most so many runs. A lookup unpacks half as many on average, and at least half as many share the
-/// memory that a chunk takes besides its runs.
+/// Maximum number of runs in a chunk. A lookup unpacks half of them on average. A chunk that is split keeps at least
+/// half of them, which share its fixed memory.
 pub(super) const CHUNK: usize = 48;
 
 /// Runs in exactly the memory they need.
@@ -20,14 +20,14 @@ impl Chunk {
     pub(super) fn of(runs: &[Span]) -> Option<Chunk> {
         let first = runs.first()?.first;
         let mut bytes = Vec::with_capacity(runs.len() * 8);
-        let mut before = Before::first(first);
-        runs.iter().for_each(|run| before.put(run, &mut bytes));
+        let mut previous = PreviousRun::first(first);
+        runs.iter().for_each(|run| previous.put(run, &mut bytes));
         Some(Chunk { first, bytes: bytes.into_boxed_slice() })
     }
 
     /// The runs, ascending.
-    pub(super) fn runs(&self) -> Unpack<'_> {
-        Unpack::new(self.first, &self.bytes)
+    pub(super) fn runs(&self) -> RunDecoder<'_> {
+        RunDecoder::new(self.first, &self.bytes)
     }
 
     /// Bytes of memory besides the struct itself.
@@ -39,42 +39,42 @@ impl Chunk {
 
 /// The last chunk, to which runs are appended.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenChunk {
     /// Index of the first entry.
     pub(super) first: u64,
     bytes: Vec<u8>,
-    /// The last run, which the next one is encoded against.
-    before: Before,
+    /// The last run. The next one is encoded relative to it.
+    previous: PreviousRun,
 }
 
-impl Open {
+impl OpenChunk {
     /// Reopens a closed chunk.
-    pub(super) fn reopen(chunk: Chunk) -> Open {
+    pub(super) fn reopen(chunk: Chunk) -> OpenChunk {
         let mut runs = chunk.runs();
         runs.by_ref().for_each(drop);
-        Open { first: chunk.first, before: runs.before, bytes: chunk.bytes.into_vec() }
+        OpenChunk { first: chunk.first, previous: runs.previous, bytes: chunk.bytes.into_vec() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.before.runs == 0
+        self.previous.runs == 0
     }
 
     pub(super) fn is_full(&self) -> bool {
-        usize::from(self.before.runs) >= CHUNK
+        usize::from(self.previous.runs) >= CHUNK
     }
 
     /// Index after the last entry; `None` without entries.
     pub(super) fn end(&self) -> Option<u64> {
-        (!self.is_empty()).then_some(self.before.end)
+        (!self.is_empty()).then_some(self.previous.end)
     }
 
     /// Appends a run that begins at or after the end.
     pub(super) fn push(&mut self, run: &Span) {
         if self.is_empty() {
             self.first = run.first;
-            self.before = Before::first(run.first);
+            self.previous = PreviousRun::first(run.first);
         }
-        self.before.put(run, &mut self.bytes);
+        self.previous.put(run, &mut self.bytes);
     }
 
     /// Closes it.
@@ -83,8 +83,8 @@ impl Open {
     }
 
     /// The runs, ascending.
-    pub(super) fn runs(&self) -> Unpack<'_> {
-        Unpack::new(self.first, &self.bytes)
+    pub(super) fn runs(&self) -> RunDecoder<'_> {
+        RunDecoder::new(self.first, &self.bytes)
     }
 
     /// Bytes of memory besides the struct itself.

@@ -1,4 +1,4 @@
-//! Where the entries of one group are: a few bytes for each run of entries that share a block.
+//! The locations of the entries of one group: a few bytes per run of entries that share a block.
 //!
 //! Runs are packed (`pack.rs`) in chunks of up to 48 (`chunk.rs`): closed chunks, found by the index they begin at, and
 //! an open one at the end for appends. A lookup unpacks one chunk. A change in the middle unpacks the chunks it touches
@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use self::chunk::{CHUNK, Chunk, Open};
+use self::chunk::{CHUNK, Chunk, OpenChunk};
 use self::pack::{UNITS, rounded};
 pub(crate) use super::usage::UsageDelta;
 use crate::log::error::Damage;
@@ -29,7 +29,7 @@ use crate::log::format::{Span, UNIT};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     closed: VecDeque<Chunk>,
-    open: Open,
+    open: OpenChunk,
 }
 
 impl Runs {
@@ -103,7 +103,7 @@ impl Runs {
     /// Drops entries at or after `end`.
     pub(crate) fn cut_from(&mut self, end: u64, delta: &mut UsageDelta) {
         while self.end().is_some_and(|last| last > end) {
-            let before = self.closed.pop_back().map(Open::reopen).unwrap_or_default();
+            let before = self.closed.pop_back().map(OpenChunk::reopen).unwrap_or_default();
             let cut = std::mem::replace(&mut self.open, before);
             let kept = cut_runs(cut.runs(), cut.first, end, delta);
             kept.iter().for_each(|run| self.push(run));
@@ -160,7 +160,7 @@ impl Runs {
         let mut runs = replace(chunks.chain(open.into_iter().flatten()), run, delta);
         if to > self.closed.len() {
             self.closed.truncate(from);
-            self.open = Open::default();
+            self.open = OpenChunk::default();
             runs.iter().for_each(|run| self.push(run));
             self.release();
             return;
@@ -189,14 +189,14 @@ impl Runs {
         }
     }
 
-    /// Grows by an eighth instead of doubling: the index is most of the engine's memory.
+    /// Grows by an eighth instead of doubling, because the index takes most of the engine's memory.
     fn grow(&mut self) {
         if self.closed.len() == self.closed.capacity() {
             self.closed.reserve_exact((self.closed.len() / 8).max(2));
         }
     }
 
-    /// Shrinks after a burst.
+    /// Frees unused capacity after many chunks were removed.
     fn release(&mut self) {
         if self.closed.capacity() > 4 && self.closed.capacity() / 4 >= self.closed.len() {
             self.closed.shrink_to(self.closed.len() * 2);
@@ -211,7 +211,7 @@ impl Runs {
     }
 }
 
-/// The part of `span` from `from` to before `to`, both within it, with its size rounded as the index keeps it.
+/// The part of `span` from `from` to before `to`, both within it, with the rounded size that the index keeps.
 fn part(span: &Span, from: u64, to: u64) -> Span {
     let count = (to - from) as u32;
     let bytes = rounded(span.bytes * u64::from(count) / u64::from(span.count));

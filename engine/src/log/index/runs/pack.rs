@@ -1,15 +1,15 @@
-//! Packed runs: each is encoded as the difference to the run before it.
+//! Packed runs: each is encoded as the difference to the run before it. In memory only.
 //!
-//! A byte of flags; the step to the block's offset, in one to four bytes; then what the flags announce: the size class,
-//! the gap of indexes before the run, its number of entries less one if it differs, its position in the block, the step
-//! to its file. So an entry in a block of its own, in the file of the one before, takes three to six bytes, and 15 at
-//! most. No I/O; never on disk.
+//! A run is a byte of flags, the step to the block's offset in one to four bytes, and the fields that the flags announce:
+//! the size class, the gap of indexes before the run, its number of entries less one if it differs, its position in the
+//! block, the step to its file. So an entry in a block of its own, in the file of the one before, takes three to six
+//! bytes, and 15 at most.
 
 use crate::log::format::{Cursor, Span, UNIT, put_varint};
 
-/// The state of the run before, which a run is encoded against.
+/// The run that the next one is encoded relative to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Before {
+pub(super) struct PreviousRun {
     /// Index after its last entry.
     pub(super) end: u64,
     file: u64,
@@ -18,8 +18,8 @@ pub(super) struct Before {
     class: u8,
     /// Number of runs so far: no more than a chunk has.
     pub(super) runs: u8,
-    /// Its entries less one.
-    others: u16,
+    /// Its number of entries less one.
+    count_less_one: u16,
 }
 
 /// Block offsets are below this, in units of 8 bytes: signed steps between them fit into four bytes.
@@ -35,10 +35,10 @@ const DIFFERENCES: u8 = GAP | COUNT | ORDINAL | FILE;
 /// Two bits: the bytes of the offset step, less one.
 const STEP_BYTES: u8 = 5;
 
-impl Before {
+impl PreviousRun {
     /// The state before the first run, which begins at index `first`.
-    pub(super) fn first(first: u64) -> Before {
-        Before { end: first, ..Before::default() }
+    pub(super) fn first(first: u64) -> PreviousRun {
+        PreviousRun { end: first, ..PreviousRun::default() }
     }
 
     /// Appends `span` to `out`. Its first index is not below `end`, and its size is one that [`rounded`] returns.
@@ -46,13 +46,13 @@ impl Before {
         let unit = (span.offset / UNIT) as u32;
         let class = size_class(span.bytes);
         // No run has more than 4096 entries.
-        let others = (span.count - 1) as u16;
+        let count_less_one = (span.count - 1) as u16;
         let step = zigzag(i64::from(unit) - i64::from(self.unit)) as u32;
         let bytes = (32 - step.leading_zeros()).div_ceil(8).max(1) as u8;
         let when = |differs: bool, flag: u8| if differs { flag } else { 0 };
         let flags = when(class != self.class, CLASS)
             | when(span.first != self.end, GAP)
-            | when(others != self.others, COUNT)
+            | when(count_less_one != self.count_less_one, COUNT)
             | when(span.ordinal != 0, ORDINAL)
             | when(span.file != self.file, FILE);
         let [a, b, c, d] = step.to_le_bytes();
@@ -64,7 +64,7 @@ impl Before {
             put_varint(out, span.first - self.end);
         }
         if flags & COUNT != 0 {
-            put_varint(out, u64::from(others));
+            put_varint(out, u64::from(count_less_one));
         }
         if flags & ORDINAL != 0 {
             put_varint(out, u64::from(span.ordinal));
@@ -72,20 +72,20 @@ impl Before {
         if flags & FILE != 0 {
             put_varint(out, zigzag(span.file as i64 - self.file as i64));
         }
-        *self = Before { end: span.end(), file: span.file, unit, class, runs: self.runs + 1, others };
+        *self = PreviousRun { end: span.end(), file: span.file, unit, class, runs: self.runs + 1, count_less_one };
     }
 }
 
 /// Decodes runs.
-pub(super) struct Unpack<'a> {
+pub(super) struct RunDecoder<'a> {
     bytes: &'a [u8],
-    pub(super) before: Before,
+    pub(super) previous: PreviousRun,
 }
 
-impl<'a> Unpack<'a> {
+impl<'a> RunDecoder<'a> {
     /// The runs in `bytes`, the first of which begins at index `first`.
-    pub(super) fn new(first: u64, bytes: &'a [u8]) -> Unpack<'a> {
-        Unpack { bytes, before: Before::first(first) }
+    pub(super) fn new(first: u64, bytes: &'a [u8]) -> RunDecoder<'a> {
+        RunDecoder { bytes, previous: PreviousRun::first(first) }
     }
 
     /// Decodes what the flags announce: returns the gap before the run and its ordinal, and updates count and file.
@@ -96,20 +96,20 @@ impl<'a> Unpack<'a> {
             gap = cursor.varint().ok()?;
         }
         if flags & COUNT != 0 {
-            self.before.others = cursor.varint().ok()? as u16;
+            self.previous.count_less_one = cursor.varint().ok()? as u16;
         }
         if flags & ORDINAL != 0 {
             ordinal = cursor.varint().ok()? as u32;
         }
         if flags & FILE != 0 {
-            self.before.file = self.before.file.wrapping_add_signed(unzigzag(cursor.varint().ok()?));
+            self.previous.file = self.previous.file.wrapping_add_signed(unzigzag(cursor.varint().ok()?));
         }
         self.bytes = cursor.0;
         Some((gap, ordinal))
     }
 }
 
-impl Iterator for Unpack<'_> {
+impl Iterator for RunDecoder<'_> {
     type Item = Span;
 
     #[inline]
@@ -125,24 +125,24 @@ impl Iterator for Unpack<'_> {
         let step = u32::from_le_bytes(four) & (u32::MAX >> (32 - 8 * bytes));
         let mut rest = rest.get(bytes..)?;
         if flags & CLASS != 0 {
-            (self.before.class, rest) = rest.split_first().map(|(class, rest)| (*class, rest))?;
+            (self.previous.class, rest) = rest.split_first().map(|(class, rest)| (*class, rest))?;
         }
         self.bytes = rest;
-        self.before.unit = self.before.unit.wrapping_add_signed(unzigzag(u64::from(step)) as i32);
+        self.previous.unit = self.previous.unit.wrapping_add_signed(unzigzag(u64::from(step)) as i32);
         let (gap, ordinal) = match flags & DIFFERENCES {
             0 => (0, 0),
             _ => self.differences(*flags)?,
         };
-        let (first, count) = (self.before.end + gap, u32::from(self.before.others) + 1);
-        self.before.end = first + u64::from(count);
-        self.before.runs += 1;
+        let (first, count) = (self.previous.end + gap, u32::from(self.previous.count_less_one) + 1);
+        self.previous.end = first + u64::from(count);
+        self.previous.runs += 1;
         Some(Span {
             first,
             count,
-            file: self.before.file,
-            offset: u64::from(self.before.unit) * UNIT,
+            file: self.previous.file,
+            offset: u64::from(self.previous.unit) * UNIT,
             ordinal,
-            bytes: class_size(self.before.class),
+            bytes: class_size(self.previous.class),
         })
     }
 }
@@ -204,21 +204,21 @@ mod tests {
             spans in prop::collection::vec((prop_oneof![Just(0u64), 0u64..1 << 32], span()), 0..100),
         ) {
             let (mut bytes, mut put, mut next) = (Vec::new(), Vec::new(), first);
-            let mut before = Before::first(first);
+            let mut previous = PreviousRun::first(first);
             for (gap, span) in spans {
                 let gap = if put.is_empty() { 0 } else { gap };
                 let span = Span { first: next + gap, ..span };
                 next = span.end();
                 let had = bytes.len();
-                before.put(&span, &mut bytes);
+                previous.put(&span, &mut bytes);
                 if gap == 0 && span.count == 1 {
                     prop_assert!(bytes.len() - had <= 15, "an entry never takes more");
                 }
                 put.push(span);
             }
-            let mut unpack = Unpack::new(first, &bytes);
-            prop_assert_eq!(unpack.by_ref().collect::<Vec<_>>(), put);
-            prop_assert_eq!(unpack.before.end, before.end);
+            let mut decoder = RunDecoder::new(first, &bytes);
+            prop_assert_eq!(decoder.by_ref().collect::<Vec<_>>(), put);
+            prop_assert_eq!(decoder.previous.end, previous.end);
         }
 
         #[test]

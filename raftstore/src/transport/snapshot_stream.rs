@@ -5,8 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::Context;
-use super::lane::{describe, describe_status};
+use super::context::{SendContext, describe, describe_status};
 use super::proto::{SnapshotStart, wire};
 use crate::ports::RaftMessage;
 use crate::snapshot::SnapshotKey;
@@ -40,7 +39,7 @@ impl Drop for DeliveryReport {
 
 /// Sends one snapshot and reports the result.
 pub(super) async fn run(
-    context: Arc<Context>,
+    context: Arc<SendContext>,
     message: RaftMessage,
     key: SnapshotKey,
     done: DeliveryReport,
@@ -61,7 +60,7 @@ pub(super) async fn run(
     done.report(result.is_ok());
 }
 
-async fn send(context: &Arc<Context>, message: RaftMessage, key: SnapshotKey) -> Result<(), String> {
+async fn send(context: &Arc<SendContext>, message: RaftMessage, key: SnapshotKey) -> Result<(), String> {
     let Ok(_waiting) = context.waiting.try_acquire() else {
         return Err("too many snapshots wait to be sent".to_owned());
     };
@@ -92,7 +91,7 @@ async fn send(context: &Arc<Context>, message: RaftMessage, key: SnapshotKey) ->
 /// Sends the announcement and then the file. If the call ends early, returns without an error: the call's status says
 /// more.
 async fn feed(
-    context: &Arc<Context>,
+    context: &Arc<SendContext>,
     start: wire::SnapshotStart,
     key: SnapshotKey,
     chunks: mpsc::Sender<wire::SnapshotChunk>,

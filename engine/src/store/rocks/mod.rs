@@ -6,6 +6,13 @@
 //!
 //! A get or a cursor reads a RocksDB snapshot and takes no lock that a write holds for long. After a failed write or
 //! flush the store is poisoned: it still serves reads, and refuses writes until it is reopened.
+//!
+//! # Layers
+//!
+//! Lowest first. All modules use the `Database` of this file. No module imports from its own or a later layer.
+//!
+//! 1. `dir`, `flush`, `metrics`, `options`, `snapshot`: parts of an open store
+//! 2. `ingest`: files that replace a range
 
 mod dir;
 mod flush;
@@ -88,30 +95,10 @@ impl RocksStore {
         Ok(RocksStore { database: Arc::new(database) })
     }
 
-    /// Bytes on disk of the keys of `[start, end)` in the data families. An empty `end` means no upper bound. An
-    /// estimate: it excludes memtables, and includes deleted and overwritten data until compaction drops it.
-    pub fn approximate_size(&self, start: &[u8], end: &[u8]) -> u64 {
-        // RocksDB requires an upper bound. A few keys above this one do not change an estimate.
-        let end = if end.is_empty() { &[0xff; 64] } else { end };
-        if start >= end {
-            return 0;
-        }
-        let size = |cf| {
-            let family = self.database.family(cf).ok()?;
-            self.database.db.get_approximate_sizes_cf(family, &[rocksdb::Range::new(start, end)]).first().copied()
-        };
-        Cf::DATA.into_iter().filter_map(size).sum()
-    }
-
     /// A numeric RocksDB property of one column family, such as `rocksdb.cur-size-all-mem-tables`; `None` if it does
     /// not exist.
     pub fn property(&self, cf: Cf, name: &str) -> Option<u64> {
         self.database.db.property_int_value_cf(self.database.family(cf).ok()?, name).ok().flatten()
-    }
-
-    /// A RocksDB property as text, such as `rocksdb.stats`; `None` if it does not exist.
-    pub fn property_text(&self, name: &str) -> Option<String> {
-        self.database.db.property_value(name).ok().flatten()
     }
 
     /// The directory given to `open`.

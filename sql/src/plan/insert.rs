@@ -1,27 +1,18 @@
-//! Binding of INSERT, UPDATE and DELETE.
-
-use std::sync::Arc;
+//! Binding of INSERT.
 
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete, Expr as Ast, Insert, ObjectName, OnConflict,
-    OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Spanned, TableObject, TableWithJoins, Update, Values,
+    ConflictTarget, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr, Spanned,
+    TableObject, Values,
 };
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, ScopeTable, Typed};
-use super::names::fold_ident;
-use super::select::{is_default, query_start, whole_rows};
-use super::{Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan};
-use crate::catalog::Catalog;
+use super::names::{fold_ident, is_default};
+use super::node::{Conflict, InsertPlan, ResultColumn, SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{self, NO_LOCATION, start_of};
-use crate::table::{Column, Table};
-use crate::types::Datum;
-use crate::types::cast::CastContext;
-
-/// RETURNING: expressions and result columns.
-type Returning = (Option<Vec<Expr>>, Option<Vec<ResultColumn>>);
+use crate::parse::{NO_LOCATION, query_start, start_of};
+use crate::table::Table;
 
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
@@ -84,16 +75,6 @@ impl Binder<'_> {
         Ok(targets)
     }
 
-    fn named_column(&self, table: &Table, name: &ObjectName) -> Result<usize, SqlError> {
-        let parts = self.name_parts(name)?;
-        let first = parts.first().map_or("", String::as_str);
-        let place = if parts.len() == 1 { table.column(first) } else { None };
-        place.ok_or_else(|| {
-            let message = format!("column \"{first}\" of relation \"{}\" does not exist", table.name);
-            self.error(SqlState::UNDEFINED_COLUMN, message, name.span().start)
-        })
-    }
-
     fn default_row(&mut self, table: &Table) -> Result<SelectPlan, SqlError> {
         Ok(values_plan(vec![self.defaults(table)?]))
     }
@@ -144,11 +125,6 @@ impl Binder<'_> {
         Ok((values_plan(rows), columns))
     }
 
-    /// The default values of a table's columns.
-    fn defaults(&self, table: &Table) -> Result<Vec<Expr>, SqlError> {
-        table.columns.iter().map(|column| self.default_of(column)).collect()
-    }
-
     /// Checks the number of values. Fewer than columns are allowed only without a column list.
     fn check_width(
         &self,
@@ -188,32 +164,6 @@ impl Binder<'_> {
             out[*target] = self.assign(value, &table.columns[*target])?;
         }
         Ok((source, Some(out)))
-    }
-
-    /// Converts a value to a column's type.
-    fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
-        let (from, at) = (value.ty, value.at);
-        match self.coerce(value, column.ty, CastContext::Assignment)? {
-            Some(value) => Ok(value.expr),
-            None => {
-                let message = format!(
-                    "column \"{}\" is of type {} but expression is of type {}",
-                    column.name,
-                    column.ty.base_name(),
-                    from.base_name()
-                );
-                let hint = "You will need to rewrite or cast the expression.";
-                Err(self.error(SqlState::DATATYPE_MISMATCH, message, at).hint(hint))
-            }
-        }
-    }
-
-    /// The DEFAULT of a column; NULL without one.
-    pub(super) fn default_of(&self, column: &Column) -> Result<Expr, SqlError> {
-        match &column.default {
-            Some(text) => bind_default(text, column, self.catalog),
-            None => Ok(Expr::Const(Datum::Null)),
-        }
     }
 
     fn on_conflict(
@@ -258,7 +208,7 @@ impl Binder<'_> {
     }
 
     /// The columns after ON CONFLICT must be the primary key's, the only unique constraint.
-    fn check_conflict_columns(&self, table: &Table, idents: &[sqlparser::ast::Ident]) -> Result<(), SqlError> {
+    fn check_conflict_columns(&self, table: &Table, idents: &[Ident]) -> Result<(), SqlError> {
         let mut columns = Vec::new();
         for ident in idents {
             let name = fold_ident(ident);
@@ -280,144 +230,6 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         Ok(())
-    }
-
-    /// Binds UPDATE.
-    pub(super) fn update(&mut self, update: &Update) -> Result<(UpdatePlan, Option<Vec<ResultColumn>>), SqlError> {
-        let at = update.table.span().start;
-        if update.from.is_some() {
-            return Err(self.unsupported("UPDATE ... FROM is", at));
-        }
-        if update.or.is_some() || update.output.is_some() || update.limit.is_some() || !update.order_by.is_empty() {
-            return Err(self.unsupported("this form of UPDATE is", at));
-        }
-        let (table, scope) = self.changed_table(std::slice::from_ref(&update.table), at)?;
-        self.clause = "UPDATE";
-        let mut assignments = Vec::new();
-        for assignment in &update.assignments {
-            self.assignment(assignment, &table, &scope, &mut assignments)?;
-        }
-        let filter = self.where_clause(update.selection.as_ref(), &scope)?;
-        let (returning, columns) = self.returning(update.returning.as_deref(), &scope)?;
-        let changes_key = assignments.iter().any(|(column, _)| table.primary_key.contains(column));
-        let (access, filter) = whole_rows(table, filter);
-        Ok((UpdatePlan { access, filter, assignments, changes_key, returning }, columns))
-    }
-
-    fn changed_table(&mut self, from: &[TableWithJoins], at: Location) -> Result<(Arc<Table>, Scope), SqlError> {
-        match self.from(from)? {
-            (Some(table), scope) => Ok((table, scope)),
-            _ => Err(self.unsupported("this target is", at)),
-        }
-    }
-
-    fn where_clause(&mut self, selection: Option<&Ast>, scope: &Scope) -> Result<Option<Expr>, SqlError> {
-        self.clause = "WHERE";
-        selection.map(|ast| self.condition(ast, scope, "WHERE")).transpose()
-    }
-
-    /// Binds `column = value` or `(a, b) = (x, y)` and adds it to `out`.
-    fn assignment(
-        &mut self,
-        assignment: &Assignment,
-        table: &Table,
-        scope: &Scope,
-        out: &mut Vec<(usize, Expr)>,
-    ) -> Result<(), SqlError> {
-        let pairs: Vec<(&ObjectName, &Ast)> = match (&assignment.target, &assignment.value) {
-            (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
-            (AssignmentTarget::Tuple(names), Ast::Tuple(values)) => {
-                if names.len() != values.len() {
-                    let message = "number of columns does not match number of values";
-                    let position = self.position_before(start_of(&assignment.value), "(");
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
-                }
-                names.iter().zip(values).collect()
-            }
-            (AssignmentTarget::Tuple(names), value) if names.len() == 1 => vec![(&names[0], value)],
-            _ => return Err(self.unsupported("this form of assignment is", start_of(&assignment.value))),
-        };
-        for (name, ast) in pairs {
-            let place = self.named_column(table, name)?;
-            let column = &table.columns[place];
-            if out.iter().any(|(earlier, _)| *earlier == place) {
-                let message = format!("multiple assignments to same column \"{}\"", column.name);
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            let value = if is_default(ast) {
-                self.default_of(column)?
-            } else {
-                let value = self.expr(ast, scope)?;
-                self.assign(value, column)?
-            };
-            out.push((place, value));
-        }
-        Ok(())
-    }
-
-    /// Binds DELETE.
-    pub(super) fn delete(
-        &mut self,
-        delete: &Delete,
-        from: &[TableWithJoins],
-    ) -> Result<(DeletePlan, Option<Vec<ResultColumn>>), SqlError> {
-        let at = delete.delete_token.0.span.start;
-        if delete.using.is_some() || !delete.tables.is_empty() {
-            return Err(self.unsupported("DELETE ... USING is", at));
-        }
-        if delete.output.is_some() || delete.limit.is_some() || !delete.order_by.is_empty() {
-            return Err(self.unsupported("this form of DELETE is", at));
-        }
-        let (table, scope) = self.changed_table(from, at)?;
-        let filter = self.where_clause(delete.selection.as_ref(), &scope)?;
-        let (returning, columns) = self.returning(delete.returning.as_deref(), &scope)?;
-        let (access, filter) = whole_rows(table, filter);
-        Ok((DeletePlan { access, filter, returning }, columns))
-    }
-
-    fn returning(&mut self, items: Option<&[SelectItem]>, scope: &Scope) -> Result<Returning, SqlError> {
-        let Some(items) = items else { return Ok((None, None)) };
-        self.clause = "RETURNING";
-        let output = self.projection(items, scope)?;
-        Ok((Some(output.exprs), Some(output.columns)))
-    }
-}
-
-/// Binds the stored text of a column's DEFAULT.
-pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Result<Expr, SqlError> {
-    let damaged = || {
-        let message = format!("default of column \"{}\" cannot be read", column.name);
-        SqlError::new(SqlState::DATA_CORRUPTED, message)
-    };
-    let statement = parse::parse(&format!("SELECT {text}"))?.pop().ok_or_else(damaged)?;
-    let sqlparser::ast::Statement::Query(query) = &statement.tree else { return Err(damaged()) };
-    let SetExpr::Select(select) = &*query.body else { return Err(damaged()) };
-    let [SelectItem::UnnamedExpr(ast)] = &select.projection[..] else { return Err(damaged()) };
-    let mut binder = Binder::new(&statement, &[], catalog);
-    binder.is_stored = true;
-    bind_default_tree(binder, ast, column)
-}
-
-/// Binds the tree of a column's DEFAULT.
-pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Column) -> Result<Expr, SqlError> {
-    binder.clause = "DEFAULT expressions";
-    let value = binder.expr(ast, &Scope::default())?;
-    if !binder.params.is_empty() {
-        return Err(binder.error(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1", start_of(ast)));
-    }
-    let from = value.ty;
-    match binder.coerce(value, column.ty, CastContext::Assignment)? {
-        Some(value) => Ok(value.expr),
-        None => {
-            let message = format!(
-                "column \"{}\" is of type {} but default expression is of type {}",
-                column.name,
-                column.ty.base_name(),
-                from.base_name()
-            );
-            let hint = "You will need to rewrite or cast the expression.";
-            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))
-        }
     }
 }
 

@@ -1,8 +1,45 @@
-//! The sort order of values: PostgreSQL's under the C collation.
+//! Values, and their sort order: PostgreSQL's under the C collation.
 
 use std::cmp::Ordering;
 
-use super::Datum;
+use bytes::Bytes;
+
+/// A value. `Text` serves text and varchar.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Datum {
+    /// NULL of any type.
+    #[default]
+    Null,
+    /// `boolean`
+    Bool(bool),
+    /// `smallint`, `integer` and `bigint`; the column's type bounds it
+    Int(i64),
+    /// `double precision`
+    Float(f64),
+    /// `text` and `character varying`
+    Text(Box<str>),
+    /// `bytea`
+    Bytes(Bytes),
+    /// `timestamp with time zone`: microseconds since 2000-01-01 00:00 UTC, as in PostgreSQL
+    Timestamp(i64),
+}
+
+impl Datum {
+    /// Whether it is NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    /// The approximate memory of the value in bytes, for memory budgets.
+    pub fn memory(&self) -> usize {
+        size_of::<Datum>()
+            + match self {
+                Datum::Text(text) => text.len(),
+                Datum::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            }
+    }
+}
 
 /// Orders two non-NULL values of one type; `None` for values of two types. NaN equals itself and is greater than every
 /// other float. Text and bytea compare by bytes. False is before true.

@@ -1,13 +1,46 @@
-//! Binary wire forms: big-endian numbers, raw text and bytes, as in PostgreSQL's send and receive functions.
+//! The wire forms of values: text, and PostgreSQL's binary form (big-endian numbers, raw text and bytes).
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::timestamp;
-use super::{Datum, SqlType, input};
+use super::datum::Datum;
+use super::sql_type::SqlType;
+use super::timestamp::{self, Now, TimeZone};
+use super::{input, output};
 use crate::error::{SqlError, SqlState};
 
+/// Wire formats of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Human-readable
+    Text,
+    /// PostgreSQL's binary form
+    Binary,
+}
+
+impl Datum {
+    /// Decodes a value from its wire form. Errors are those of PostgreSQL's input functions (22P02, 22003, 22007,
+    /// 22008, 22021, 22P03, ...).
+    pub fn decode(ty: SqlType, format: Format, bytes: &[u8], zone: &TimeZone) -> Result<Datum, SqlError> {
+        match format {
+            Format::Text => {
+                let text = input::utf8(bytes)?;
+                input::parse(ty, text, zone, Now::Clock)
+            }
+            Format::Binary => decode_binary(ty, bytes),
+        }
+    }
+
+    /// Appends the wire form without its length. Never called on `Null`.
+    pub fn encode(&self, ty: SqlType, format: Format, zone: &TimeZone, out: &mut BytesMut) {
+        match format {
+            Format::Text => output::write(self, zone, out),
+            Format::Binary => encode_binary(self, ty, out),
+        }
+    }
+}
+
 /// Decodes the binary form of a type.
-pub fn decode(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
+fn decode_binary(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
     Ok(match ty {
         SqlType::Bool => Datum::Bool(fixed::<1>(bytes)?[0] != 0),
         SqlType::Int2 => Datum::Int(i16::from_be_bytes(fixed(bytes)?).into()),
@@ -38,7 +71,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
 }
 
 /// Appends the binary form; nothing for NULL. An integer has the width of `ty`, whose range it keeps to.
-pub fn encode(datum: &Datum, ty: SqlType, out: &mut BytesMut) {
+fn encode_binary(datum: &Datum, ty: SqlType, out: &mut BytesMut) {
     match datum {
         Datum::Null => {}
         Datum::Bool(value) => out.put_u8(u8::from(*value)),

@@ -1,0 +1,149 @@
+//! Carries out the effects of the peers: one log batch, messages, apply tasks, jobs, announcements.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::log::{Durability, LogBatch};
+use raft::eraftpb::MessageType;
+
+use super::state::{InFlightBatch, StoreLoop};
+use crate::mailbox::Refused;
+use crate::messages::{ApplyTask, Job};
+use crate::peer::effects::{Effects, RoleEvent, WriteNumber};
+use crate::ports::RaftMessage;
+use crate::region::RegionId;
+use crate::time::MonoTime;
+
+/// The effects of all peers in one turn.
+#[derive(Default)]
+struct TurnOutput {
+    log: LogBatch,
+    writes: Vec<(RegionId, WriteNumber)>,
+    must_sync: bool,
+    messages: Vec<RaftMessage>,
+    events: Vec<(RegionId, RoleEvent)>,
+}
+
+impl StoreLoop {
+    /// Takes the effects of all dirty peers and carries them out. Returns whether it wrote or sent anything, or left
+    /// effects for the next turn.
+    pub(super) fn carry_out(&mut self, now: MonoTime) -> bool {
+        self.push_apply();
+        self.submit_truncations();
+        let mut output = TurnOutput::default();
+        let mut busy = false;
+        let regions: Vec<RegionId> = self.dirty.iter().copied().collect();
+        for region in regions {
+            let room = self.has_room();
+            let Some(slot) = self.peers.get_mut(&region) else { continue };
+            if room {
+                let effects = slot.peer.effects(now);
+                busy |= slot.peer.has_effects();
+                if !slot.peer.has_effects() {
+                    self.dirty.remove(&region);
+                }
+                self.collect_effects(region, effects, &mut output);
+                // At once, so that one region's apply task does not take the room of the next region.
+                self.push_apply();
+            }
+            self.publish(region);
+        }
+        busy |= !output.messages.is_empty() || !output.writes.is_empty();
+        self.submit(std::mem::take(&mut output.log), output.writes, output.must_sync);
+        for message in output.messages {
+            self.send(message, now);
+        }
+        for (region, event) in output.events {
+            self.announce(region, event);
+        }
+        busy
+    }
+
+    /// Whether the effects of a peer can be carried out. While the disk is full the number of batches is unbounded:
+    /// they are small, because intake refuses almost everything.
+    fn has_room(&self) -> bool {
+        let config = &self.parts.config;
+        let batches = self.log.is_full() || self.batches.len() < config.inflight_log_batches;
+        self.pending_apply.is_empty() && batches && self.inflight_bytes < config.log_backlog_bytes / 2
+    }
+
+    /// Adds the effects of one peer to the output of the turn, and queues its apply tasks and jobs.
+    fn collect_effects(&mut self, region: RegionId, effects: Effects, into: &mut TurnOutput) {
+        let Effects { log, write, must_sync, messages, committed, install, obsolete_snapshot, build_snapshot, events } =
+            effects;
+        for op in log {
+            self.unflushed_bytes += op.bytes();
+            op.add_to(region, &mut into.log);
+        }
+        into.writes.extend(write.map(|number| (region, number)));
+        into.must_sync |= must_sync;
+        into.messages.extend(messages);
+        into.events.extend(events.into_iter().map(|event| (region, event)));
+        let tasks = committed.map(|c| ApplyTask::Entries(region, c)).into_iter().chain(install.map(ApplyTask::Install));
+        for task in tasks {
+            self.parts.apply.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
+            self.pending_apply.push_back(task);
+        }
+        if let Some(intent) = obsolete_snapshot {
+            self.queue_job(Job::RemoveSnapshot(intent.key));
+        }
+        self.update_unwritten(region);
+        if build_snapshot && self.queue_job(Job::BuildSnapshot(region)) {
+            self.building_snapshots.insert(region);
+        } else if build_snapshot {
+            self.with_peer(region, |peer| peer.on_snapshot_built(None));
+        }
+    }
+
+    /// Submits the log batch of the turn.
+    fn submit(&mut self, log: LogBatch, writes: Vec<(RegionId, WriteNumber)>, must_sync: bool) {
+        if log.is_empty() || self.parts.health.poisoned().is_some() {
+            return;
+        }
+        let (number, bytes) = (self.next_batch, log.bytes());
+        self.next_batch += 1;
+        self.inflight_bytes += bytes;
+        self.batches.push_back(InFlightBatch { number, writes, bytes });
+        self.parts.metrics.log_batches.inc();
+        let durability = if must_sync { Durability::Synced } else { Durability::Buffered };
+        self.log.submit(number, log, durability);
+    }
+
+    fn send(&mut self, message: RaftMessage, now: MonoTime) {
+        if self.parts.health.poisoned().is_some() {
+            return;
+        }
+        let (region, to) = (message.region, message.to.id);
+        if message.message.get_msg_type() == MessageType::MsgSnapshot {
+            let Some(key) = message.snapshot_key() else { return };
+            let (inbox, mailbox) = (Arc::clone(&self.parts.inbox), Arc::clone(&self.parts.mailbox));
+            let done = Box::new(move |delivered| {
+                inbox.update(|c| {
+                    c.snapshots_sent.insert((region, to), delivered);
+                });
+                mailbox.wake();
+            });
+            self.parts.transport.send_snapshot(message, key, done);
+        } else if self.parts.transport.send(message).is_err() {
+            self.parts.metrics.unsent_messages.inc();
+            self.with_peer(region, |peer| peer.on_unreachable(to.get(), now));
+        }
+    }
+
+    /// Moves pending tasks to apply, as far as its mailbox has room.
+    fn push_apply(&mut self) {
+        while let Some(task) = self.pending_apply.pop_front() {
+            if let Err(Refused(task)) = self.parts.apply.mailbox.push(task) {
+                self.pending_apply.push_front(task);
+                return;
+            }
+        }
+    }
+
+    /// Tells apply whether to wake this loop. Returns whether apply has made progress since the last intake.
+    pub(super) fn request_apply_wakeup(&mut self) -> bool {
+        let wanted = !self.awaiting_apply.is_empty() || !self.pending_apply.is_empty() || self.is_apply_backlogged();
+        self.parts.inbox.want_applied(wanted);
+        wanted && self.parts.inbox.has_applied()
+    }
+}

@@ -1,0 +1,146 @@
+//! Delivery: what happens to the messages and snapshot files that a store sends.
+
+use raft::eraftpb::MessageType;
+use raftstore::StoreId;
+use raftstore::ports::RaftMessage;
+use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
+
+use crate::checkers::{Checked, violated};
+use crate::events::{Event, Part};
+use crate::faults::Fault;
+use crate::network::Outgoing;
+use crate::world::{CandidateCrash, World};
+
+impl World {
+    pub(crate) fn send(&mut self, store: StoreId, life: u64, outgoing: Outgoing) -> Checked {
+        match outgoing {
+            Outgoing::TooLarge(message, bytes) => {
+                return violated(format!("{} has {bytes} bytes: no frame holds it", MessageLine(&message)));
+            }
+            Outgoing::Message(message) => {
+                self.raft.on_send(&message)?;
+                self.stats.messages += 1;
+                if self.is_vote_of_crashing_candidate(store, &message) {
+                    self.trace.line(self.now, format_args!("{} is lost", MessageLine(&message)));
+                    return Ok(());
+                }
+                if message.message.msg_type() == MessageType::MsgTimeoutNow && self.held_offers.is_some() {
+                    self.trace.line(self.now, format_args!("{} is held", MessageLine(&message)));
+                    self.held_offers.iter_mut().for_each(|held| held.push(message.clone()));
+                    return Ok(());
+                }
+                let copies = self.network.delivery_delays(store, message.to.store);
+                self.stats.lost += u64::from(copies.is_empty());
+                self.trace.line(self.now, format_args!("{} x{}", MessageLine(&message), copies.len()));
+                for delay in copies {
+                    self.schedule(delay, Event::Deliver(Box::new(message.clone())));
+                }
+            }
+            Outgoing::Snapshot(message, key, done) => {
+                self.raft.on_send(&message)?;
+                let size = self.nodes.get(&store).and_then(|node| node.live.as_ref());
+                let size = size.and_then(|live| live.snapshots.size(key).ok()).unwrap_or_default();
+                let delay = self.network.snapshot_delay(size);
+                self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", MessageLine(&message)));
+                self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this is a vote request of the candidate that loses power while campaigning.
+    fn is_vote_of_crashing_candidate(&mut self, store: StoreId, message: &RaftMessage) -> bool {
+        let inner = &message.message;
+        if inner.msg_type() != MessageType::MsgRequestVote || !inner.context.is_empty() {
+            return false;
+        }
+        let this = CandidateCrash::Crashing(store, message.region, inner.term);
+        if self.candidate_crash == CandidateCrash::Armed {
+            self.candidate_crash = this;
+            self.stats.candidates += 1;
+            self.schedule(0, Event::EndFault(Fault::CandidateCrash(store)));
+        }
+        self.candidate_crash == this
+    }
+
+    /// Schedules a message that ignores cuts.
+    pub(crate) fn schedule_past_cut(&mut self, message: RaftMessage) {
+        self.schedule(1000, Event::DeliverPast(Box::new(message)));
+    }
+
+    pub(crate) fn deliver(&mut self, message: RaftMessage, past_cut: bool) -> Checked {
+        let (from, to) = (message.from.store, message.to.store);
+        if !past_cut && self.network.is_cut(from, to) {
+            return Ok(());
+        }
+        let Some(node) = self.nodes.get_mut(&to) else { return Ok(()) };
+        // The network stack of a paused store keeps running.
+        let Some(live) = &node.live else { return Ok(()) };
+        if let Err(error) = live.handle.deliver(message) {
+            self.trace.line(self.now, format_args!("{to} drops a message: {error}"));
+        }
+        self.wake(to, Part::Store);
+        Ok(())
+    }
+
+    pub(crate) fn deliver_snapshot(
+        &mut self,
+        message: RaftMessage,
+        key: SnapshotKey,
+        life: u64,
+        done: Box<dyn FnOnce(bool) + Send>,
+    ) -> Checked {
+        let (from, to) = (message.from.store, message.to.store);
+        let files = |store: StoreId, life: Option<u64>| {
+            let node = self.nodes.get(&store).filter(|node| life.is_none_or(|life| life == node.life))?;
+            node.live.as_ref().filter(|_| !node.paused).map(|live| live.snapshots.clone())
+        };
+        let ends = files(from, Some(life)).zip(files(to, None)).filter(|_| !self.network.is_cut(from, to));
+        let copied = match ends {
+            Some((source, target)) => copy_file(&source, &target, key).map_err(|error| error.to_string()),
+            None => Err("a store is down".to_owned()),
+        };
+        match &copied {
+            Ok(()) => self.trace.line(self.now, format_args!("file {key} is on store {to}")),
+            Err(error) => self.trace.line(self.now, format_args!("file {key} does not arrive on store {to}: {error}")),
+        }
+        if copied.is_ok() {
+            self.stats.snapshots += 1;
+            if let Some(live) = self.nodes.get_mut(&to).and_then(|node| node.live.as_mut()) {
+                let last = live.delivered.entry(key.region).or_default();
+                *last = (*last).max(key.index.get());
+            }
+            self.deliver(message, false)?;
+        }
+        done(copied.is_ok());
+        self.wake(from, Part::Store);
+        self.after_call(to, false)
+    }
+}
+
+/// Copies a snapshot file in chunks and verifies it, as the transport does.
+fn copy_file(from: &SnapshotFiles, to: &SnapshotFiles, key: SnapshotKey) -> engine::store::Result<()> {
+    let mut writer = to.receive(key)?;
+    let mut offset = 0;
+    loop {
+        let bytes = from.read(key, offset, 1000)?;
+        if bytes.is_empty() {
+            return writer.finish();
+        }
+        writer.write(&bytes)?;
+        offset += bytes.len() as u64;
+    }
+}
+
+/// A message in one line of the trace.
+struct MessageLine<'a>(&'a RaftMessage);
+
+impl std::fmt::Display for MessageLine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RaftMessage { region, from, to, message, .. } = self.0;
+        let (kind, entries) = (message.msg_type(), message.entries.len());
+        write!(f, "{} -> {} region {region} {kind:?} term {}", from.store, to.store, message.term)?;
+        write!(f, " index {} log term {} commit {}", message.index, message.log_term, message.commit)?;
+        write!(f, " entries {entries}{}", if message.reject { " reject" } else { "" })
+    }
+}

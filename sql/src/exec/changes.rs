@@ -1,0 +1,79 @@
+//! Changes of rows: their number, the rows of RETURNING, and the check of unique keys. Common to INSERT, UPDATE and
+//! DELETE.
+
+use std::collections::{HashSet, VecDeque};
+
+use kv::Key;
+use txn::TxnError;
+
+use super::budget::Budget;
+use super::context::ExecContext;
+use super::rows::{Row, row_bytes};
+use crate::catalog::duplicate_key;
+use crate::error::{SqlError, storage_error};
+use crate::expr::Expr;
+use crate::expr::eval::{Env, eval};
+use crate::table::Table;
+
+/// The result of a change of rows.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// Number of changed rows.
+    pub(super) count: u64,
+    /// The rows of RETURNING.
+    pub(super) returned: VecDeque<Row>,
+}
+
+impl Changes {
+    /// Counts a changed row and evaluates RETURNING.
+    pub(super) fn record(
+        &mut self,
+        returning: Option<&Vec<Expr>>,
+        row: &Row,
+        env: &Env<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), SqlError> {
+        self.count += 1;
+        if let Some(returning) = returning {
+            let returned = returning
+                .iter()
+                .map(|expr| Ok(eval(expr, row, env)?.into_owned()))
+                .collect::<Result<Row, SqlError>>()?;
+            budget.charge(row_bytes(&returned))?;
+            self.returned.push_back(returned);
+        }
+        Ok(())
+    }
+}
+
+/// 23505 if one of the keys exists in the snapshot or in the transaction's own writes.
+pub(super) async fn check_keys_unused(
+    table: &Table,
+    rows: &[(Key, Row)],
+    ctx: &ExecContext<'_>,
+) -> Result<(), SqlError> {
+    if table.has_hidden_key() {
+        return Ok(());
+    }
+    let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
+    loop {
+        // In pages: only the keys of existing rows are needed.
+        let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
+        let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
+        if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
+            return Err(duplicate_key(table, row, ctx.zone));
+        }
+        match page.resume {
+            Some(resume) => keys.retain(|key| *key >= resume),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// The error of storing a row whose key must not exist.
+pub(super) fn store_error(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
+    match error {
+        TxnError::AlreadyExists { .. } => duplicate_key(table, row, ctx.zone),
+        other => storage_error(other),
+    }
+}

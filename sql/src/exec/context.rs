@@ -1,0 +1,36 @@
+//! The environment of a statement's execution.
+
+use txn::Transaction;
+
+use crate::catalog::CatalogCache;
+use crate::expr::eval::Env;
+use crate::types::{Datum, TimeZone};
+
+/// The environment of a statement's execution.
+pub struct ExecContext<'a> {
+    /// The transaction.
+    pub txn: &'a mut Transaction,
+    /// The node's catalog cache.
+    pub catalog: &'a CatalogCache,
+    /// The session's time zone.
+    pub zone: &'a TimeZone,
+    /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.
+    pub now: i64,
+    /// The session's user, for `current_user`.
+    pub user: &'a str,
+    /// The database's name.
+    pub database: &'a str,
+    /// Whether more statements may follow in the transaction. Duplicate keys are then looked up at once, not left to
+    /// the commit.
+    pub explicit: bool,
+}
+
+impl<'a> ExecContext<'a> {
+    /// The environment of the statement's expressions.
+    pub(super) fn env<'p>(&self, params: &'p [Datum]) -> Env<'p>
+    where
+        'a: 'p,
+    {
+        Env { params, zone: self.zone, now: self.now, user: self.user, database: self.database, locals: &[] }
+    }
+}

@@ -1,0 +1,134 @@
+//! Binding of values for columns: conversion to the column's type, DEFAULT, and assignments.
+
+use sqlparser::ast::{Assignment, AssignmentTarget, Expr as Ast, ObjectName, SelectItem, SetExpr, Spanned, Statement};
+
+use super::binder::{Binder, Scope, Typed};
+use super::names::is_default;
+use crate::catalog::Catalog;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::parse::{self, start_of};
+use crate::table::{Column, Table};
+use crate::types::Datum;
+use crate::types::cast::CastContext;
+
+impl Binder<'_> {
+    /// The position of a column by its name in a target list.
+    pub(super) fn named_column(&self, table: &Table, name: &ObjectName) -> Result<usize, SqlError> {
+        let parts = self.name_parts(name)?;
+        let first = parts.first().map_or("", String::as_str);
+        let place = if parts.len() == 1 { table.column(first) } else { None };
+        place.ok_or_else(|| {
+            let message = format!("column \"{first}\" of relation \"{}\" does not exist", table.name);
+            self.error(SqlState::UNDEFINED_COLUMN, message, name.span().start)
+        })
+    }
+
+    /// Converts a value to a column's type.
+    pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
+        let (from, at) = (value.ty, value.at);
+        match self.coerce(value, column.ty, CastContext::Assignment)? {
+            Some(value) => Ok(value.expr),
+            None => {
+                let message = format!(
+                    "column \"{}\" is of type {} but expression is of type {}",
+                    column.name,
+                    column.ty.base_name(),
+                    from.base_name()
+                );
+                let hint = "You will need to rewrite or cast the expression.";
+                Err(self.error(SqlState::DATATYPE_MISMATCH, message, at).hint(hint))
+            }
+        }
+    }
+
+    /// The DEFAULT of a column; NULL without one.
+    pub(super) fn default_of(&self, column: &Column) -> Result<Expr, SqlError> {
+        match &column.default {
+            Some(text) => bind_default(text, column, self.catalog),
+            None => Ok(Expr::Const(Datum::Null)),
+        }
+    }
+
+    /// The default values of a table's columns.
+    pub(super) fn defaults(&self, table: &Table) -> Result<Vec<Expr>, SqlError> {
+        table.columns.iter().map(|column| self.default_of(column)).collect()
+    }
+
+    /// Binds `column = value` or `(a, b) = (x, y)` and adds it to `out`.
+    pub(super) fn assignment(
+        &mut self,
+        assignment: &Assignment,
+        table: &Table,
+        scope: &Scope,
+        out: &mut Vec<(usize, Expr)>,
+    ) -> Result<(), SqlError> {
+        let pairs: Vec<(&ObjectName, &Ast)> = match (&assignment.target, &assignment.value) {
+            (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
+            (AssignmentTarget::Tuple(names), Ast::Tuple(values)) => {
+                if names.len() != values.len() {
+                    let message = "number of columns does not match number of values";
+                    let position = self.position_before(start_of(&assignment.value), "(");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
+                }
+                names.iter().zip(values).collect()
+            }
+            (AssignmentTarget::Tuple(names), value) if names.len() == 1 => vec![(&names[0], value)],
+            _ => return Err(self.unsupported("this form of assignment is", start_of(&assignment.value))),
+        };
+        for (name, ast) in pairs {
+            let place = self.named_column(table, name)?;
+            let column = &table.columns[place];
+            if out.iter().any(|(earlier, _)| *earlier == place) {
+                let message = format!("multiple assignments to same column \"{}\"", column.name);
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            let value = if is_default(ast) {
+                self.default_of(column)?
+            } else {
+                let value = self.expr(ast, scope)?;
+                self.assign(value, column)?
+            };
+            out.push((place, value));
+        }
+        Ok(())
+    }
+}
+
+/// Binds the stored text of a column's DEFAULT.
+pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Result<Expr, SqlError> {
+    let damaged = || {
+        let message = format!("default of column \"{}\" cannot be read", column.name);
+        SqlError::new(SqlState::DATA_CORRUPTED, message)
+    };
+    let statement = parse::parse(&format!("SELECT {text}"))?.pop().ok_or_else(damaged)?;
+    let Statement::Query(query) = &statement.tree else { return Err(damaged()) };
+    let SetExpr::Select(select) = &*query.body else { return Err(damaged()) };
+    let [SelectItem::UnnamedExpr(ast)] = &select.projection[..] else { return Err(damaged()) };
+    let mut binder = Binder::new(&statement, &[], catalog);
+    binder.is_stored = true;
+    bind_default_tree(binder, ast, column)
+}
+
+/// Binds the tree of a column's DEFAULT.
+pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Column) -> Result<Expr, SqlError> {
+    binder.clause = "DEFAULT expressions";
+    let value = binder.expr(ast, &Scope::default())?;
+    if !binder.params.is_empty() {
+        return Err(binder.error(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1", start_of(ast)));
+    }
+    let from = value.ty;
+    match binder.coerce(value, column.ty, CastContext::Assignment)? {
+        Some(value) => Ok(value.expr),
+        None => {
+            let message = format!(
+                "column \"{}\" is of type {} but default expression is of type {}",
+                column.name,
+                column.ty.base_name(),
+                from.base_name()
+            );
+            let hint = "You will need to rewrite or cast the expression.";
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))
+        }
+    }
+}

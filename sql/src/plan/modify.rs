@@ -1,0 +1,69 @@
+//! Binding of UPDATE and DELETE.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Delete, Expr as Ast, Spanned, TableWithJoins, Update};
+use sqlparser::tokenizer::Location;
+
+use super::access::whole_rows;
+use super::binder::{Binder, Scope};
+use super::node::{DeletePlan, ResultColumn, UpdatePlan};
+use crate::error::SqlError;
+use crate::expr::Expr;
+use crate::table::Table;
+
+impl Binder<'_> {
+    /// Binds UPDATE.
+    pub(super) fn update(&mut self, update: &Update) -> Result<(UpdatePlan, Option<Vec<ResultColumn>>), SqlError> {
+        let at = update.table.span().start;
+        if update.from.is_some() {
+            return Err(self.unsupported("UPDATE ... FROM is", at));
+        }
+        if update.or.is_some() || update.output.is_some() || update.limit.is_some() || !update.order_by.is_empty() {
+            return Err(self.unsupported("this form of UPDATE is", at));
+        }
+        let (table, scope) = self.changed_table(std::slice::from_ref(&update.table), at)?;
+        self.clause = "UPDATE";
+        let mut assignments = Vec::new();
+        for assignment in &update.assignments {
+            self.assignment(assignment, &table, &scope, &mut assignments)?;
+        }
+        let filter = self.where_clause(update.selection.as_ref(), &scope)?;
+        let (returning, columns) = self.returning(update.returning.as_deref(), &scope)?;
+        let changes_key = assignments.iter().any(|(column, _)| table.primary_key.contains(column));
+        let (access, filter) = whole_rows(table, filter);
+        Ok((UpdatePlan { access, filter, assignments, changes_key, returning }, columns))
+    }
+
+    fn changed_table(&mut self, from: &[TableWithJoins], at: Location) -> Result<(Arc<Table>, Scope), SqlError> {
+        match self.from(from)? {
+            (Some(table), scope) => Ok((table, scope)),
+            _ => Err(self.unsupported("this target is", at)),
+        }
+    }
+
+    fn where_clause(&mut self, selection: Option<&Ast>, scope: &Scope) -> Result<Option<Expr>, SqlError> {
+        self.clause = "WHERE";
+        selection.map(|ast| self.condition(ast, scope, "WHERE")).transpose()
+    }
+
+    /// Binds DELETE.
+    pub(super) fn delete(
+        &mut self,
+        delete: &Delete,
+        from: &[TableWithJoins],
+    ) -> Result<(DeletePlan, Option<Vec<ResultColumn>>), SqlError> {
+        let at = delete.delete_token.0.span.start;
+        if delete.using.is_some() || !delete.tables.is_empty() {
+            return Err(self.unsupported("DELETE ... USING is", at));
+        }
+        if delete.output.is_some() || delete.limit.is_some() || !delete.order_by.is_empty() {
+            return Err(self.unsupported("this form of DELETE is", at));
+        }
+        let (table, scope) = self.changed_table(from, at)?;
+        let filter = self.where_clause(delete.selection.as_ref(), &scope)?;
+        let (returning, columns) = self.returning(delete.returning.as_deref(), &scope)?;
+        let (access, filter) = whole_rows(table, filter);
+        Ok((DeletePlan { access, filter, returning }, columns))
+    }
+}

@@ -1,0 +1,183 @@
+//! The nodes of a plan: the result of the binder, run by the executor.
+
+use std::sync::Arc;
+
+use super::access::TableAccess;
+use super::aggregate::AggregateCall;
+use crate::catalog::ddl::NewTable;
+use crate::error::SqlState;
+use crate::expr::Expr;
+use crate::table::{StorageId, Table};
+use crate::types::SqlType;
+
+/// A result column, as RowDescription describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// The name, as in PostgreSQL (`?column?`, `count`, ...).
+    pub name: String,
+    /// Its type.
+    pub ty: SqlType,
+    /// OID of its table and its number there; (0, 0) if computed.
+    pub origin: (u32, i16),
+}
+
+/// A bound statement. Reusable while the catalog version stays the same.
+#[derive(Debug)]
+pub struct Plan {
+    /// The catalog version it was bound to.
+    pub catalog_version: u64,
+    /// Types of `$1`, `$2`, ...
+    pub params: Vec<SqlType>,
+    /// The result columns; `None` for a statement without rows.
+    pub columns: Option<Vec<ResultColumn>>,
+    /// Whether it changes data or schema.
+    pub writes: bool,
+    /// Whether it changes the schema.
+    pub is_ddl: bool,
+    /// Whether it cannot run in a transaction with other statements.
+    pub outside_block_only: bool,
+    /// Notices for the client, sent at execution.
+    pub notices: Vec<Notice>,
+    pub(crate) body: Body,
+}
+
+impl Plan {
+    /// The storage of the rows that it inserts, changes or locks, if any.
+    pub(crate) fn written_storage(&self) -> Option<StorageId> {
+        let table = match &self.body {
+            Body::Insert(plan) => &plan.table,
+            Body::Update(plan) => &plan.access.table,
+            Body::Delete(plan) => &plan.access.table,
+            Body::Select(SelectPlan { source: Source::Table(access), lock: true, .. }) => &access.table,
+            _ => return None,
+        };
+        Some(table.storage)
+    }
+}
+
+/// A notice for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Its SQLSTATE.
+    pub code: SqlState,
+    /// Its text.
+    pub message: String,
+}
+
+/// The body of a plan.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// A query.
+    Select(SelectPlan),
+    /// INSERT.
+    Insert(InsertPlan),
+    /// UPDATE.
+    Update(UpdatePlan),
+    /// DELETE.
+    Delete(DeletePlan),
+    /// TRUNCATE.
+    Truncate(Vec<Arc<Table>>),
+    /// CREATE TABLE; `None` if IF NOT EXISTS found the table.
+    CreateTable(Option<NewTable>),
+    /// DROP TABLE of the existing tables.
+    DropTable(Vec<Arc<Table>>),
+    /// A statement without effect. Holds its tag.
+    Nothing(&'static str),
+    /// EXPLAIN. Holds the lines.
+    Explain(Vec<String>),
+}
+
+/// A query. Rows of a source pass filter, aggregation, projection, DISTINCT, sort and limit, in this order.
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    pub(crate) source: Source,
+    /// Over the source's row.
+    pub(crate) filter: Option<Expr>,
+    pub(crate) aggregation: Option<Aggregation>,
+    /// Over the source's or the aggregation's row. Expressions from `visible` on serve the sort only.
+    pub(crate) output: Vec<Expr>,
+    pub(crate) visible: usize,
+    pub(crate) distinct: bool,
+    /// Over the output. Empty if the source has the order already.
+    pub(crate) sort: Vec<SortKey>,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+    /// FOR UPDATE and the like: returned rows are locked.
+    pub(crate) lock: bool,
+    /// Names of the source's columns, for EXPLAIN.
+    pub(crate) names: Vec<String>,
+}
+
+/// The source of a query's rows.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// One row without columns.
+    Single,
+    /// Rows of expressions.
+    Values(Vec<Vec<Expr>>),
+    /// A table.
+    Table(TableAccess),
+}
+
+/// An aggregation of all rows into one.
+#[derive(Debug)]
+pub(crate) struct Aggregation {
+    pub(crate) calls: Vec<AggregateCall>,
+    /// HAVING, over the aggregation's row.
+    pub(crate) having: Option<Expr>,
+}
+
+/// A sort key.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SortKey {
+    /// The output column.
+    pub(crate) column: usize,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// INSERT.
+#[derive(Debug)]
+pub(crate) struct InsertPlan {
+    pub(crate) table: Arc<Table>,
+    pub(crate) source: SelectPlan,
+    /// The table's columns over a row of the source; `None` if the source's row is the table's.
+    pub(crate) columns: Option<Vec<Expr>>,
+    /// Whether the source reads the target table, so it must be read to its end first.
+    pub(crate) reads_itself: bool,
+    pub(crate) conflict: Conflict,
+    /// Over the new row.
+    pub(crate) returning: Option<Vec<Expr>>,
+}
+
+/// The action of INSERT for a duplicate key.
+#[derive(Debug)]
+pub(crate) enum Conflict {
+    /// An error.
+    Fail,
+    /// DO NOTHING.
+    DoNothing,
+    /// DO UPDATE. The expressions are over the old row followed by the proposed row (`excluded`).
+    DoUpdate { assignments: Vec<(usize, Expr)>, filter: Option<Expr> },
+}
+
+/// UPDATE.
+#[derive(Debug)]
+pub(crate) struct UpdatePlan {
+    pub(crate) access: TableAccess,
+    pub(crate) filter: Option<Expr>,
+    /// Columns and their new values over the old row.
+    pub(crate) assignments: Vec<(usize, Expr)>,
+    pub(crate) changes_key: bool,
+    /// Over the new row.
+    pub(crate) returning: Option<Vec<Expr>>,
+}
+
+/// DELETE.
+#[derive(Debug)]
+pub(crate) struct DeletePlan {
+    pub(crate) access: TableAccess,
+    pub(crate) filter: Option<Expr>,
+    /// Over the old row.
+    pub(crate) returning: Option<Vec<Expr>>,
+}

@@ -1,0 +1,153 @@
+//! Binding of ORDER BY, LIMIT, OFFSET and FETCH.
+
+use sqlparser::ast::{Expr as Ast, LimitClause, OrderBy, OrderByKind, Query, Spanned, Value, ValueWithSpan};
+
+use super::bind_expr::literal;
+use super::binder::{Binder, Scope};
+use super::names::fold_ident;
+use super::node::SortKey;
+use super::projection::Output;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::parse::{query_start, start_of};
+use crate::types::cast::CastContext;
+use crate::types::{Datum, SqlType};
+
+/// ORDER BY, LIMIT and OFFSET of a query.
+#[derive(Default)]
+pub(super) struct OrderLimit {
+    pub(super) sort: Vec<SortKey>,
+    pub(super) limit: Option<Expr>,
+    pub(super) offset: Option<Expr>,
+}
+
+impl Binder<'_> {
+    /// Binds ORDER BY. Expressions that are no output column are added to `output`, behind the visible ones.
+    pub(super) fn order_by(
+        &mut self,
+        order_by: Option<&OrderBy>,
+        scope: &Scope,
+        output: &mut Output,
+        distinct: bool,
+    ) -> Result<OrderLimit, SqlError> {
+        let mut order_limit = OrderLimit::default();
+        let Some(order_by) = order_by else { return Ok(order_limit) };
+        let OrderByKind::Expressions(keys) = &order_by.kind else {
+            return Err(self.unsupported("ORDER BY ALL is", order_by.span().start));
+        };
+        self.clause = "ORDER BY";
+        let visible = output.columns.len();
+        for key in keys {
+            let column = match self.order_target(&key.expr, output, visible)? {
+                Some(column) => column,
+                None => {
+                    let value = self.expr(&key.expr, scope)?;
+                    let value = self.resolve_unknown(value)?;
+                    match output.exprs.iter().position(|expr| *expr == value.expr) {
+                        Some(column) => column,
+                        None if distinct => {
+                            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                            let at = start_of(&key.expr);
+                            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
+                        }
+                        None => {
+                            output.exprs.push(value.expr);
+                            output.exprs.len() - 1
+                        }
+                    }
+                }
+            };
+            let descending = key.options.asc == Some(false);
+            let nulls_first = key.options.nulls_first.unwrap_or(descending);
+            if !order_limit.sort.iter().any(|earlier| earlier.column == column) {
+                order_limit.sort.push(SortKey { column, descending, nulls_first });
+            }
+        }
+        Ok(order_limit)
+    }
+
+    /// The output column of a name or number in ORDER BY; `None` for an expression.
+    fn order_target(&self, ast: &Ast, output: &Output, visible: usize) -> Result<Option<usize>, SqlError> {
+        match ast {
+            Ast::Identifier(ident) => {
+                let name = fold_ident(ident);
+                let mut found = (0..visible).filter(|at| output.columns[*at].name == name);
+                let Some(first) = found.next() else { return Ok(None) };
+                if found.any(|other| output.exprs[other] != output.exprs[first]) {
+                    let message = format!("ORDER BY \"{name}\" is ambiguous");
+                    return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, ident.span.start));
+                }
+                Ok(Some(first))
+            }
+            Ast::Value(value) if !matches!(value.value, Value::Number(..) | Value::Placeholder(_)) => {
+                Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", value.span.start))
+            }
+            ast => match literal(ast) {
+                Some((value, negative)) => self.order_number(value, negative, visible).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The output column of a number in ORDER BY.
+    fn order_number(&self, value: &ValueWithSpan, negative: bool, visible: usize) -> Result<usize, SqlError> {
+        let at = value.span.start;
+        let Value::Number(digits, _) = &value.value else {
+            return Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", at));
+        };
+        let position = || if negative { self.position_before(at, "-") } else { self.position(at) };
+        match digits.parse::<usize>() {
+            Ok(number) if !negative && (1..=visible).contains(&number) => Ok(number - 1),
+            Ok(number) => {
+                let sign = if negative && number > 0 { "-" } else { "" };
+                let message = format!("ORDER BY position {sign}{number} is not in select list");
+                Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(position()))
+            }
+            Err(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY").at(position())),
+        }
+    }
+
+    /// Binds LIMIT, OFFSET and FETCH.
+    pub(super) fn limit(&mut self, query: &Query, scope: &Scope, order_limit: &mut OrderLimit) -> Result<(), SqlError> {
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(other) => return Err(self.unsupported("this form of LIMIT is", other.span().start)),
+        };
+        if let Some(ast) = limit {
+            order_limit.limit = Some(self.row_count(ast, scope, "LIMIT")?);
+        }
+        if let Some(ast) = offset {
+            order_limit.offset = Some(self.row_count(ast, scope, "OFFSET")?);
+        }
+        if let Some(fetch) = &query.fetch {
+            if fetch.with_ties || fetch.percent {
+                return Err(self.unsupported("this form of FETCH is", query_start(query)));
+            }
+            order_limit.limit = Some(match &fetch.quantity {
+                Some(ast) => self.row_count(ast, scope, "LIMIT")?,
+                None => Expr::Const(Datum::Int(1)),
+            });
+        }
+        Ok(())
+    }
+
+    fn row_count(&mut self, ast: &Ast, scope: &Scope, clause: &'static str) -> Result<Expr, SqlError> {
+        self.clause = clause;
+        let value = self.expr(ast, scope)?;
+        let (ty, at) = (value.ty, value.at);
+        if !value.expr.is_row_independent() {
+            let message = format!("argument of {clause} must not contain variables");
+            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
+        }
+        match self.coerce(value, SqlType::Int8, CastContext::Assignment)? {
+            Some(value) => Ok(value.expr),
+            None => {
+                let message = format!("argument of {clause} must be type bigint, not type {}", ty.base_name());
+                Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
+            }
+        }
+    }
+}

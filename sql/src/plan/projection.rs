@@ -1,0 +1,156 @@
+//! Binding of output columns: select lists and RETURNING.
+
+use sqlparser::ast::{
+    Expr as Ast, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, Spanned, TrimWhereField,
+};
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Scope, Typed};
+use super::names::fold_ident;
+use super::node::ResultColumn;
+use super::type_name;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::types::SqlType;
+use crate::types::cast::CastContext;
+
+/// The output of a query: expressions with names, types and origins.
+#[derive(Default)]
+pub(super) struct Output {
+    pub(super) exprs: Vec<Expr>,
+    pub(super) columns: Vec<ResultColumn>,
+}
+
+/// RETURNING: expressions and result columns.
+type Returning = (Option<Vec<Expr>>, Option<Vec<ResultColumn>>);
+
+impl Binder<'_> {
+    /// Binds a select list or RETURNING.
+    pub(super) fn projection(&mut self, items: &[SelectItem], scope: &Scope) -> Result<Output, SqlError> {
+        let mut output = Output::default();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(ast) => {
+                    let value = self.expr(ast, scope)?;
+                    self.push(&mut output, value, column_name(ast), scope)?;
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let value = self.expr(expr, scope)?;
+                    self.push(&mut output, value, self.alias(alias)?, scope)?;
+                }
+                SelectItem::Wildcard(_) => self.wildcard(None, item.span().start, scope, &mut output)?,
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    let table = self.name_parts(name)?.pop().unwrap_or_default();
+                    self.wildcard(Some(&table), name.span().start, scope, &mut output)?;
+                }
+                other => return Err(self.unsupported("this form of output column is", other.span().start)),
+            }
+        }
+        Ok(output)
+    }
+
+    fn push(&mut self, output: &mut Output, value: Typed, name: String, scope: &Scope) -> Result<(), SqlError> {
+        let value = match self.targets.get(output.exprs.len()) {
+            // INSERT ... SELECT: an untyped value takes the type of its target column.
+            Some(target) if value.ty == SqlType::Unknown => {
+                let at = value.at;
+                let value = self.coerce(value, target.base(), CastContext::Assignment)?;
+                value.ok_or_else(|| self.unsupported("this expression is", at))?
+            }
+            _ => self.resolve_unknown(value)?,
+        };
+        let aggregate_result = !self.aggregates.calls.is_empty();
+        let origin = match &value.expr {
+            Expr::Column(place) if !aggregate_result => scope
+                .columns()
+                .find(|(at, _, _)| at == place)
+                .map_or((0, 0), |(_, table, column)| (table.oid, column.number)),
+            _ => (0, 0),
+        };
+        output.exprs.push(value.expr);
+        output.columns.push(ResultColumn { name, ty: value.ty, origin });
+        Ok(())
+    }
+
+    /// `*` and `t.*`.
+    fn wildcard(
+        &mut self,
+        table: Option<&str>,
+        at: Location,
+        scope: &Scope,
+        output: &mut Output,
+    ) -> Result<(), SqlError> {
+        match table {
+            None if scope.tables.is_empty() => {
+                return Err(self.error(SqlState::SYNTAX_ERROR, "SELECT * with no tables specified is not valid", at));
+            }
+            Some(table) if !scope.tables.iter().any(|t| t.name == table) => {
+                let message = format!("missing FROM-clause entry for table \"{table}\"");
+                return Err(self.error(SqlState::UNDEFINED_TABLE, message, at));
+            }
+            _ => {}
+        }
+        for (place, owner, column) in scope.columns().filter(|(_, owner, _)| table.is_none_or(|t| t == owner.name)) {
+            if self.aggregates.ungrouped.is_none() {
+                self.aggregates.ungrouped = Some((format!("{}.{}", owner.name, column.name), at));
+            }
+            output.exprs.push(Expr::Column(place));
+            output.columns.push(ResultColumn {
+                name: column.name.clone(),
+                ty: column.ty,
+                origin: (owner.oid, column.number),
+            });
+        }
+        Ok(())
+    }
+
+    /// Binds RETURNING.
+    pub(super) fn returning(&mut self, items: Option<&[SelectItem]>, scope: &Scope) -> Result<Returning, SqlError> {
+        let Some(items) = items else { return Ok((None, None)) };
+        self.clause = "RETURNING";
+        let output = self.projection(items, scope)?;
+        Ok((Some(output.exprs), Some(output.columns)))
+    }
+}
+
+/// The name that PostgreSQL gives an output column without an alias.
+fn column_name(ast: &Ast) -> String {
+    name_of(ast).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// A name for an expression. The flag is false for a fallback (the name of a type or construct).
+fn name_of(ast: &Ast) -> Option<(String, bool)> {
+    let strong = |name: &str| Some((name.to_owned(), true));
+    match ast {
+        Ast::Identifier(ident) => Some((fold_ident(ident), true)),
+        Ast::CompoundIdentifier(parts) => parts.last().map(|ident| (fold_ident(ident), true)),
+        Ast::Nested(inner) => name_of(inner),
+        Ast::Collate { expr, .. } => name_of(expr),
+        Ast::Function(call) => match call.name.0.last() {
+            Some(ObjectNamePart::Identifier(ident)) => Some((fold_ident(ident), true)),
+            _ => None,
+        },
+        Ast::Cast { expr, data_type, .. } => match name_of(expr) {
+            Some((name, true)) => Some((name, true)),
+            _ => type_name::resolve(data_type).ok().map(|ty| (ty.catalog_name().to_owned(), false)),
+        },
+        Ast::TypedString(typed) => {
+            type_name::resolve(&typed.data_type).ok().map(|ty| (ty.catalog_name().to_owned(), false))
+        }
+        Ast::Case { else_result, .. } => match else_result.as_deref().and_then(name_of) {
+            Some((name, true)) => Some((name, true)),
+            _ => Some(("case".to_owned(), false)),
+        },
+        Ast::Ceil { .. } => strong("ceil"),
+        Ast::Floor { .. } => strong("floor"),
+        Ast::Position { .. } => strong("position"),
+        Ast::Substring { shorthand, .. } => strong(if *shorthand { "substr" } else { "substring" }),
+        Ast::Trim { trim_where, .. } => strong(match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            _ => "btrim",
+        }),
+        Ast::Tuple(_) => strong("row"),
+        _ => None,
+    }
+}

@@ -1,0 +1,322 @@
+//! The transaction state of a session, as in PostgreSQL: idle, implicit transaction, block, failed block. Pure: a
+//! transition returns what to do with the transaction, and the session does it.
+//!
+//! An *implicit* transaction spans all statements of a simple query string, or of a pipeline up to its Sync. BEGIN
+//! turns it into a block, which includes the statements before BEGIN. COMMIT and ROLLBACK end it with a warning. An
+//! error rolls it back.
+//!
+//! Invariants:
+//! 1. The session has a transaction in the store only in the states `Implicit` and `Explicit`.
+//! 2. Only COMMIT and ROLLBACK leave `Failed`. Both roll back.
+
+use pgwire::messages::response::TransactionStatus;
+
+use super::control::{Isolation, Modes};
+use crate::error::{SqlError, SqlState};
+use crate::protocol::output::Notice;
+
+/// The transaction state of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// No transaction.
+    Idle,
+    /// An implicit transaction.
+    Implicit,
+    /// A transaction block.
+    Explicit,
+    /// A block in which a statement failed.
+    Failed,
+}
+
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Its writes are committed.
+    Commit,
+    /// Its writes are discarded.
+    Rollback,
+}
+
+/// The end of a transaction: the action, and the reply to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlockEnd {
+    /// Commit or rollback.
+    pub(crate) outcome: Outcome,
+    /// The command tag.
+    pub(crate) tag: &'static str,
+    /// A warning to send.
+    pub(crate) notice: Option<Notice>,
+}
+
+/// The state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TxnState {
+    block: Block,
+    read_only: bool,
+    deferrable: bool,
+    /// Whether a statement has used the snapshot. The transaction's modes are fixed then.
+    snapshot_used: bool,
+}
+
+impl TxnState {
+    /// The idle state.
+    pub(crate) fn new() -> TxnState {
+        TxnState { block: Block::Idle, read_only: false, deferrable: false, snapshot_used: false }
+    }
+
+    /// The current state.
+    pub(crate) fn block(&self) -> Block {
+        self.block
+    }
+
+    /// The status of ReadyForQuery.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self.block {
+            Block::Idle | Block::Implicit => TransactionStatus::Idle,
+            Block::Explicit => TransactionStatus::Transaction,
+            Block::Failed => TransactionStatus::Error,
+        }
+    }
+
+    /// Whether writes are refused.
+    pub(crate) fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Whether the transaction is deferrable. No effect under snapshot isolation.
+    pub(crate) fn deferrable(&self) -> bool {
+        self.deferrable
+    }
+
+    /// Begins an implicit transaction when idle. Precedes the execution or description of a statement.
+    pub(crate) fn begin_implicit(&mut self, default_read_only: bool) {
+        if self.block == Block::Idle {
+            self.start(Block::Implicit, default_read_only);
+        }
+    }
+
+    /// Records that a statement uses the snapshot.
+    pub(crate) fn mark_snapshot_used(&mut self) {
+        self.snapshot_used = true;
+    }
+
+    /// Refuses all statements but COMMIT and ROLLBACK in a failed block.
+    pub(crate) fn check_not_failed(&self) -> Result<(), SqlError> {
+        if self.block == Block::Failed {
+            return Err(SqlError::new(
+                SqlState::IN_FAILED_SQL_TRANSACTION,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a write in a read-only transaction.
+    pub(crate) fn check_write(&self, command: &str) -> Result<(), SqlError> {
+        if self.read_only {
+            let message = format!("cannot execute {command} in a read-only transaction");
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    /// Refuses a statement that cannot run in a block, nor after others in an implicit transaction.
+    pub(crate) fn check_outside_block(&self, command: &str, behind_others: bool) -> Result<(), SqlError> {
+        if behind_others || matches!(self.block, Block::Explicit | Block::Failed) {
+            let message = format!("{command} cannot run inside a transaction block");
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    /// BEGIN.
+    pub(crate) fn begin(&mut self, modes: Modes, default_read_only: bool) -> Result<Option<Notice>, SqlError> {
+        check_isolation(modes.isolation)?;
+        let notice = match self.block {
+            Block::Explicit | Block::Failed => {
+                Some(Notice::warning(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress"))
+            }
+            Block::Implicit => {
+                self.block = Block::Explicit;
+                None
+            }
+            Block::Idle => {
+                self.start(Block::Explicit, default_read_only);
+                None
+            }
+        };
+        self.apply(modes)?;
+        Ok(notice)
+    }
+
+    /// SET TRANSACTION. Returns a warning outside of a block.
+    pub(crate) fn set_modes(&mut self, modes: Modes) -> Result<Option<Notice>, SqlError> {
+        check_isolation(modes.isolation)?;
+        if self.block != Block::Explicit {
+            let message = "SET TRANSACTION can only be used in transaction blocks";
+            return Ok(Some(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)));
+        }
+        if modes.isolation.is_some() && self.snapshot_used {
+            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        self.apply(modes)?;
+        Ok(None)
+    }
+
+    /// COMMIT. The state becomes idle even if the commit fails later. With `chain` the caller calls `restart` after a
+    /// successful commit.
+    pub(crate) fn commit(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
+        match self.block {
+            Block::Explicit => Ok(self.end(Outcome::Commit, "COMMIT", None)),
+            Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
+            Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("COMMIT")),
+            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Commit, "COMMIT", Some(no_transaction()))),
+        }
+    }
+
+    /// ROLLBACK.
+    pub(crate) fn rollback(&mut self, chain: bool) -> Result<BlockEnd, SqlError> {
+        match self.block {
+            Block::Explicit | Block::Failed => Ok(self.end(Outcome::Rollback, "ROLLBACK", None)),
+            Block::Idle | Block::Implicit if chain => Err(no_block_to_chain("ROLLBACK")),
+            Block::Idle | Block::Implicit => Ok(self.end(Outcome::Rollback, "ROLLBACK", Some(no_transaction()))),
+        }
+    }
+
+    /// AND CHAIN: begins a block with the modes of the last one.
+    pub(crate) fn restart(&mut self) {
+        self.block = Block::Explicit;
+        self.snapshot_used = false;
+    }
+
+    /// Ends the implicit transaction at the end of a query string or pipeline. Returns whether there is one to commit.
+    pub(crate) fn end_implicit(&mut self) -> bool {
+        let implicit = self.block == Block::Implicit;
+        if implicit {
+            self.block = Block::Idle;
+        }
+        implicit
+    }
+
+    /// Fails the transaction: idle after an implicit one, `Failed` after a block.
+    pub(crate) fn fail(&mut self) {
+        self.block = match self.block {
+            Block::Idle | Block::Implicit => Block::Idle,
+            Block::Explicit | Block::Failed => Block::Failed,
+        };
+    }
+
+    fn start(&mut self, block: Block, default_read_only: bool) {
+        *self = TxnState { block, read_only: default_read_only, deferrable: false, snapshot_used: false };
+    }
+
+    fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
+        if modes.read_only == Some(false) && self.read_only && self.snapshot_used {
+            let message = "transaction read-write mode must be set before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        self.read_only = modes.read_only.unwrap_or(self.read_only);
+        self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
+        Ok(())
+    }
+
+    fn end(&mut self, outcome: Outcome, tag: &'static str, notice: Option<Notice>) -> BlockEnd {
+        self.block = Block::Idle;
+        BlockEnd { outcome, tag, notice }
+    }
+}
+
+/// Refuses SERIALIZABLE. The weaker levels run as snapshot isolation, which allows nothing that they forbid.
+pub(crate) fn check_isolation(isolation: Option<Isolation>) -> Result<(), SqlError> {
+    if isolation == Some(Isolation::Serializable) {
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "isolation level SERIALIZABLE is not supported")
+            .hint("REPEATABLE READ (snapshot isolation) is the strongest level."));
+    }
+    Ok(())
+}
+
+fn no_transaction() -> Notice {
+    Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")
+}
+
+fn no_block_to_chain(command: &str) -> SqlError {
+    let message = format!("{command} AND CHAIN can only be used in transaction blocks");
+    SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modes() -> Modes {
+        Modes::default()
+    }
+
+    #[test]
+    fn a_block_lasts_from_begin_to_commit() {
+        let mut state = TxnState::new();
+        state.begin_implicit(false);
+        assert_eq!(state.status(), TransactionStatus::Idle);
+        assert_eq!(state.begin(modes(), false), Ok(None));
+        assert_eq!(state.status(), TransactionStatus::Transaction);
+        assert!(!state.end_implicit(), "a block outlives its query string");
+        let again = state.begin(modes(), false).unwrap().unwrap();
+        assert_eq!(again.code.0, "25001");
+        assert_eq!(state.commit(false).unwrap(), BlockEnd { outcome: Outcome::Commit, tag: "COMMIT", notice: None });
+        assert_eq!(state.block(), Block::Idle);
+    }
+
+    #[test]
+    fn a_failed_block_accepts_only_its_end_and_commit_rolls_back() {
+        let mut state = TxnState::new();
+        state.begin(modes(), false).unwrap();
+        state.fail();
+        assert_eq!(state.status(), TransactionStatus::Error);
+        assert_eq!(state.check_not_failed().unwrap_err().code.0, "25P02");
+        state.fail();
+        assert_eq!(
+            state.commit(false).unwrap(),
+            BlockEnd { outcome: Outcome::Rollback, tag: "ROLLBACK", notice: None }
+        );
+        assert_eq!(state.status(), TransactionStatus::Idle);
+    }
+
+    #[test]
+    fn an_implicit_transaction_ends_with_its_query_string() {
+        let mut state = TxnState::new();
+        state.begin_implicit(false);
+        assert!(state.end_implicit());
+        assert!(!state.end_implicit());
+        state.begin_implicit(false);
+        state.fail();
+        assert!(!state.end_implicit());
+        state.begin_implicit(false);
+        let ending = state.rollback(false).unwrap();
+        assert_eq!((ending.outcome, ending.notice.unwrap().code.0), (Outcome::Rollback, "25P01"));
+        state.begin_implicit(false);
+        assert_eq!(state.commit(true).unwrap_err().code.0, "25P01");
+    }
+
+    #[test]
+    fn modes_are_checked() {
+        let mut state = TxnState::new();
+        let serializable = Modes { isolation: Some(Isolation::Serializable), ..modes() };
+        assert_eq!(state.begin(serializable, false).unwrap_err().code.0, "0A000");
+        assert_eq!(state.block(), Block::Idle);
+        state.begin(Modes { read_only: Some(true), ..modes() }, false).unwrap();
+        assert_eq!(state.check_write("INSERT").unwrap_err().code.0, "25006");
+        state.mark_snapshot_used();
+        let read_write = Modes { read_only: Some(false), ..modes() };
+        assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
+        let level = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
+        assert_eq!(state.set_modes(level).unwrap_err().code.0, "25001");
+        state.rollback(true).unwrap();
+        state.restart();
+        assert!(state.read_only(), "a chained block keeps its modes");
+        state.commit(false).unwrap();
+        state.begin_implicit(true);
+        assert!(state.read_only(), "the session's default");
+        assert_eq!(state.set_modes(read_write).unwrap().unwrap().code.0, "25P01");
+    }
+}
