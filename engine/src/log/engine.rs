@@ -229,7 +229,7 @@ impl LogEngine {
     }
 
     /// Frees files, one step per call: deletes files that are recorded as dropped, and queues the next step. That is a
-    /// record that drops dead files, or a rewrite of at most `budget` bytes of a mostly dead file. Never waits for the
+    /// record that drops dead files, or a rewrite of at most `budget` bytes of the oldest file. Never waits for the
     /// writer. The call that queues a drop record does not delete the file; a later call does. So call it regularly;
     /// [`PurgeReport::outcome`] says when.
     ///

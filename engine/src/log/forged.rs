@@ -11,7 +11,7 @@ use super::format::{
     Codec, FOOTER, FileHeader, Footer, GROUP_HEADER, GroupHeader, Identity, Item, PAGE, Place, REUSED, UNIT, align,
     decode_meta, decompress, encode_blocks, encode_items, file_name,
 };
-use super::read::{LogFile, scan};
+use super::read::{LogFile, Scan, scan};
 use super::tools::{DumpOptions, Record, check, dump, stats};
 use super::*;
 use crate::disk::{Disk, SimDisk};
@@ -236,6 +236,88 @@ fn file_with_a_huge_number_adds_no_missing_files() {
         LogEngine::open_driven(disk.session(), options()).is_err(),
         "the log does not open for writes with a surplus sealed file"
     );
+}
+
+/// Adds a commit group without entries at the end of file `seq`.
+fn add_group(disk: &SimDisk, seq: u64, items: &[Item]) {
+    let (file, header) = LogFile::load(disk, seq, None).unwrap();
+    let Scan { end, last_lsn, chain, .. } = scan(&file, &header).unwrap();
+    let meta = encode_items(items);
+    let taken = (GROUP_HEADER + meta.len()) as u64;
+    let pad = (align(taken, UNIT) - taken) as u32;
+    let header = GroupHeader {
+        lsn: last_lsn + 1,
+        synced: last_lsn,
+        chain,
+        pad,
+        meta_stored: meta.len() as u32,
+        meta_raw: meta.len() as u32,
+        body: 0,
+        blocks: 0,
+        batches: 1,
+        meta_codec: Codec::Raw,
+    };
+    let mut content = disk.content(&file.name).unwrap();
+    content.truncate(end as usize);
+    content.extend([&header.encode(place(seq), end, &meta).0[..], &meta, &vec![0; pad as usize]].concat());
+    disk.set_content(&file.name, content);
+}
+
+/// Earlier versions dropped files in any order. Before, they repeated in a newer file what the dropped file overrode in
+/// older ones: deletions, truncations (as rewrites of no entries), removals. Such a log opens.
+#[test]
+fn log_without_a_file_in_the_middle_opens() {
+    let disk = SimDisk::new();
+    let (engine, _writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
+    let write = |fill: &dyn Fn(&mut LogBatch)| {
+        let mut batch = LogBatch::new();
+        fill(&mut batch);
+        engine.write(batch, Durability::Synced).unwrap();
+    };
+    let entries = |byte: u8, count: usize| vec![Bytes::from(vec![byte; 50]); count];
+    let fill_file = |batch: &mut LogBatch, index| batch.append(GroupId(9), index, vec![Bytes::from(vec![9; 60_000])]);
+    write(&|batch| {
+        batch.append(GroupId(1), 1, entries(1, 5));
+        batch.put(GroupId(1), b"k", b"old");
+        batch.append(GroupId(2), 1, entries(2, 5));
+        fill_file(batch, 1);
+    });
+    write(&|batch| fill_file(batch, 2));
+    write(&|batch| {
+        batch.append(GroupId(1), 3, entries(3, 1));
+        batch.delete(GroupId(1), b"k");
+        batch.remove(GroupId(2));
+    });
+    write(&|batch| fill_file(batch, 3));
+    write(&|batch| {
+        batch.compact(GroupId(9), 3);
+        batch.append(GroupId(1), 3, entries(4, 1));
+    });
+    drop(engine);
+    let items = [
+        Item::Delete { group: GroupId(1), key: Bytes::from_static(b"k") },
+        Item::Rewrite { group: GroupId(1), floor: 0, last: 3, first: 4, count: 0 },
+        Item::Remove { group: GroupId(2) },
+        Item::Drop { file: 2 },
+    ];
+    add_group(&disk, 3, &items);
+    let seen = |engine: &LogEngine| {
+        let bounds = [1, 2].map(|group| engine.bounds(GroupId(group)).map(|bounds| (bounds.first, bounds.last)));
+        (bounds, engine.entries(GroupId(1), 1, 4, usize::MAX).unwrap(), engine.get(GroupId(1), b"k").unwrap())
+    };
+    let expected = ([Some((1, 3)), None], [entries(1, 2), entries(4, 1)].concat(), None);
+    // Before the file is deleted, and after.
+    for _ in 0..2 {
+        for recovery in [RecoveryMode::Salvage, RecoveryMode::Strict] {
+            let report = check(disk.as_ref(), &mut |_| ()).unwrap();
+            assert_eq!(report.findings, []);
+            let options = LogOptions { recovery, verify: true, ..options() };
+            let (engine, _writer, report) = LogEngine::open_driven(disk.session(), options).unwrap();
+            assert_eq!(seen(&engine), expected, "{recovery:?}");
+            assert!(report.losses.is_empty() && report.lost.is_empty(), "{report:?}");
+        }
+        assert_eq!(disk.list().unwrap(), [file_name(1), file_name(3)]);
+    }
 }
 
 /// A spare with the highest number has no successor, so the log ignores it.

@@ -24,7 +24,8 @@ pub(crate) struct LogMetrics {
     pub(crate) batches_per_group: Histogram,
     pub(crate) write_seconds: Histogram,
     pub(crate) sync_seconds: Histogram,
-    /// Set by each purge.
+    /// Set by each purge that looks for them. The exported name, `cortado_log_lagging_groups`, is older than the term
+    /// "pinning group". It stays: dashboards and alerts use it.
     pub(crate) pinning_groups: IntGauge,
     pub(crate) pinned_bytes: IntGauge,
     pub(crate) recovery: RecoveryMetrics,

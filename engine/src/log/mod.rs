@@ -23,7 +23,7 @@
 //!
 //! `0000000000000001.log` and so on. A sealed file ends with an index of everything that it changes
 //! (`index/file_summary.rs`, `format/file_index.rs`). Recovery reads only this index; it scans only the newest file
-//! (`read/scan.rs`, `recovery/`). Purge rewrites the live records of mostly dead files and drops the files (`purge/`);
+//! (`read/scan.rs`, `recovery/`). Purge rewrites the live records of the oldest files and drops them (`purge/`);
 //! their space is reused (`commit/spares.rs`). Scrub verifies on disk what a read or a restart would need (`scrub.rs`).
 //! `docs/formats.md` describes the bytes. `salvage/` reads the rest of a damaged log. `tools/` check, dump, count and
 //! repair a log that no process has open.

@@ -80,12 +80,9 @@ fn a_header_that_lists_many_missing_files() {
     open(&disk, RecoveryMode::Salvage).unwrap();
 }
 
-/// Applies `damage` to the first file of "purge from the middle", whose successor is gone, and opens the log for
-/// salvage.
+/// Applies `damage` to the first file of a log that has no second file, and opens the log for salvage.
 fn first_file_damaged(damage: impl Fn(&mut Vec<u8>)) -> (State, Salvaged) {
-    let case = case("purge from the middle");
-    let mut driver = case.prepared();
-    case.run(&mut driver);
+    let driver = case("purge a file with a gap after it").prepared();
     let name = "0000000000000001.log";
     let mut content = driver.disk.content(name).unwrap();
     damage(&mut content);

@@ -79,9 +79,13 @@ fn recycled_files_survive_crashes_at_each_change() {
 
 #[test]
 fn purges_survive_crashes_at_each_change() {
-    for name in
-        ["purge", "purge, keeping spares", "purge from the middle", "purge behind batches", "purge, overlapping"]
-    {
+    for name in [
+        "purge",
+        "purge, keeping spares",
+        "purge a file with a gap after it",
+        "purge behind batches",
+        "purge, overlapping",
+    ] {
         crash_everywhere(&case(name), crashes(300));
     }
 }

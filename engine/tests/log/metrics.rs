@@ -183,9 +183,14 @@ fn a_block_is_a_cache_miss_once() {
 fn a_poisoned_log_reports_it() {
     let mut fixture = open(&SimDisk::new(), options());
     assert_eq!(fixture.value("poisoned"), 0.0);
+    (1..=40).for_each(|index| fixture.append(index).unwrap());
+    fixture.log.purge(Budget::default()).unwrap();
+    assert_eq!(fixture.value("lagging_groups"), 1.0);
     fixture.disk.fail_nth(Operation::Sync, 1, std::io::ErrorKind::Other);
-    assert!(fixture.append(1).is_err());
+    assert!(fixture.append(41).is_err());
     assert_eq!(fixture.value("poisoned"), 1.0);
+    // Purge no longer looks for them.
+    assert_eq!((fixture.value("lagging_groups"), fixture.value("pinned_bytes")), (0.0, 0.0));
 }
 
 #[test]

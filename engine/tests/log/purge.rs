@@ -1,10 +1,7 @@
-//! Purge drops a file from the middle: its overrides of older files stay in effect.
-//!
-//! In each test file 1 holds a record, a later file overrides it, and purge drops the later file while file 1 stays.
-//! Then the log is reopened and compared with the model.
+//! Purge: files go oldest first, overrides of older files stay in effect, and purge terminates.
 
 use engine::disk::{Disk, Operation, SimDisk};
-use engine::log::{Budget, Compression, Durability, GroupId, LogOptions, PurgeOutcome};
+use engine::log::{Budget, Compression, Durability, GroupId, LogOptions, PurgeOutcome, PurgeReport};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -47,25 +44,40 @@ fn next_file(driver: &mut Driver, rng: &mut StdRng) {
     }
 }
 
-/// `said` in file 1, `undone` in file 2. Purge drops file 2; file 1 stays.
-fn survives(said: Vec<Change>, undone: Vec<Vec<Change>>, later: Vec<Change>) {
+/// One call of purge, and a turn of the writer.
+fn purge(driver: &mut Driver) -> PurgeReport {
+    let report = driver.engine.purge(Budget::default()).unwrap();
+    driver.turn();
+    report
+}
+
+/// Whether file `seq` exists.
+fn has(driver: &Driver, seq: u64) -> bool {
+    files(driver).contains(&format!("{seq:016}.log"))
+}
+
+/// `recorded` in file 1, `overrides` of it in file 2. Purge drops both, and never file 2 before file 1. After each
+/// step, also after a crash, the log agrees with the model.
+fn survives(recorded: Vec<Change>, overrides: Vec<Vec<Change>>, later: Vec<Change>) {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(options());
-    write(&mut driver, said);
+    write(&mut driver, recorded);
     write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
     next_file(&mut driver, &mut rng);
-    undone.into_iter().for_each(|changes| write(&mut driver, changes));
+    overrides.into_iter().for_each(|changes| write(&mut driver, changes));
     next_file(&mut driver, &mut rng);
     write(&mut driver, later);
     next_file(&mut driver, &mut rng);
-    for _ in 0..20 {
-        driver.engine.purge(Budget::default()).unwrap();
-        driver.turn();
+    let mut together = 0;
+    for step in 0..20 {
+        purge(&mut driver);
+        assert!(has(&driver, 2) || !has(&driver, 1), "step {step}: {:?}", files(&driver));
+        together += u32::from(has(&driver, 1));
+        driver.check_live();
+        let mut other = driver.fork();
+        other.crash(step).unwrap_or_else(|what| panic!("after {step} steps: {what}"));
     }
-    let left = files(&driver);
-    let has = |seq: u64| left.contains(&format!("{seq:016}.log"));
-    assert!(has(1) && !has(2), "{left:?}");
-    driver.check_live();
+    assert!(together > 0 && !has(&driver, 2), "{:?}", files(&driver));
     driver.crash(1).unwrap();
     driver.check_live();
 }
@@ -111,36 +123,14 @@ fn a_compaction_stays_done() {
     survives(vec![append], vec![vec![Change::Compact { group: 1, first_kept: 30 }]], vec![]);
 }
 
-/// A group was removed and exists again: its file waits for the older ones.
+/// A group is removed and exists again in the same file. Its old keys do not come back.
 #[test]
-fn a_recreated_group_keeps_its_file() {
-    let mut rng = StdRng::seed_from_u64(5);
-    let mut driver = Driver::new(options());
+fn a_recreated_group_lacks_its_old_keys() {
     let put = |key: &[u8]| Change::Put { group: 1, key: key.to_vec(), value: b"v".to_vec() };
-    write(&mut driver, vec![put(b"a"), put(b"b")]);
-    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
-    next_file(&mut driver, &mut rng);
-    write(&mut driver, vec![Change::Remove { group: 1 }]);
-    write(&mut driver, vec![put(b"c")]);
-    next_file(&mut driver, &mut rng);
-    next_file(&mut driver, &mut rng);
-    let purge = |driver: &mut Driver| {
-        for _ in 0..20 {
-            driver.engine.purge(Budget::default()).unwrap();
-            driver.turn();
-        }
-    };
-    purge(&mut driver);
-    assert!(files(&driver).contains(&"0000000000000002.log".to_owned()));
-    write(&mut driver, vec![Change::Remove { group: 99 }]);
-    purge(&mut driver);
-    let left = files(&driver);
-    assert!(left[0].as_str() > "0000000000000002.log", "{left:?}");
-    driver.crash(3).unwrap();
-    driver.check_live();
+    survives(vec![put(b"a"), put(b"b")], vec![vec![Change::Remove { group: 1 }], vec![put(b"c")]], vec![]);
 }
 
-/// A group is removed, and recreated while purge rewrites the overrides of its file: the batch is queued before the
+/// A group is removed, and recreated while purge rewrites the file of its old records: the batch is queued before the
 /// rewrite, but not yet written when purge looks at it. Old keys and entries of the group must not reappear when the
 /// file is gone.
 #[test]
@@ -156,18 +146,13 @@ fn a_group_recreated_while_its_file_is_rewritten() {
         write(&mut driver, vec![Change::Remove { group: 1 }]);
         next_file(&mut driver, &mut rng);
         next_file(&mut driver, &mut rng);
-        let purge = |driver: &mut Driver| {
-            driver.engine.purge(Budget::default()).unwrap();
-            driver.turn();
-        };
-        (0..calls).for_each(|_| purge(&mut driver));
+        (0..calls).for_each(|_| drop(purge(&mut driver)));
         driver.submit(vec![put(b"c"), append(1, 3)], Durability::Synced);
-        (0..20).for_each(|_| purge(&mut driver));
+        (0..20).for_each(|_| drop(purge(&mut driver)));
         driver.check_live();
         driver.crash(3).unwrap_or_else(|what| panic!("after {calls} calls: {what}"));
-        assert!(files(&driver).contains(&"0000000000000001.log".to_owned()));
         write(&mut driver, vec![Change::Remove { group: 99 }]);
-        (0..20).for_each(|_| purge(&mut driver));
+        (0..20).for_each(|_| drop(purge(&mut driver)));
         assert!(files(&driver)[0].as_str() > "0000000000000002.log", "{:?}", files(&driver));
         driver.crash(4).unwrap();
     }
@@ -196,64 +181,53 @@ fn pinning_groups_are_named_with_what_they_pin() {
     assert!(files(&driver)[0].as_str() > "0000000000000001.log");
 }
 
-/// A log over its threshold: group 99 pins file 1, group 50 has one entry, which is returned, in file 2, and group 51
-/// has one in file 3.
+/// A log under pressure. Group 99 pins file 1; group 50 has one entry there, which is returned.
 fn pinned(rng: &mut StdRng) -> (Driver, bytes::Bytes) {
     let mut driver = Driver::new(LogOptions { purge_threshold: 300 << 10, cache_bytes: 0, ..options() });
-    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(rng, 17) }]);
-    next_file(&mut driver, rng);
+    write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(rng, 16) }]);
     let entries = noise(rng, 1);
     write(&mut driver, vec![Change::Append { group: 50, first: 1, entries: entries.clone() }]);
-    next_file(&mut driver, rng);
-    write(&mut driver, vec![Change::Append { group: 51, first: 1, entries: noise(rng, 1) }]);
-    (0..6).for_each(|_| next_file(&mut driver, rng));
+    (0..8).for_each(|_| next_file(&mut driver, rng));
     (driver, entries[0].clone())
 }
 
-/// An unreadable file is reported once and stays. Purge removes the others and still names pinning groups.
+/// The oldest file cannot be read: it is reported once, and purge stops. It still names pinning groups. Once their
+/// owners have compacted what is live in the file, it is dropped, and purge continues.
 #[test]
-fn damage_in_one_file_does_not_stop_purge() {
+fn purge_stops_at_damage_until_nothing_there_is_live() {
+    const FIRST: &str = "0000000000000001.log";
     type Harm = fn(&Driver, &bytes::Bytes);
     let block: Harm = |driver, entry| {
-        let content = driver.disk.content("0000000000000002.log").unwrap();
+        let content = driver.disk.content(FIRST).unwrap();
         let at = content.windows(entry.len()).position(|bytes| bytes == entry).unwrap();
-        flip(&driver.disk, "0000000000000002.log", at + 7);
+        flip(&driver.disk, FIRST, at + 7);
     };
     let seal: Harm = |driver, _| {
-        let content = driver.disk.content("0000000000000002.log").unwrap();
-        flip(&driver.disk, "0000000000000002.log", content.len() - 5);
+        let content = driver.disk.content(FIRST).unwrap();
+        flip(&driver.disk, FIRST, content.len() - 5);
     };
     let failing: Harm = |driver, _| driver.disk.fail_nth(Operation::Read, 1, std::io::ErrorKind::Other);
     // Damage to the seal names the groups that the header of the next file records.
-    let changed = [50, 1001, 1002].map(GroupId).to_vec();
+    let changed = [50, 99, 1001].map(GroupId).to_vec();
     for (harm, groups) in [(block, vec![GroupId(50)]), (seal, changed.clone()), (failing, changed)] {
         let mut rng = StdRng::seed_from_u64(5);
         let (mut driver, entry) = pinned(&mut rng);
+        let before = files(&driver);
         harm(&driver, &entry);
         let mut damage = Vec::new();
-        let mut freed = 0;
         for round in 0..40 {
-            let report = driver.engine.purge(Budget::default()).unwrap();
-            if round < 3 {
-                assert_eq!(report.pinning.first().map(|lag| lag.group), Some(GroupId(99)), "round {round}: {report:?}");
-            }
+            let report = purge(&mut driver);
+            assert_eq!(report.pinning.first().map(|lag| lag.group), Some(GroupId(99)), "round {round}: {report:?}");
+            assert_eq!((report.freed, report.rewritten), (0, 0), "round {round}: {report:?}");
+            assert!(round == 0 || report.outcome == PurgeOutcome::Idle, "round {round}: {report:?}");
             damage.extend(report.damage);
-            freed += report.freed;
-            driver.turn();
         }
         let [found] = damage.as_slice() else { panic!("{damage:?}") };
-        assert_eq!((found.file.as_str(), &found.groups), ("0000000000000002.log", &groups), "{found}");
-        let left = files(&driver);
-        assert!(
-            left.contains(&"0000000000000002.log".to_owned()) && !left.contains(&"0000000000000003.log".to_owned())
-        );
+        assert_eq!((found.file.as_str(), &found.groups), (FIRST, &groups), "{found}");
+        assert_eq!(files(&driver), before);
+        write(&mut driver, [50, 99, 1001].map(|group| Change::Remove { group }).to_vec());
+        let freed: u64 = (0..40).map(|_| purge(&mut driver).freed).sum();
         assert!(freed >= 3 * (60 << 10), "{freed}");
-        // It holds no live data any more: it is removed with the oldest file.
-        write(&mut driver, [50, 99, 1001, 1002].map(|group| Change::Remove { group }).to_vec());
-        (0..20).for_each(|_| {
-            driver.engine.purge(Budget::default()).unwrap();
-            driver.turn();
-        });
         assert!(files(&driver)[0].as_str() > "0000000000000002.log", "{:?}", files(&driver));
         driver.check_live();
         driver.crash(1).unwrap();
@@ -354,8 +328,7 @@ fn many_idle_groups_are_rewritten_and_the_log_stays_bounded() {
     driver.crash(1).unwrap();
 }
 
-/// A step exceeds its budget by at most one key or block, also if a group has many large keys or a file has many
-/// overrides.
+/// A step exceeds its budget by at most one key or block, also if a group has many large keys.
 #[test]
 fn a_step_writes_no_more_than_its_budget() {
     const BUDGET: usize = 8 << 10;
@@ -363,7 +336,7 @@ fn a_step_writes_no_more_than_its_budget() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { prefill_bytes: 0, ..options() });
     let key = |number: u64| [number.to_be_bytes().as_slice(), &[7; 50]].concat();
-    // File 1 stays, and holds what file 2 deletes.
+    // File 1 holds what file 2 deletes.
     for number in 0..300 {
         let put = Change::Put { group: 1, key: key(number), value: vec![1; 10] };
         driver.submit(vec![put], Durability::Buffered);
@@ -400,39 +373,98 @@ fn a_step_writes_no_more_than_its_budget() {
         assert!(steps < 100, "purge does not finish");
     }
     assert!(steps > 6, "{steps}");
-    assert!(files(&driver).contains(&"0000000000000001.log".to_owned()));
     driver.crash(1).unwrap();
     driver.check_live();
 }
 
-/// Of two equally full files purge takes the older; of two about equally old, the emptier.
+/// Files are dropped oldest first, whatever is live in them.
 #[test]
-fn the_file_that_frees_most_is_purged_first() {
-    let first_gone = |counts: [usize; 3]| {
+fn files_are_dropped_oldest_first() {
+    for counts in [[2, 2, 2], [7, 1, 1], [7, 7, 1], [1, 7, 17], [0, 0, 17]] {
         let mut rng = StdRng::seed_from_u64(5);
         let mut driver = Driver::new(options());
         write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 17) }]);
         for (at, count) in counts.into_iter().enumerate() {
             next_file(&mut driver, &mut rng);
-            write(
-                &mut driver,
-                vec![Change::Append { group: 50 + at as u64, first: 1, entries: noise(&mut rng, count) }],
-            );
-        }
-        (0..6).for_each(|_| next_file(&mut driver, &mut rng));
-        let there = [2, 3, 4].map(|seq| format!("{seq:016}.log"));
-        for _ in 0..60 {
-            driver.engine.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
-            driver.turn();
-            if let Some(gone) = there.iter().position(|name| !files(&driver).contains(name)) {
-                return gone;
+            if count > 0 {
+                let group = 50 + at as u64;
+                write(&mut driver, vec![Change::Append { group, first: 1, entries: noise(&mut rng, count) }]);
             }
         }
-        panic!("purge removes none");
-    };
-    assert_eq!(first_gone([2, 2, 2]), 0);
-    assert_eq!(first_gone([7, 1, 1]), 1);
-    assert_eq!(first_gone([7, 7, 1]), 2);
+        (0..6).for_each(|_| next_file(&mut driver, &mut rng));
+        let mut before = files(&driver);
+        for step in 0..60 {
+            purge(&mut driver);
+            let left = files(&driver);
+            let dropped = before.iter().take_while(|name| !left.contains(name)).count();
+            assert!(before[dropped..].iter().all(|name| left.contains(name)), "step {step}: {before:?}, {left:?}");
+            before = left;
+        }
+        assert!(before[0].as_str() > "0000000000000003.log", "{counts:?}: {before:?}");
+        driver.check_live();
+        driver.crash(1).unwrap();
+    }
+}
+
+/// Idle groups, each too small to report without pressure. Together they fill `count` files.
+fn write_idle_groups(driver: &mut Driver, rng: &mut StdRng, count: usize) {
+    let last = files(driver).len() + count;
+    for group in 10_000 * last as u64.. {
+        let entries = vec![noise(rng, 1)[0].slice(..2500)];
+        driver.submit(vec![Change::Append { group, first: 1, entries }], Durability::Buffered);
+        driver.turn();
+        if files(driver).len() >= last {
+            return;
+        }
+    }
+}
+
+/// The oldest files are nearly all live, and the files behind them are dead. Each live record is rewritten once, and
+/// the dead files go. What is left is nearly all live: no more is rewritten, though the log exceeds its threshold.
+#[test]
+fn live_files_are_rewritten_once_to_free_the_dead_files_behind_them() {
+    for (threshold, live_files, dead_files) in
+        [(100 << 10, 6, 10), (100 << 10, 6, 6), (600 << 10, 6, 10), (700 << 10, 6, 10)]
+    {
+        let mut rng = StdRng::seed_from_u64(5);
+        let mut driver = Driver::new(LogOptions { purge_threshold: threshold, spare_files: 0, ..options() });
+        write_idle_groups(&mut driver, &mut rng, live_files);
+        let live = driver.engine.stats().live_bytes;
+        assert!(live > live_files as u64 * (52 << 10), "{live}");
+        (0..dead_files).for_each(|_| next_file(&mut driver, &mut rng));
+        let mut rewritten = 0;
+        for _ in 0..200 {
+            let report = driver.engine.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
+            driver.turn();
+            rewritten += report.rewritten;
+            if report.outcome == PurgeOutcome::Idle {
+                break;
+            }
+        }
+        let disk = driver.engine.stats().disk_bytes;
+        assert!(disk <= threshold.max((live_files as u64 + 3) * (64 << 10)), "{disk} bytes left of {live} live");
+        assert!((live * 9 / 10..live * 11 / 10).contains(&rewritten), "{rewritten} of {live} live bytes rewritten");
+        assert_eq!(purge_until_done(&mut driver, 1), 1);
+        driver.check_live();
+        driver.crash(1).unwrap();
+        purge_until_done(&mut driver, 10);
+    }
+}
+
+/// A few dead files behind many live ones do not pay for the rewrite of these.
+#[test]
+fn live_files_are_not_rewritten_for_little() {
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut driver = Driver::new(LogOptions { purge_threshold: 100 << 10, spare_files: 0, ..options() });
+    write_idle_groups(&mut driver, &mut rng, 25);
+    next_file(&mut driver, &mut rng);
+    let before = files(&driver);
+    for _ in 0..10 {
+        let report = driver.engine.purge(Budget { find_pinning: false, ..Budget::default() }).unwrap();
+        driver.turn();
+        assert_eq!((report.rewritten, report.freed, report.outcome), (0, 0, PurgeOutcome::Idle));
+    }
+    assert_eq!(files(&driver), before);
 }
 
 /// Purges, without other work, until nothing is left to do. Returns the number of calls.
@@ -538,13 +570,11 @@ fn files_full_of_tiny_entries_are_not_rewritten_endlessly() {
     assert!(!more() && engine.stats().disk_bytes > 384 << 10, "{:?}", engine.stats());
 }
 
-/// The deletions of a file are rewritten while an older file exists: a file of only deletions is as large after a
-/// rewrite.
+/// Deletions are not rewritten. Files of only deletions go with the files before them.
 #[test]
-fn files_full_of_deletions_are_not_rewritten_endlessly() {
+fn files_full_of_deletions_are_not_rewritten() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut driver = Driver::new(LogOptions { purge_threshold: 0, spare_files: 0, ..options() });
-    // This file stays.
     write(&mut driver, vec![Change::Append { group: 99, first: 1, entries: noise(&mut rng, 18) }]);
     let key = |rng: &mut StdRng| (0..500).map(|_| rng.random()).collect::<Vec<u8>>();
     for _ in 0..400 {
@@ -553,8 +583,10 @@ fn files_full_of_deletions_are_not_rewritten_endlessly() {
         driver.submit(vec![Change::Delete { group: 1, key }], Durability::Buffered);
         driver.turn();
     }
+    assert!(driver.engine.stats().disk_bytes > 400 << 10);
     purge_until_done(&mut driver, 200);
     assert_eq!(purge_until_done(&mut driver, 1), 1);
+    assert!(driver.engine.stats().disk_bytes <= 3 * (64 << 10), "{:?}", driver.engine.stats());
     driver.check_live();
     driver.crash(1).unwrap();
 }

@@ -15,7 +15,7 @@ use super::spares::SpareFiles;
 use crate::disk::is_full;
 use crate::log::error::LogError;
 use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
-use crate::log::index::{ActiveChanges, Index};
+use crate::log::index::ActiveChanges;
 use crate::log::read::{LogFile, LogState, Scan, Seal, WriteError};
 
 /// Minimum size of a commit group whose space is reserved and not filled with zeros, in bytes. A sync of such a group
@@ -126,15 +126,7 @@ impl ActiveFile {
         self.proven_synced >= self.lsn
     }
 
-    /// Whether `file` holds nothing live, and nothing older needs what it undoes: it is `superseded`, or all older
-    /// files are dead, too.
-    pub(crate) fn is_droppable(&self, index: &Index, file: u64, superseded: bool) -> bool {
-        let is_dead = |file: u64| index.usage(file).refs == 0;
-        let is_not_needed = || superseded || self.older.range(..file).all(|older| is_dead(*older));
-        self.older.contains(&file) && is_dead(file) && is_not_needed()
-    }
-
-    /// `file` was dropped.
+    /// Removes a dropped file from the list of the older files.
     pub(crate) fn forget(&mut self, file: u64) {
         self.older.remove(&file);
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::batch::{Entries, Op};
 use super::completion::PendingJob;
-use super::purge_work::DraftedPurge;
 use crate::log::error::Result;
 use crate::log::format::{
     BlockBuilder, BlockRef, Codec, Compressor, DraftBlock, GROUP_HEADER, GroupHeader, Item, Place, UNIT, WriteBuffer,
@@ -22,8 +21,6 @@ pub(crate) struct Draft {
     pub(crate) blocks: Vec<DraftBlock>,
     pub(crate) batches: u32,
     pub(crate) synced: bool,
-    /// Set for the work of purge.
-    pub(crate) purge: Option<DraftedPurge>,
     /// Whether it frees space, and so may use the reserve file.
     pub(crate) may_use_reserve: bool,
 }
@@ -90,6 +87,14 @@ impl Draft {
             Op::Compact { group, first_kept } => Item::Compact { group, first_kept },
             Op::Remove { group } => Item::Remove { group },
         });
+    }
+
+    /// The files that it drops.
+    pub(crate) fn dropped(&self) -> impl Iterator<Item = u64> + '_ {
+        self.items.iter().filter_map(|item| match item {
+            Item::Drop { file } => Some(*file),
+            _ => None,
+        })
     }
 
     /// Bytes of all blocks with their headers.

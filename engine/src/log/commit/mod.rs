@@ -40,7 +40,7 @@ pub use self::batch::LogBatch;
 pub use self::completion::OnDone;
 pub(crate) use self::completion::is_in_callback;
 pub(crate) use self::pipeline::Pipeline;
-pub(crate) use self::purge_work::{PurgeEffect, PurgeWork, Rewrite, Undone, are_absent};
+pub(crate) use self::purge_work::{PurgeWork, Rewrite};
 pub(crate) use self::queue::Work;
 pub(crate) use self::sequence::{Link, SequenceState};
 pub(crate) use self::spares::{SpareFiles, is_reusable, is_unfinished, parse_spare_name};

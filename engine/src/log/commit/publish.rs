@@ -104,9 +104,6 @@ impl Publisher {
             return Err(state.poison(format!("commit group {lsn} does not fit the index: {}", damage.0)));
         }
         state.published.fetch_max(lsn, Ordering::AcqRel);
-        if let Some(purge) = draft.purge {
-            purge.published(&state.index);
-        }
         if let Some(metrics) = &state.metrics {
             metrics.groups.inc();
             metrics.batches.inc_by(u64::from(draft.batches));

@@ -97,9 +97,7 @@ impl Writer {
             state.written.fetch_max(group.lsn, Ordering::AcqRel);
             self.unpublished.extend(views.into_iter().map(|(id, view)| (id, view.written(group.lsn))));
             self.unpublished_lsn = group.lsn;
-            for file in group.draft.purge.iter().flat_map(|purge| purge.dropped()) {
-                self.active.forget(*file);
-            }
+            group.draft.dropped().for_each(|file| self.active.forget(file));
         }
         WrittenGroup { pending, outcome }
     }
@@ -138,9 +136,7 @@ impl Writer {
                 },
                 Work::Purge(work) => {
                     draft.may_use_reserve = true;
-                    let is_droppable = |file, superseded| self.active.is_droppable(&state.index, file, superseded);
-                    let (drafted, bytes) = work.add(&state.index, is_droppable, &mut draft.items, &mut builder);
-                    draft.purge = Some(drafted);
+                    let bytes = work.add(&state.index, &mut draft.items, &mut builder);
                     if let Some(metrics) = &state.metrics {
                         metrics.rewritten_bytes.inc_by(bytes);
                     }

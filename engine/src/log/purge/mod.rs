@@ -1,48 +1,52 @@
-//! Purge: gives space back. Drops files without live records, and rewrites what is live in mostly dead files.
+//! Purge frees space: it drops the oldest files of the log, and rewrites live records that keep them.
 //!
 //! Steps, each of which may be the last one before a crash:
-//! 1. What is live in the file, and what it undoes of older files, is rewritten and synced. Nothing needs the file now.
-//! 2. A record that drops the file is written and synced. Recovery no longer looks for the file, and deletes it.
-//! 3. The file is deleted or kept as a spare (`commit/spares.rs`), and the directory synced.
+//! 1. The live records of the oldest file are rewritten and synced. Nothing refers to the file any more.
+//! 2. An item that drops the file is written and synced. Recovery no longer looks for the file, and deletes it.
+//! 3. The file is deleted or kept as a spare (`commit/spares.rs`), and the directory is synced.
 //!
-//! A file without older ones skips the first step once nothing in it is live. Steps 1 and 2 are commit groups like any
-//! other. [`Purger::purge`] queues one at a time and never waits for the writer, so a single thread may drive both. One
+//! A file without live records skips the first step. Steps 1 and 2 are commit groups like any other.
+//! [`Purger::purge`] queues one at a time and never waits for the writer, so a single thread may drive both. One
 //! call writes at most its budget: other batches wait for at most that much.
 //!
-//! Purge rewrites the file with the best ratio of benefit to cost, and prefers old files: what has lived long in them
-//! will live on ([`victim`], after Rosenblum and Ousterhout 1991). It skips a file whose rewrite would be about as
-//! large as the file ([`rewrite_cost`]), so purge terminates. Groups with many live entries in old files are
-//! reported instead, so that their owner compacts them ([`sealed_files`]).
+//! Files are dropped oldest first. A file also removes groups, deletes keys and truncates entries of older files. While
+//! an older file exists, these changes must stay in the log, or its records would come back. So a dead file waits for
+//! all older ones. (Earlier versions repeated the changes in a newer file and dropped files in any order. Recovery
+//! still reads such logs. docs/log-engine.md compares the two.)
 //!
-//! A file that cannot be deleted stays until a later call. It delays neither other files nor the next step. A
-//! file that cannot be read is reported and not chosen again. On a poisoned log nothing is deleted: what the log says
-//! of itself is no longer trusted, and an old file may hold the only good copy.
+//! Live records are rewritten only while the log exceeds its threshold, or its disk is full, and only while that frees
+//! enough ([`rewrite`], which also shows that purge terminates). Groups with many live entries in old files are
+//! reported, so that their owner compacts them ([`sealed_files`]).
+//!
+//! A file that cannot be deleted stays until a later call. It delays neither other files nor the next step. At a file
+//! that cannot be read, purge stops. On a poisoned log nothing is deleted: the log's own records are no longer
+//! trusted, and an old file may hold the only good copy.
 //!
 //! # Layers
 //!
 //! Lowest first. No file imports from a later layer.
 //!
 //! 1. `report`: budget and outcome
-//! 2. `rewrite_cost`, `sealed_files`: what purge decides by
-//! 3. `victim`: the file to rewrite
+//! 2. `rewrite_cost`, `sealed_files`: what a rewrite takes, and the state of the files
+//! 3. `rewrite`: the rewrite of the oldest file
 
 mod report;
+mod rewrite;
 mod rewrite_cost;
 mod sealed_files;
-mod victim;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 pub use self::report::{Budget, PinningGroup, PurgeOutcome, PurgeReport};
 
 use self::report::MAX_STEP_BYTES;
+use self::rewrite::Rewriter;
 use self::sealed_files::SealedFiles;
-use self::victim::{Selection, Victims};
-use crate::log::commit::{OnDone, Pipeline, PurgeEffect, PurgeWork, SpareFiles, Work};
+use crate::log::commit::{OnDone, Pipeline, PurgeWork, SpareFiles, Work};
 use crate::log::error::{LogError, Result};
 use crate::log::metrics::LogMetrics;
 use crate::log::read::LogState;
@@ -54,24 +58,22 @@ pub(crate) struct Purger {
     spares: Arc<SpareFiles>,
     pipeline: Arc<Pipeline>,
     progress: Mutex<Progress>,
-    victims: Mutex<Victims>,
+    rewriter: Mutex<Rewriter>,
 }
 
-/// How far purge is.
+/// The state of purge between calls.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Whether a step is being looked for, or queued.
+    /// Whether a call selects a step, or a step is queued.
     busy: bool,
     /// Files that are recorded as dropped and can be deleted.
     dropped: BTreeSet<u64>,
-    /// Superseded files: nothing of them is needed, not even what they undo of older files.
-    superseded: BTreeSet<u64>,
 }
 
-/// What one call found out on its way to the outcome.
+/// What determines the outcome of a call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
-    /// Whether it did or queued anything.
+    /// Whether the call did or queued anything.
     progressed: bool,
     /// Whether there is more to do.
     more: bool,
@@ -114,7 +116,7 @@ impl Purger {
             spares: pipeline.spares().clone(),
             pipeline,
             progress: Mutex::default(),
-            victims: Mutex::default(),
+            rewriter: Mutex::default(),
         }
     }
 
@@ -155,7 +157,8 @@ impl Purger {
         }
         let (freed, failed) = self.delete_dropped()?;
         let mut report = PurgeReport { freed, failed, ..PurgeReport::default() };
-        // Whoever sets it resets it: here, or when the work is completed. While it is set no other call drops files.
+        // The call that sets it resets it: below, or when its step is over. While it is set, no other call selects a
+        // step.
         let is_busy = std::mem::replace(&mut self.progress.lock().busy, true);
         let sealed = SealedFiles::of(&self.state, &self.progress.lock().dropped);
         if sealed.over && budget.find_pinning {
@@ -174,8 +177,8 @@ impl Purger {
         if let Some(metrics) = &self.state.metrics {
             record(metrics, &report, budget.find_pinning);
         }
-        if let Some((work, effect)) = work {
-            *queued = self.submit(work, effect, done.clone())?;
+        if let Some(work) = work {
+            *queued = self.submit(work, done.clone())?;
             step.progressed |= *queued;
             report.rewritten = if *queued { report.rewritten } else { 0 };
         }
@@ -184,36 +187,32 @@ impl Purger {
     }
 
     /// Queues a step. Returns false if the queue is full, which only delays the step.
-    fn submit(self: &Arc<Self>, work: PurgeWork, effect: Arc<OnceLock<PurgeEffect>>, done: StepDone) -> Result<bool> {
+    fn submit(self: &Arc<Self>, work: PurgeWork, done: StepDone) -> Result<bool> {
         let weak = Arc::downgrade(self);
+        let dropped = if let PurgeWork::Drop(files) = &work { files.clone() } else { Vec::new() };
         let on_done: OnDone = Box::new(move |outcome| {
             if let Some(purger) = weak.upgrade() {
-                purger.step_done(outcome.is_ok(), effect.get());
+                purger.step_done(outcome.is_ok(), dropped);
             }
             done.finish(outcome.is_ok());
         });
         match self.pipeline.submit(Work::Purge(work), Durability::Synced, on_done, None) {
             Ok(()) => Ok(true),
             Err(error) => {
-                self.step_done(false, None);
+                self.step_done(false, Vec::new());
                 if matches!(error, LogError::Busy) { Ok(false) } else { Err(error) }
             }
         }
     }
 
-    /// A step is written, or failed.
-    fn step_done(&self, written: bool, effect: Option<&PurgeEffect>) {
+    /// A step that drops these files is written, or failed.
+    fn step_done(&self, written: bool, dropped: Vec<u64>) {
         if !written {
-            // Later parts depend on this one.
-            self.victims.lock().start_over();
+            self.rewriter.lock().restart();
         }
         let mut progress = self.progress.lock();
-        if let Some(PurgeEffect { dropped, superseded }) = effect {
-            progress.superseded.extend(superseded);
-            for file in dropped {
-                progress.superseded.remove(file);
-                progress.dropped.insert(*file);
-            }
+        if written {
+            progress.dropped.extend(dropped);
         }
         progress.busy = false;
     }
@@ -221,7 +220,7 @@ impl Purger {
     /// Deletes dropped files or keeps them as spares. Returns their bytes, and the first failure.
     fn delete_dropped(&self) -> Result<(u64, Option<String>)> {
         let dropped: Vec<u64> = self.progress.lock().dropped.iter().copied().collect();
-        // A file counts as dropped until it is gone: if scrub misses its name meanwhile, it can tell why.
+        // A file stays in `dropped` until it is deleted: scrub does not report it missing meanwhile.
         self.spares.recycle(&dropped, |seq| {
             self.progress.lock().dropped.remove(&seq);
         })
@@ -234,11 +233,11 @@ impl Purger {
         budget: Budget,
         step: &mut Step,
         report: &mut PurgeReport,
-    ) -> Result<Option<(PurgeWork, Arc<OnceLock<PurgeEffect>>)>> {
-        let droppable = sealed.droppable(&self.state.index, &self.progress.lock().superseded);
-        if !droppable.is_empty() {
+    ) -> Result<Option<PurgeWork>> {
+        let dead = sealed.dead(&self.state.index);
+        if !dead.is_empty() {
             step.more = true;
-            return Ok(Some(PurgeWork::drop_files(droppable)));
+            return Ok(Some(PurgeWork::Drop(dead)));
         }
         let max_bytes = budget.bytes.clamp(1, MAX_STEP_BYTES);
         let reserved = match self.spares.keep_reserve(max_bytes as u64) {
@@ -257,19 +256,17 @@ impl Purger {
         if !sealed.over {
             return Ok(None);
         }
-        let superseded = self.progress.lock().superseded.clone();
-        let selection = Selection { state: &self.state, sealed, superseded: &superseded };
-        let Some(rewrite) = self.victims.lock().next_rewrite(&selection, max_bytes - reserved, report) else {
+        let max_bytes = max_bytes - reserved;
+        let Some(rewrite) = self.rewriter.lock().next_part(&self.state, sealed, max_bytes, report) else {
             return Ok(None);
         };
         report.rewritten = rewrite.bytes as u64;
         step.more = true;
-        Ok(Some(PurgeWork::rewrite(rewrite)))
+        Ok(Some(PurgeWork::Rewrite(rewrite)))
     }
 
-    /// A log whose disk was full and that writes nothing now does not learn from its writes that there is space again.
-    /// Asked only if there is nothing to do: on a disk that reports space but takes nothing, purge continues
-    /// as on a full one.
+    /// Clears `full` if the disk has space again. A log that writes nothing would not notice it. Called only if there
+    /// is nothing to do: on a disk that reports space but refuses writes, purge continues as on a full one.
     fn look_for_space(&self) {
         let state = &self.state;
         let has_space = || state.disk.free_bytes().is_ok_and(|free| free >= state.options.file_bytes);

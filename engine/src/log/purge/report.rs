@@ -1,9 +1,9 @@
-//! What purge is asked to do, and what it reports.
+//! The budget of a call of purge, and its report.
 
 use crate::log::error::Finding;
 use crate::log::types::GroupId;
 
-/// No commit group of purge has more bytes, whatever the budget: a bound on how long one synced write waits behind it.
+/// The most bytes of a commit group of purge, whatever the budget. It bounds how long a synced write waits behind it.
 pub(super) const MAX_STEP_BYTES: usize = 256 << 10;
 
 /// How much one call of purge may do.
@@ -13,7 +13,7 @@ pub struct Budget {
     /// by at most one block or key. Capped at 256 KiB, because other batches wait for one commit group of purge at
     /// most. To do more, call more often.
     pub bytes: usize,
-    /// Whether to look for the groups that pin old files, which visits every group.
+    /// Whether to look for pinning groups, which visits every group.
     pub find_pinning: bool,
 }
 
@@ -27,13 +27,13 @@ impl Default for Budget {
 /// When to call purge again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PurgeOutcome {
-    /// When something has changed: nothing is left to do.
+    /// After a change of the log: nothing is left to do.
     #[default]
     Idle,
-    /// At the next tick: there is more to do, and either it is not urgent or this call could not do any of it.
+    /// At the next tick: there is more to do, but it is not urgent, or this call could not do any of it.
     NextTick,
-    /// As soon as this step is written: there is more to do, and the log takes half as much again as its threshold or
-    /// finds no space. If the step could not be written, at the next tick: the same step would fail again.
+    /// As soon as this step is written: there is more to do, and the log exceeds one and a half times its threshold or
+    /// the disk is full. If the step could not be written, at the next tick: the same step would fail again.
     Now,
 }
 
@@ -42,19 +42,18 @@ pub enum PurgeOutcome {
 pub struct PurgeReport {
     /// Bytes of files deleted, or kept for reuse, by this call.
     pub freed: u64,
-    /// Bytes of live entries, and of what else is needed of a file, that this call queued to be rewritten.
+    /// Bytes of live entries, keys and floors that this call queued to be rewritten.
     pub rewritten: u64,
     /// When to call again.
     pub outcome: PurgeOutcome,
-    /// Groups whose entries keep old files alive, the worst first. Empty while the log takes no more than its threshold
-    /// and finds space, and if the budget does not ask for them.
+    /// Groups whose entries keep old files alive, those that pin most first. Empty while the log is within its
+    /// threshold and its disk has space, and if the budget does not ask for them.
     pub pinning: Vec<PinningGroup>,
-    /// The first thing that could not be done: a file that could not be deleted, or a reserve that the disk did not
-    /// take. Everything else was done. A later call tries again if that may help.
+    /// The first failure that is no damage: a file could not be deleted, or the disk refused a reserve. The call
+    /// continues after it, and a later call retries.
     pub failed: Option<String>,
-    /// Damage in a file that was to be rewritten. Such a file stays and is not tried again until the log is opened
-    /// anew, so each is reported once, and not here if scrub reported the same location. A read of the same bytes would
-    /// fail.
+    /// Damage in the file to rewrite. A read of the same bytes would fail. The file stays, and purge does not read it
+    /// again until the log is reopened, so each location is reported once; not here if scrub reported it before.
     pub damage: Vec<Finding>,
 }
 

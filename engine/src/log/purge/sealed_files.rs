@@ -1,8 +1,9 @@
-//! The sealed files, which are those that purge can drop, and the groups that pin the old ones. Decides nothing.
+//! The sealed files at one moment: their lengths, whether the log is too large, which files are dead, and which groups
+//! pin the old ones. No I/O.
 //!
 //! Old files are the oldest fifth of the log. A group that pins little of them is cheaper to rewrite than to report. It
-//! is reported only while the log takes half as much again as its threshold: many such groups may hold more together
-//! than the log may take, and only their owner can compact them.
+//! is reported only under pressure: many such groups together may hold more than the threshold, and only their owner
+//! can compact them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -21,15 +22,15 @@ const MAX_PINNING_GROUPS: usize = 1024;
 pub(super) struct SealedFiles {
     /// Number and length of each, oldest first.
     pub(super) files: Vec<(u64, u64)>,
-    /// Whether the log, with its active file, takes more than its threshold.
+    /// Whether the log, with its active file, exceeds its threshold. A log whose disk is full always does.
     pub(super) over: bool,
-    /// Whether it takes half as much again. A log whose disk is full takes too much in any case.
+    /// Whether it exceeds one and a half times its threshold: the log is under pressure.
     pub(super) pressed: bool,
 }
 
 impl SealedFiles {
-    /// The sealed files without the `dropped` ones, which are no longer part of the log but take space until the
-    /// disk has deleted them.
+    /// The sealed files without the `dropped` ones. These are no longer part of the log, but take space until they are
+    /// deleted.
     pub(super) fn of(state: &LogState, dropped: &BTreeSet<u64>) -> SealedFiles {
         let mut files = state.files.lengths();
         let total: u64 = files.iter().map(|(_, len)| len).sum();
@@ -40,24 +41,9 @@ impl SealedFiles {
         SealedFiles { files, over: full || total > threshold, pressed: full || total > threshold + threshold / 2 }
     }
 
-    /// Whether `file` is one of them.
-    pub(super) fn has(&self, file: u64) -> bool {
-        self.files.binary_search_by_key(&file, |(seq, _)| *seq).is_ok()
-    }
-
-    /// Files that can be dropped, each with whether it is superseded.
-    pub(super) fn droppable(&self, index: &Index, superseded: &BTreeSet<u64>) -> Vec<(u64, bool)> {
-        let mut all_older_dead = true;
-        let mut out = Vec::new();
-        for (seq, _) in &self.files {
-            let dead = index.usage(*seq).refs == 0;
-            let is_superseded = superseded.contains(seq);
-            if dead && (all_older_dead || is_superseded) {
-                out.push((*seq, is_superseded));
-            }
-            all_older_dead &= dead;
-        }
-        out
+    /// The oldest files up to the first one with live records.
+    pub(super) fn dead(&self, index: &Index) -> Vec<u64> {
+        self.files.iter().map(|(seq, _)| *seq).take_while(|seq| index.usage(*seq).refs == 0).collect()
     }
 
     /// The groups that pin old files.

@@ -134,6 +134,8 @@ impl LogState {
         let mut poison = self.poison.lock();
         let why = poison.get_or_insert_with(|| {
             tracing::error!(why, "log is poisoned");
+            // Purge does not look for pinning groups any more.
+            self.metrics.iter().for_each(|metrics| metrics.set_pinning(0, 0));
             why
         });
         LogError::Poisoned(why.clone())
