@@ -7,7 +7,6 @@
 //!
 //! `rewritten-bytes/byte` counts the bytes written within calls of purge. RocksDB writes in the background instead:
 //! only its total is known.
-//! its total.
 
 use rand::Rng;
 use rand::rngs::StdRng;
