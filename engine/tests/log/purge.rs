@@ -169,10 +169,10 @@ fn pinning_groups_are_named_with_what_they_pin() {
         next_file(&mut driver, &mut rng);
     }
     let report = driver.engine.purge(Budget::default()).unwrap();
-    let [lag] = report.pinning.as_slice() else { panic!("{report:?}") };
-    assert_eq!((lag.group.0, lag.compact_to), (99, 18));
-    assert!((17 * 3200..17 * 3400).contains(&lag.pinned_bytes), "{lag:?}");
-    write(&mut driver, vec![Change::Compact { group: 99, first_kept: lag.compact_to }]);
+    let [pinning] = report.pinning.as_slice() else { panic!("{report:?}") };
+    assert_eq!((pinning.group.0, pinning.compact_to), (99, 18));
+    assert!((17 * 3200..17 * 3400).contains(&pinning.pinned_bytes), "{pinning:?}");
+    write(&mut driver, vec![Change::Compact { group: 99, first_kept: pinning.compact_to }]);
     for _ in 0..30 {
         driver.engine.purge(Budget::default()).unwrap();
         driver.turn();
@@ -217,7 +217,11 @@ fn purge_stops_at_damage_until_nothing_there_is_live() {
         let mut damage = Vec::new();
         for round in 0..40 {
             let report = purge(&mut driver);
-            assert_eq!(report.pinning.first().map(|lag| lag.group), Some(GroupId(99)), "round {round}: {report:?}");
+            assert_eq!(
+                report.pinning.first().map(|pinning| pinning.group),
+                Some(GroupId(99)),
+                "round {round}: {report:?}"
+            );
             assert_eq!((report.freed, report.rewritten), (0, 0), "round {round}: {report:?}");
             assert!(round == 0 || report.outcome == PurgeOutcome::Idle, "round {round}: {report:?}");
             damage.extend(report.damage);
@@ -280,9 +284,11 @@ fn many_small_pinning_groups_are_named_under_pressure() {
         if report.pinning.is_empty() && report.outcome == PurgeOutcome::Idle {
             break;
         }
-        for lag in report.pinning {
-            driver
-                .submit(vec![Change::Compact { group: lag.group.0, first_kept: lag.compact_to }], Durability::Buffered);
+        for pinning in report.pinning {
+            driver.submit(
+                vec![Change::Compact { group: pinning.group.0, first_kept: pinning.compact_to }],
+                Durability::Buffered,
+            );
             driver.turn();
         }
     }

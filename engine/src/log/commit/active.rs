@@ -111,7 +111,7 @@ impl ActiveFile {
         self.file.place.seq
     }
 
-    /// The file of the last group.
+    /// The file.
     pub(crate) fn file(&self) -> Arc<LogFile> {
         self.file.clone()
     }

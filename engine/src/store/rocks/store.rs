@@ -27,7 +27,7 @@ impl RocksStore {
     /// Opens or creates the store in `dir`.
     ///
     /// Refuses a directory of a newer format before changing anything in it, and a directory in use with
-    /// [`StoreError::Locked`]. Blocks on disk I/O.
+    /// [`StoreError::Locked`](crate::store::StoreError::Locked). Blocks on disk I/O.
     pub fn open(dir: &Path, options: &RocksOptions) -> Result<RocksStore> {
         let lock = dir::prepare(dir)?;
         let (db_options, family_options) = options::build(options)?;
