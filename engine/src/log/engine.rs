@@ -28,8 +28,9 @@ const THREADS: usize = 2;
 ///
 /// Every method may be called from any thread. `submit`, `submit_with`, `purge`, `groups`, `bounds`, `get` and `scan`
 /// never wait for the writer. `write`, [`Ticket::wait`], `close` and the drop of the last handle block until batches
-/// are written; do not call them from a callback or an async context. `entry`, `entries` and `scrub` read files on the
-/// caller's thread.
+/// are written; do not call them from a callback or an async context. `submit`, `submit_with` and `write` compress
+/// large appends on the caller's thread. `entry`, `entries`, `scrub` and `purge` access files on it: purge reads,
+/// renames, deletes, prefills and syncs.
 ///
 /// # Errors
 ///
@@ -37,16 +38,16 @@ const THREADS: usize = 2;
 /// - `Busy`: the queue is full, in batches or bytes; nothing was queued, try again later.
 /// - `Closed`: the log is closed.
 /// - `ReadOnly`: the log was opened for salvage.
-/// - `Poisoned`: an earlier sync failed, or the bytes of a failed write could not be overwritten. Final until the log
-///   is reopened.
+/// - `Poisoned`: see [`LogError::Poisoned`]. Final until the log is reopened.
 /// - `Io`: the compressor for a large batch could not be created.
 ///
 /// If it was **queued and not written**, its ticket or callback gets:
-/// - `Invalid`: the batch is too large, or an index is out of range.
+/// - `Invalid`: the batch exceeds 256 MiB, a key exceeds 64 KiB, an index is out of range, or the log has more files
+///   than a file header can list.
 /// - `Gap`, `Compacted`: an append would leave a gap, or starts before the first kept entry.
 /// - `InUse`: it would replace entries of another thread or sequence that are not acknowledged yet.
 /// - `NoSpace`, `Io`: the write failed and left no trace; later batches may succeed.
-/// - `Poisoned`: a sync failed. Whether the batch survives a crash is unknown.
+/// - `Poisoned`: the log was poisoned before the batch was acknowledged. Whether it survives a crash is unknown.
 /// - `Closed`: a log without threads ended before it wrote the batch.
 /// - In a [`Sequence`], the error of the earlier batch that broke it.
 #[derive(Clone)]
@@ -229,15 +230,16 @@ impl LogEngine {
     }
 
     /// Frees files, one step per call: deletes files that are recorded as dropped, and queues the next step. That is a
-    /// record that drops dead files, or a rewrite of at most `budget` bytes of the oldest file. Never waits for the
+    /// record that drops dead files, or a rewrite of about `budget.bytes` of the oldest file. Never waits for the
     /// writer. The call that queues a drop record does not delete the file; a later call does. So call it regularly;
-    /// [`PurgeReport::outcome`] says when.
+    /// [`PurgeReport::outcome`] says when. Purge stops at a file that cannot be read, until the log is reopened or
+    /// nothing in that file is live: [`PurgeReport::damage`] reports it.
     ///
     /// # Errors
     ///
     /// - `ReadOnly`: the log was opened for salvage.
-    /// - `Closed`: the log is closed.
-    /// - `Poisoned`: a sync failed during the call. On a log that is poisoned already, purge does nothing.
+    /// - `Closed`: the log is closed, and there is a step to queue.
+    /// - `Poisoned`: the log was poisoned during the call. On a log that is poisoned already, purge does nothing.
     pub fn purge(&self, budget: Budget) -> Result<PurgeReport> {
         self.purge_then(budget, |_| ())
     }

@@ -94,8 +94,9 @@ pub enum LogError {
         /// The groups that it changes, ascending, as the next file's header lists them; empty if unknown.
         groups: Vec<GroupId>,
     },
-    /// A sync failed, or the bytes of a failed write could not be overwritten. Nothing is acknowledged until the log is
-    /// reopened.
+    /// A sync or a rename failed with an unknown outcome, the bytes of a failed write could not be overwritten, a
+    /// thread of the log or a callback panicked, or a commit group did not fit its file or the index. Nothing is
+    /// acknowledged until the log is reopened.
     #[error("log is poisoned by an earlier failure: {0}")]
     Poisoned(String),
     /// The disk is full. The batch or request left no trace; later ones may succeed once there is space again.

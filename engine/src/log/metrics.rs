@@ -62,10 +62,10 @@ impl LogMetrics {
             rewritten_bytes: counter("cortado_log_rewritten_bytes_total", "Bytes of live entries rewritten by purge")?,
             freed_bytes: counter("cortado_log_freed_bytes_total", "Bytes of files deleted or kept for reuse by purge")?,
             scrubbed_bytes: counter("cortado_log_scrubbed_bytes_total", "Bytes read again to find damage")?,
-            damage: counter("cortado_log_damage_total", "Damaged places that purge and scrub met")?,
+            damage: counter("cortado_log_damage_total", "Damaged locations found by purge and scrub")?,
             batches_per_group: histogram(
                 "cortado_log_batches_per_group",
-                "Batches that shared a commit group",
+                "Batches per commit group",
                 exponential_buckets(1.0, 2.0, 12)?,
             )?,
             write_seconds: histogram("cortado_log_write_seconds", "Encoding and writing a commit group", seconds()?)?,

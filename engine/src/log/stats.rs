@@ -36,7 +36,7 @@ pub struct LogStats {
     /// Whether the disk had no space for a commit group and has reported none since.
     pub is_full: bool,
     /// The position up to which everything is in the index.
-    pub written: Lsn,
+    pub published: Lsn,
     /// The position up to which everything is durable.
     pub synced: Lsn,
 }
@@ -58,7 +58,7 @@ impl LogStats {
             queued_batches: now.queued_batches,
             queued_bytes: now.queued_bytes,
             is_full: state.full.load(Ordering::Acquire),
-            written: Lsn(state.published.load(Ordering::Acquire)),
+            published: Lsn(state.published.load(Ordering::Acquire)),
             synced: Lsn(state.synced.load(Ordering::Acquire)),
         }
     }

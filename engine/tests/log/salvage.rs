@@ -366,7 +366,7 @@ fn a_damaged_block_loses_its_own_entries() {
 fn a_salvaged_log_refuses_writes_and_changes_nothing() {
     let (disk, driver) = three_files();
     // Includes the mark of the clean stop.
-    let last_lsn = driver.engine.stats().written.0;
+    let last_lsn = driver.engine.stats().published.0;
     disk.set_content("0000000000000009.tmp", b"half a header".to_vec());
     disk.set_content("0000000000000007.spare", vec![0; 64 << 10]);
     // Dropped and not deleted, as after a crash.
@@ -387,7 +387,7 @@ fn a_salvaged_log_refuses_writes_and_changes_nothing() {
         writer.finish();
         assert!(engine.poisoned().is_none());
         assert_eq!(crate::model::observe(&engine).unwrap(), driver.history[driver.history.current].seen());
-        assert_eq!((engine.stats().written.0, engine.stats().synced.0), (last_lsn, last_lsn));
+        assert_eq!((engine.stats().published.0, engine.stats().synced.0), (last_lsn, last_lsn));
         engine.close();
         // The same with the threads of the log.
         let (engine, _) = LogEngine::open(disk.session(), salvage_options()).unwrap();

@@ -2,9 +2,10 @@
 //!
 //! Purge runs in steps. A step is at most one commit group of the log, and the next step begins only when that group is
 //! written, so foreground batches wait for one step at most. One step a tick suffices while the log is near its target
-//! size. When the log takes half as much again, or its disk is full, the next step follows at once, because the log
-//! would otherwise grow faster than purge frees space. After a step that failed or did nothing, the next one waits for
-//! a tick: on a full disk without a reserve, the same step would read, compress and fail again as fast as it can.
+//! size. When the log exceeds one and a half times its threshold, or its disk is full, the next step follows at once,
+//! because the log would otherwise grow faster than purge frees space. After a step that failed or did nothing, the
+//! next one waits for a tick: on a full disk without a reserve, the same step would read, compress and fail again as
+//! fast as it can.
 //!
 //! Pinning regions are looked for once after each truncation, by whichever step comes next. Under pressure some step
 //! is nearly always running, and that is when pinning regions matter most.

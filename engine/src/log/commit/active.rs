@@ -15,7 +15,7 @@ use super::spares::SpareFiles;
 use crate::disk::is_full;
 use crate::log::error::LogError;
 use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
-use crate::log::index::ActiveChanges;
+use crate::log::index::{ActiveChanges, Index};
 use crate::log::read::{LogFile, LogState, Scan, Seal, WriteError};
 
 /// Minimum size of a commit group whose space is reserved and not filled with zeros, in bytes. A sync of such a group
@@ -124,6 +124,15 @@ impl ActiveFile {
     /// Whether a group on disk proves that every group with content is synced.
     pub(super) fn is_proven_synced(&self) -> bool {
         self.proven_synced >= self.lsn
+    }
+
+    /// Asserts that files may be dropped: they are the oldest of the log, and nothing in them is live. This is the last
+    /// check before a drop that cannot be undone.
+    pub(super) fn assert_droppable(&self, files: &[u64], index: &Index) {
+        assert!(self.older.iter().take(files.len()).eq(files), "{files:?} are not the oldest of {:?}", self.older);
+        for file in files {
+            assert_eq!(index.usage(*file).refs, 0, "file {file} holds live records");
+        }
     }
 
     /// Removes a dropped file from the list of the older files.

@@ -13,8 +13,9 @@ use crate::log::error::{LogError, Result};
 use crate::log::read::LogState;
 use crate::log::types::Lsn;
 
-/// Called once with the outcome of a submitted batch. It runs on a thread of the log, or on the thread of a caller that
-/// serves the queue while it waits for a batch of its own. It must not block, nor wait for another batch. A panic does
+/// Called once with the outcome of a submitted batch. It runs on a thread of the log, on the thread of a caller that
+/// serves the queue while it waits for a batch of its own, or on the thread that calls or drops the
+/// [`LogWriter`](crate::log::LogWriter). It must not block, nor wait for another batch. A panic does
 /// not propagate; it poisons the log.
 pub type OnDone = Box<dyn FnOnce(Result<Lsn>) + Send>;
 

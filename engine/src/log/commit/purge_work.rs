@@ -5,8 +5,8 @@
 //! live in the file. An item of a rewrite records what the index already says, at a new location: an entry of the
 //! group, the value of a key, the floor of a group.
 //!
-//! Dropping needs no such check. A file is dropped with all older ones, and none of them holds anything live. A sealed
-//! file gains no references, so it stays dead.
+//! Dropping needs no such choice. A file is dropped with all older ones, and none of them holds anything live. A sealed
+//! file gains no references, so it stays dead. The writer asserts both.
 
 use bytes::Bytes;
 

@@ -15,6 +15,7 @@ use super::active::{ActiveFile, CommitContext};
 use super::batch::Op;
 use super::completion::PendingJob;
 use super::draft::{Draft, InFlightGroup, WrittenGroup};
+use super::purge_work::PurgeWork;
 use super::queue::{Job, Queue, Work};
 use super::sequence::Link;
 use super::validate::{GroupView, Overlay};
@@ -136,6 +137,9 @@ impl Writer {
                 },
                 Work::Purge(work) => {
                     draft.may_use_reserve = true;
+                    if let PurgeWork::Drop(files) = &work {
+                        self.active.assert_droppable(files, &state.index);
+                    }
                     let bytes = work.add(&state.index, &mut draft.items, &mut builder);
                     if let Some(metrics) = &state.metrics {
                         metrics.rewritten_bytes.inc_by(bytes);

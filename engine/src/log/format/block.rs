@@ -2,9 +2,9 @@
 //!
 //! Raw form: the length of each entry as a varint, then the entries one after another. An entry never spans blocks.
 //!
-//! A block belongs to one Raft group, so a reader of that group reads and decompresses nothing else. Groups with few
-//! bytes in a commit group share a block, because a block of a few hundred bytes is mostly header and hardly
-//! compresses.
+//! A Raft group with 2 KiB or more in a commit group gets blocks of its own: a reader of that group reads and
+//! decompresses nothing else. Smaller groups share blocks, because a block of a few hundred bytes is mostly header and
+//! hardly compresses.
 
 use bytes::Bytes;
 

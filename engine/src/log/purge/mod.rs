@@ -43,7 +43,7 @@ use parking_lot::Mutex;
 
 pub use self::report::{Budget, PinningGroup, PurgeOutcome, PurgeReport};
 
-use self::report::MAX_STEP_BYTES;
+use self::report::{MAX_STEP_BYTES, MIN_STEP_BYTES};
 use self::rewrite::Rewriter;
 use self::sealed_files::SealedFiles;
 use crate::log::commit::{OnDone, Pipeline, PurgeWork, SpareFiles, Work};
@@ -72,16 +72,16 @@ struct Progress {
 
 /// What determines the outcome of a call.
 #[derive(Clone, Copy, Debug, Default)]
-struct Step {
+struct CallProgress {
     /// Whether the call did or queued anything.
     progressed: bool,
     /// Whether there is more to do.
     more: bool,
 }
 
-impl Step {
-    fn outcome(self, pressed: bool) -> PurgeOutcome {
-        match (self.more, pressed && self.progressed) {
+impl CallProgress {
+    fn outcome(self, under_pressure: bool) -> PurgeOutcome {
+        match (self.more, under_pressure && self.progressed) {
             (false, _) => PurgeOutcome::Idle,
             (true, false) => PurgeOutcome::NextTick,
             (true, true) => PurgeOutcome::Now,
@@ -91,13 +91,13 @@ impl Step {
 
 /// The caller's callback for the end of a step, called once. The call and the queued step share it.
 #[derive(Clone)]
-struct StepDone(Arc<Mutex<Option<OnStepDone>>>);
+struct StepCallback(Arc<Mutex<Option<OnStepDone>>>);
 
 type OnStepDone = Box<dyn FnOnce(bool) + Send>;
 
-impl StepDone {
-    fn new(done: impl FnOnce(bool) + Send + 'static) -> StepDone {
-        StepDone(Arc::new(Mutex::new(Some(Box::new(done)))))
+impl StepCallback {
+    fn new(done: impl FnOnce(bool) + Send + 'static) -> StepCallback {
+        StepCallback(Arc::new(Mutex::new(Some(Box::new(done)))))
     }
 
     fn finish(&self, written: bool) {
@@ -138,7 +138,7 @@ impl Purger {
         budget: Budget,
         done: impl FnOnce(bool) + Send + 'static,
     ) -> Result<PurgeReport> {
-        let done = StepDone::new(done);
+        let done = StepCallback::new(done);
         let mut queued = false;
         let report = self.step(budget, &done, &mut queued);
         if !queued {
@@ -148,7 +148,7 @@ impl Purger {
     }
 
     /// One step; sets `queued` if the log is to write it.
-    fn step(self: &Arc<Self>, budget: Budget, done: &StepDone, queued: &mut bool) -> Result<PurgeReport> {
+    fn step(self: &Arc<Self>, budget: Budget, done: &StepCallback, queued: &mut bool) -> Result<PurgeReport> {
         if let Some(error) = self.state.read_only() {
             return Err(error);
         }
@@ -161,16 +161,16 @@ impl Purger {
         // step.
         let is_busy = std::mem::replace(&mut self.progress.lock().busy, true);
         let sealed = SealedFiles::of(&self.state, &self.progress.lock().dropped);
-        if sealed.over && budget.find_pinning {
+        if sealed.exceeds_threshold && budget.find_pinning {
             report.pinning = sealed.pinning_groups(&self.state.index);
         }
         let has_dropped = !self.progress.lock().dropped.is_empty();
-        let mut step = Step { progressed: freed > 0, more: is_busy || has_dropped };
-        let work = if is_busy { Ok(None) } else { self.next_work(&sealed, budget, &mut step, &mut report) };
+        let mut call = CallProgress { progressed: freed > 0, more: is_busy || has_dropped };
+        let work = if is_busy { Ok(None) } else { self.next_work(&sealed, budget, &mut call, &mut report) };
         if !is_busy && !matches!(work, Ok(Some(_))) {
             self.progress.lock().busy = false;
         }
-        if !step.more {
+        if !call.more {
             self.look_for_space();
         }
         let work = work?;
@@ -179,15 +179,15 @@ impl Purger {
         }
         if let Some(work) = work {
             *queued = self.submit(work, done.clone())?;
-            step.progressed |= *queued;
+            call.progressed |= *queued;
             report.rewritten = if *queued { report.rewritten } else { 0 };
         }
-        report.outcome = step.outcome(sealed.pressed);
+        report.outcome = call.outcome(sealed.under_pressure);
         Ok(report)
     }
 
     /// Queues a step. Returns false if the queue is full, which only delays the step.
-    fn submit(self: &Arc<Self>, work: PurgeWork, done: StepDone) -> Result<bool> {
+    fn submit(self: &Arc<Self>, work: PurgeWork, done: StepCallback) -> Result<bool> {
         let weak = Arc::downgrade(self);
         let dropped = if let PurgeWork::Drop(files) = &work { files.clone() } else { Vec::new() };
         let on_done: OnDone = Box::new(move |outcome| {
@@ -231,29 +231,31 @@ impl Purger {
         &self,
         sealed: &SealedFiles,
         budget: Budget,
-        step: &mut Step,
+        call: &mut CallProgress,
         report: &mut PurgeReport,
     ) -> Result<Option<PurgeWork>> {
         let dead = sealed.dead(&self.state.index);
         if !dead.is_empty() {
-            step.more = true;
+            call.more = true;
             return Ok(Some(PurgeWork::Drop(dead)));
         }
-        let max_bytes = budget.bytes.clamp(1, MAX_STEP_BYTES);
+        let max_bytes = budget.bytes.clamp(MIN_STEP_BYTES, MAX_STEP_BYTES);
         let reserved = match self.spares.keep_reserve(max_bytes as u64) {
             Ok(bytes) => bytes as usize,
-            Err(error) if self.state.poisoned().is_some() => return Err(error),
             Err(error) => {
+                if let Some(poisoned) = self.state.poisoned() {
+                    return Err(poisoned);
+                }
                 report.failed.get_or_insert(format!("reserve: {error}"));
                 0
             }
         };
-        step.progressed |= reserved > 0;
+        call.progressed |= reserved > 0;
         if reserved >= max_bytes {
-            step.more = true;
+            call.more = true;
             return Ok(None);
         }
-        if !sealed.over {
+        if !sealed.exceeds_threshold {
             return Ok(None);
         }
         let max_bytes = max_bytes - reserved;
@@ -261,7 +263,7 @@ impl Purger {
             return Ok(None);
         };
         report.rewritten = rewrite.bytes as u64;
-        step.more = true;
+        call.more = true;
         Ok(Some(PurgeWork::Rewrite(rewrite)))
     }
 

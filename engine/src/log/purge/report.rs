@@ -6,12 +6,15 @@ use crate::log::types::GroupId;
 /// The most bytes of a commit group of purge, whatever the budget. It bounds how long a synced write waits behind it.
 pub(super) const MAX_STEP_BYTES: usize = 256 << 10;
 
+/// The smallest budget that counts. With less, the headers of the commit groups would outweigh the records.
+pub(super) const MIN_STEP_BYTES: usize = 4 << 10;
+
 /// How much one call of purge may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// About how many bytes this call writes: rewritten entries, keys and values, and the step of a reserve. Exceeded
-    /// by at most one block or key. Capped at 256 KiB, because other batches wait for one commit group of purge at
-    /// most. To do more, call more often.
+    /// by at most one block or key. At least 4 KiB. At most 256 KiB, because other batches wait for one commit group of
+    /// purge at most. To do more, call more often.
     pub bytes: usize,
     /// Whether to look for pinning groups, which visits every group.
     pub find_pinning: bool,

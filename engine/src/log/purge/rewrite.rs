@@ -1,4 +1,4 @@
-//! The rewrite of the oldest file: whether it pays, and how far it is.
+//! The rewrite of the oldest file: whether it pays, and its progress.
 //!
 //! # When a rewrite pays
 //!
@@ -15,6 +15,10 @@
 //! pressure. Live data does not grow by that. Without new batches the log is soon so small, or so full of live data,
 //! that no run pays. All sealed files are a run as well. So a log under pressure that purge leaves alone is more than
 //! 80 % live: only the owners of its groups can make it smaller.
+//!
+//! The cost of a rewrite is an estimate. The index rounds live bytes down by up to an eighth. Records are assumed to
+//! compress as they did before: after a change of the codec a rewrite may take more. Both only shift the shares above,
+//! unless a run of more than 80 % is rewritten with a weaker codec.
 //!
 //! Pressure may end within a run. Then the log is within one and a half times its threshold, which is all that
 //! the rest of the run was for.
@@ -116,7 +120,7 @@ impl Rewriter {
 
     /// Whether some run pays. Reads the indexes of the files up to its end, each once.
     fn pays(&mut self, state: &LogState, sealed: &SealedFiles, report: &mut PurgeReport) -> bool {
-        let max_percent = if sealed.pressed { MAX_REWRITTEN_PERCENT.1 } else { MAX_REWRITTEN_PERCENT.0 };
+        let max_percent = if sealed.under_pressure { MAX_REWRITTEN_PERCENT.1 } else { MAX_REWRITTEN_PERCENT.0 };
         let (mut rewritten, mut len) = (0, 0);
         for (seq, _) in &sealed.files {
             let Some(cost) = self.cost(state, *seq, report) else { return false };

@@ -6,7 +6,7 @@
 //! records take after the rewrite. The lengths in the footer also give the compression ratio.
 
 use super::report::MAX_STEP_BYTES;
-use crate::log::format::{Compression, FOOTER, Footer};
+use crate::log::format::{Compression, FOOTER, Footer, GROUP_HEADER};
 use crate::log::index::{FileSummary, RECORD_BYTES};
 use crate::log::options::LogOptions;
 
@@ -20,6 +20,8 @@ pub(super) struct RewriteCost {
     indexed: u64,
     /// Bytes that the same records take when they are rewritten.
     rewritten: u64,
+    /// Bytes that each commit group of the rewrite takes in addition: its header, and its alignment at most.
+    group_overhead: u64,
 }
 
 impl RewriteCost {
@@ -50,13 +52,23 @@ impl RewriteCost {
         // less than half full fit into one.
         let end = if used < end { end } else { end.saturating_sub(MAX_STEP_BYTES as u64) };
         // Without header and footer, which many files that were left early share after the rewrite.
-        RewriteCost { len: used + end, indexed: entries + records, rewritten: entries + rewritten_records - removals }
+        RewriteCost {
+            len: used + end,
+            indexed: entries + records,
+            rewritten: entries + rewritten_records - removals,
+            group_overhead: GROUP_HEADER as u64 + options.align_bytes,
+        }
     }
 
-    /// Bytes to rewrite if the index counts the file's live records as `live` bytes.
+    /// Bytes to rewrite if the index counts the file's live records as `live` bytes: the records, and the overhead of
+    /// their commit groups and of the group that drops the file.
     pub(super) fn rewritten(&self, live: u64) -> u64 {
+        if live == 0 {
+            return 0;
+        }
         let rewritten = u128::from(self.rewritten) * u128::from(live.min(self.indexed));
-        (rewritten / u128::from(self.indexed.max(1))) as u64
+        let rewritten = (rewritten / u128::from(self.indexed.max(1))) as u64;
+        rewritten + (rewritten / MAX_STEP_BYTES as u64 + 2) * self.group_overhead
     }
 }
 

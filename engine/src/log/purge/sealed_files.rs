@@ -23,9 +23,9 @@ pub(super) struct SealedFiles {
     /// Number and length of each, oldest first.
     pub(super) files: Vec<(u64, u64)>,
     /// Whether the log, with its active file, exceeds its threshold. A log whose disk is full always does.
-    pub(super) over: bool,
+    pub(super) exceeds_threshold: bool,
     /// Whether it exceeds one and a half times its threshold: the log is under pressure.
-    pub(super) pressed: bool,
+    pub(super) under_pressure: bool,
 }
 
 impl SealedFiles {
@@ -38,7 +38,11 @@ impl SealedFiles {
         files.retain(|(seq, _)| !dropped.contains(seq));
         let threshold = state.options.purge_threshold;
         let full = state.full.load(Ordering::Acquire);
-        SealedFiles { files, over: full || total > threshold, pressed: full || total > threshold + threshold / 2 }
+        SealedFiles {
+            files,
+            exceeds_threshold: full || total > threshold,
+            under_pressure: full || total > threshold + threshold / 2,
+        }
     }
 
     /// The oldest files up to the first one with live records.
@@ -48,7 +52,7 @@ impl SealedFiles {
 
     /// The groups that pin old files.
     pub(super) fn pinning_groups(&self, index: &Index) -> Vec<PinningGroup> {
-        let least = if self.pressed { 1 } else { MIN_PINNED_BYTES };
+        let least = if self.under_pressure { 1 } else { MIN_PINNED_BYTES };
         let total: u64 = self.files.iter().map(|(_, len)| len).sum();
         let mut taken = 0;
         let old: BTreeSet<u64> = self
