@@ -238,7 +238,7 @@ fn check_alive(node: &mut NodeProcess) -> Result<(), DemoError> {
         Ok(None) => Ok(()),
         _ => {
             let text = fs::read_to_string(&node.log).unwrap_or_default();
-            let last_line = text.lines().last().unwrap_or("it ended without a word").to_string();
+            let last_line = text.lines().last().unwrap_or("no log output").to_string();
             Err(DemoError::NodeDied { node: node.number, last_line, log: node.log.display().to_string() })
         }
     }
@@ -258,7 +258,7 @@ async fn serves(http: SocketAddr) -> bool {
 }
 
 fn print_instructions(nodes: &[NodeProcess], temporary: bool) {
-    print("\nThe cluster is up. Every node takes every statement:\n");
+    print("\nThe cluster is up. Every node accepts every statement:\n");
     for node in nodes {
         print(format_args!("  node {}   psql -h 127.0.0.1 -p {} -U postgres", node.number, node.pg.port()));
     }
@@ -269,14 +269,14 @@ fn print_instructions(nodes: &[NodeProcess], temporary: bool) {
     print("  EXPLAIN SELECT * FROM t WHERE id = 1;");
     if let Some(node) = nodes.first() {
         print(format_args!("\n  cortado status --host {}         nodes, regions, leaders", node.listen));
-        print(format_args!("  curl http://{}/metrics         what they count", node.http));
+        print(format_args!("  curl http://{}/metrics         metrics", node.http));
     }
     if nodes.len() >= 3 {
         let pids: Vec<String> = nodes.iter().filter_map(|n| n.child.id()).map(|id| id.to_string()).collect();
-        print(format_args!("  kill -9 ONE OF {}                 the others go on", pids.join(" ")));
+        print(format_args!("  kill -9 ONE OF {}                 the other nodes continue", pids.join(" ")));
     }
     if temporary {
-        print("\nThe data is temporary and goes away at the end; keep it with --data DIR.");
+        print("\nThe data is temporary and is deleted at exit; keep it with --data DIR.");
     }
     print("Ctrl-C stops all nodes.");
 }

@@ -1,7 +1,7 @@
 //! The `cortado` program: parses the flags, runs the command, maps its result to an exit code.
 //!
-//! Exit codes: 0 for success, 1 if the command failed or found damage, 2 for invalid flags. An error is one line on
-//! stderr.
+//! Exit codes: 0 for success, 1 if the command failed or found damage, 2 for flags that cannot be parsed. An error is
+//! one line on stderr.
 //!
 //! # Layers
 //!
@@ -36,7 +36,7 @@ use crate::cli::{Cli, Command, NodeArgs, SingleNodeArgs, StartArgs};
 use crate::config::{Locality, Membership, NodeConfig};
 use crate::console::StopSignals;
 
-/// How long the runtime's threads may run on after the command has ended.
+/// How long the runtime's threads may outlive the command.
 const RUNTIME_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The default listen address of a single node, for `cortado status`. Another port serves if it is taken.
@@ -134,7 +134,7 @@ fn single_node(args: &SingleNodeArgs) -> NodeConfig {
     let listen = args.listen.unwrap_or(SINGLE_NODE_LISTEN);
     NodeConfig {
         listen,
-        // Only `cortado status` dials it, so any other port will do.
+        // Only `cortado status` dials it, so any port works.
         fall_back_to_any_port: args.listen.is_none(),
         advertise: listen.into(),
         ..common_config(&args.node, Membership::SingleNode, Locality::default())

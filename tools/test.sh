@@ -8,7 +8,7 @@ step() { printf '\n== %s (after %d s)\n' "$*" "$((SECONDS - started))"; }
 
 # No test binary runs longer than this, in seconds; more seeds take longer. libtest has no timeout of its own, but names
 # a test that runs for more than a minute. `tests/cluster/exclusive.rs` bounds each test that starts nodes.
-limit=${CORTADO_TEST_TIMEOUT:-$((600 + ${CORTADO_SIM_SEEDS:-200} / 2))}
+limit=${CORTADO_TEST_TIMEOUT:-$((900 + ${CORTADO_SIM_SEEDS:-200} / 2))}
 host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 export "CARGO_TARGET_${host}_RUNNER=timeout --foreground --kill-after=10 $limit"
 
@@ -24,7 +24,8 @@ read -ra lints <<<"$lints"
 cargo clippy --locked --workspace --all-targets --all-features -- "${lints[@]}"
 
 step "documentation"
-RUSTDOCFLAGS=$(tools/lints.sh docs) cargo doc --locked --no-deps --document-private-items
+docs=$(tools/lints.sh docs)
+RUSTDOCFLAGS=$docs cargo doc --locked --no-deps --document-private-items
 
 # The feature adds the entry points of the fuzz targets, whose corpus is replayed.
 step "tests, with ${CORTADO_SIM_SEEDS:-200} simulation seeds"

@@ -58,7 +58,7 @@ pub enum RequestBody {
         /// The transaction.
         start_ts: Timestamp,
     },
-    /// Reads the fate of a transaction from its primary, and rolls it back if its lock has expired. Answered with
+    /// Reads the status of a transaction from its primary, and rolls it back if its lock has expired. Answered with
     /// [`Response::Status`].
     CheckTxnStatus(CheckTxnStatusRequest),
     /// Commits (with `commit_ts`) or rolls back the locks that `start_ts` left on `keys`. Answered with
@@ -66,7 +66,7 @@ pub enum RequestBody {
     ResolveLock {
         /// Keys on which the transaction may have left locks.
         keys: Vec<Key>,
-        /// The transaction. Its fate was read from its primary.
+        /// The transaction. Its status was read from its primary.
         start_ts: Timestamp,
         /// Its commit_ts; `None` if it was rolled back.
         commit_ts: Option<Timestamp>,
@@ -170,7 +170,7 @@ pub enum MutationOp {
 pub struct PrewriteRequest {
     /// The changes. No two may name the same key.
     pub mutations: Vec<Mutation>,
-    /// The key whose record decides the transaction's fate. It may lie in another region.
+    /// The key whose record decides the transaction's status. It may lie in another region.
     pub primary: Key,
     /// The transaction.
     pub start_ts: Timestamp,
@@ -178,7 +178,7 @@ pub struct PrewriteRequest {
     pub ttl_ms: u64,
 }
 
-/// Asks for the fate of a transaction.
+/// Asks for the status of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckTxnStatusRequest {
     /// The transaction's primary key.
@@ -213,7 +213,7 @@ pub enum Response {
     Done,
 }
 
-/// The fate of a transaction, as its primary shows it.
+/// The status of a transaction, as its primary shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxnStatus {
     /// The primary is locked and the lock has not expired.

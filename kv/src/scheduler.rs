@@ -56,7 +56,7 @@ impl<H: RegionStore> Scheduler<H> {
         self.latches.len()
     }
 
-    /// Executes a write. `permit` is dropped once the fate of the write is known. Must be polled within a tokio
+    /// Executes a write. `permit` is dropped once the outcome of the write is known. Must be polled within a tokio
     /// runtime.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl<H: RegionStore> Scheduler<H> {
         if view.term() == term { Ok(()) } else { Err(RegionError::StaleCommand { region: context.region }) }
     }
 
-    /// Replicates a batch and waits for its fate; raises the fence if that is unknown. Drops `guards` at the end.
+    /// Replicates a batch and waits for its outcome; raises the fence if that is unknown. Drops `guards` at the end.
     async fn propose<T>(
         self,
         context: RegionContext,

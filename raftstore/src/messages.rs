@@ -55,7 +55,8 @@ pub(crate) struct ApplyQueue {
     pub(crate) backlog: AtomicUsize,
 }
 
-/// Capacity of the job queue. At most one job per region and kind is in flight; the rest is room for clean-up jobs.
+/// Capacity of the job queue. At most one job per region and kind is in flight; the remaining slots are for cleanup
+/// jobs.
 pub(crate) const MAX_JOBS: usize = 1024;
 
 /// A background job.

@@ -15,7 +15,7 @@ use crate::config::NodeConfig;
 use crate::data_dir::{DataDir, DataDirError, Ident};
 
 /// A random id, never 0.
-#[expect(clippy::disallowed_methods, reason = "the edge where a node draws its ids and the seeds of what it runs")]
+#[expect(clippy::disallowed_methods, reason = "the edge where a node draws its ids and the seeds of its components")]
 pub(super) fn random_id() -> u64 {
     rand::random_range(1..=u64::MAX)
 }

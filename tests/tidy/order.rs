@@ -131,6 +131,10 @@ fn misplaced(krate: &Crate) -> Vec<Finding> {
     let mut files: BTreeMap<String, usize> = BTreeMap::new();
     for module in krate.modules.values() {
         *files.entry(folder_of(&module.file)).or_default() += 1;
+        // A folder counts as a file of the folder above.
+        if let Some(folder) = module.file.strip_suffix("/mod.rs") {
+            *files.entry(folder_of(folder)).or_default() += 1;
+        }
     }
     let folders = krate.modules.iter().filter_map(|(path, own)| Folder::read(krate, path, own));
     let listed: BTreeSet<String> =

@@ -360,6 +360,11 @@ impl<'ast> Visit<'ast> for Paths {
         visit::visit_path(self, path);
     }
 
+    fn visit_meta_list(&mut self, item: &'ast syn::MetaList) {
+        visit::visit_meta_list(self, item);
+        self.name_tokens(item.tokens.clone());
+    }
+
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
         visit::visit_macro(self, item);
         self.name_tokens(item.tokens.clone());

@@ -166,8 +166,8 @@ mod tests {
         tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
         let remote = || RemoteSource::new(&address).unwrap();
         assert_eq!(remote().with_cluster(tag("0a")).request(1).await.map(|range| range.count), Ok(1));
-        for stranger in [remote().with_cluster(tag("0b")), remote()] {
-            let error = stranger.request(1).await.unwrap_err().to_string();
+        for foreign in [remote().with_cluster(tag("0b")), remote()] {
+            let error = foreign.request(1).await.unwrap_err().to_string();
             assert!(error.contains("cluster"), "{error}");
         }
     }

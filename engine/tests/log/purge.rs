@@ -528,6 +528,24 @@ fn files_full_of_live_keys_are_not_rewritten_endlessly() {
     }
 }
 
+/// Each commit group of purge has a header and ends at an aligned offset. In files of two aligned groups, a rewrite of
+/// a few bytes takes as much as it frees.
+#[test]
+fn small_files_with_a_large_alignment_are_not_rewritten_endlessly() {
+    for align_bytes in [16 << 10, 32 << 10, 64 << 10] {
+        let options = LogOptions { file_bytes: 128 << 10, align_bytes, purge_threshold: 64 << 10, ..options() };
+        let mut driver = Driver::new(options);
+        for group in 0..12 {
+            write(&mut driver, vec![Change::Put { group, key: b"key".to_vec(), value: b"value".to_vec() }]);
+        }
+        let before = driver.engine.stats().disk_bytes;
+        purge_until_done(&mut driver, 100);
+        assert!(driver.engine.stats().disk_bytes <= before, "purge makes the log larger");
+        assert_eq!(purge_until_done(&mut driver, 1), 1, "aligned to {align_bytes} bytes");
+        driver.check_live();
+    }
+}
+
 /// A file made of a spare keeps the length of the spare, which may come from a larger `file_bytes`. Rewriting the file
 /// does not free the excess: the next file reuses it.
 #[test]

@@ -98,8 +98,8 @@ use router::Router;
 ///
 /// The future of an operation may be dropped at any time. Reads leave nothing behind. Requests of a write that are not
 /// sent yet are never sent. A request that was sent may still be executed, even after the future is gone, and takes
-/// effect for all its keys or for none. No task continues the operation: whoever drops a commit must treat its outcome
-/// as unknown.
+/// effect for all its keys or for none. No task continues the operation: after a drop of a commit, its outcome is
+/// unknown.
 #[derive(Clone)]
 pub struct Client {
     router: Arc<Router>,
@@ -207,7 +207,7 @@ impl Client {
     /// distinct. A transaction may take several calls; one of them prewrites `primary`. Only the transaction's
     /// coordinator calls it.
     ///
-    /// `ttl_ms` gives the life of the locks in milliseconds from the physical part of `start_ts`. It is called before
+    /// `ttl_ms` gives the TTL of the locks in milliseconds from the physical part of `start_ts`. It is called before
     /// every attempt, because a fixed ttl would shrink while attempts are retried.
     ///
     /// # Errors
@@ -303,7 +303,7 @@ impl Client {
         self.write("Rollback", RetrySemantics::Idempotent, keys.to_vec(), &decision_bytes, &body).await
     }
 
-    /// Reads the fate of a transaction from the region of its primary, and rolls it back if its lock has expired (see
+    /// Reads the status of a transaction from the region of its primary, and rolls it back if its lock has expired (see
     /// [`CheckTxnStatusRequest`]). Idempotent. Any transaction that met a lock of the other one may call it.
     ///
     /// # Errors
@@ -336,7 +336,7 @@ impl Client {
 
     /// Extends the life of the primary lock to at least `ttl_ms` milliseconds from the physical part of `start_ts`.
     /// Returns the ttl in force in milliseconds, which may be longer. `ttl_ms` is called before every attempt. Retries
-    /// and the attempt under way end after `limit`, not after the configured deadline: the next heartbeat serves better
+    /// and the current attempt end after `limit`, not after the configured deadline: the next heartbeat serves better
     /// than a late one. A lookup of the region under way is not interrupted. Only the transaction's coordinator calls
     /// it.
     ///

@@ -37,7 +37,7 @@ pub enum LockKind {
 pub struct LockRecord {
     /// The change that the commit makes.
     pub kind: LockKind,
-    /// The key whose record decides the fate of the transaction.
+    /// The key whose record decides the status of the transaction.
     pub primary: Key,
     /// The transaction.
     pub start_ts: Timestamp,

@@ -11,7 +11,7 @@ use crate::key::Key;
 use crate::mvcc::LockRecord;
 use crate::mvcc::reader::load_lock;
 
-/// Reads the fate of the transaction `lock_ts` from its primary. A transaction that met one of its locks asks.
+/// Reads the status of the transaction `lock_ts` from its primary. A transaction that met one of its locks asks.
 ///
 /// An expired primary lock is rolled back. If the primary has neither a lock nor a record and the request sets
 /// `rollback_if_missing`, a rollback mark is written. Against a concurrent commit of the primary, the first one applied
@@ -31,7 +31,7 @@ pub fn check_txn_status<R: Reader + ?Sized>(
     let mut batch = WriteBatch::new();
     if let Some(lock) = load_lock(reader, &storage)?.filter(|lock| lock.start_ts == start_ts) {
         if lock.primary != request.primary {
-            // Another key decides the fate of the transaction.
+            // Another key decides the status of the transaction.
             return Err(ActionError::Invalid("the key is not the primary of its transaction"));
         }
         if !lock.is_expired_at(request.current_ts) {

@@ -1,4 +1,4 @@
-//! A store of one region in memory. A test decides its leadership, its lease and the fate of its proposals.
+//! A store of one region in memory. A test decides its leadership, its lease and the outcome of its proposals.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 use super::{RegionStore, RegionView};
 use crate::key::Key;
 
-/// The fate of a proposal.
-pub(crate) enum ProposalFate {
+/// The outcome of a proposal.
+pub(crate) enum ProposalOutcome {
     /// It is applied once the sender sends or is dropped.
     Held(oneshot::Receiver<()>),
     /// It is refused.
@@ -41,7 +41,7 @@ struct State {
     read_term: Option<Term>,
     is_leader: bool,
     has_lease: bool,
-    fates: VecDeque<ProposalFate>,
+    outcomes: VecDeque<ProposalOutcome>,
     /// Why the store was poisoned.
     poisoned: Option<String>,
     /// A row whose reads fail.
@@ -78,7 +78,7 @@ impl FakeStore {
             read_term: None,
             is_leader: true,
             has_lease: true,
-            fates: VecDeque::new(),
+            outcomes: VecDeque::new(),
             poisoned: None,
             unreadable: None,
             read_indexes: 0,
@@ -92,9 +92,9 @@ impl FakeStore {
         RegionContext { region: state.region.id, epoch: state.region.epoch }
     }
 
-    /// Sets the fate of the next proposal that has none yet. Proposals without a fate are applied at once.
-    pub(crate) fn push_fate(&self, fate: ProposalFate) {
-        self.state.lock().fates.push_back(fate);
+    /// Sets the outcome of the next proposal that has none yet. Proposals without a outcome are applied at once.
+    pub(crate) fn push_outcome(&self, outcome: ProposalOutcome) {
+        self.state.lock().outcomes.push_back(outcome);
     }
 
     pub(crate) fn set_term(&self, term: u64) {
@@ -217,25 +217,25 @@ impl RegionStore for FakeStore {
 
     async fn propose(&self, basis: &FakeView, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
-        let fate = {
+        let outcome = {
             let mut state = self.state.lock();
             state.proposals += 1;
-            state.fates.pop_front()
+            state.outcomes.pop_front()
         };
-        match fate {
+        match outcome {
             None => Ok(self.apply(&batch)),
-            Some(ProposalFate::Held(release)) => {
+            Some(ProposalOutcome::Held(release)) => {
                 let _ = release.await;
                 Ok(self.apply(&batch))
             }
-            Some(ProposalFate::Refused(error)) => Err(error.into()),
-            Some(ProposalFate::Unknown { applied }) => {
+            Some(ProposalOutcome::Refused(error)) => Err(error.into()),
+            Some(ProposalOutcome::Unknown { applied }) => {
                 if applied {
                     self.apply(&batch);
                 }
                 Err(ProposeError::Undetermined { region })
             }
-            Some(ProposalFate::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
+            Some(ProposalOutcome::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
         }
     }
 

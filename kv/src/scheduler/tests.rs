@@ -10,7 +10,7 @@ use tso::Timestamp;
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest};
 use crate::key::Key;
-use crate::region_store::fake::{FakeStore, ProposalFate};
+use crate::region_store::fake::{FakeStore, ProposalOutcome};
 
 fn ts(ms: u64) -> Timestamp {
     Timestamp::new(ms, 0)
@@ -52,7 +52,7 @@ async fn a_write_waits_for_earlier_writes_of_its_keys() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let (release, held) = oneshot::channel();
-    store.push_fate(ProposalFate::Held(held));
+    store.push_outcome(ProposalOutcome::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
     assert!(poll!(&mut first).is_pending());
     let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
@@ -71,7 +71,7 @@ async fn a_dropped_write_keeps_its_latches_while_its_proposal_is_under_way() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let (release, held) = oneshot::channel();
-    store.push_fate(ProposalFate::Held(held));
+    store.push_outcome(ProposalOutcome::Held(held));
     let permit = Arc::new(());
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), Arc::clone(&permit)));
     assert!(poll!(&mut first).is_pending());
@@ -92,7 +92,7 @@ async fn a_dropped_write_that_was_not_proposed_releases_its_latches() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let (_release, held) = oneshot::channel();
-    store.push_fate(ProposalFate::Held(held));
+    store.push_outcome(ProposalOutcome::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
     assert!(poll!(&mut first).is_pending());
     let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
@@ -103,14 +103,14 @@ async fn a_dropped_write_that_was_not_proposed_releases_its_latches() {
 
 #[tokio::test]
 async fn an_unknown_outcome_fences_the_region_until_a_later_term() {
-    for (fate, applied) in [
-        (ProposalFate::Unknown { applied: true }, true),
-        (ProposalFate::Unknown { applied: false }, false),
-        (ProposalFate::Poisoned, false),
+    for (outcome, applied) in [
+        (ProposalOutcome::Unknown { applied: true }, true),
+        (ProposalOutcome::Unknown { applied: false }, false),
+        (ProposalOutcome::Poisoned, false),
     ] {
         let store = FakeStore::new();
         let scheduler = scheduler(&store);
-        store.push_fate(fate);
+        store.push_outcome(outcome);
         let undetermined = Err(ServerError::Undetermined(store.context().region));
         assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, undetermined);
         // The fence covers every key of the region.
@@ -129,7 +129,7 @@ async fn a_refused_proposal_is_a_region_error_and_raises_no_fence() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let stale = RegionError::StaleCommand { region: store.context().region };
-    store.push_fate(ProposalFate::Refused(stale.clone()));
+    store.push_outcome(ProposalOutcome::Refused(stale.clone()));
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Err(stale.into()));
     assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
 }
@@ -192,7 +192,7 @@ async fn writes_above_the_latch_capacity_are_refused() {
     let store = FakeStore::new();
     let scheduler = Scheduler::new(store.clone(), 1, ReadPool::new(1, 1));
     let (_release, held) = oneshot::channel();
-    store.push_fate(ProposalFate::Held(held));
+    store.push_outcome(ProposalOutcome::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
     assert!(poll!(&mut first).is_pending());
     let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "latches".to_owned() };

@@ -15,7 +15,7 @@ use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest, RequestBody, S
 use crate::key::{Key, versioned};
 use crate::mvcc::{WriteKind, WriteRecord};
 use crate::proto::pb;
-use crate::region_store::fake::{FakeStore, ProposalFate};
+use crate::region_store::fake::{FakeStore, ProposalOutcome};
 use crate::service::kv_service;
 use crate::size::MESSAGE_BYTES_MAX;
 
@@ -117,7 +117,7 @@ async fn requests_in_flight_are_bounded_and_counted() {
     let config = KvServerConfig { max_in_flight: 1, ..KvServerConfig::default() };
     let server = KvServer::new(store.clone(), &config, &registry).unwrap();
     let (release, held) = oneshot::channel();
-    store.push_fate(ProposalFate::Held(held));
+    store.push_outcome(ProposalOutcome::Held(held));
     let key = Key::from_static(b"k");
     let request = |body| Request { context: store.context(), body };
     let mut first = Box::pin(server.handle(request(prewrite(std::slice::from_ref(&key), b"v", 10))));
@@ -259,7 +259,7 @@ async fn the_bytes_of_requests_in_flight_are_bounded() {
         Request { context: store.context(), body: RequestBody::Prewrite(prewrite) }
     };
     let (release, held) = oneshot::channel();
-    store.push_fate(ProposalFate::Held(held));
+    store.push_outcome(ProposalOutcome::Held(held));
     let mut first = Box::pin(server.handle(put("k1", 600)));
     assert!(futures::poll!(&mut first).is_pending());
     let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "bytes of requests".to_owned() };

@@ -5,7 +5,7 @@
 //! replica leads. A ready without anything to write waits for the newest write before it, because its messages may
 //! depend on that one.
 //!
-//! The commit index alone is never worth a write. It is written along with entries after it has moved far enough, and
+//! The commit index alone is not written. It is written along with entries after it has moved far enough, and
 //! recovery derives the rest (see `storage::recover`).
 //!
 //! A snapshot is installed in three stages. Each is durable before the next, so after a crash between any two the

@@ -104,7 +104,7 @@ pub(crate) struct Peer {
     pub(super) applied: LogPosition,
     /// End of the newest promise to a leader (see `gate`).
     pub(super) promised_until: MonoTime,
-    /// When each other replica was last heard.
+    /// Time of the last message of each other replica.
     pub(super) last_heard: BTreeMap<u64, MonoTime>,
     pub(super) inflight: VecDeque<PendingReady>,
     pub(super) next_write: WriteNumber,

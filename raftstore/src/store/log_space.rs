@@ -7,7 +7,7 @@
 //! next one waits for a tick: on a full disk without a reserve, the same step would read, compress and fail again as
 //! fast as it can.
 //!
-//! Pinning regions are looked for once after each truncation, by whichever step comes next. Under pressure some step
+//! Pinning regions are looked for once after each truncation, by the next step. Under pressure some step
 //! is nearly always running, and that is when pinning regions matter most.
 //!
 //! Pure: events come in by calls, and the answers say what to do.

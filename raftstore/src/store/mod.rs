@@ -4,15 +4,15 @@
 //!
 //! 1. *Intake* takes completions and messages from their queues. `intake` lists what it refuses.
 //! 2. *Decide* reads the clock, then feeds the peers: completions first, then messages, then a tick if one is due.
-//! 3. *Carry out* executes the effects of the peers. It publishes the read state, submits *one* log batch for all peers
-//!    (`log_queue`), submits truncations apart from it (`upkeep`), sends messages, and queues committed entries for
-//!    apply.
+//! 3. *Execute* carries out the effects of the peers. It publishes the read state, submits *one* log batch for all
+//!    peers (`log_queue`), submits truncations apart from it (`upkeep`), sends messages, and queues committed entries
+//!    for apply.
 //!
 //! Three orderings matter:
 //!
 //! - The clock is read *after* the intake. A promise to a leader counts from that reading, so the reading must not
 //!   precede the moment the leader sent its message. So no message is evaluated with a time before its arrival. A
-//!   late carry-out is safe: messages then leave later than their recorded send time.
+//!   late execution is safe: messages then leave later than their recorded send time.
 //! - A suspect lease is published before the message that made it suspect is sent.
 //! - A message that depends on a log write is released only by the completion of that write.
 //!
@@ -23,10 +23,10 @@
 //! 1. `log_queue`, `log_space`, `scrub`: log batches in flight, the purge of log files, the pace of scrubbing
 //! 2. `state`: the state of the loop
 //! 3. `stop`, `upkeep`: the end of a store, truncation and purge
-//! 4. `carry_out`, `intake`: effects, completions and messages
+//! 4. `execute`, `intake`: effects, completions and messages
 //! 5. `turn`: the stages of a turn
 
-mod carry_out;
+mod execute;
 mod intake;
 mod log_queue;
 mod log_space;

@@ -1,4 +1,4 @@
-//! The state of the store loop, and what several stages of a turn do to it.
+//! The store loop with its parts and peers, and the operations that several stages of a turn share.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

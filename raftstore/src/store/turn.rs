@@ -37,7 +37,7 @@ impl StoreLoop {
                 None
             }
             Stage::CarryOut { now, busy } => {
-                let busy = self.carry_out(now) || busy;
+                let busy = self.execute(now) || busy;
                 Some(self.request_apply_wakeup() || busy)
             }
         }

@@ -444,7 +444,7 @@ impl World {
         node.paused = false;
         node.scheduled = Scheduled::default();
         let stalled = std::mem::take(&mut node.stalled);
-        self.trace.line(self.now, format_args!("{store} goes on"));
+        self.trace.line(self.now, format_args!("{store} resumes"));
         for client in stalled {
             if let Some(operation) = self.clients.unstall(client, store) {
                 self.send_operation(client, operation)?;

@@ -341,12 +341,12 @@ async fn a_router_finds_the_leader() {
         TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone(), None)))
     };
     let (first, second) = (client(0), client(1));
-    let stranger = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone(), None)));
+    let foreign = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone(), None)));
 
     // No leader is known: the round robin finds it.
     servers[2].service.on_leader(region.elect(2));
     let mut last = Timestamp::ZERO;
-    for client in [&first, &second, &stranger, &first] {
+    for client in [&first, &second, &foreign, &first] {
         let next = client.timestamp().await.unwrap();
         assert!(next > last);
         last = next;
@@ -355,14 +355,14 @@ async fn a_router_finds_the_leader() {
     servers[2].service.on_step_down();
     *region.hint.lock() = Some(nodes[1].clone());
     servers[1].service.on_leader(region.elect(1));
-    for client in [&first, &second, &stranger] {
+    for client in [&first, &second, &foreign] {
         assert!(client.timestamp().await.unwrap() > last);
     }
     servers[1].kill();
     servers[1].service.on_step_down();
     servers[0].service.on_leader(region.elect(0));
     *directory.leader.lock() = Some(nodes[1].clone());
-    for client in [&first, &second, &stranger] {
+    for client in [&first, &second, &foreign] {
         assert!(client.timestamp().await.unwrap() > last);
     }
 }

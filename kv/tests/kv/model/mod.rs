@@ -5,7 +5,7 @@
 //! at the commit_ts of another one, and a commit_ts may be below its lock's min_commit_ts. Everything is drawn from a
 //! seed, which a failure names. At the end the oracle checks, from the commits and all values read:
 //!
-//! 1. A coordinator and the store agree on the fate of its transaction.
+//! 1. A coordinator and the store agree on the outcome of its transaction.
 //! 2. Every read equals the snapshot at its start_ts: the newest write of a transaction that committed at or before it.
 //! 3. Two committed transactions that wrote or locked the same key do not overlap in time: no lost update.
 //! 4. The key of a committed insert did not exist in its snapshot.

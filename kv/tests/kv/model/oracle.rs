@@ -50,19 +50,19 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
     let mut history = History::default();
     let mut committed = Vec::new();
     for n in 0..world.txns.len() {
-        let fate = fate(world, n)?;
+        let outcome = outcome(world, n)?;
         let txn = &world.txns[n];
-        match (&txn.phase, fate) {
+        match (&txn.phase, outcome) {
             (Phase::Committed(ts), Some(commit_ts)) if *ts == commit_ts => (),
-            (Phase::Committed(ts), fate) => {
-                return Err(format!("the coordinator of txn {n} committed at {ts}, but its fate is {fate:?}"));
+            (Phase::Committed(ts), outcome) => {
+                return Err(format!("the coordinator of txn {n} committed at {ts}, but its outcome is {outcome:?}"));
             }
             (Phase::Aborted, Some(ts)) => {
                 return Err(format!("the coordinator of txn {n} aborted, but it committed at {ts}"));
             }
             _ => (),
         }
-        if let Some(commit_ts) = fate {
+        if let Some(commit_ts) = outcome {
             history.add(txn, commit_ts);
             committed.push(n);
         }
@@ -74,7 +74,7 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
 }
 
 /// The commit_ts of the transaction; `None` if it did not commit.
-fn fate(world: &mut World, n: usize) -> Result<Option<Timestamp>, String> {
+fn outcome(world: &mut World, n: usize) -> Result<Option<Timestamp>, String> {
     let check = RequestBody::CheckTxnStatus(CheckTxnStatusRequest {
         primary: world.txns[n].primary.clone(),
         lock_ts: world.txns[n].start_ts,

@@ -27,7 +27,7 @@ struct TurnOutput {
 impl StoreLoop {
     /// Takes the effects of all dirty peers and carries them out. Returns whether it wrote or sent anything, or left
     /// effects for the next turn.
-    pub(super) fn carry_out(&mut self, now: MonoTime) -> bool {
+    pub(super) fn execute(&mut self, now: MonoTime) -> bool {
         self.push_apply();
         self.submit_truncations();
         let mut output = TurnOutput::default();
