@@ -1,4 +1,5 @@
-//! A store on threads: `cortado-store`, `cortado-apply` and `cortado-background`, beside the log's own threads.
+//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background` and a few of `cortado-snapshot`, beside
+//! the log's own threads.
 //!
 //! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A panic poisons the
 //! store and ends that thread; raft-rs panics when its storage fails or a safety property is broken. The other threads
@@ -15,16 +16,19 @@ use engine::store::Store;
 
 use crate::apply::ApplyLoop;
 use crate::assembly::{StoreCore, StoreParts};
-use crate::background::Background;
 use crate::error::{OpenError, StopError};
 use crate::handle::StoreHandle;
 use crate::mailbox::Mailbox;
-use crate::messages::{ApplyQueue, Job};
+use crate::messages::{ApplyQueue, Job, SnapshotQueues};
 use crate::store::StoreLoop;
 use crate::time::{Clock, MonoTime};
 
 const STORE_THREAD: &str = "cortado-store";
 const APPLY_THREAD: &str = "cortado-apply";
+const SNAPSHOT_THREAD: &str = "cortado-snapshot";
+
+/// Threads that build snapshots, and as many that install them. With two, a small region does not wait for a large one.
+const SNAPSHOT_THREADS: usize = 2;
 
 /// Phases of a stop, checked by the threads after each turn.
 const RUNNING: u8 = 0;
@@ -45,6 +49,7 @@ pub struct StoreRuntime<S: Store> {
     phase: Arc<AtomicU8>,
     apply: Arc<ApplyQueue>,
     jobs: Arc<Mailbox<Job>>,
+    snapshot_queues: SnapshotQueues,
     store_thread: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -62,8 +67,10 @@ impl<S: Store> StoreRuntime<S> {
         let tick = parts.config.tick_interval;
         let stop_timeout = parts.config.stop_timeout;
         let core = StoreCore::open(parts, clock.now())?;
-        let StoreCore { store_loop, apply, background, apply_queue, handle } = core;
+        let StoreCore { store_loop, apply, background, builder, installer, apply_queue, handle } = core;
         let jobs = Arc::clone(&background.mailbox);
+        let snapshot_queues =
+            SnapshotQueues { builds: Arc::clone(&builder.queue), installs: Arc::clone(&installer.queue) };
         let mut runtime = StoreRuntime {
             handle,
             store,
@@ -71,11 +78,22 @@ impl<S: Store> StoreRuntime<S> {
             phase: Arc::new(AtomicU8::new(RUNNING)),
             apply: apply_queue,
             jobs,
+            snapshot_queues,
             store_thread: None,
             workers: Vec::new(),
         };
         runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
-        runtime.workers.push(runtime.spawn("cortado-background", runtime.run_background(background))?);
+        let (mut background, queue) = (background, Arc::clone(&runtime.jobs));
+        let run = runtime.run_worker(queue, move || background.turn());
+        runtime.workers.push(runtime.spawn("cortado-background", run)?);
+        for _ in 0..SNAPSHOT_THREADS {
+            let (mut builder, queue) = (builder.another(), Arc::clone(&builder.queue));
+            let build = runtime.run_worker(queue, move || builder.turn());
+            runtime.workers.push(runtime.spawn(SNAPSHOT_THREAD, build)?);
+            let (mut installer, queue) = (installer.another(), Arc::clone(&installer.queue));
+            let install = runtime.run_worker(queue, move || installer.turn());
+            runtime.workers.push(runtime.spawn(SNAPSHOT_THREAD, install)?);
+        }
         let run = runtime.run_store(store_loop, clock, tick, stop_timeout);
         runtime.store_thread = Some(runtime.spawn(STORE_THREAD, run)?);
         Ok(runtime)
@@ -106,6 +124,10 @@ impl<S: Store> StoreRuntime<S> {
         self.phase.fetch_max(ENDING, Ordering::SeqCst);
         self.apply.mailbox.wake();
         self.jobs.wake();
+        for _ in 0..SNAPSHOT_THREADS {
+            self.snapshot_queues.builds.wake();
+            self.snapshot_queues.installs.wake();
+        }
         for worker in self.workers.drain(..) {
             clean &= worker.join().is_ok();
         }
@@ -185,13 +207,17 @@ impl<S: Store> StoreRuntime<S> {
         }
     }
 
-    fn run_background(&self, mut background: Background<S>) -> impl FnOnce() + Send + 'static + use<S> {
+    /// Runs the turns of a worker that may leave its queue behind at the end.
+    fn run_worker<T: Send + 'static>(
+        &self,
+        queue: Arc<Mailbox<T>>,
+        mut turn: impl FnMut() -> bool + Send + 'static,
+    ) -> impl FnOnce() + Send + 'static {
         let phase = Arc::clone(&self.phase);
         move || {
-            let mailbox = Arc::clone(&background.mailbox);
             while phase.load(Ordering::SeqCst) < ENDING {
-                if !background.turn() {
-                    mailbox.wait(IDLE);
+                if !turn() {
+                    queue.wait(IDLE);
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::replica::Peer;
 use crate::error::RegionError;
 #[cfg(feature = "planted-bugs")]
 use crate::region::LogIndex;
-use crate::region::{Epoch, PeerRole, StoreId, Term};
+use crate::region::{Epoch, PeerMeta, PeerRole, StoreId, Term};
 use crate::time::MonoTime;
 
 impl Peer {
@@ -54,6 +54,8 @@ impl Peer {
             }
         }
         self.leader_term = leads;
+        self.outgoing.clear();
+        self.offered = None;
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.
             self.record_proposed(now);
@@ -81,21 +83,33 @@ impl Peer {
         self.after_raft(now);
     }
 
-    /// Offers leadership to the replica on `to`. Does nothing if this replica does not lead or `to` holds no other
-    /// voter.
+    /// Offers leadership to the replica on `to`. Does nothing if this replica does not lead, or `to` holds no other
+    /// voter or one that installs a snapshot or needs one: it could not serve.
     pub(crate) fn transfer_leader(&mut self, to: StoreId, now: MonoTime) {
         let target = self.region.peer_on(to).filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
-        let Some(target) = target.filter(|_| self.is_leader()) else { return };
+        let eligible = |target: &PeerMeta| self.is_leader() && self.could_lead(target.id.get());
+        let Some(target) = target.filter(eligible) else { return };
+        self.offered = Some(target.id.get());
         self.node.transfer_leader(target.id.get());
         self.after_raft(now);
     }
 
-    /// The live voter with the longest matching log, other than this one: the target of a leadership transfer.
+    /// Offers leadership to the best successor, unless an offer is open.
+    pub(crate) fn offer_leadership(&mut self, now: MonoTime) {
+        if self.node.raft.lead_transferee.is_none()
+            && let Some(to) = self.best_successor(now)
+        {
+            self.transfer_leader(to, now);
+        }
+    }
+
+    /// The live voter with the longest matching log, other than this one, that could lead at once: the target of a
+    /// leadership transfer. Others come before the one that has let the last offer pass.
     pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
         let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
-        let live = voters.filter(|p| self.is_live(p.id.get(), now));
-        let best = live.filter_map(|p| self.node.raft.prs().get(p.id.get()).map(|pr| (pr.matched, p.store)));
-        best.max_by_key(|(matched, store)| (*matched, Reverse(*store))).map(|(_, store)| store)
+        let able = voters.filter(|p| self.is_live(p.id.get(), now) && self.could_lead(p.id.get()));
+        let matched = |p: &PeerMeta| self.node.raft.prs().get(p.id.get()).map(|pr| pr.matched);
+        able.max_by_key(|p| (self.offered != Some(p.id.get()), matched(p), Reverse(p.store))).map(|p| p.store)
     }
 
     /// Runs before a `MsgTimeoutNow` leaves: suspends the lease and stamps the message with the last log position.

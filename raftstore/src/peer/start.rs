@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 
 use super::effects::Effects;
 use super::lease::Lease;
+use super::outgoing::Outgoing;
 use super::proposal::Proposals;
 use super::read::ReadQueue;
 use super::replica::{Peer, PeerFault, Unappended};
@@ -55,6 +56,7 @@ impl Peer {
             announced: None,
             lease: Lease::Expired,
             proposed: VecDeque::new(),
+            emitted: applied.index.get(),
             applied,
             promised_until,
             last_heard: BTreeMap::new(),
@@ -63,6 +65,8 @@ impl Peer {
             durable: 0,
             written_hard_state: recovered.hard_state,
             installing: None,
+            outgoing: Outgoing::default(),
+            offered: None,
             #[cfg(feature = "planted-bugs")]
             leaked: 0,
             out: Effects::default(),

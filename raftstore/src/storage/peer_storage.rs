@@ -6,6 +6,7 @@
 //! [`LogOp`](super::log_op::LogOp)s.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use engine::log::{LogEngine, LogError};
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
@@ -45,6 +46,8 @@ pub(crate) struct PeerStorage {
     last: u64,
     pub(super) cache: EntryCache,
     slot: RefCell<SnapshotSlot>,
+    /// Replicas that get no snapshot for now.
+    deferred: RefCell<BTreeSet<u64>>,
     /// The first read failure of the log. The peer stops at its next check.
     failure: RefCell<Option<String>>,
     appended: AppendedSizes,
@@ -68,6 +71,7 @@ impl PeerStorage {
             last: recovered.last.get(),
             cache: EntryCache::new(recovered.last.get(), cache_bytes),
             slot: RefCell::default(),
+            deferred: RefCell::default(),
             failure: RefCell::default(),
             appended: AppendedSizes::default(),
         }
@@ -153,6 +157,11 @@ impl PeerStorage {
             }
             _ => None,
         }
+    }
+
+    /// Sets the replicas that get no snapshot for now, because deliveries to them failed.
+    pub(crate) fn set_deferred(&self, replicas: BTreeSet<u64>) {
+        *self.deferred.borrow_mut() = replicas;
     }
 
     /// Releases the snapshot.
@@ -268,7 +277,10 @@ impl Storage for PeerStorage {
         Ok(self.last)
     }
 
-    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+    fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        if self.deferred.borrow().contains(&to) {
+            return Err(StorageError::SnapshotTemporarilyUnavailable.into());
+        }
         let mut slot = self.slot.borrow_mut();
         match &*slot {
             SnapshotSlot::Ready(snapshot) => {

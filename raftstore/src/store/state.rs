@@ -14,7 +14,9 @@ use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::RegionError;
 use crate::mailbox::{Mailbox, Refused};
-use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, Job, StoreMsg};
+use crate::messages::{
+    ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, InstallTask, Job, SnapshotQueues, StoreMsg,
+};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::peer::effects::{RoleEvent, WriteNumber};
@@ -58,6 +60,7 @@ pub(crate) struct LoopParts {
     pub(crate) inbox: Arc<CompletionInbox>,
     pub(crate) apply: Arc<ApplyQueue>,
     pub(crate) background: Arc<Mailbox<Job>>,
+    pub(crate) snapshot_queues: SnapshotQueues,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
 }
@@ -91,6 +94,8 @@ pub(crate) struct StoreLoop {
     pub(super) truncations: Truncations,
     /// Tasks that did not fit into apply's mailbox.
     pub(super) pending_apply: VecDeque<ApplyTask>,
+    /// Snapshots to install that did not fit into the queue of the workers.
+    pub(super) pending_installs: VecDeque<InstallTask>,
     /// Regions whose snapshot file is queued or being built.
     pub(super) building_snapshots: BTreeSet<RegionId>,
     /// While a `ReadFlushed` job is queued or runs: `unflushed_bytes` when it was queued.
@@ -103,6 +108,8 @@ pub(crate) struct StoreLoop {
     /// Messages taken from the mailbox for this turn.
     pub(super) messages: Vec<StoreMsg>,
     pub(super) halted: bool,
+    /// Whether a graceful stop has begun.
+    pub(super) stopping: bool,
     /// The clock reading of the previous turn.
     #[cfg(feature = "planted-bugs")]
     pub(super) old_clock: MonoTime,
@@ -128,6 +135,7 @@ impl StoreLoop {
             was_full_at_truncation: false,
             truncations: Truncations::new(),
             pending_apply: VecDeque::new(),
+            pending_installs: VecDeque::new(),
             building_snapshots: BTreeSet::new(),
             reading_flushed: None,
             log_space: LogSpace::default(),
@@ -135,6 +143,7 @@ impl StoreLoop {
             unflushed_bytes: 0,
             messages: Vec::new(),
             halted: false,
+            stopping: false,
             #[cfg(feature = "planted-bugs")]
             old_clock: now,
         }
@@ -213,11 +222,7 @@ impl StoreLoop {
     pub(super) fn transfer_leaderships(&mut self, now: MonoTime) {
         let regions: Vec<RegionId> = self.peers.keys().copied().collect();
         for region in regions {
-            self.with_peer(region, |peer| {
-                if let Some(to) = peer.best_successor(now).filter(|_| peer.is_leader()) {
-                    peer.transfer_leader(to, now);
-                }
-            });
+            self.with_peer(region, |peer| peer.offer_leadership(now));
         }
     }
 

@@ -50,8 +50,10 @@ impl StoreLoop {
         }
     }
 
-    /// Starts a graceful stop: transfers leaderships away.
+    /// Starts a graceful stop: transfers leaderships away. Every tick offers those that are left again, because a
+    /// successor may let an offer pass.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
+        self.stopping = true;
         self.transfer_leaderships(now);
     }
 

@@ -368,7 +368,7 @@ fn announcement() -> RaftMessage {
 fn snapshot_is_durable_before_its_message() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot(), &|| true).unwrap();
     assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
     assert_eq!(endpoint.receive(), announcement());
     let sent: Vec<_> = sender.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
@@ -383,7 +383,7 @@ fn snapshot_is_durable_before_its_message() {
 fn undeliverable_snapshot_is_reported() {
     let sender = Sender::new(options(1));
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no file");
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no address");
     let mut endpoint = Endpoint::start(options(2), 1, &sender.addresses);
     let mut wrong = announcement();
@@ -400,7 +400,7 @@ fn undeliverable_snapshot_is_reported() {
 #[test]
 fn dropping_the_transport_reports_snapshots_as_failed() {
     let sender = Sender::new(options(1));
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
     let (report, reported) = tokio::sync::oneshot::channel();

@@ -40,7 +40,12 @@ pub(crate) enum Part {
     Log,
     Apply,
     Background,
+    Build,
+    Install,
 }
+
+/// All parts.
+pub(crate) const PARTS: [Part; 6] = [Part::Store, Part::Log, Part::Apply, Part::Background, Part::Build, Part::Install];
 
 /// Scheduled events. Events of the same time run in the order in which they were pushed.
 #[derive(Default)]

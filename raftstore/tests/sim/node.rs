@@ -85,6 +85,8 @@ pub(crate) struct Scheduled {
     pub(crate) log: bool,
     pub(crate) apply: bool,
     pub(crate) background: bool,
+    pub(crate) build: bool,
+    pub(crate) install: bool,
 }
 
 /// See the module documentation.
