@@ -17,8 +17,9 @@ use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::OpenError;
 use crate::handle::{StoreContext, StoreHandle};
+use crate::log_reader::LogReader;
 use crate::mailbox::Mailbox;
-use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_JOBS, SnapshotQueues, StoreMsg};
+use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_JOBS, MAX_FETCHES, SnapshotQueues, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerStart};
 use crate::ports::{RoleListener, Transport};
@@ -26,6 +27,7 @@ use crate::recovery::{self, RecoveredRegion};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
 use crate::snapshot_worker::{SnapshotBuilder, SnapshotInstaller, WorkerParts};
+use crate::storage::Fetch;
 use crate::store::{LoopParts, StoreLoop};
 use crate::time::{Clock, MonoTime};
 
@@ -62,6 +64,7 @@ pub struct StoreCore<S: Store> {
     pub(crate) background: Background<S>,
     pub(crate) builder: SnapshotBuilder<S>,
     pub(crate) installer: SnapshotInstaller<S>,
+    pub(crate) log_reader: LogReader,
     pub(crate) apply_queue: Arc<ApplyQueue>,
     pub(crate) handle: StoreHandle<S>,
 }
@@ -74,6 +77,7 @@ struct SharedParts {
     apply: Arc<ApplyQueue>,
     jobs: Arc<Mailbox<Job>>,
     snapshot_queues: SnapshotQueues,
+    fetches: Arc<Mailbox<(RegionId, Fetch)>>,
     health: Arc<Health>,
     router: Arc<Router>,
     metrics: Metrics,
@@ -91,6 +95,7 @@ impl SharedParts {
             apply: Arc::new(apply),
             jobs: Arc::new(Mailbox::new(MAX_JOBS)),
             snapshot_queues: SnapshotQueues::default(),
+            fetches: Arc::new(Mailbox::new(MAX_FETCHES)),
             health: Arc::default(),
             router: Arc::default(),
             metrics: Metrics::new(registry)?,
@@ -160,6 +165,13 @@ impl<S: Store> StoreCore<S> {
             },
             builder: SnapshotBuilder::new(worker_parts.clone(), Arc::clone(&shared_parts.snapshot_queues.builds)),
             installer: SnapshotInstaller::new(worker_parts, Arc::clone(&shared_parts.snapshot_queues.installs)),
+            log_reader: LogReader {
+                log: log.clone(),
+                queue: Arc::clone(&shared_parts.fetches),
+                inbox: Arc::clone(&shared_parts.inbox),
+                wake: Arc::from(shared_parts.waker()),
+                health: Arc::clone(&shared_parts.health),
+            },
             apply_queue: Arc::clone(&shared_parts.apply),
             handle: StoreHandle { context: Arc::new(context) },
             store_loop: StoreLoop::new(
@@ -176,6 +188,7 @@ impl<S: Store> StoreCore<S> {
                     apply: shared_parts.apply,
                     background: shared_parts.jobs,
                     snapshot_queues: shared_parts.snapshot_queues,
+                    fetches: shared_parts.fetches,
                     health: shared_parts.health,
                     metrics: shared_parts.metrics,
                 },
@@ -255,6 +268,11 @@ impl<S: Store> StoreCore<S> {
     /// Installs at most one received snapshot. Returns whether it did anything.
     pub fn install_turn(&mut self) -> bool {
         self.installer.turn()
+    }
+
+    /// Reads old log entries for a follower that lags, at most one read. Returns whether it did anything.
+    pub fn log_read_turn(&mut self) -> bool {
+        self.log_reader.turn()
     }
 
     /// Starts a graceful stop: refuses new reads and evaluations, and offers leadership to other stores. Continue with

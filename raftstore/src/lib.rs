@@ -14,7 +14,8 @@
 //! 5. `peer`: a region's replica, a pure state machine around raft-rs
 //! 6. `delegate`: what readers on other threads see of a replica
 //! 7. `messages`: what the loops and workers share
-//! 8. `store`, `apply`, `background`, `snapshot_worker`, `handle`: loops, workers, and the interface of their callers
+//! 8. `store`, `apply`, `background`, `snapshot_worker`, `log_reader`, `handle`: loops, workers, and their callers'
+//!    interface
 //! 9. `recovery`, `transport`: from disk to regions, and messages between stores
 //! 10. `assembly`: a store without threads
 //! 11. `runtime`: a store on threads
@@ -28,6 +29,7 @@ pub mod config;
 mod delegate;
 pub mod error;
 pub mod handle;
+mod log_reader;
 mod mailbox;
 mod messages;
 mod metrics;

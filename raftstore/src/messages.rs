@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use engine::log::PurgeOutcome;
+use engine::log::{LogError, PurgeOutcome};
 use parking_lot::Mutex;
+use raft::eraftpb::Entry;
 
 use crate::delegate::Delegate;
 use crate::mailbox::Mailbox;
@@ -20,6 +21,7 @@ use crate::ports::RaftMessage;
 use crate::records::{LogPosition, SnapshotIntent};
 use crate::region::{Epoch, LogIndex, PeerId, Region, RegionId, StoreId};
 use crate::snapshot::SnapshotKey;
+use crate::storage::Fetch;
 
 /// A request or message to the store loop.
 #[derive(Debug)]
@@ -82,6 +84,17 @@ impl Default for SnapshotQueues {
     }
 }
 
+/// Most reads of old entries that wait for the log reader.
+pub(crate) const MAX_FETCHES: usize = 256;
+
+/// Old entries of a region, read for a follower.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) region: RegionId,
+    pub(crate) fetch: Fetch,
+    pub(crate) read: Result<Vec<Entry>, LogError>,
+}
+
 /// Capacity of the job queue. At most one job per region and kind is in flight; the remaining slots are for cleanup
 /// jobs.
 pub(crate) const MAX_JOBS: usize = 1024;
@@ -139,6 +152,8 @@ pub(crate) struct Completions {
     /// Snapshot files built; `None` if a build failed. One per region at most.
     pub(crate) built: Vec<(RegionId, Option<(SnapshotKey, Region)>)>,
     pub(crate) installed: Vec<SnapshotKey>,
+    /// Ends of reads of the log reader.
+    pub(crate) fetched: Vec<Fetched>,
     pub(crate) jobs: Vec<JobOutcome>,
     /// Snapshots delivered or not, by receiver and index.
     pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId, LogIndex), bool>,

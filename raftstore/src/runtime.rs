@@ -1,5 +1,5 @@
-//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background` and a few of `cortado-snapshot`, beside
-//! the log's own threads.
+//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background`, `cortado-log-read` and a
+//! few of `cortado-snapshot`, beside the log's own threads.
 //!
 //! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A panic poisons the
 //! store and ends that thread; raft-rs panics when its storage fails or a safety property is broken. The other threads
@@ -19,7 +19,7 @@ use crate::assembly::{StoreCore, StoreParts};
 use crate::error::{OpenError, StopError};
 use crate::handle::StoreHandle;
 use crate::mailbox::Mailbox;
-use crate::messages::{ApplyQueue, Job, SnapshotQueues};
+use crate::messages::ApplyQueue;
 use crate::store::StoreLoop;
 use crate::time::{Clock, MonoTime};
 
@@ -48,8 +48,8 @@ pub struct StoreRuntime<S: Store> {
     log: LogEngine,
     phase: Arc<AtomicU8>,
     apply: Arc<ApplyQueue>,
-    jobs: Arc<Mailbox<Job>>,
-    snapshot_queues: SnapshotQueues,
+    /// Wake the workers.
+    wakers: Vec<Box<dyn Fn() + Send + Sync>>,
     store_thread: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -67,32 +67,27 @@ impl<S: Store> StoreRuntime<S> {
         let tick = parts.config.tick_interval;
         let stop_timeout = parts.config.stop_timeout;
         let core = StoreCore::open(parts, clock.now())?;
-        let StoreCore { store_loop, apply, background, builder, installer, apply_queue, handle } = core;
-        let jobs = Arc::clone(&background.mailbox);
-        let snapshot_queues =
-            SnapshotQueues { builds: Arc::clone(&builder.queue), installs: Arc::clone(&installer.queue) };
+        let StoreCore { store_loop, apply, mut background, mut log_reader, builder, installer, apply_queue, handle } = core;
         let mut runtime = StoreRuntime {
             handle,
             store,
             log,
             phase: Arc::new(AtomicU8::new(RUNNING)),
             apply: apply_queue,
-            jobs,
-            snapshot_queues,
+            wakers: Vec::new(),
             store_thread: None,
             workers: Vec::new(),
         };
         runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
-        let (mut background, queue) = (background, Arc::clone(&runtime.jobs));
-        let run = runtime.run_worker(queue, move || background.turn());
-        runtime.workers.push(runtime.spawn("cortado-background", run)?);
+        let queue = Arc::clone(&background.mailbox);
+        runtime.start_worker("cortado-background", queue, move || background.turn())?;
+        let queue = Arc::clone(&log_reader.queue);
+        runtime.start_worker("cortado-log-read", queue, move || log_reader.turn())?;
         for _ in 0..SNAPSHOT_THREADS {
             let (mut builder, queue) = (builder.another(), Arc::clone(&builder.queue));
-            let build = runtime.run_worker(queue, move || builder.turn());
-            runtime.workers.push(runtime.spawn(SNAPSHOT_THREAD, build)?);
+            runtime.start_worker(SNAPSHOT_THREAD, queue, move || builder.turn())?;
             let (mut installer, queue) = (installer.another(), Arc::clone(&installer.queue));
-            let install = runtime.run_worker(queue, move || installer.turn());
-            runtime.workers.push(runtime.spawn(SNAPSHOT_THREAD, install)?);
+            runtime.start_worker(SNAPSHOT_THREAD, queue, move || installer.turn())?;
         }
         let run = runtime.run_store(store_loop, clock, tick, stop_timeout);
         runtime.store_thread = Some(runtime.spawn(STORE_THREAD, run)?);
@@ -123,11 +118,7 @@ impl<S: Store> StoreRuntime<S> {
         let mut clean = self.store_thread.take().is_none_or(|t| t.join().is_ok());
         self.phase.fetch_max(ENDING, Ordering::SeqCst);
         self.apply.mailbox.wake();
-        self.jobs.wake();
-        for _ in 0..SNAPSHOT_THREADS {
-            self.snapshot_queues.builds.wake();
-            self.snapshot_queues.installs.wake();
-        }
+        self.wakers.iter().for_each(|wake| wake());
         for worker in self.workers.drain(..) {
             clean &= worker.join().is_ok();
         }
@@ -207,20 +198,24 @@ impl<S: Store> StoreRuntime<S> {
         }
     }
 
-    /// Runs the turns of a worker that may leave its queue behind at the end.
-    fn run_worker<T: Send + 'static>(
-        &self,
+    /// Starts a thread that runs the turns of a worker. It may leave its queue behind at the end.
+    fn start_worker<T: Send + 'static>(
+        &mut self,
+        name: &'static str,
         queue: Arc<Mailbox<T>>,
         mut turn: impl FnMut() -> bool + Send + 'static,
-    ) -> impl FnOnce() + Send + 'static {
-        let phase = Arc::clone(&self.phase);
-        move || {
+    ) -> std::io::Result<()> {
+        let (phase, woken) = (Arc::clone(&self.phase), Arc::clone(&queue));
+        self.wakers.push(Box::new(move || woken.wake()));
+        let run = move || {
             while phase.load(Ordering::SeqCst) < ENDING {
                 if !turn() {
                     queue.wait(IDLE);
                 }
             }
-        }
+        };
+        self.workers.push(self.spawn(name, run)?);
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::peer::proposal::CommittedReplies;
 use crate::ports::RaftMessage;
 use crate::records::{LogPosition, SnapshotIntent};
 use crate::region::{LogIndex, PeerMeta, Region, Term};
-use crate::storage::LogOp;
+use crate::storage::{Fetch, LogOp};
 use crate::time::MonoTime;
 
 /// Number of a peer's log write; ascends by one.
@@ -36,6 +36,8 @@ pub(crate) struct Effects {
     pub(crate) obsolete_snapshot: Option<SnapshotIntent>,
     /// Whether to build a snapshot for a follower.
     pub(crate) build_snapshot: bool,
+    /// Old entries to read for followers.
+    pub(crate) fetches: Vec<Fetch>,
     /// Leadership changes to announce.
     pub(crate) events: Vec<RoleEvent>,
 }

@@ -55,6 +55,7 @@ impl Peer {
         }
         self.leader_term = leads;
         self.outgoing.clear();
+        self.node.store().clear_fetches();
         self.offered = None;
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.

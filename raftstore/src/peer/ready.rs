@@ -55,6 +55,7 @@ impl Peer {
             self.handle_ready(now);
         }
         self.request_build(now);
+        self.out.fetches.append(&mut self.node.store().take_fetches());
         std::mem::take(&mut self.out)
     }
 

@@ -38,7 +38,8 @@ impl Peer {
         let promised = now.plus(start.config.election_timeout());
         let promised_until = if planted_amnesia(&mut start) { now } else { promised };
         let PeerStart { region, me, config, log, recovered, applied, seed } = start;
-        let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes);
+        let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes)
+            .map_err(|what| PeerFault::Log(region.id, what))?;
         let fault = |error: raft::Error| PeerFault::Start(region.id, error.to_string());
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let node = RawNode::new(&raft_config(&config, me, applied), storage, &logger).map_err(fault)?;

@@ -1,6 +1,7 @@
 //! Inputs of a replica: messages, ticks, reports of apply and the transport, and the end of the store.
 
-use raft::eraftpb::{Message, MessageType};
+use engine::log::LogError;
+use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::gate::{self, GateContext, Refusal};
 use super::replica::{Peer, PeerFault};
@@ -8,6 +9,7 @@ use crate::error::{ProposeError, RegionError};
 use crate::ports::RaftMessage;
 use crate::records::LogPosition;
 use crate::region::Term;
+use crate::storage::Fetch;
 use crate::time::MonoTime;
 
 impl Peer {
@@ -61,6 +63,7 @@ impl Peer {
         let expired = now.since(MonoTime::ZERO).saturating_sub(self.config.read_timeout);
         self.proposals.expire_orphans(MonoTime::ZERO.plus(expired));
         self.defer_snapshots(now);
+        self.node.store().tick();
         // A log that is being replaced must not campaign. Time still counts: the replica may vote for others once it
         // has not heard its leader for an election timeout.
         if self.is_installing() {
@@ -96,6 +99,19 @@ impl Peer {
         }
         self.reads.on_applied(applied.index, Term::new(self.node.raft.term));
         self.announce();
+    }
+
+    /// Old entries for followers were read.
+    pub(crate) fn on_fetched(&mut self, fetch: Fetch, read: Result<Vec<Entry>, LogError>, now: MonoTime) {
+        for context in self.node.store().on_fetched(fetch, read) {
+            self.node.on_entries_fetched(context);
+        }
+        self.after_raft(now);
+    }
+
+    /// A read of old entries could not be started.
+    pub(crate) fn on_fetch_refused(&mut self, fetch: Fetch) {
+        self.node.store().fetch_refused(fetch);
     }
 
     /// The transport refused a message to `peer`.

@@ -71,7 +71,7 @@ impl StoreLoop {
     /// Adds the effects of one peer to the output of the turn, and queues its apply tasks and jobs.
     fn collect_effects(&mut self, region: RegionId, effects: Effects, into: &mut TurnOutput, now: MonoTime) {
         let Effects { log, write, must_sync, messages, installed, committed, install, .. } = effects;
-        let Effects { obsolete_snapshot, build_snapshot, events, .. } = effects;
+        let Effects { obsolete_snapshot, build_snapshot, fetches, events, .. } = effects;
         for op in log {
             self.unflushed_bytes += op.bytes();
             op.add_to(region, &mut into.log);
@@ -88,6 +88,11 @@ impl StoreLoop {
         if let (Some(intent), Some(slot)) = (install, self.peers.get(&region)) {
             self.pending_installs.push_back(InstallTask { intent, delegate: Arc::clone(&slot.delegate) });
             self.push_installs();
+        }
+        for fetch in fetches {
+            if self.parts.fetches.push((region, fetch)).is_err() {
+                self.with_peer(region, |peer| peer.on_fetch_refused(fetch));
+            }
         }
         if let Some(intent) = obsolete_snapshot {
             self.queue_job(Job::RemoveSnapshot(intent.key));

@@ -8,7 +8,7 @@ use raft::eraftpb::MessageType;
 
 use super::state::StoreLoop;
 use crate::error::RegionError;
-use crate::messages::{Completions, JobOutcome, StoreMsg};
+use crate::messages::{Completions, Fetched, JobOutcome, StoreMsg};
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::RegionId;
@@ -39,8 +39,8 @@ impl Overload {
 impl StoreLoop {
     /// Feeds the completions of a turn to the peers. Returns whether there were any.
     pub(super) fn take_completions(&mut self, completions: Completions, now: MonoTime) -> bool {
-        let Completions { durable, log_failure, applied, built, installed, jobs, snapshots_sent } = completions;
-        let mut busy = !(applied.is_empty() && jobs.is_empty());
+        let Completions { durable, log_failure, applied, built, installed, fetched, jobs, snapshots_sent } = completions;
+        let mut busy = !(applied.is_empty() && fetched.is_empty() && jobs.is_empty());
         busy |= !(built.is_empty() && installed.is_empty() && snapshots_sent.is_empty());
         if let Some(why) = log_failure {
             self.parts.health.poison(&format!("log: {why}"));
@@ -65,6 +65,9 @@ impl StoreLoop {
         }
         for (region, position) in applied {
             self.with_peer(region, |peer| peer.on_applied(position, now));
+        }
+        for Fetched { region, fetch, read } in fetched {
+            self.with_peer(region, |peer| peer.on_fetched(fetch, read, now));
         }
         for ((region, to, index), delivered) in snapshots_sent {
             self.with_peer(region, |peer| peer.on_snapshot_sent(to.get(), index, delivered, now));

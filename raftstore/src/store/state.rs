@@ -23,6 +23,7 @@ use crate::peer::effects::{RoleEvent, WriteNumber};
 use crate::ports::{RoleListener, Transport};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
+use crate::storage::Fetch;
 use crate::time::MonoTime;
 
 /// A log batch that was submitted and is not durable yet.
@@ -61,6 +62,7 @@ pub(crate) struct LoopParts {
     pub(crate) apply: Arc<ApplyQueue>,
     pub(crate) background: Arc<Mailbox<Job>>,
     pub(crate) snapshot_queues: SnapshotQueues,
+    pub(crate) fetches: Arc<Mailbox<(RegionId, Fetch)>>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
 }

@@ -94,6 +94,8 @@ pub(crate) struct Cluster {
     /// Stores whose snapshot workers are paused, in the middle of a build or before an installation.
     pub(crate) builds_paused: BTreeSet<u64>,
     pub(crate) installs_paused: BTreeSet<u64>,
+    /// Stores whose log reader is paused.
+    pub(crate) log_reads_paused: BTreeSet<u64>,
     /// Stores whose log is paused.
     pub(crate) log_paused: BTreeSet<u64>,
     /// Number of snapshots sent.
@@ -145,6 +147,7 @@ impl Cluster {
             apply_paused: BTreeSet::new(),
             builds_paused: BTreeSet::new(),
             installs_paused: BTreeSet::new(),
+            log_reads_paused: BTreeSet::new(),
             log_paused: BTreeSet::new(),
             snapshots_sent: 0,
             lives: 0,
@@ -215,6 +218,7 @@ impl Cluster {
                     builds: self.builds_paused.contains(&node.id),
                     installs: self.installs_paused.contains(&node.id),
                     log: self.log_paused.contains(&node.id),
+                    log_reads: self.log_reads_paused.contains(&node.id),
                 };
                 busy |= node.turn(&*self.clock, paused);
             }
@@ -407,6 +411,7 @@ pub(crate) struct Paused {
     pub(crate) builds: bool,
     pub(crate) installs: bool,
     pub(crate) log: bool,
+    pub(crate) log_reads: bool,
 }
 
 impl Node {
@@ -415,6 +420,7 @@ impl Node {
         let mut busy = core.store_turn(clock);
         busy |= !paused.log && self.writer.as_mut().is_some_and(|w| w.turn() > 0);
         busy |= !paused.apply && core.apply_turn();
+        busy |= !paused.log_reads && core.log_read_turn();
         busy |= !paused.builds && core.build_turn();
         busy |= !paused.installs && core.install_turn();
         busy | core.background_turn()

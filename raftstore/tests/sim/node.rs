@@ -87,6 +87,7 @@ pub(crate) struct Scheduled {
     pub(crate) background: bool,
     pub(crate) build: bool,
     pub(crate) install: bool,
+    pub(crate) log_read: bool,
 }
 
 /// See the module documentation.

@@ -191,7 +191,7 @@ impl World {
             Part::Apply => self.rng.random_range(1_000..100_000 + slow_apply),
             Part::Store => self.rng.random_range(1_000..100_000),
             Part::Log => self.rng.random_range(low..=high) * 1000 * slowness,
-            Part::Background => self.rng.random_range(100_000..5_000_000),
+            Part::Background | Part::LogRead => self.rng.random_range(100_000..5_000_000),
         };
         self.schedule(delay, Event::Turn { store, life, part });
     }
@@ -210,6 +210,7 @@ impl World {
             Part::Background => live.core.background_turn(),
             Part::Build => live.core.build_turn(),
             Part::Install => live.core.install_turn(),
+            Part::LogRead => live.core.log_read_turn(),
         };
         if busy {
             self.trace.line(self.now, format_args!("{store} {part:?} turn"));
@@ -475,5 +476,6 @@ fn flag(scheduled: &mut Scheduled, part: Part) -> &mut bool {
         Part::Background => &mut scheduled.background,
         Part::Build => &mut scheduled.build,
         Part::Install => &mut scheduled.install,
+        Part::LogRead => &mut scheduled.log_read,
     }
 }
