@@ -19,7 +19,7 @@ use crate::error::OpenError;
 use crate::handle::{StoreContext, StoreHandle};
 use crate::log_reader::LogReader;
 use crate::mailbox::Mailbox;
-use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_JOBS, MAX_FETCHES, SnapshotQueues, StoreMsg};
+use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_FETCHES, MAX_JOBS, SnapshotQueues, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerStart};
 use crate::ports::{RoleListener, Transport};

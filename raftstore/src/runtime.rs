@@ -67,7 +67,8 @@ impl<S: Store> StoreRuntime<S> {
         let tick = parts.config.tick_interval;
         let stop_timeout = parts.config.stop_timeout;
         let core = StoreCore::open(parts, clock.now())?;
-        let StoreCore { store_loop, apply, mut background, mut log_reader, builder, installer, apply_queue, handle } = core;
+        let StoreCore { store_loop, apply, mut background, mut log_reader, builder, installer, apply_queue, handle } =
+            core;
         let mut runtime = StoreRuntime {
             handle,
             store,

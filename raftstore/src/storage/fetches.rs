@@ -62,7 +62,8 @@ impl Fetches {
     /// Entries from `low` to before `high`, about `max` bytes and at least one, if they were read. Otherwise notes that
     /// `caller` waits for them.
     pub(super) fn get(&mut self, low: u64, high: u64, max: u64, caller: GetEntriesContext) -> Option<Vec<Entry>> {
-        let holds = |chunk: &Chunk| chunk.entries.first().is_some_and(|e| e.index <= low && low - e.index < chunk.len());
+        let holds =
+            |chunk: &Chunk| chunk.entries.first().is_some_and(|e| e.index <= low && low - e.index < chunk.len());
         let Some(at) = self.chunks.iter().position(holds) else {
             self.want(low, high, max, caller);
             return None;
@@ -88,8 +89,7 @@ impl Fetches {
             return;
         }
         let fetch = Fetch { generation: self.generation, low, high, max_bytes: max.max(FETCH_BYTES) };
-        let wanted =
-            self.wanted.entry(low).or_insert_with(|| Wanted { fetch, requested: false, callers: Vec::new() });
+        let wanted = self.wanted.entry(low).or_insert_with(|| Wanted { fetch, requested: false, callers: Vec::new() });
         if wanted.callers.len() < MOST_CALLERS {
             wanted.callers.push(caller);
         }

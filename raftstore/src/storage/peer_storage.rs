@@ -209,11 +209,7 @@ impl PeerStorage {
     }
 
     /// Entries were read. Returns the contexts with which raft-rs must be called.
-    pub(crate) fn on_fetched(
-        &self,
-        fetch: Fetch,
-        read: Result<Vec<Entry>, LogError>,
-    ) -> Vec<raft::GetEntriesContext> {
+    pub(crate) fn on_fetched(&self, fetch: Fetch, read: Result<Vec<Entry>, LogError>) -> Vec<raft::GetEntriesContext> {
         let entries = match read {
             Ok(entries) => entries,
             // Truncated while they were read: raft-rs finds out when it is called.

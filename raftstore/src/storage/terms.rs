@@ -22,11 +22,7 @@ impl Terms {
     }
 
     /// The terms of the entries after `start` up to `last`. `read` returns the term of an entry.
-    pub(super) fn recover<E>(
-        start: LogPosition,
-        last: u64,
-        read: impl Fn(u64) -> Result<u64, E>,
-    ) -> Result<Terms, E> {
+    pub(super) fn recover<E>(start: LogPosition, last: u64, read: impl Fn(u64) -> Result<u64, E>) -> Result<Terms, E> {
         let mut terms = Terms::new(start);
         let (mut at, mut term) = (start.index.get(), start.term.get());
         let last_term = if last > at { read(last)? } else { term };

@@ -39,7 +39,8 @@ impl Overload {
 impl StoreLoop {
     /// Feeds the completions of a turn to the peers. Returns whether there were any.
     pub(super) fn take_completions(&mut self, completions: Completions, now: MonoTime) -> bool {
-        let Completions { durable, log_failure, applied, built, installed, fetched, jobs, snapshots_sent } = completions;
+        let Completions { durable, log_failure, applied, built, installed, fetched, jobs, snapshots_sent } =
+            completions;
         let mut busy = !(applied.is_empty() && fetched.is_empty() && jobs.is_empty());
         busy |= !(built.is_empty() && installed.is_empty() && snapshots_sent.is_empty());
         if let Some(why) = log_failure {
