@@ -90,11 +90,14 @@ impl Delegate {
         region_changed
     }
 
-    /// Refuses all reads from now on.
+    /// Refuses all reads from now on. A follower goes on naming the leader that it knew; a leader names none, because
+    /// it serves nobody.
     pub(crate) fn close(&self) {
         self.lease.store(0, SeqCst);
         self.generation.fetch_add(1, SeqCst);
-        self.is_leader.store(false, SeqCst);
+        if self.is_leader.swap(false, SeqCst) {
+            self.leader.store(0, SeqCst);
+        }
         self.serving.store(false, SeqCst);
         self.generation.fetch_add(1, SeqCst);
     }
@@ -357,7 +360,18 @@ mod tests {
         delegate.publish(&region, &PeerView { serving: false, ..view(&region, 100) });
         assert!(delegate.confirmed_read(EPOCH, || ()).is_err());
         assert!(matches!(delegate.evaluate(EPOCH, || ()), Err(RegionError::NotReady { .. })));
+    }
+
+    /// A closed leader that named itself would send every client back to itself.
+    #[test]
+    fn closed_leader_names_no_leader_and_closed_follower_keeps_its_leader() {
+        let (delegate, region, clock) = leader();
         delegate.close();
-        assert!(matches!(delegate.lease_read(EPOCH, &clock, || ()), Err(RegionError::NotLeader { .. })));
+        let refused = delegate.lease_read(EPOCH, &clock, || ()).err();
+        assert_eq!(refused, Some(RegionError::NotLeader { region: region.id, leader: None }));
+        let (delegate, region, _) = leader();
+        delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });
+        delegate.close();
+        assert_eq!(delegate.leader(), Some(region.peers[0]));
     }
 }

@@ -304,7 +304,7 @@ async fn corrupt_data_poisons_the_store() {
             assert!(matches!(answer, Err(ServerError::Failed(_))), "{:?}: {answer:?}", request.body);
             assert!(store.poisoned().is_some(), "{:?} on corruption {at}", request.body);
             let after = server.handle(request).await;
-            assert!(matches!(after, Err(ServerError::Region(RegionError::NotReady { .. }))), "{after:?}");
+            assert!(matches!(after, Err(ServerError::Region(RegionError::NotLeader { .. }))), "{after:?}");
         }
     }
 }
