@@ -195,8 +195,8 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// - `ServerBusy`: the mailbox or the region's queue of pending reads is full.
     /// - `NotLeader`: leadership ended, or the store stopped or was poisoned, while the read waited.
-    /// - `NotReady`: the read index was not confirmed by a quorum and applied here within `read_timeout`, or the replica
-    ///   kept changing.
+    /// - `NotReady`: the read index was not confirmed by a quorum and applied here within `read_timeout`, or the
+    ///   replica kept changing.
     pub async fn read(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         if let Some(snapshot) = self.try_read(ctx)? {
             return Ok(snapshot);

@@ -86,8 +86,9 @@ impl<S: Store> StoreRuntime<S> {
         self.handle.clone()
     }
 
-    /// Stops gracefully: offers leadership to other stores for at most `stop_timeout` and serves meanwhile, then refuses
-    /// requests, answers those that wait, applies committed entries, flushes the key-value store and closes the log. Blocks until all threads have ended, so do not call it on an async worker thread.
+    /// Stops gracefully: offers leadership to other stores for at most `stop_timeout` and serves meanwhile. Then it
+    /// refuses requests, answers those that wait, applies committed entries, flushes the key-value store and closes the
+    /// log. Blocks until all threads have ended, so do not call it on an async worker thread.
     ///
     /// # Errors
     ///
