@@ -4,7 +4,7 @@
 //! row must exist with its value. Other rows may exist or not. A writer that does not go on within a generous bound
 //! fails the test; how long writing stops is measured by `cargo bench --bench failover`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::clients::{Writer, Written, check, create_log};
 use crate::exclusive::ClusterLock;
