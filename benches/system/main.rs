@@ -21,6 +21,7 @@
 
 mod cortado;
 mod cpu;
+mod demo;
 mod load;
 mod postgres;
 mod report;

@@ -138,8 +138,8 @@ async fn all_nodes_may_be_killed_at_once() {
     }
 }
 
-/// A graceful stop: exit code 0, leadership moves away, the node's own clients and those of the others continue, and the
-/// node can be restarted.
+/// A graceful stop: exit code 0, leadership moves away, the node's own clients and those of the others continue, and
+/// the node can be restarted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_stops_gracefully() {
     let lock = ClusterLock::acquire();
