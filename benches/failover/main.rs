@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each round starts three fresh nodes (`cortado demo`) and one closed-loop client that inserts rows through a node
-//! that does not lead. Then the node that leads the data region goes. The figure of a round is the longest time between two
-//! acknowledged inserts afterwards. The report shows the median and the maximum of the rounds.
+//! that does not lead. Then the node that leads the data region goes. The figure of a round is the longest time between
+//! two acknowledged inserts afterwards. The report shows the median and the maximum of the rounds.
 
 #![allow(
     missing_docs,
