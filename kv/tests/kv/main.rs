@@ -6,3 +6,4 @@ mod client;
 mod cluster;
 mod model;
 mod percolator;
+mod scan_cost;
