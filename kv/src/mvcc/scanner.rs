@@ -325,15 +325,19 @@ impl<'r> DirectedCursor<'r> {
         Ok(visible)
     }
 
-    /// The first data record from the cursor on, towards older versions.
+    /// The first data record from the cursor on, towards older versions. See [`Versions::seek_data`].
+    ///
+    /// [`Versions::seek_data`]: super::versions::Versions::seek_data
     fn first_data(&mut self, storage: &[u8], want_value: bool) -> Result<Option<VisiblePut>> {
         while self.is_on(storage) {
             let write = WriteRecord::decode(self.cursor.value())?;
-            if write.kind.is_data() {
-                return Ok(visible_put(&write, want_value));
-            }
+            let WriteKind::Lock { last_data } = write.kind else { return Ok(visible_put(&write, want_value)) };
+            let Some(last_data) = last_data else { return Ok(None) };
             self.steps += 1;
             self.valid = self.cursor.next()?;
+            if self.is_on(storage) && self.commit_ts()? > last_data {
+                self.seek_version(storage, last_data)?;
+            }
         }
         Ok(None)
     }

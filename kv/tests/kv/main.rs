@@ -7,3 +7,4 @@ mod cluster;
 mod model;
 mod percolator;
 mod scan_cost;
+mod versions;
