@@ -45,7 +45,7 @@ fn all(files: &SnapshotFiles, key: SnapshotKey) -> Result<Vec<Row>, StoreError> 
 fn built(rows: usize, value: usize) -> (Arc<SimDisk>, SnapshotFiles, SnapshotKey) {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
-    files.build(key(7, 2, 9), &region(b"k", b"l"), &store(rows, value).snapshot()).unwrap();
+    files.build(key(7, 2, 9), &region(b"k", b"l"), &store(rows, value).snapshot(), &|| true).unwrap();
     (disk, files, key(7, 2, 9))
 }
 
@@ -122,7 +122,7 @@ fn failed_sync_publishes_nothing() {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
     disk.fail_nth(Operation::Sync, 1, io::ErrorKind::Other);
-    let failed = files.build(key(7, 2, 9), &region(b"k", b"l"), &store(5, 5).snapshot());
+    let failed = files.build(key(7, 2, 9), &region(b"k", b"l"), &store(5, 5).snapshot(), &|| true);
     assert!(matches!(failed, Err(StoreError::Io(_))));
     assert!(disk.list().unwrap().is_empty());
 }
@@ -240,7 +240,7 @@ fn golden_bytes() {
     batch.put(Cf::Default, b"k1", b"v");
     batch.put(Cf::Write, b"k2", &[b'x'; 100]);
     store.write(&batch).unwrap();
-    files.build(key(7, 2, 9), &region(b"k", b""), &store.snapshot()).unwrap();
+    files.build(key(7, 2, 9), &region(b"k", b""), &store.snapshot(), &|| true).unwrap();
     let bytes = disk.content("7-2-9.snap").unwrap();
     let hex: Vec<String> =
         bytes.chunks(16).map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect()).collect();

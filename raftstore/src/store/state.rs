@@ -14,13 +14,16 @@ use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::RegionError;
 use crate::mailbox::{Mailbox, Refused};
-use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, Job, StoreMsg};
+use crate::messages::{
+    ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, InstallTask, Job, SnapshotQueues, StoreMsg,
+};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::peer::effects::{RoleEvent, WriteNumber};
 use crate::ports::{RoleListener, Transport};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
+use crate::storage::Fetch;
 use crate::time::MonoTime;
 
 /// A log batch that was submitted and is not durable yet.
@@ -58,6 +61,8 @@ pub(crate) struct LoopParts {
     pub(crate) inbox: Arc<CompletionInbox>,
     pub(crate) apply: Arc<ApplyQueue>,
     pub(crate) background: Arc<Mailbox<Job>>,
+    pub(crate) snapshot_queues: SnapshotQueues,
+    pub(crate) fetches: Arc<Mailbox<(RegionId, Fetch)>>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
 }
@@ -91,6 +96,8 @@ pub(crate) struct StoreLoop {
     pub(super) truncations: Truncations,
     /// Tasks that did not fit into apply's mailbox.
     pub(super) pending_apply: VecDeque<ApplyTask>,
+    /// Snapshots to install that did not fit into the queue of the workers.
+    pub(super) pending_installs: VecDeque<InstallTask>,
     /// Regions whose snapshot file is queued or being built.
     pub(super) building_snapshots: BTreeSet<RegionId>,
     /// While a `ReadFlushed` job is queued or runs: `unflushed_bytes` when it was queued.
@@ -130,6 +137,7 @@ impl StoreLoop {
             was_full_at_truncation: false,
             truncations: Truncations::new(),
             pending_apply: VecDeque::new(),
+            pending_installs: VecDeque::new(),
             building_snapshots: BTreeSet::new(),
             reading_flushed: None,
             log_space: LogSpace::default(),

@@ -49,7 +49,8 @@ impl StoreLoop {
         }
     }
 
-    /// Starts a graceful stop: transfers leaderships away. The store serves until they are handed over.
+    /// Starts a graceful stop: transfers leaderships away. Ticks offer those that are left again, because a successor
+    /// may let an offer pass. The store serves until they are handed over.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
         self.handing_over = true;
         self.transfer_leaderships(now);

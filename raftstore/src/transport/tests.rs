@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 
-use super::proto::{decode_message, encode_message, wire};
+use super::proto::{SnapshotStart, decode_message, encode_message, wire};
 use super::{
     AddressBook, ClusterId, DropReason, GrpcTransport, Inbox, NotTaken, TransportMetrics, TransportOptions,
     TransportServer,
@@ -368,7 +368,7 @@ fn announcement() -> RaftMessage {
 fn snapshot_is_durable_before_its_message() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot(), &|| true).unwrap();
     assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
     assert_eq!(endpoint.receive(), announcement());
     let sent: Vec<_> = sender.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
@@ -379,11 +379,70 @@ fn snapshot_is_durable_before_its_message() {
     assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (1, 1));
 }
 
+/// The sender gave up waiting while the receiver, whose disk is slow, verified the file.
+#[test]
+fn file_that_the_receiver_has_is_not_sent_again() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    // More than the windows of the connection hold.
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &noise(16 << 20).snapshot(), &|| true).unwrap();
+    let size = sender.files.size(key(7, 2, 9)).unwrap();
+    assert!(size > 15 << 20);
+    for _ in 0..2 {
+        assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+        assert_eq!(endpoint.receive(), announcement());
+    }
+    assert!(sender.metrics.snapshot_bytes.get() < size * 3 / 2, "{} bytes", sender.metrics.snapshot_bytes.get());
+    assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (2, 1));
+}
+
+/// While a file is still being received or verified, nobody sends it a second time.
+#[test]
+fn file_that_is_arriving_is_not_received_twice() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1000 };
+    let first =
+        wire::SnapshotChunk { start: Some(start.encode(options(1).hello(StoreId::new(2)))), data: Vec::new().into() };
+    // It has announced the file and sends nothing.
+    let (chunks, outgoing) = mpsc::channel(1);
+    let mut raw = sender.raw(2);
+    let stalled = sender.runtime.spawn(async move { raw.snapshot(ReceiverStream::new(outgoing)).await });
+    chunks.blocking_send(first).unwrap();
+    sender.until("the announcement to arrive", || endpoint.server.is_arriving(key(7, 2, 9)));
+    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)));
+    drop(chunks);
+    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
+    assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+    assert_eq!(endpoint.receive(), announcement());
+}
+
+/// Snapshots of 16 GiB and more were refused.
+#[test]
+fn size_of_a_snapshot_is_not_limited() {
+    let sender = Sender::new(options(1));
+    let endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1 << 44 };
+    let only =
+        wire::SnapshotChunk { start: Some(start.encode(options(1).hello(StoreId::new(2)))), data: Vec::new().into() };
+    let status = sender.runtime.block_on(sender.raw(2).snapshot(tokio_stream::iter([only]))).unwrap_err();
+    assert_eq!((status.code(), endpoint.files.list().unwrap().len()), (tonic::Code::DataLoss, 0), "{status}");
+}
+
+/// The receiver of a large file needs longer to verify it.
+#[test]
+fn answer_to_a_large_snapshot_may_take_longer() {
+    let options = options(1);
+    assert_eq!(options.snapshot_answer_timeout(1 << 20), options.snapshot_stall);
+    assert_eq!(options.snapshot_answer_timeout(64 << 30), options.snapshot_stall + Duration::from_secs(4096));
+}
+
 #[test]
 fn undeliverable_snapshot_is_reported() {
     let sender = Sender::new(options(1));
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no file");
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no address");
     let mut endpoint = Endpoint::start(options(2), 1, &sender.addresses);
     let mut wrong = announcement();
@@ -400,7 +459,7 @@ fn undeliverable_snapshot_is_reported() {
 #[test]
 fn dropping_the_transport_reports_snapshots_as_failed() {
     let sender = Sender::new(options(1));
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
     let (report, reported) = tokio::sync::oneshot::channel();
