@@ -60,7 +60,10 @@ impl StoreLoop {
         let waits = |slot: &PeerSlot| {
             slot.peer.pending_proposals() > 0 || (slot.peer.is_leader() && slot.peer.best_successor(now).is_some())
         };
-        self.pending_apply.is_empty() && self.batches.is_empty() && !self.peers.values().any(waits)
+        self.pending_apply.is_empty()
+            && self.batches.is_empty()
+            && self.next_batch.log.is_empty()
+            && !self.peers.values().any(waits)
     }
 
     /// Ends a graceful stop. Requests that still wait fail; the outcome of pending proposals is undetermined.
