@@ -124,6 +124,18 @@ impl Peer {
         able.max_by_key(|p| (!passed(p), matched(p), Reverse(p.store))).map(|p| p.store)
     }
 
+    /// The live voter to which to offer leadership if this replica cannot write: the one with the longest matching log,
+    /// other than `avoided` if there are several. Unless `any` is set, only one that has written what this replica has
+    /// not.
+    pub(crate) fn next_successor(&self, avoided: Option<StoreId>, any: bool, now: MonoTime) -> Option<StoreId> {
+        let written = self.node.raft.raft_log.persisted;
+        let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
+        let live = voters.filter(|p| self.is_live(p.id.get(), now));
+        let matched = live.filter_map(|p| Some((self.node.raft.prs().get(p.id.get())?.matched, p.store)));
+        let fit = matched.filter(|(matched, _)| any || *matched > written);
+        fit.max_by_key(|(matched, store)| (Some(*store) != avoided, *matched, Reverse(*store))).map(|(_, store)| store)
+    }
+
     /// Runs before a `MsgTimeoutNow` leaves: suspends the lease and stamps the message with the last log position.
     fn prepare_transfer(&mut self, now: MonoTime) {
         let log = &self.node.raft.raft_log;

@@ -113,6 +113,8 @@ pub(crate) struct Peer {
     pub(super) inflight: VecDeque<PendingReady>,
     pub(super) next_write: WriteNumber,
     pub(super) durable: WriteNumber,
+    /// The write of the current term and vote.
+    pub(super) vote_write: WriteNumber,
     /// The hard state last written to the log.
     pub(super) written_hard_state: raft::eraftpb::HardState,
     pub(super) installing: Option<Installing>,

@@ -1,6 +1,7 @@
 //! Inputs of a replica: messages, ticks, reports of apply and the transport, and the end of the store.
 
 use engine::log::LogError;
+use raft::StateRole;
 use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::gate::{self, GateContext, Refusal};
@@ -74,6 +75,10 @@ impl Peer {
         // Nor may a sole voter campaign while the end of its log is not durable: no other voter's reply waits for it.
         let unpersisted = self.node.raft.raft_log.persisted < self.node.raft.raft_log.last_index();
         if self.is_only_voter() && !self.is_leader() && unpersisted {
+            return;
+        }
+        // A candidate whose own vote is not durable has asked nobody yet; its time to be elected has not begun.
+        if self.node.raft.state == StateRole::Candidate && !self.is_vote_durable() {
             return;
         }
         self.node.tick();
