@@ -21,6 +21,22 @@ pub(crate) fn region(start: &[u8], end: &[u8]) -> Region {
     Region { id: RegionId::new(7), start: start.to_vec(), end: end.to_vec(), epoch, peers: Vec::new() }
 }
 
+/// A store with about `bytes` incompressible bytes.
+pub(crate) fn noise(bytes: usize) -> MemoryStore {
+    let (store, mut batch, mut state) = (MemoryStore::new(), WriteBatch::new(), 1u64);
+    for row in 0..bytes / 4096 {
+        let value: Vec<u8> = (0..4096)
+            .map(|_| {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        batch.put(Cf::Default, format!("k{row:06}").as_bytes(), &value);
+    }
+    store.write(&batch).unwrap();
+    store
+}
+
 /// A store with `rows` rows in each family, some outside `k..l`.
 pub(crate) fn store(rows: usize, value: usize) -> MemoryStore {
     let store = MemoryStore::new();

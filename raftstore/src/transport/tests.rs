@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::disk::SimDisk;
+use engine::disk::{Disk as _, SimDisk};
 use engine::store::Store as _;
 use parking_lot::Mutex;
 use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::ports::{RaftMessage, SendError, Transport as _};
 use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, RegionId, StoreId};
-use crate::snapshot::tests::{key, region, store};
+use crate::snapshot::tests::{key, noise, region, store};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
 const CLUSTER: ClusterId = ClusterId::new(0xc0ffee);
@@ -66,6 +66,8 @@ impl Inbox for ChannelInbox {
 struct Endpoint {
     runtime: Option<Runtime>,
     inbox: mpsc::Receiver<RaftMessage>,
+    /// The disk of `files`.
+    disk: Arc<SimDisk>,
     files: SnapshotFiles,
     metrics: TransportMetrics,
     server: TransportServer,
@@ -90,14 +92,15 @@ impl Endpoint {
     fn start(options: TransportOptions, inbox_size: usize, addresses: &Addresses) -> Endpoint {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (sender, inbox) = mpsc::channel(inbox_size);
-        let (files, metrics) = (files(), metrics());
+        let disk = SimDisk::new();
+        let (files, metrics) = (SnapshotFiles::open(disk.clone()).unwrap(), metrics());
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         addresses.0.lock().insert(options.store, listener.local_addr().unwrap().to_string());
         let inbox_handle = Arc::new(ChannelInbox(sender));
         let server = TransportServer::new(options.clone(), inbox_handle, files.clone(), metrics.clone());
         let (builder, service) = (TransportServer::builder(&options), server.service());
         runtime.spawn(async move { builder.serve_with_incoming(service, TcpListenerStream::new(listener)).await });
-        Endpoint { runtime: Some(runtime), inbox, files, metrics, server }
+        Endpoint { runtime: Some(runtime), inbox, disk, files, metrics, server }
     }
 
     fn receive(&mut self) -> RaftMessage {
@@ -463,7 +466,9 @@ fn file_that_is_arriving_is_not_received_twice() {
     let mut raw = sender.raw(2);
     let stalled = sender.runtime.spawn(async move { raw.snapshot(ReceiverStream::new(outgoing)).await });
     chunks.blocking_send(first).unwrap();
-    sender.until("the announcement to arrive", || endpoint.server.is_arriving(key(7, 2, 9)));
+    sender.until("the announcement to arrive", || {
+        endpoint.disk.list().unwrap().iter().any(|name| name.ends_with(".tmp"))
+    });
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)));
     drop(chunks);
     assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
