@@ -66,7 +66,7 @@ impl<S: Store> SnapshotBuilder<S> {
             return true;
         }
         let Some(region) = take_one(&self.queue) else { return false };
-        if self.parts.health.refusal().is_none() {
+        if !self.parts.health.refuses_requests() {
             self.current = Some((region, self.parts.store.snapshot()));
         }
         true
@@ -74,7 +74,7 @@ impl<S: Store> SnapshotBuilder<S> {
 
     fn write(&self, region: RegionId, data: &S::Snapshot) {
         let built = self.build(region, data);
-        if self.parts.health.refusal().is_some() {
+        if self.parts.health.refuses_requests() {
             return;
         }
         if let Err(error) = &built {
@@ -92,7 +92,7 @@ impl<S: Store> SnapshotBuilder<S> {
         let descriptor = records::decode_region(&descriptor).map_err(|e| corrupt(e.to_string()))?;
         let position = records::decode_position(&position).map_err(|e| corrupt(e.to_string()))?;
         let key = SnapshotKey { region, term: position.term, index: position.index };
-        let goes_on = || self.parts.health.refusal().is_none();
+        let goes_on = || !self.parts.health.refuses_requests();
         self.parts.snapshots.build(key, &descriptor, data, &goes_on)?;
         self.parts.metrics.snapshots.with_label_values(&["built"]).inc();
         Ok((key, descriptor))
@@ -118,7 +118,7 @@ impl<S: Store> SnapshotInstaller<S> {
     /// Installs the next snapshot. Returns whether there was one.
     pub(crate) fn turn(&mut self) -> bool {
         let Some(task) = take_one(&self.queue) else { return false };
-        if self.parts.health.refusal().is_none() {
+        if !self.parts.health.refuses_requests() {
             self.install(&task);
         }
         true
@@ -126,14 +126,14 @@ impl<S: Store> SnapshotInstaller<S> {
 
     fn install(&self, task: &InstallTask) {
         let WorkerParts { store, snapshots, inbox, wake, health, metrics } = &self.parts;
-        match install_snapshot(store, snapshots, &task.intent, &|| health.refusal().is_none()) {
+        match install_snapshot(store, snapshots, &task.intent, &|| !health.refuses_requests()) {
             Ok(position) => {
                 task.delegate.publish_applied(position);
                 metrics.snapshots.with_label_values(&["installed"]).inc();
                 inbox.update(|c| c.installed.push(task.intent.key));
             }
             // Given up: the intent stays, and the next start does it again.
-            Err(_) if health.refusal().is_some() => {}
+            Err(_) if health.refuses_requests() => {}
             Err(error) => health.poison(&format!("snapshot {}: {error}", task.intent.key)),
         }
         wake();

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::metrics::ServiceMetrics;
-use crate::oracle::{ClockReading, Oracle, OracleError, WINDOW_MS};
+use crate::oracle::{ClockReading, Oracle, OracleError, Origin, WINDOW_MS};
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{Timestamp, TsRange};
 use crate::window::{LeaderTerm, Window, WindowError};
@@ -28,6 +28,8 @@ const WINDOW_WAIT: Duration = Duration::from_secs(1);
 /// Pause after a failed attempt to read or raise the mark. It doubles from `RETRY_MIN` to `RETRY_MAX`.
 const RETRY_MIN: Duration = Duration::from_millis(5);
 const RETRY_MAX: Duration = Duration::from_millis(500);
+/// The oracle's distance from the wall clock that is logged, in milliseconds. A handover alone stays below it.
+const LOGGED_OFFSET_MS: u64 = 10_000;
 
 /// Reads both clocks of a node.
 pub type Clocks = Arc<dyn Fn() -> ClockReading + Send + Sync>;
@@ -198,8 +200,25 @@ impl OracleHost {
     fn notify_waiters(&self) {
         self.changed.send_modify(|generation| *generation += 1);
         if let Some(metrics) = &self.metrics {
-            metrics.serving.set(i64::from(self.state.lock().oracle.is_serving()));
+            let state = self.state.lock();
+            metrics.serving.set(i64::from(state.oracle.is_serving()));
+            metrics.offset_ms.set(state.oracle.offset_ms((self.clock)()).unwrap_or(0));
         }
+    }
+
+    /// Logs when the oracle's distance from the wall clock becomes large, and when it is small again. `was_large` is
+    /// the state that was logged.
+    fn log_offset(&self, offset_ms: i64, was_large: &mut bool) {
+        let is_large = offset_ms.unsigned_abs() >= LOGGED_OFFSET_MS;
+        match (is_large, *was_large) {
+            (true, false) => tracing::warn!(
+                offset_ms,
+                "the oracle is far from this node's wall clock and approaches it at half the pace of time"
+            ),
+            (false, true) => tracing::info!(offset_ms, "the oracle is near this node's wall clock again"),
+            _ => {}
+        }
+        *was_large = is_large;
     }
 
     fn record(&self, result: &Result<TsRange, AllocateError>) {
@@ -232,17 +251,24 @@ async fn maintain_window(host: Arc<OracleHost>, term: LeaderTerm) {
         if state.leader_term != Some(term) {
             return;
         }
-        state.oracle.start(term, mark);
+        let origin = if host.window.has_followed() { Origin::Handover } else { Origin::ColdStart };
+        state.oracle.start(term, mark, (host.clock)(), origin);
     }
     let mut pause = RETRY_MIN;
+    let mut offset_is_large = false;
     loop {
-        let next = {
+        let (next, offset_ms) = {
             let mut state = host.state.lock();
             if state.leader_term != Some(term) {
                 return;
             }
-            state.oracle.extend((host.clock)())
+            let now = (host.clock)();
+            (state.oracle.extend(now), state.oracle.offset_ms(now).unwrap_or(0))
         };
+        host.log_offset(offset_ms, &mut offset_is_large);
+        if let Some(metrics) = &host.metrics {
+            metrics.offset_ms.set(offset_ms);
+        }
         let wait = match next {
             None => WINDOW_CHECK_INTERVAL,
             Some(mark) => match raise_mark(&host, term, mark).await {

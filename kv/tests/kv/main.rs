@@ -6,3 +6,5 @@ mod client;
 mod cluster;
 mod model;
 mod percolator;
+mod scan_cost;
+mod versions;

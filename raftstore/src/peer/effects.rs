@@ -42,6 +42,15 @@ pub(crate) struct Effects {
     pub(crate) events: Vec<RoleEvent>,
 }
 
+/// The effects of a peer that depend on no write under way.
+#[derive(Debug, Default)]
+pub(crate) struct UrgentEffects {
+    /// Messages to send now.
+    pub(crate) messages: Vec<RaftMessage>,
+    /// Leadership changes to announce.
+    pub(crate) events: Vec<RoleEvent>,
+}
+
 /// Consecutive committed entries, and the replies for some of them.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {

@@ -19,7 +19,8 @@
 //! 3. `replica`: the state of a peer
 //! 4. `leadership`: elections, the lease, rounds of reads
 //! 5. `start`, `step`, `retention`, `propose`: start, inputs, truncation and snapshots for followers, proposals
-//! 6. `ready`: the effects
+//! 6. `urgent`: the effects that wait for no write
+//! 7. `ready`: the others
 
 mod coalesce;
 pub(crate) mod effects;
@@ -38,6 +39,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod truncate;
+mod urgent;
 
 pub(crate) use replica::{Peer, PeerFault};
 pub(crate) use retention::LogPressure;

@@ -2,8 +2,8 @@
 //!
 //! raft-rs runs with asynchronous readies: entries count as stable once handed over, and as persisted once their write
 //! is durable. Writes are numbered. A ready waits in `inflight` for its write, and so do its messages, unless this
-//! replica leads. A ready without anything to write waits for the newest write before it, because its messages may
-//! depend on that one.
+//! replica leads or they are `urgent`. A ready without anything to write waits for the newest write before it, because
+//! its messages may depend on that one.
 //!
 //! The commit index alone is not written. It is written along with entries after it has moved far enough, and
 //! recovery derives the rest (see `storage::recover`).
@@ -28,7 +28,6 @@ use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::coalesce::coalesce;
 use super::effects::{Committed, Effects, WriteNumber, position};
-use super::lease::Evidence;
 use super::replica::{InstallStage, Installing, Peer, PeerFault, PendingReady};
 use crate::ports::RaftMessage;
 use crate::records::{self, LogPosition, SnapshotIntent};
@@ -105,16 +104,10 @@ impl Peer {
     }
 
     fn handle_ready(&mut self, now: MonoTime) {
+        self.take_urgent_messages();
         let mut ready = self.node.ready();
         let number = ready.number();
-        for state in ready.take_read_states() {
-            if let Some(sent) = self.reads.confirm(&state.request_ctx, LogIndex::new(state.index)) {
-                let max_lease = self.max_lease();
-                self.lease.renew(sent, Evidence::Heartbeat, max_lease);
-            }
-        }
-        let messages = ready.take_messages();
-        self.send(messages);
+        self.confirm_reads(ready.take_read_states());
         let snapshot = !ready.snapshot().is_empty();
         if snapshot {
             self.begin_install(&ready);
@@ -122,16 +115,22 @@ impl Peer {
         let entries = ready.take_entries();
         self.write_ready(&ready, entries, snapshot);
         let committed = ready.take_committed_entries();
-        let mut messages = ready.take_persisted_messages();
+        let mut waiting = ready.take_persisted_messages();
+        let at_once = ready.take_messages();
+        if self.is_vote_durable() {
+            self.send(at_once);
+        } else {
+            // A sole voter leads as soon as it campaigns.
+            waiting.extend(at_once);
+        }
         self.node.advance_append_async(ready);
-        let messages = messages.drain(..).filter_map(|m| self.envelope(m)).collect();
+        let messages = waiting.drain(..).filter_map(|m| self.envelope(m)).collect();
         let write = self.out.write.unwrap_or(self.next_write - 1);
         self.inflight.push_back(PendingReady { write, number, messages, snapshot });
         self.emit_committed(committed);
         #[cfg(feature = "planted-bugs")]
         self.leak_uncommitted();
         self.release_durable(now);
-        self.reads.on_applied(self.applied.index, Term::new(self.node.raft.term));
     }
 
     fn write_ready(&mut self, ready: &Ready, entries: Vec<Entry>, snapshot: bool) {
@@ -144,7 +143,10 @@ impl Peer {
         if voted || far || snapshot {
             let state = state.clone();
             self.written_hard_state = state.clone();
-            self.write(LogOp::HardState(state));
+            let write = self.write(LogOp::HardState(state));
+            if voted {
+                self.vote_write = write;
+            }
         }
         if !entries.is_empty() {
             let number = *self.out.write.get_or_insert(self.next_write);
@@ -248,7 +250,7 @@ impl Peer {
         self.out.obsolete_snapshot = Some(intent);
     }
 
-    fn send(&mut self, messages: Vec<Message>) {
+    pub(super) fn send(&mut self, messages: Vec<Message>) {
         for message in coalesce(messages) {
             let kind = message.get_msg_type();
             if kind == MessageType::MsgAppend && self.outgoing.is_installing(message.to) {

@@ -113,13 +113,15 @@ pub(crate) struct Peer {
     pub(super) inflight: VecDeque<PendingReady>,
     pub(super) next_write: WriteNumber,
     pub(super) durable: WriteNumber,
+    /// The write of the current term and vote.
+    pub(super) vote_write: WriteNumber,
     /// The hard state last written to the log.
     pub(super) written_hard_state: raft::eraftpb::HardState,
     pub(super) installing: Option<Installing>,
     /// Snapshots for followers, while this replica leads.
     pub(super) outgoing: Outgoing,
-    /// The last replica to which this leader offered its leadership.
-    pub(super) offered: Option<u64>,
+    /// When this leader last offered its leadership to each replica.
+    pub(super) offers: BTreeMap<u64, MonoTime>,
     /// Highest index emitted by the `ApplyAboveCommit` bug.
     #[cfg(feature = "planted-bugs")]
     pub(super) leaked: u64,

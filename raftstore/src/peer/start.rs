@@ -64,10 +64,11 @@ impl Peer {
             inflight: VecDeque::new(),
             next_write: 1,
             durable: 0,
+            vote_write: 0,
             written_hard_state: recovered.hard_state,
             installing: None,
             outgoing: Outgoing::default(),
-            offered: None,
+            offers: BTreeMap::new(),
             #[cfg(feature = "planted-bugs")]
             leaked: 0,
             out: Effects::default(),

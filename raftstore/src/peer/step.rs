@@ -1,11 +1,12 @@
 //! Inputs of a replica: messages, ticks, reports of apply and the transport, and the end of the store.
 
 use engine::log::LogError;
+use raft::StateRole;
 use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::gate::{self, GateContext, Refusal};
 use super::replica::{Peer, PeerFault};
-use crate::error::{ProposeError, RegionError};
+use crate::error::ProposeError;
 use crate::ports::RaftMessage;
 use crate::records::LogPosition;
 use crate::region::Term;
@@ -76,6 +77,10 @@ impl Peer {
         if self.is_only_voter() && !self.is_leader() && unpersisted {
             return;
         }
+        // A candidate whose own vote is not durable has asked nobody yet; its time to be elected has not begun.
+        if self.node.raft.state == StateRole::Candidate && !self.is_vote_durable() {
+            return;
+        }
         self.node.tick();
         self.after_raft(now);
         self.extend_lease(now);
@@ -127,13 +132,13 @@ impl Peer {
             proposal.reply.send(Err(ProposeError::Poisoned(why.to_string())));
         }
         self.proposals.poison(why);
-        self.reads.fail_all(&RegionError::NotReady { region: self.region.id, why: why.to_string() });
+        self.reads.fail_all(&self.not_leader());
     }
 
     /// The store stops: fails all waiting requests. Pending proposals become undetermined.
     pub(crate) fn stop(&mut self) {
         self.lease.expire();
-        let stops = self.not_ready("the store stops");
+        let stops = self.not_leader();
         for proposal in std::mem::take(&mut self.unappended).proposals {
             proposal.reply.send(Err(stops.clone().into()));
         }

@@ -12,15 +12,38 @@ use crate::region::{LogIndex, RegionId};
 use crate::time::MonoTime;
 
 impl StoreLoop {
-    /// Retries batches that met a full disk. A store that cannot write offers its leaderships to other stores, once per
-    /// episode: they may have space.
+    /// Retries batches that met a full disk. While the store cannot write, offers its leaderships to other stores.
     pub(super) fn retry_full_log(&mut self, now: MonoTime) {
         let full = self.log.is_full();
-        if full && !self.was_full {
-            self.transfer_leaderships(now);
+        if full || self.is_log_stalled(now) {
+            self.offer_leaderships(full, now);
+        } else {
+            self.offers.end();
         }
-        self.was_full = full;
         self.log.retry();
+    }
+
+    /// Whether the oldest batch has waited too long for its sync.
+    fn is_log_stalled(&self, now: MonoTime) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.parts.config.planted(crate::config::PlantedBug::StalledLeaderStays) {
+            return false;
+        }
+        self.batches.front().is_some_and(|oldest| now.since(oldest.submitted) >= self.parts.config.log_stall)
+    }
+
+    /// Offers every leadership whose next offer is due. While the log is stalled, only to a replica that has written
+    /// more than this one; otherwise the write may be slow everywhere.
+    fn offer_leaderships(&mut self, full: bool, now: MonoTime) {
+        let election_timeout = self.parts.config.election_timeout();
+        for (region, slot) in &mut self.peers {
+            let Some(avoided) = self.offers.due(*region, now).filter(|_| slot.peer.is_leader()) else { continue };
+            if let Some(to) = slot.peer.next_successor(avoided, full, now) {
+                slot.peer.transfer_leader(to, now);
+                self.dirty.insert(*region);
+                self.offers.made(*region, to, election_timeout, now);
+            }
+        }
     }
 
     pub(super) fn start_log_gc(&mut self, now: MonoTime) {

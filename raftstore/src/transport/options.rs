@@ -20,9 +20,9 @@ pub struct TransportOptions {
     pub frame_bytes: usize,
     /// Most bytes of a frame, hence of a message, on both sides. Default 16 MiB.
     pub max_frame_bytes: usize,
-    /// Most messages queued for one store. Default 8192.
+    /// Most messages queued for one lane to a store. Default 8192.
     pub queue_messages: usize,
-    /// Most bytes queued for one store. Default 32 MiB.
+    /// Most bytes queued for one lane to a store. Default 32 MiB.
     pub queue_bytes: usize,
     /// Timeout for connecting, and for the first frame of a stream. Default 2 s.
     pub connect_timeout: Duration,

@@ -8,6 +8,7 @@ use engine::disk::{Disk as _, SimDisk};
 use engine::store::Store as _;
 use parking_lot::Mutex;
 use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
+use tokio::io::AsyncReadExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
@@ -255,6 +256,58 @@ fn stopping_server_ends_its_streams() {
     endpoint.receive();
     endpoint.server.close();
     sender.until("the stream ended", || sender.metrics.connection_failures.get() > 0);
+}
+
+/// Forwards to `target` what each connection sends, up to `limit` bytes of it; then that connection is stuck. Returns
+/// the address to connect to.
+async fn stuck_link(target: String, limit: u64) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let (near_in, mut near_out) = near.into_split();
+            let (mut far_in, mut far_out) = tokio::net::TcpStream::connect(&target).await.unwrap().into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut far_in, &mut near_out).await });
+            tokio::spawn(async move {
+                let copied = tokio::io::copy(&mut near_in.take(limit), &mut far_out).await;
+                // Holds both halves open.
+                std::future::pending::<()>().await;
+                drop((copied, far_out));
+            });
+        }
+    });
+    address
+}
+
+/// Regression: heartbeats waited behind the appends before them, so a link full of entries took leaderships.
+#[test]
+fn heartbeats_do_not_wait_behind_appends() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 4096, &sender.addresses);
+    let behind = sender.addresses.address(StoreId::new(2)).unwrap();
+    let link = sender.runtime.block_on(async { stuck_link(behind, 300_000).await });
+    sender.addresses.0.lock().insert(StoreId::new(2), link);
+    let of_kind = |kind, size| {
+        let mut message = message(1, 2, size);
+        message.message.set_msg_type(kind);
+        message
+    };
+    // Twenty megabytes: more than all buffers on the way hold.
+    for _ in 0..200 {
+        sender.transport.send(of_kind(MessageType::MsgAppend, 100_000)).unwrap();
+    }
+    sender.transport.send(of_kind(MessageType::MsgTimeoutNow, 1)).unwrap();
+    sender.transport.send(of_kind(MessageType::MsgHeartbeat, 1)).unwrap();
+    sender.transport.send(of_kind(MessageType::MsgAppendResponse, 1)).unwrap();
+    let mut arrived = Vec::new();
+    while !arrived.contains(&MessageType::MsgAppendResponse) {
+        arrived.push(endpoint.receive().message.get_msg_type());
+    }
+    let appends = arrived.iter().filter(|kind| **kind == MessageType::MsgAppend).count();
+    assert!(
+        arrived.contains(&MessageType::MsgHeartbeat) && arrived.len() == appends + 2 && appends <= 3,
+        "{arrived:?}"
+    );
 }
 
 #[test]

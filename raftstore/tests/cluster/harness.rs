@@ -134,13 +134,18 @@ impl Cluster {
 
     /// A cluster with these log settings.
     pub(crate) fn with_log(stores: u64, config: StoreConfig, log: LogOptions) -> Cluster {
+        Cluster::with_regions(stores, config, log, regions(stores))
+    }
+
+    /// A cluster with these regions.
+    pub(crate) fn with_regions(stores: u64, config: StoreConfig, log: LogOptions, regions: Vec<Region>) -> Cluster {
         let mut cluster = Cluster {
             clock: Arc::new(VirtualClock(AtomicU64::new(1_000_000_000))),
             wire: Arc::default(),
             nodes: BTreeMap::new(),
             config,
             log,
-            regions: regions(stores),
+            regions,
             isolated: BTreeSet::new(),
             hold: |_| false,
             held: Vec::new(),

@@ -97,27 +97,43 @@ impl Window for NodeWindow {
         self.region.check(self.node, term).is_ok()
     }
 
+    fn has_followed(&self) -> bool {
+        true
+    }
+
     fn leader_address(&self) -> Option<String> {
         self.region.hint.lock().clone()
     }
 }
 
-/// A wall clock that the test sets, and a monotonic clock that stands still.
+/// A wall clock that the test sets, and a monotonic clock that moves only with `advance`.
 #[derive(Clone)]
-struct Clock(Arc<AtomicU64>);
+struct Clock {
+    wall_ms: Arc<AtomicU64>,
+    mono_ms: Arc<AtomicU64>,
+}
 
 impl Clock {
     fn at(now_ms: u64) -> Clock {
-        Clock(Arc::new(AtomicU64::new(now_ms)))
+        Clock { wall_ms: Arc::new(AtomicU64::new(now_ms)), mono_ms: Arc::default() }
     }
 
     fn set(&self, now_ms: u64) {
-        self.0.store(now_ms, Ordering::SeqCst);
+        self.wall_ms.store(now_ms, Ordering::SeqCst);
     }
 
-    fn wall(&self) -> Clocks {
-        let now = Arc::clone(&self.0);
-        Arc::new(move || ClockReading { wall_ms: now.load(Ordering::SeqCst), mono_ms: 0 })
+    /// Time passes, by both clocks.
+    fn advance(&self, ms: u64) {
+        self.wall_ms.fetch_add(ms, Ordering::SeqCst);
+        self.mono_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    fn clocks(&self) -> Clocks {
+        let clock = self.clone();
+        Arc::new(move || ClockReading {
+            wall_ms: clock.wall_ms.load(Ordering::SeqCst),
+            mono_ms: clock.mono_ms.load(Ordering::SeqCst),
+        })
     }
 }
 
@@ -141,7 +157,7 @@ async fn a_leader_serves_until_it_steps_down() {
     let registry = prometheus::Registry::new();
     let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
     let metrics = ServiceMetrics::new(&registry).unwrap();
-    let service = TsoService::new(window, Clock::at(50_000).wall(), Some(metrics));
+    let service = TsoService::new(window, Clock::at(50_000).clocks(), Some(metrics));
     *region.hint.lock() = Some("elsewhere".into());
     let not_leader = AllocateError::NotLeader { hint: Some("elsewhere".into()) };
     assert_eq!(service.allocate(1).await, Err(not_leader.clone()));
@@ -168,7 +184,7 @@ async fn failed_raises_are_retried() {
     let region = Arc::new(Region::default());
     region.fail_raises.store(2, Ordering::SeqCst);
     region.lose_raises.store(2, Ordering::SeqCst);
-    let service = service(&region, 1, Clock::at(50_000).wall());
+    let service = service(&region, 1, Clock::at(50_000).clocks());
     service.on_leader(region.elect(1));
     let range = service.allocate(1).await.unwrap();
     assert!(range.last < *region.mark.lock());
@@ -179,7 +195,7 @@ async fn failed_raises_are_retried() {
 async fn a_window_that_cannot_be_raised_is_unavailable() {
     let region = Arc::new(Region::default());
     region.fail_raises.store(u32::MAX, Ordering::SeqCst);
-    let service = service(&region, 1, Clock::at(50_000).wall());
+    let service = service(&region, 1, Clock::at(50_000).clocks());
     service.on_leader(region.elect(1));
     let (raised, step_down) = (service.clone(), service.clone());
     let waiting = tokio::spawn(async move { raised.allocate(1).await });
@@ -196,11 +212,11 @@ async fn a_window_that_cannot_be_raised_is_unavailable() {
 async fn the_window_is_kept_ahead_of_the_clock() {
     let region = Arc::new(Region::default());
     let clock = Clock::at(50_000);
-    let service = service(&region, 1, clock.wall());
+    let service = service(&region, 1, clock.clocks());
     service.on_leader(region.elect(1));
     let mut last = service.allocate(1).await.unwrap().last;
     // The window advances without requests.
-    clock.set(52_000);
+    clock.advance(2_000);
     eventually("a raised window", || *region.mark.lock() == Timestamp::new(55_000, 0)).await;
     // Requests are served after clock jumps in either direction.
     for now_ms in [52_000 + 3_600_000, 52_000, 52_000 + 7_200_000, 1] {
@@ -237,7 +253,7 @@ async fn a_paused_leader_hands_out_nothing() {
 async fn a_new_leader_starts_above_the_old_one() {
     let region = Arc::new(Region::default());
     let (old_clock, new_clock) = (Clock::at(90_000), Clock::at(50_000));
-    let (old, new) = (service(&region, 1, old_clock.wall()), service(&region, 2, new_clock.wall()));
+    let (old, new) = (service(&region, 1, old_clock.clocks()), service(&region, 2, new_clock.clocks()));
     old.on_leader(region.elect(1));
     let mut last = old.allocate(1).await.unwrap().last;
     let stale = region.elect(2);
@@ -267,7 +283,7 @@ impl Server {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let service = service(region, node, clock.wall());
+        let service = service(region, node, clock.clocks());
         let server = tso::grpc::server(service.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.spawn(async move {
