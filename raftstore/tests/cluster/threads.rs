@@ -233,10 +233,14 @@ fn lead(nodes: &BTreeMap<u64, Node>, region: u64) {
     });
 }
 
-/// Waits until a store has a value of region 2, and has flushed it.
-fn wait_flushed(node: &Node, value: &[u8]) {
-    let flushed = || node.store.get_flushed(Cf::Default, b"other").unwrap().as_deref() == Some(value);
-    until("a value of the other region on disk", flushed);
+/// Writes a value to region 2 and waits until a store has it on disk.
+fn write_and_flush(nodes: &BTreeMap<u64, Node>, store: u64, value: &[u8]) {
+    write(nodes, 2, b"other", value);
+    until("a value of the other region on disk", || {
+        // A store flushes only after further writes.
+        write(nodes, 2, b"more", value);
+        nodes[&store].store.get_flushed(Cf::Default, b"other").unwrap().as_deref() == Some(value)
+    });
 }
 
 #[test]
@@ -255,23 +259,20 @@ fn stopped_workers_delay_nobody() {
     nodes[&1].builds.set_closed(true);
     switch.cut.store(false, Ordering::SeqCst);
     until("a build", || nodes[&1].builds.is_waited_for());
-    write(&nodes, 2, b"other", b"build");
-    wait_flushed(&nodes[&1], b"build");
+    write_and_flush(&nodes, 1, b"build");
     write(&nodes, 1, b"k", b"and the same region");
 
     // An installation stops in the middle.
     nodes[&3].installs.set_closed(true);
     nodes[&1].builds.set_closed(false);
     until("an installation", || nodes[&3].installs.is_waited_for());
-    write(&nodes, 2, b"other", b"installation");
-    wait_flushed(&nodes[&3], b"installation");
+    write_and_flush(&nodes, 3, b"installation");
 
     // The leader of both regions stops.
     let leader = nodes.remove(&1).unwrap();
     leader.runtime.unwrap().stop().unwrap();
     switch.ends.lock().remove(&StoreId::new(1));
-    write(&nodes, 2, b"other", b"other leader");
-    wait_flushed(&nodes[&3], b"other leader");
+    write_and_flush(&nodes, 3, b"other leader");
     assert!(nodes[&3].installs.is_waited_for(), "still installing");
     assert_ne!(nodes[&3].store.snapshot().get(Cf::Default, b"k").unwrap().as_deref(), Some(&[59u8][..]));
 
