@@ -61,6 +61,18 @@ struct OracleHost {
     /// Wakes the window task early: a request found the window used up.
     raise_requested: Notify,
     metrics: Option<ServiceMetrics>,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
+}
+
+/// A deliberate bug, so that a test can prove that it finds real ones. Inert unless a service is built with it.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// The lease is checked before the timestamps are computed, not afterwards.
+    LeaseCheckedBeforeCompute,
+    /// The lease is not checked.
+    LeaseNotChecked,
 }
 
 #[derive(Default)]
@@ -77,15 +89,13 @@ impl TsoService {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> TsoService {
-        let host = OracleHost {
-            state: Mutex::default(),
-            window,
-            clock,
-            runtime: Handle::current(),
-            changed: watch::Sender::new(0),
-            raise_requested: Notify::new(),
-            metrics,
-        };
+        TsoService { host: Arc::new(OracleHost::new(window, clock, metrics)) }
+    }
+
+    /// A service with this deliberate bug; otherwise as [`TsoService::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_planted_bug(window: Arc<dyn Window>, clock: Clocks, bug: PlantedBug) -> TsoService {
+        let host = OracleHost { planted_bug: Some(bug), ..OracleHost::new(window, clock, None) };
         TsoService { host: Arc::new(host) }
     }
 
@@ -162,7 +172,35 @@ enum Rejection {
 }
 
 impl OracleHost {
+    fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> OracleHost {
+        OracleHost {
+            state: Mutex::default(),
+            window,
+            clock,
+            runtime: Handle::current(),
+            changed: watch::Sender::new(0),
+            raise_requested: Notify::new(),
+            metrics,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// What a planted bug takes for the state of the lease, decided before the timestamps are computed.
+    #[cfg(feature = "planted-bugs")]
+    fn planted_lease(&self) -> Option<bool> {
+        match self.planted_bug? {
+            PlantedBug::LeaseCheckedBeforeCompute => {
+                let term = self.state.lock().leader_term;
+                Some(term.is_some_and(|term| self.window.lease_holds(term)))
+            }
+            PlantedBug::LeaseNotChecked => Some(true),
+        }
+    }
+
     fn try_allocate(&self, count: u32) -> Result<TsRange, Rejection> {
+        #[cfg(feature = "planted-bugs")]
+        let planted_lease = self.planted_lease();
         let issued = {
             let mut state = self.state.lock();
             state.leader_term.map(|term| (term, state.oracle.allocate((self.clock)(), count)))
@@ -170,14 +208,15 @@ impl OracleHost {
         let Some((term, issued)) = issued else {
             return Err(Rejection::Failed(AllocateError::NotLeader { hint: self.window.leader_address() }));
         };
+        // The lease is checked after the range was computed: see the module documentation.
+        let lease_holds = self.window.lease_holds(term);
+        #[cfg(feature = "planted-bugs")]
+        let lease_holds = planted_lease.unwrap_or(lease_holds);
         match issued {
-            // The lease is checked after the range was computed: see the module documentation.
-            Ok(range) if self.window.lease_holds(term) => Ok(range),
+            Ok(range) if lease_holds => Ok(range),
             Err(OracleError::InvalidCount) => Err(Rejection::Failed(AllocateError::InvalidCount(count))),
             // The node does lead: the window task is reading or raising the mark.
-            Err(OracleError::WindowUsedUp | OracleError::NotLeader) if self.window.lease_holds(term) => {
-                Err(Rejection::NoWindow)
-            }
+            Err(OracleError::WindowUsedUp | OracleError::NotLeader) if lease_holds => Err(Rejection::NoWindow),
             Ok(_) | Err(_) => Err(Rejection::Failed(AllocateError::NotLeader { hint: None })),
         }
     }

@@ -6,3 +6,4 @@ mod client;
 mod cluster;
 mod model;
 mod percolator;
+mod write_path;
