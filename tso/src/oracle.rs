@@ -12,6 +12,10 @@
 //! wall clock would look the same to the oracle: a leap would end all locks and every grace period at once, and could
 //! not be undone, because timestamps never go back. The lag has no such effect.
 //!
+//! The counter carries over into the milliseconds, so the pace of time limits no request. At half speed a millisecond
+//! of real time has 131,072 timestamps. Only a caller that takes more moves timestamps ahead of the time, and the
+//! window with them.
+//!
 //! # Marks
 //!
 //! The *mark*, a record of the system region, makes timestamps unique across leaders. A timestamp is issued only below

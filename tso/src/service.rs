@@ -6,11 +6,12 @@
 //! hands out nothing: if another leader had taken over meanwhile, the lease would have ended before.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
@@ -34,14 +35,17 @@ const LOGGED_OFFSET_MS: u64 = 10_000;
 /// Reads both clocks of a node.
 pub type Clocks = Arc<dyn Fn() -> ClockReading + Send + Sync>;
 
-/// The clocks of this machine.
+/// The clocks of this machine. The monotonic one counts the time for which the machine was suspended, as the wall clock
+/// does: the oracle does not lag after it.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the oracle's clocks are read")]
 pub fn system_clock() -> Clocks {
-    let started = Instant::now();
-    Arc::new(move || {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    Arc::new(|| {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        ClockReading { wall_ms: ms(wall), mono_ms: ms(started.elapsed()) }
+        let since_boot = clock_gettime(ClockId::Boottime);
+        let (seconds, nanos) = (u64::try_from(since_boot.tv_sec), u64::try_from(since_boot.tv_nsec));
+        let mono = Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_nanos(nanos.unwrap_or(0));
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        ClockReading { wall_ms: ms(wall), mono_ms: ms(mono) }
     })
 }
 

@@ -90,6 +90,31 @@ async fn a_leader_serves_until_it_steps_down() {
     assert!(text.contains("tso_timestamps_total") && text.contains("tso_refused_total"), "{text}");
 }
 
+/// An hour's jump of the wall clock moves no timestamp, and shows as a metric until it is caught up.
+#[tokio::test]
+async fn the_distance_from_the_wall_clock_is_a_metric() {
+    let (region, clock) = (Arc::new(Region::default()), Clock::at(50_000));
+    let registry = prometheus::Registry::new();
+    let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
+    let service = TsoService::new(window, clock.clocks(), Some(ServiceMetrics::new(&registry).unwrap()));
+    let offset_ms = || {
+        let families = registry.gather();
+        let family = families.iter().find(|family| family.name() == "tso_wall_clock_offset_ms").unwrap();
+        family.get_metric()[0].get_gauge().get_value() as i64
+    };
+    service.on_leader(region.elect(1));
+    let last = service.allocate(1).await.unwrap().last;
+    clock.set(50_000 + 3_600_000);
+    eventually("the metric", || offset_ms() == -3_600_000).await;
+    assert_eq!(service.allocate(1).await.unwrap().last, last.next());
+    clock.advance(1_000);
+    eventually("the metric", || offset_ms() == -3_599_500).await;
+    clock.set(49_000);
+    eventually("the metric", || offset_ms() == 2_500).await;
+    service.on_step_down();
+    assert_eq!(offset_ms(), 0);
+}
+
 #[tokio::test]
 async fn failed_raises_are_retried() {
     let region = Arc::new(Region::default());
