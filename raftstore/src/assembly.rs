@@ -232,16 +232,16 @@ impl<S: Store> StoreCore<S> {
         self.background.turn()
     }
 
-    /// Starts a graceful stop: refuses new reads and evaluations, and offers leadership to other stores. Continue with
-    /// turns until [`StoreCore::is_drained`] or a deadline, then call [`StoreCore::finish_stop`].
+    /// Starts a graceful stop: offers leadership to other stores, and serves meanwhile. Continue with turns until
+    /// [`StoreCore::continue_stop`] returns true or a deadline passes, then call [`StoreCore::finish_stop`].
     pub fn begin_stop(&mut self, now: MonoTime) {
-        self.handle.context.health.stop();
         self.store_loop.begin_stop(now);
     }
 
-    /// Whether a graceful stop has nothing left to wait for.
-    pub fn is_drained(&self, now: MonoTime) -> bool {
-        self.store_loop.is_drained(now) && self.apply_queue.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
+    /// Continues a graceful stop after a turn: refuses requests once all leaderships are handed over. Returns whether
+    /// there is nothing left to wait for.
+    pub fn continue_stop(&mut self, now: MonoTime) -> bool {
+        self.store_loop.continue_stop(now) && self.apply_queue.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
     }
 
     /// Ends a graceful stop: answers all waiting requests, applies committed entries, and flushes the key-value store.

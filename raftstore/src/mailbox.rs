@@ -79,6 +79,11 @@ impl<T> Mailbox<T> {
         state.woken = false;
     }
 
+    /// Whether it refuses messages for good.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
     /// Refuses messages from now on. Returns those still queued.
     pub(crate) fn close(&self) -> Vec<T> {
         let mut state = self.state.lock();

@@ -168,20 +168,18 @@ impl Health {
         self.poison.get().map(String::as_str)
     }
 
-    /// Starts refusing new requests.
+    /// Refuses new requests from now on.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
+    /// Whether new requests are refused because the store stops.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Why new requests are refused, if they are.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        match self.poisoned() {
-            Some(why) => Some(format!("store is poisoned: {why}")),
-            None => self.is_stopping().then(|| "the store stops".to_string()),
-        }
+    /// Whether new requests are refused: the store stops or is poisoned.
+    pub(crate) fn refuses_requests(&self) -> bool {
+        self.poisoned().is_some() || self.is_stopping()
     }
 }

@@ -86,9 +86,9 @@ impl<S: Store> StoreRuntime<S> {
         self.handle.clone()
     }
 
-    /// Stops gracefully: refuses new reads and evaluations, offers leadership to other stores for at most
-    /// `stop_timeout`, answers all waiting requests, applies committed entries, flushes the key-value store and closes
-    /// the log. Blocks until all threads have ended, so do not call it on an async worker thread.
+    /// Stops gracefully: offers leadership to other stores for at most `stop_timeout` and serves meanwhile. Then it
+    /// refuses requests, answers those that wait, applies committed entries, flushes the key-value store and closes the
+    /// log. Blocks until all threads have ended, so do not call it on an async worker thread.
     ///
     /// # Errors
     ///
@@ -99,7 +99,6 @@ impl<S: Store> StoreRuntime<S> {
     }
 
     fn shut_down(&mut self) -> Result<(), StopError> {
-        self.handle.context.health.stop();
         self.phase.fetch_max(DRAINING, Ordering::SeqCst);
         self.handle.context.mailbox.wake();
         let mut clean = self.store_thread.take().is_none_or(|t| t.join().is_ok());
@@ -158,7 +157,7 @@ impl<S: Store> StoreRuntime<S> {
                 }
                 let busy = store.turn(&*clock);
                 if let Some(deadline) = stop_deadline
-                    && (store.is_drained(now) || now >= deadline || health.poisoned().is_some())
+                    && (store.continue_stop(now) || now >= deadline || health.poisoned().is_some())
                 {
                     return store.finish_stop();
                 }

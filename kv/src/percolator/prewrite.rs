@@ -93,7 +93,7 @@ fn check_mutation<R: Reader + ?Sized>(
         return Ok(KeyState::Prewritten);
     }
     let key = &mutation.key;
-    let history = history(versions, storage, start_ts)?;
+    let history = history(reader, versions, storage, start_ts)?;
     match history.own {
         Some(TxnRecord::RolledBack) => return Err(KeyError::RolledBack { start_ts }.into()),
         Some(TxnRecord::Committed { .. }) => return Ok(KeyState::Committed),

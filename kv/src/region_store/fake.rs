@@ -138,10 +138,7 @@ impl FakeStore {
     }
 
     fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
-        if let Some(why) = &state.poisoned {
-            return Err(RegionError::NotReady { region: state.region.id, why: why.clone() });
-        }
-        if !state.is_leader {
+        if state.poisoned.is_some() || !state.is_leader {
             return Err(RegionError::NotLeader { region: state.region.id, leader: None });
         }
         if state.region.epoch != context.epoch {

@@ -237,7 +237,7 @@ async fn a_response_above_the_message_limit_becomes_an_invalid_request() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
     let key = Key::from_static(b"k");
-    let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
+    let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None };
     store.write_raw(Cf::Write, &versioned(&key.to_storage(), ts(20)), &record.encode());
     store.write_raw(Cf::Default, &versioned(&key.to_storage(), ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
     let mut client = serve_and_connect(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
@@ -284,8 +284,7 @@ fn requests_reading(key: &Key) -> [RequestBody; 4] {
 async fn corrupt_data_poisons_the_store() {
     let key = Key::from_static(b"k");
     for n in 0..requests_reading(&key).len() {
-        let missing =
-            WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
+        let missing = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None };
         let corruptions: [(Cf, Vec<u8>, Vec<u8>); 3] = [
             (Cf::Lock, key.to_storage(), vec![99]),
             (Cf::Write, versioned(&key.to_storage(), ts(20)), vec![1, 77]),
@@ -304,7 +303,7 @@ async fn corrupt_data_poisons_the_store() {
             assert!(matches!(answer, Err(ServerError::Failed(_))), "{:?}: {answer:?}", request.body);
             assert!(store.poisoned().is_some(), "{:?} on corruption {at}", request.body);
             let after = server.handle(request).await;
-            assert!(matches!(after, Err(ServerError::Region(RegionError::NotReady { .. }))), "{after:?}");
+            assert!(matches!(after, Err(ServerError::Region(RegionError::NotLeader { .. }))), "{after:?}");
         }
     }
 }

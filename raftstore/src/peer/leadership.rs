@@ -90,6 +90,20 @@ impl Peer {
         self.after_raft(now);
     }
 
+    /// Offers leadership to the best successor, if there is one. A transfer that fails is given up after an election
+    /// timeout, and proposals are refused until then. So the next offer is made only after a pause as long.
+    pub(crate) fn offer_leadership(&mut self, now: MonoTime) {
+        let pause = self.config.election_timeout() * 2;
+        let paused = self.offered_at.is_some_and(|at| now.since(at) < pause);
+        if paused || !self.is_leader() || self.node.raft.lead_transferee.is_some() {
+            return;
+        }
+        if let Some(to) = self.best_successor(now) {
+            self.offered_at = Some(now);
+            self.transfer_leader(to, now);
+        }
+    }
+
     /// The live voter with the longest matching log, other than this one: the target of a leadership transfer.
     pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
         let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);

@@ -102,6 +102,8 @@ pub(crate) struct Peer {
     pub(super) proposals: Proposals,
     pub(super) reads: ReadQueue,
     pub(super) applied: LogPosition,
+    /// When this replica last offered its leadership of its own accord.
+    pub(super) offered_at: Option<MonoTime>,
     /// End of the newest promise to a leader (see `gate`).
     pub(super) promised_until: MonoTime,
     /// Time of the last message of each other replica.

@@ -56,6 +56,7 @@ impl Peer {
             lease: Lease::Expired,
             proposed: VecDeque::new(),
             applied,
+            offered_at: None,
             promised_until,
             last_heard: BTreeMap::new(),
             inflight: VecDeque::new(),

@@ -5,7 +5,7 @@ use raft::eraftpb::MessageType;
 
 use super::gate::{self, GateContext, Refusal};
 use super::replica::{Peer, PeerFault};
-use crate::error::{ProposeError, RegionError};
+use crate::error::ProposeError;
 use crate::ports::RaftMessage;
 use crate::records::LogPosition;
 use crate::region::Term;
@@ -101,13 +101,13 @@ impl Peer {
             proposal.reply.send(Err(ProposeError::Poisoned(why.to_string())));
         }
         self.proposals.poison(why);
-        self.reads.fail_all(&RegionError::NotReady { region: self.region.id, why: why.to_string() });
+        self.reads.fail_all(&self.not_leader());
     }
 
     /// The store stops: fails all waiting requests. Pending proposals become undetermined.
     pub(crate) fn stop(&mut self) {
         self.lease.expire();
-        let stops = self.not_ready("the store stops");
+        let stops = self.not_leader();
         for proposal in std::mem::take(&mut self.unappended).proposals {
             proposal.reply.send(Err(stops.clone().into()));
         }

@@ -103,6 +103,8 @@ pub(crate) struct StoreLoop {
     /// Messages taken from the mailbox for this turn.
     pub(super) messages: Vec<StoreMsg>,
     pub(super) halted: bool,
+    /// A graceful stop transfers leaderships and the store still serves.
+    pub(super) handing_over: bool,
     /// The clock reading of the previous turn.
     #[cfg(feature = "planted-bugs")]
     pub(super) old_clock: MonoTime,
@@ -135,6 +137,7 @@ impl StoreLoop {
             unflushed_bytes: 0,
             messages: Vec::new(),
             halted: false,
+            handing_over: false,
             #[cfg(feature = "planted-bugs")]
             old_clock: now,
         }
@@ -209,15 +212,11 @@ impl StoreLoop {
         RegionError::RegionNotFound { region, store: self.parts.id }
     }
 
-    /// Offers the leadership of every region to its best follower.
+    /// Offers the leadership of every region to its best follower. May be called often (`Peer::offer_leadership`).
     pub(super) fn transfer_leaderships(&mut self, now: MonoTime) {
         let regions: Vec<RegionId> = self.peers.keys().copied().collect();
         for region in regions {
-            self.with_peer(region, |peer| {
-                if let Some(to) = peer.best_successor(now).filter(|_| peer.is_leader()) {
-                    peer.transfer_leader(to, now);
-                }
-            });
+            self.with_peer(region, |peer| peer.offer_leadership(now));
         }
     }
 

@@ -10,3 +10,4 @@ mod reads;
 mod replication;
 mod runtime;
 mod snapshots;
+mod stopping;

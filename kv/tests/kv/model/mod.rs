@@ -76,10 +76,15 @@ fn a_read_that_ignores_locks_is_detected() {
 
 #[test]
 fn a_prewrite_that_ignores_rollback_marks_is_detected() {
-    must_find(PlantedBug::IgnoreRollbacks, "has a lock and a record of one transaction");
+    must_find(PlantedBug::IgnoreRollbacks, "has a lock and a rollback mark of one transaction");
 }
 
 #[test]
-fn a_commit_that_overwrites_a_rollback_mark_is_detected() {
-    must_find(PlantedBug::OverwriteRollbackMark, "the rollback mark at");
+fn a_commit_that_removes_a_rollback_mark_is_detected() {
+    must_find(PlantedBug::RemoveRollbackMark, "rollback mark");
+}
+
+#[test]
+fn a_lock_record_that_names_no_data_record_is_detected() {
+    must_find(PlantedBug::ForgetLastData, "read");
 }

@@ -7,7 +7,7 @@
 //! another's locks, so the following must hold:
 //!
 //! 1. A transaction whose prewrite was acknowledged finds its locks when it commits.
-//! 2. At the end no lock is left, and each key has at most one record of a transaction.
+//! 2. At the end no lock is left, and each key has at most one commit record or rollback mark of a transaction.
 //! 3. Two committed transactions that wrote the same key do not overlap in time: no lost update.
 //!
 //! `planted.rs` plants bugs in the server and demands the violation that each must cause.
@@ -27,7 +27,8 @@ use futures::FutureExt;
 use kv::Key;
 use kv::api::{KeyError, Mutation, MutationOp, PrewriteRequest, Request, RequestBody, Response, ServerError};
 use kv::key::split_ts;
-use kv::mvcc::{LockRecord, WriteKind, WriteRecord};
+use kv::mvcc::mark::is_mark;
+use kv::mvcc::{LockRecord, WriteRecord};
 use kv::server::{KvServer, KvServerConfig};
 use prometheus::Registry;
 use rand::rngs::StdRng;
@@ -169,33 +170,46 @@ impl World {
         }
     }
 
+    fn rows(&self, cf: Cf) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let snapshot = self.region.data.snapshot();
+        let mut cursor = snapshot.cursor(cf, b"", b"").unwrap();
+        let mut rows = Vec::new();
+        let mut found = cursor.seek_to_first().unwrap();
+        while found {
+            rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+            found = cursor.next().unwrap();
+        }
+        rows
+    }
+
     /// Checks the store after all transactions have ended.
     fn check_end(&self) -> Result<(), String> {
-        let snapshot = self.region.data.snapshot();
-        let mut locks = snapshot.cursor(Cf::Lock, b"", b"").map_err(|error| error.to_string())?;
-        if locks.seek_to_first().map_err(|error| error.to_string())? {
-            let lock = LockRecord::decode(locks.value()).map_err(|error| error.to_string())?;
+        if let Some((_, lock)) = self.rows(Cf::Lock).first() {
+            let lock = LockRecord::decode(lock).map_err(|error| error.to_string())?;
             return Err(format!("a lock of {} outlives its transaction", lock.start_ts));
         }
         let mut records = BTreeSet::new();
-        let mut writes = snapshot.cursor(Cf::Write, b"", b"").map_err(|error| error.to_string())?;
-        let mut found = writes.seek_to_first().map_err(|error| error.to_string())?;
-        while found {
-            let (key, ts) = split_ts(writes.key()).map_err(|error| error.to_string())?;
-            let write = WriteRecord::decode(writes.value()).map_err(|error| error.to_string())?;
-            if !records.insert((key.to_vec(), write.start_ts)) {
-                return Err(format!("two records of {} on one key", write.start_ts));
+        for (row, value) in self.rows(Cf::Write) {
+            let (key, commit_ts) = split_ts(&row).map_err(|error| error.to_string())?;
+            let start_ts = WriteRecord::decode(&value).map_err(|error| error.to_string())?.start_ts;
+            let key = Key::from_storage(key).map_err(|error| error.to_string())?;
+            if !self.commits.borrow().contains(&(key.clone(), start_ts, commit_ts)) {
+                return Err(format!("nobody committed {start_ts}"));
             }
-            let mark = write.kind == WriteKind::Rollback;
-            let commit = (Key::from_storage(key).map_err(|error| error.to_string())?, write.start_ts, ts);
-            if !mark && !self.commits.borrow().contains(&commit) {
-                return Err(format!("a commit of {} that nobody sent", write.start_ts));
+            if !records.insert((key, start_ts)) {
+                return Err(format!("two commits of {start_ts} on one key"));
             }
-            found = writes.next().map_err(|error| error.to_string())?;
+        }
+        for (row, value) in self.rows(Cf::Default) {
+            let (key, start_ts) = split_ts(&row).map_err(|error| error.to_string())?;
+            let key = Key::from_storage(key).map_err(|error| error.to_string())?;
+            if is_mark(&value).map_err(|error| error.to_string())? && records.contains(&(key, start_ts)) {
+                return Err(format!("{start_ts} is committed and rolled back on one key"));
+            }
         }
         let mut intervals: BTreeMap<Key, Vec<(Timestamp, Timestamp)>> = BTreeMap::new();
         for (key, start_ts, commit_ts) in self.commits.borrow().iter() {
-            if !records.contains(&(key.to_storage(), *start_ts)) {
+            if !records.contains(&(key.clone(), *start_ts)) {
                 return Err(format!("the commit of {start_ts} is lost"));
             }
             intervals.entry(key.clone()).or_default().push((*commit_ts, *start_ts));
