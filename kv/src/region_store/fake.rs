@@ -163,7 +163,7 @@ impl Reader for FakeView {
         self.snapshot.get(cf, key)
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
         assert!(self.region.contains_range(lower, upper), "cursor outside the region");
         self.snapshot.cursor(cf, lower, upper)
     }
