@@ -15,6 +15,8 @@ use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
 
 type Map = OrdMap<Arc<[u8]>, Arc<[u8]>>;
+/// An entry of a map.
+type Entry = (Arc<[u8]>, Arc<[u8]>);
 
 /// The four column families at one point in time.
 #[derive(Clone, Debug, Default)]
@@ -246,7 +248,7 @@ struct MemoryCursor {
     map: Map,
     lower: Vec<u8>,
     upper: Vec<u8>,
-    at: Option<(Arc<[u8]>, Arc<[u8]>)>,
+    at: Option<Entry>,
 }
 
 impl MemoryCursor {

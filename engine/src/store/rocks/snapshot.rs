@@ -1,8 +1,8 @@
 //! Snapshots of the RocksDB store and the cursors over them.
 //!
-//! A snapshot owns a handle to the database, and a cursor owns its snapshot: both can move to another thread and outlive
-//! every [`super::RocksStore`]. The database is closed when the last store handle, the last snapshot and the last cursor
-//! are dropped.
+//! A snapshot owns a handle to the database, and a cursor owns its snapshot: both can move to another thread and
+//! outlive every [`super::RocksStore`]. The database is closed when the last store handle, the last snapshot and the
+//! last cursor are dropped.
 #![expect(unsafe_code, reason = "snapshots and cursors that own what they borrow from")]
 
 use std::sync::Arc;
