@@ -7,9 +7,10 @@
 //! ```
 //!
 //! The load programs are sysbench 1.0, with all of its scripts but `bulk_insert`, and one of our own, which sends point
-//! selects and inserts prepared and in binary. Before each workload the tables are loaded anew. The systems alternate within each round, so that a slower machine affects all of
-//! them. The report shows medians: requests per second, latency at the 50th, 95th and 99th percentile, CPU time per
-//! request of the gateway and of all servers, failed requests, and ratios.
+//! selects and inserts prepared and in binary. Before each workload the tables are loaded anew. The systems alternate
+//! within each round, so that a slower machine affects all of them. The report shows medians: requests per second,
+//! latency at the 50th, 95th and 99th percentile, CPU time per request of the gateway and of all servers, failed
+//! requests, and ratios.
 
 #![allow(
     missing_docs,

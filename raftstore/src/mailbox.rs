@@ -1,13 +1,14 @@
-//! Bounded mailboxes with one owner.
+//! Bounded mailboxes.
 //!
-//! A full mailbox refuses messages. The owner drains it in one go, so a turn takes the lock once at any load.
+//! A full mailbox refuses messages. The owner drains it in one go, so a turn takes the lock once at any load. Workers
+//! may share a mailbox: one that leaves messages behind wakes the next.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// A bounded queue with one owner.
+/// A bounded queue of one owner, or of equal workers.
 pub(crate) struct Mailbox<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -67,6 +68,11 @@ impl<T> Mailbox<T> {
         let count = state.queue.len().min(max);
         into.extend(state.queue.drain(..count));
         count > 0
+    }
+
+    /// Whether no message is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().queue.is_empty()
     }
 
     /// Waits until a message or wake-up since the end of the last wait, or until the timeout. A wake-up during a turn

@@ -7,10 +7,10 @@
 //! to one and a half. If it leads the wall clock, it runs at half speed until the lead is gone. If it lags, it runs at
 //! one and a half times the speed. A jump of the wall clock by an hour, either way, is followed over two hours.
 //!
-//! A leadership starts at the mark that it finds, not at its wall clock. Only a new cluster, without a mark, starts at
-//! the wall clock. A cluster that was down for an hour therefore lags for two hours. A node that starts with a wrong
-//! wall clock would look the same to the oracle: a leap would end all locks and every grace period at once, and could
-//! not be undone, because timestamps never go back. The lag has no such effect.
+//! A leadership that takes over from another starts at the mark that it finds, not at its wall clock: a leap would end
+//! all locks and every grace period at once, and could not be undone, because timestamps never go back. Only a *cold
+//! start* leaps to the wall clock: the first leadership of a process that has known no other leader. Then the whole
+//! cluster may have been down for any time, and the transactions of before have ended with their nodes.
 //!
 //! # Marks
 //!
@@ -82,6 +82,15 @@ pub struct Oracle {
     leadership: Option<Leadership>,
 }
 
+/// What a new leader knows about the oracle before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This node has known another leader since it started.
+    Handover,
+    /// It has known none. A cold start, unless this node has led before.
+    ColdStart,
+}
+
 /// The physical time of a leadership at one reading of the clocks.
 #[derive(Clone, Copy, Debug)]
 struct PhysicalTime {
@@ -125,12 +134,14 @@ impl Oracle {
     }
 
     /// Starts the leadership of `term`, given the durable `mark`. Issues nothing until the first window is durable: the
-    /// caller continues with [`Oracle::extend`]. The time starts at the mark; without a mark ([`Timestamp::ZERO`]) at
-    /// the wall clock.
-    pub fn start(&mut self, term: LeaderTerm, mark: Timestamp, now: ClockReading) {
+    /// caller continues with [`Oracle::extend`]. The time starts at the mark, or at the wall clock if that is later and
+    /// this is a cold start or there is no mark ([`Timestamp::ZERO`]).
+    pub fn start(&mut self, term: LeaderTerm, mark: Timestamp, now: ClockReading, origin: Origin) {
+        let is_cold = origin == Origin::ColdStart && self.last == Timestamp::ZERO;
         // Another leader may have issued any timestamp below the mark; this node has issued those up to `last`.
         let floor = mark.max(self.last.next());
-        let wall_ms = if mark == Timestamp::ZERO { now.wall_ms.min(MAX_PHYSICAL_MS) } else { 0 };
+        let leaps = is_cold || mark == Timestamp::ZERO;
+        let wall_ms = if leaps { now.wall_ms.min(MAX_PHYSICAL_MS) } else { 0 };
         let time = PhysicalTime { time_us: floor.physical_ms().max(wall_ms) * 1000, mono_ms: now.mono_ms };
         self.last = floor.prev();
         self.leadership = Some(Leadership { term, floor, mark: floor, raising: None, time });

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::metrics::ServiceMetrics;
-use crate::oracle::{ClockReading, Oracle, OracleError, WINDOW_MS};
+use crate::oracle::{ClockReading, Oracle, OracleError, Origin, WINDOW_MS};
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{Timestamp, TsRange};
 use crate::window::{LeaderTerm, Window, WindowError};
@@ -251,7 +251,8 @@ async fn maintain_window(host: Arc<OracleHost>, term: LeaderTerm) {
         if state.leader_term != Some(term) {
             return;
         }
-        state.oracle.start(term, mark, (host.clock)());
+        let origin = if host.window.has_followed() { Origin::Handover } else { Origin::ColdStart };
+        state.oracle.start(term, mark, (host.clock)(), origin);
     }
     let mut pause = RETRY_MIN;
     let mut offset_is_large = false;

@@ -12,7 +12,7 @@ use super::replica::Peer;
 use crate::error::RegionError;
 #[cfg(feature = "planted-bugs")]
 use crate::region::LogIndex;
-use crate::region::{Epoch, PeerRole, StoreId, Term};
+use crate::region::{Epoch, PeerMeta, PeerRole, StoreId, Term};
 use crate::time::MonoTime;
 
 impl Peer {
@@ -54,6 +54,9 @@ impl Peer {
             }
         }
         self.leader_term = leads;
+        self.outgoing.clear();
+        self.node.store().clear_fetches();
+        self.offered = None;
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.
             self.record_proposed(now);
@@ -81,35 +84,56 @@ impl Peer {
         self.after_raft(now);
     }
 
-    /// Offers leadership to the replica on `to`. Does nothing if this replica does not lead or `to` holds no other
-    /// voter.
+    /// Offers leadership to the replica on `to`. Does nothing if this replica does not lead, or `to` holds no other
+    /// voter or one that installs a snapshot or needs one: it could not serve.
     pub(crate) fn transfer_leader(&mut self, to: StoreId, now: MonoTime) {
         let target = self.region.peer_on(to).filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
-        let Some(target) = target.filter(|_| self.is_leader()) else { return };
+        let eligible = |target: &PeerMeta| self.is_leader() && self.could_lead(target.id.get());
+        let Some(target) = target.filter(eligible) else { return };
+        self.offered = Some((target.id.get(), now));
         self.node.transfer_leader(target.id.get());
         self.after_raft(now);
     }
 
-    /// Offers leadership to the best successor, if there is one. A transfer that fails is given up after an election
-    /// timeout, and proposals are refused until then. So the next offer is made only after a pause as long.
+    /// Offers leadership to the best successor, if there is one and no offer is open. A transfer that fails is given up
+    /// after an election timeout, and proposals are refused until then. So the same successor gets its next offer only
+    /// after a pause as long. May be called with every tick.
     pub(crate) fn offer_leadership(&mut self, now: MonoTime) {
-        let pause = self.config.election_timeout() * 2;
-        let paused = self.offered_at.is_some_and(|at| now.since(at) < pause);
-        if paused || !self.is_leader() || self.node.raft.lead_transferee.is_some() {
+        if !self.is_leader() || self.node.raft.lead_transferee.is_some() {
             return;
         }
-        if let Some(to) = self.best_successor(now) {
-            self.offered_at = Some(now);
+        let Some(to) = self.best_successor(now) else { return };
+        let pause = self.config.election_timeout() * 2;
+        let passed = self.offered.filter(|(peer, at)| self.is_on(*peer, to) && now.since(*at) < pause);
+        if passed.is_none() {
             self.transfer_leader(to, now);
         }
     }
 
-    /// The live voter with the longest matching log, other than this one: the target of a leadership transfer.
+    fn is_on(&self, peer: u64, store: StoreId) -> bool {
+        self.region.peer_on(store).is_some_and(|p| p.id.get() == peer)
+    }
+
+    /// The live voter with the longest matching log, other than this one, that could lead at once: the target of a
+    /// leadership transfer. Others come before the one that has let the last offer pass.
     pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
         let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
+        let able = voters.filter(|p| self.is_live(p.id.get(), now) && self.could_lead(p.id.get()));
+        let matched = |p: &PeerMeta| self.node.raft.prs().get(p.id.get()).map(|pr| pr.matched);
+        let passed = |p: &PeerMeta| self.offered.is_some_and(|(peer, _)| peer == p.id.get());
+        able.max_by_key(|p| (!passed(p), matched(p), Reverse(p.store))).map(|p| p.store)
+    }
+
+    /// The live voter to which to offer leadership if this replica cannot write: the one with the longest matching log,
+    /// other than `avoided` if there are several. Unless `any` is set, only one that has written what this replica has
+    /// not.
+    pub(crate) fn next_successor(&self, avoided: Option<StoreId>, any: bool, now: MonoTime) -> Option<StoreId> {
+        let written = self.node.raft.raft_log.persisted;
+        let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
         let live = voters.filter(|p| self.is_live(p.id.get(), now));
-        let best = live.filter_map(|p| self.node.raft.prs().get(p.id.get()).map(|pr| (pr.matched, p.store)));
-        best.max_by_key(|(matched, store)| (*matched, Reverse(*store))).map(|(_, store)| store)
+        let matched = live.filter_map(|p| Some((self.node.raft.prs().get(p.id.get())?.matched, p.store)));
+        let fit = matched.filter(|(matched, _)| any || *matched > written);
+        fit.max_by_key(|(matched, store)| (Some(*store) != avoided, *matched, Reverse(*store))).map(|(_, store)| store)
     }
 
     /// Runs before a `MsgTimeoutNow` leaves: suspends the lease and stamps the message with the last log position.

@@ -5,22 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::log::LogEngine;
+use engine::log::{LogBatch, LogEngine};
 
 use super::log_queue::{LogQueue, Truncations};
 use super::log_space::LogSpace;
+use super::offers::Offers;
 use super::scrub::ScrubPace;
 use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::RegionError;
 use crate::mailbox::{Mailbox, Refused};
-use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, Job, StoreMsg};
+use crate::messages::{
+    ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, InstallTask, Job, SnapshotQueues, StoreMsg,
+};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::peer::effects::{RoleEvent, WriteNumber};
 use crate::ports::{RoleListener, Transport};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
+use crate::storage::Fetch;
 use crate::time::MonoTime;
 
 /// A log batch that was submitted and is not durable yet.
@@ -29,6 +33,15 @@ pub(super) struct InFlightBatch {
     pub(super) number: u64,
     pub(super) writes: Vec<(RegionId, WriteNumber)>,
     pub(super) bytes: usize,
+    pub(super) submitted: MonoTime,
+}
+
+/// The batch being collected for the log, with the writes of the peers in it.
+#[derive(Default)]
+pub(super) struct NextBatch {
+    pub(super) log: LogBatch,
+    pub(super) writes: Vec<(RegionId, WriteNumber)>,
+    pub(super) must_sync: bool,
 }
 
 pub(super) struct PeerSlot {
@@ -58,6 +71,8 @@ pub(crate) struct LoopParts {
     pub(crate) inbox: Arc<CompletionInbox>,
     pub(crate) apply: Arc<ApplyQueue>,
     pub(crate) background: Arc<Mailbox<Job>>,
+    pub(crate) snapshot_queues: SnapshotQueues,
+    pub(crate) fetches: Arc<Mailbox<(RegionId, Fetch)>>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
 }
@@ -67,30 +82,36 @@ pub(crate) struct LoopParts {
 /// Invariants:
 /// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it. `inflight_bytes` is the sum of their
 ///    bytes.
-/// 2. `unwritten_bytes` is the sum over all peers of entry bytes taken in and not yet submitted to the log.
-/// 3. Effects are taken from a peer only when there is room to carry them out.
+/// 2. `unwritten_bytes` is the sum over all peers of entry bytes taken in and not yet in a batch.
+/// 3. Effects are taken from a peer only when there is room to carry them out, except urgent ones.
+/// 4. Every write in `next_batch` follows those in `batches`.
 pub(crate) struct StoreLoop {
     pub(super) parts: LoopParts,
     pub(super) log: Arc<LogQueue>,
     pub(super) peers: BTreeMap<RegionId, PeerSlot>,
     /// Peers that may have effects.
     pub(super) dirty: BTreeSet<RegionId>,
+    /// Effects are taken from this region on in the next turn: the first one that met no room in the last turn.
+    pub(super) first_served: RegionId,
     /// Peers with requests that wait for apply.
     pub(super) awaiting_apply: BTreeSet<RegionId>,
     pub(super) last_tick: MonoTime,
     pub(super) stage: Stage,
     pub(super) batches: VecDeque<InFlightBatch>,
-    pub(super) next_batch: u64,
+    pub(super) next_batch: NextBatch,
+    /// The number of the last batch submitted.
+    pub(super) submitted: u64,
     pub(super) inflight_bytes: usize,
     pub(super) unwritten_bytes: usize,
-    /// Whether the log's disk was full at the last tick.
-    pub(super) was_full: bool,
+    pub(super) offers: Offers,
     /// Whether the log's disk was full at the last truncation.
     pub(super) was_full_at_truncation: bool,
     /// New log starts of regions, to be submitted.
     pub(super) truncations: Truncations,
     /// Tasks that did not fit into apply's mailbox.
     pub(super) pending_apply: VecDeque<ApplyTask>,
+    /// Snapshots to install that did not fit into the queue of the workers.
+    pub(super) pending_installs: VecDeque<InstallTask>,
     /// Regions whose snapshot file is queued or being built.
     pub(super) building_snapshots: BTreeSet<RegionId>,
     /// While a `ReadFlushed` job is queued or runs: `unflushed_bytes` when it was queued.
@@ -119,17 +140,20 @@ impl StoreLoop {
             parts,
             peers: BTreeMap::new(),
             dirty: BTreeSet::new(),
+            first_served: RegionId::default(),
             awaiting_apply: BTreeSet::new(),
             last_tick: now,
             stage: Stage::Intake,
             batches: VecDeque::new(),
-            next_batch: 1,
+            next_batch: NextBatch::default(),
+            submitted: 0,
             inflight_bytes: 0,
             unwritten_bytes: 0,
-            was_full: false,
+            offers: Offers::default(),
             was_full_at_truncation: false,
             truncations: Truncations::new(),
             pending_apply: VecDeque::new(),
+            pending_installs: VecDeque::new(),
             building_snapshots: BTreeSet::new(),
             reading_flushed: None,
             log_space: LogSpace::default(),
@@ -230,7 +254,7 @@ impl StoreLoop {
 
     /// Bytes of log that are not durable yet.
     pub(super) fn log_backlog(&self) -> usize {
-        self.inflight_bytes + self.unwritten_bytes
+        self.inflight_bytes + self.next_batch.log.bytes() + self.unwritten_bytes
     }
 
     /// Whether too many bytes of committed entries wait for apply.

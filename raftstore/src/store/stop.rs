@@ -49,7 +49,8 @@ impl StoreLoop {
         }
     }
 
-    /// Starts a graceful stop: transfers leaderships away. The store serves until they are handed over.
+    /// Starts a graceful stop: transfers leaderships away. Ticks offer those that are left again, because a successor
+    /// may let an offer pass. The store serves until they are handed over.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
         self.handing_over = true;
         self.transfer_leaderships(now);
@@ -64,9 +65,10 @@ impl StoreLoop {
             self.handing_over = false;
             self.parts.health.stop();
         }
-        let waits = |slot: &PeerSlot| slot.peer.pending_proposals() > 0;
-        let idle = self.pending_apply.is_empty() && self.batches.is_empty() && !self.peers.values().any(waits);
-        !self.handing_over && idle
+        let proposals = self.peers.values().any(|slot| slot.peer.pending_proposals() > 0);
+        let log = !self.batches.is_empty() || !self.next_batch.log.is_empty();
+        let waits = proposals || log || !self.pending_apply.is_empty();
+        !self.handing_over && !waits
     }
 
     /// Ends a graceful stop. Requests that still wait fail; the outcome of pending proposals is undetermined.

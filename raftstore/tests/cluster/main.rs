@@ -5,6 +5,7 @@
 
 mod backlog;
 mod harness;
+mod liveness;
 mod log_space;
 mod reads;
 mod replication;

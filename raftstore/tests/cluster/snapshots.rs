@@ -68,13 +68,13 @@ fn follower_beyond_the_log_gets_a_snapshot() {
 #[test]
 fn nothing_is_served_while_a_snapshot_is_installed() {
     let mut cluster = lagging();
-    cluster.apply_paused.insert(3);
+    cluster.installs_paused.insert(3);
     cluster.isolated.clear();
     cluster.run_for(Duration::from_secs(2));
     let error = cluster.handle(3).evaluate(cluster.ctx(1)).err();
     assert!(matches!(error, Some(RegionError::NotLeader { .. } | RegionError::NotReady { .. })), "{error:?}");
     assert_eq!(cluster.stored(3, KEY), None);
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     caught_up(&mut cluster);
 }
 
@@ -83,12 +83,12 @@ fn nothing_is_served_while_a_snapshot_is_installed() {
 #[test]
 fn interrupted_installation_is_redone() {
     for changes in 0..12 {
-        for apply_runs in [false, true] {
+        for install_runs in [false, true] {
             let mut cluster = lagging();
             cluster.isolated.clear();
             cluster.hold = |m| is(m, MessageType::MsgSnapshot);
-            if !apply_runs {
-                cluster.apply_paused.insert(3);
+            if !install_runs {
+                cluster.installs_paused.insert(3);
             }
             // The file is on the follower; the message is still held.
             cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
@@ -98,7 +98,7 @@ fn interrupted_installation_is_redone() {
             cluster.deliver_one(message);
             cluster.run_for(Duration::from_millis(40));
             cluster.crash(3, changes);
-            cluster.apply_paused.clear();
+            cluster.installs_paused.clear();
             cluster.start(3);
             caught_up(&mut cluster);
         }
@@ -127,14 +127,14 @@ fn store_that_fails_while_replacing_the_data_starts_over() {
 #[test]
 fn term_is_kept_through_an_installation() {
     let mut cluster = lagging();
-    cluster.apply_paused.insert(3);
+    cluster.installs_paused.insert(3);
     cluster.isolated.clear();
     cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
     cluster.run_for(Duration::from_millis(100));
     let term = cluster.handle(3).region(RegionId::new(1)).unwrap().term;
     cluster.isolated.insert(3);
     cluster.crash(3, 5);
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     cluster.start(3);
     assert!(cluster.handle(3).region(RegionId::new(1)).unwrap().term >= term);
     cluster.isolated.clear();
@@ -144,7 +144,7 @@ fn term_is_kept_through_an_installation() {
 /// A cluster whose store 3 has started to install a snapshot and makes no progress.
 fn installing() -> Cluster {
     let mut cluster = lagging();
-    cluster.apply_paused.insert(3);
+    cluster.installs_paused.insert(3);
     cluster.isolated.clear();
     cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
     cluster.run_for(Duration::from_millis(100));
@@ -163,7 +163,7 @@ fn installing_replica_votes_for_others() {
     cluster.run_until("another leader", |c| leads(c, 2));
     assert!(!leads(&cluster, 3));
     assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     cluster.isolated.clear();
     cluster.run_until("the old leader to learn of it", |c| !leads(c, 1));
     caught_up(&mut cluster);
@@ -180,7 +180,7 @@ fn log_behind_a_delivered_snapshot_is_kept_during_installation() {
     }
     // Many log truncations.
     cluster.run_for(Duration::from_secs(5));
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     caught_up(&mut cluster);
     assert_eq!(cluster.snapshots_sent, sent);
 }
@@ -190,7 +190,7 @@ fn log_behind_a_delivered_snapshot_is_kept_during_installation() {
 fn start_reports_a_bad_file_of_an_unfinished_installation() {
     let mut cluster = installing();
     cluster.crash(3, 1);
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     let files = std::sync::Arc::clone(&cluster.nodes[&3].files);
     let name = engine::disk::Disk::list(&*files).unwrap().into_iter().find(|name| name.ends_with(".snap")).unwrap();
     let sound = files.content(&name).unwrap();

@@ -7,7 +7,7 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tso::oracle::{ClockReading, Oracle, OracleError, WINDOW_MIN_MS, WINDOW_MS};
+use tso::oracle::{ClockReading, Oracle, OracleError, Origin, WINDOW_MIN_MS, WINDOW_MS};
 use tso::timestamp::MAX_COUNT;
 use tso::{LeaderTerm, Timestamp};
 
@@ -99,7 +99,7 @@ impl World {
         self.term = LeaderTerm(self.term.0 + 1);
         self.leader = node;
         let now = self.clocks(node);
-        self.nodes[node].oracle.start(self.term, self.mark, now);
+        self.nodes[node].oracle.start(self.term, self.mark, now, Origin::Handover);
         self.nodes[node].next_check_ms = self.now_ms;
     }
 

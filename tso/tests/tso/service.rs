@@ -97,6 +97,10 @@ impl Window for NodeWindow {
         self.region.check(self.node, term).is_ok()
     }
 
+    fn has_followed(&self) -> bool {
+        true
+    }
+
     fn leader_address(&self) -> Option<String> {
         self.region.hint.lock().clone()
     }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::time::Instant;
-use tso::oracle::{ClockReading, Oracle};
+use tso::oracle::{ClockReading, Oracle, Origin};
 use tso::{LeaderTerm, Timestamp, TsRange, TsoError, TsoSource};
 use txn::{Database, TxnConfig, TxnError};
 
@@ -59,7 +59,7 @@ impl OraclePair {
         state.oracle().stop();
         state.term = LeaderTerm(state.term.0 + 1);
         let (term, mark, now) = (state.term, state.mark, self.clocks(&state));
-        state.oracle().start(term, mark, now);
+        state.oracle().start(term, mark, now, Origin::Handover);
         state.keep_window(now);
     }
 
