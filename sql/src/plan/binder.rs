@@ -104,6 +104,8 @@ pub(super) struct Binder<'a> {
     /// Types of `$1`, ...; `Unknown` until inferred.
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
+    /// Whether the statement may have parameters.
+    allows_params: bool,
     pub(super) aggregates: AggregateState,
     /// The current clause, for errors about aggregates.
     pub(super) clause: &'static str,
@@ -117,13 +119,17 @@ pub(super) struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    pub(super) fn new(statement: &'a Parsed, declared: &'a [SqlType], catalog: &'a Catalog) -> Binder<'a> {
+    /// A binder. `declared`: the declared types of parameters, `None` if there can be no parameters.
+    pub(super) fn new(statement: &'a Parsed, declared: Option<&'a [SqlType]>, catalog: &'a Catalog) -> Binder<'a> {
+        let allows_params = declared.is_some();
+        let declared = declared.unwrap_or_default();
         let params = declared.iter().map(|ty| ty.base()).collect();
         Binder {
             statement,
             catalog,
             params,
             declared,
+            allows_params,
             aggregates: AggregateState::default(),
             clause: "",
             depth: 0,
@@ -182,7 +188,7 @@ impl<'a> Binder<'a> {
     /// Binds a parameter by its number.
     pub(super) fn param(&mut self, name: &str, at: Location) -> Result<Typed, SqlError> {
         let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
-        let Some(number) = number.filter(|n| (1..=MAX_PARAMS).contains(n)) else {
+        let Some(number) = number.filter(|n| self.allows_params && (1..=MAX_PARAMS).contains(n)) else {
             return Err(self.error(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"), at));
         };
         if self.params.len() < number {

@@ -81,7 +81,7 @@ impl Binder<'_> {
         if ty != SqlType::Timestamptz {
             return Ok(Expr::Const(value));
         }
-        let in_other_zone = read(&TimeZone(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
+        let in_other_zone = read(&TimeZone::new(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
         let word = text.trim_matches(is_space).to_ascii_lowercase();
         let relative = ["now", "today", "tomorrow", "yesterday"].contains(&word.as_str());
         if value == in_other_zone && !relative {

@@ -2,17 +2,18 @@
 
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr as Ast, Function as Call, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Spanned, TrimWhereField,
+    FunctionArguments, Spanned, TrimWhereField, Value, ValueWithSpan,
 };
 use sqlparser::tokenizer::Location;
 
 use super::aggregate::{self, AggregateCall, AggregateKind};
 use super::binder::{Binder, Scope, Typed};
 use super::comparison::SharedOperands;
+use super::node::Notice;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
-use crate::expr::{CompareOp, ContextValue, Expr, Function};
+use crate::expr::{CompareOp, ContextValue, Expr, Function, SessionCall};
 use crate::parse::start_of;
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::{Datum, SqlType};
@@ -22,14 +23,29 @@ struct Signature {
     name: &'static str,
     args: &'static [SqlType],
     result: SqlType,
-    function: Function,
+    target: Target,
+}
+
+/// What a call becomes.
+#[derive(Clone, Copy)]
+enum Target {
+    /// A function of its arguments.
+    Scalar(Function),
+    /// A function of the session.
+    Session(SessionCall),
+    /// Nothing: without locks there is nothing to unlock.
+    Nothing,
 }
 
 const fn f(name: &'static str, args: &'static [SqlType], result: SqlType, function: Function) -> Signature {
-    Signature { name, args, result, function }
+    Signature { name, args, result, target: Target::Scalar(function) }
 }
 
-use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text};
+const fn s(name: &'static str, args: &'static [SqlType], result: SqlType, call: SessionCall) -> Signature {
+    Signature { name, args, result, target: Target::Session(call) }
+}
+
+use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text, Void};
 
 /// The scalar functions with fixed argument lists. In ties the first overload wins.
 static SIGNATURES: &[Signature] = &[
@@ -86,6 +102,11 @@ static SIGNATURES: &[Signature] = &[
     f("starts_with", &[Text, Text], Bool, Function::StartsWith),
     f("ascii", &[Text], Int4, Function::Ascii),
     f("chr", &[Int4], Text, Function::Chr),
+    s("current_setting", &[Text], Text, SessionCall::CurrentSetting),
+    s("current_setting", &[Text, Bool], Text, SessionCall::CurrentSetting),
+    s("set_config", &[Text, Text, Bool], Text, SessionCall::SetConfig),
+    s("pg_sleep", &[Float8], Void, SessionCall::Sleep),
+    Signature { name: "pg_advisory_unlock_all", args: &[], result: Void, target: Target::Nothing },
 ];
 
 const NO_FUNCTION_HINT: &str =
@@ -116,8 +137,15 @@ impl Binder<'_> {
             let message = format!("DISTINCT specified, but {name} is not an aggregate function");
             return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
         }
+        if name == "current_timestamp" && matches!(call.args, FunctionArguments::List(_)) {
+            return self.rounded_timestamp(&asts, at);
+        }
         if let Some(context) = context_value(&name, asts.len()) {
-            let ty = if context == ContextValue::Now { SqlType::Timestamptz } else { Text };
+            let ty = match context {
+                ContextValue::Now => SqlType::Timestamptz,
+                ContextValue::BackendPid => Int4,
+                _ => Text,
+            };
             return Ok(Typed::new(Expr::Context(context), ty, at));
         }
         let mut args = Vec::with_capacity(asts.len());
@@ -140,6 +168,7 @@ impl Binder<'_> {
                 let (items, ty) = self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
                 return Ok(Typed::new(fold(Expr::Extreme { greatest, items }), ty, at));
             }
+            ("pg_typeof", 1) => return self.type_of(&args[0], at),
             ("nullif", 2) => return self.nullif(args, (asts[0], asts[1]), at),
             ("concat", 1..) => return self.concat_any(Function::Concat, args, at),
             ("concat_ws", 2..) => return self.concat_any(Function::ConcatWs, args, at),
@@ -155,8 +184,48 @@ impl Binder<'_> {
             let arg = self.coerce(arg, *ty, CastContext::Implicit)?;
             bound.push(arg.ok_or_else(|| self.unsupported("this function call is", at))?.expr);
         }
-        let expr = Expr::Call { function: chosen.function, args: bound };
-        Ok(Typed::new(fold(expr), chosen.result, at))
+        let expr = match chosen.target {
+            Target::Scalar(function) => fold(Expr::Call { function, args: bound }),
+            Target::Session(call) => Expr::Session { call, args: bound },
+            Target::Nothing => Expr::Const(Datum::Text("".into())),
+        };
+        Ok(Typed::new(expr, chosen.result, at))
+    }
+
+    /// `current_timestamp(digits)`. The digits are a number in the text, as PostgreSQL's grammar wants it.
+    fn rounded_timestamp(&mut self, asts: &[&Ast], at: Location) -> Result<Typed, SqlError> {
+        let digits = match asts {
+            [Ast::Value(ValueWithSpan { value: Value::Number(digits, _), .. })] => digits.parse::<u32>().ok(),
+            _ => None,
+        };
+        let Some(digits) = digits else {
+            let (found, near) = match asts.first() {
+                Some(ast) => (self.statement.text.token_at(start_of(ast)), start_of(ast)),
+                None => (")", at),
+            };
+            let message = format!("syntax error at or near \"{found}\"");
+            let mut error = self.error(SqlState::SYNTAX_ERROR, message, near);
+            if asts.is_empty() {
+                error.position = error.position.map(|start| start + "current_timestamp(".len() as u32);
+            }
+            return Err(error);
+        };
+        if digits > 6 {
+            let message = format!("TIMESTAMP({digits}) WITH TIME ZONE precision reduced to maximum allowed, 6");
+            self.notices.push(Notice { code: SqlState::INVALID_PARAMETER_VALUE, message, is_warning: true });
+        }
+        let function = Function::RoundTimestamp(u8::try_from(digits).unwrap_or(6).min(6));
+        let expr = Expr::Call { function, args: vec![Expr::Context(ContextValue::Now)] };
+        Ok(Typed::new(expr, SqlType::Timestamptz, at))
+    }
+
+    /// `pg_typeof(value)`, as text: there is no type `regtype`.
+    fn type_of(&self, value: &Typed, at: Location) -> Result<Typed, SqlError> {
+        if let (Expr::Param(number), SqlType::Unknown) = (&value.expr, value.ty) {
+            let message = format!("could not determine data type of parameter ${}", number + 1);
+            return Err(self.error(SqlState::INDETERMINATE_DATATYPE, message, value.at));
+        }
+        Ok(Typed::new(Expr::Const(Datum::Text(value.ty.base_name().into())), Text, at))
     }
 
     /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END. `a` has its type in the comparison.
@@ -343,6 +412,7 @@ fn context_value(name: &str, args: usize) -> Option<ContextValue> {
         "current_database" | "current_catalog" => ContextValue::Database,
         "current_schema" => ContextValue::Schema,
         "version" => ContextValue::Version,
+        "pg_backend_pid" => ContextValue::BackendPid,
         _ => return None,
     })
 }

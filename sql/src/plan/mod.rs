@@ -9,7 +9,7 @@
 //!
 //! 1. `access`, `aggregate`, `decimal`, `type_name`: parts without knowledge of the binder
 //! 2. `node`: the nodes of a plan
-//! 3. `binder`: the binder's state, names in scope
+//! 3. `binder`, `constants`: the binder's state, names in scope; errors of constant expressions
 //! 4. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
 //! 5. `comparison`: comparisons and constructs built from them
 //! 6. `bind_expr`, `functions`: expressions
@@ -25,6 +25,7 @@ mod bind_expr;
 mod binder;
 mod coerce;
 mod comparison;
+mod constants;
 mod ddl;
 mod decimal;
 mod explain;
@@ -56,14 +57,18 @@ use crate::types::SqlType;
 use binder::Binder;
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
-/// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. The session handles
-/// transaction control and SET/SHOW itself.
-pub fn bind(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
+/// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. Without the list, as in
+/// the simple protocol, there are no parameters. The session handles transaction control and SET/SHOW itself.
+pub fn bind(statement: &Parsed, declared: Option<&[SqlType]>, catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
     // The binder bounds its own recursion, but the tree's span methods walk the whole tree.
     deep_stack::run(statement.is_deep(), || bind_on_this_stack(statement, declared, catalog))
 }
 
-fn bind_on_this_stack(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
+fn bind_on_this_stack(
+    statement: &Parsed,
+    declared: Option<&[SqlType]>,
+    catalog: &Catalog,
+) -> Result<Arc<Plan>, SqlError> {
     let mut binder = Binder::new(statement, declared, catalog);
     let (body, columns) = bind_tree(&mut binder, &statement.tree)?;
     let params = binder.finish_params()?;
@@ -82,6 +87,7 @@ fn bind_on_this_stack(statement: &Parsed, declared: &[SqlType], catalog: &Catalo
         writes,
         is_ddl,
         outside_block_only,
+        constant_parts: constants::any_in(&body),
         notices,
         body,
     }))
@@ -122,6 +128,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Explain { analyze, statement, format, options, .. } => {
             binder.check_explain(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
             let (body, _) = bind_tree(binder, statement)?;
+            constants::check(&body, &[])?;
             Ok((Body::Explain(explain::lines(&body)), Some(vec![explain::column()])))
         }
         other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),

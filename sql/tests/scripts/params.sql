@@ -96,11 +96,11 @@ t
 
 select $1 is null;
 ----
-ERROR 42P18: could not determine data type of parameter $1
+ERROR 42P02: there is no parameter $1 [at 8]
 
 select $2::int;
 ----
-ERROR 42P18: could not determine data type of parameter $1
+ERROR 42P02: there is no parameter $2 [at 8]
 
 select $0;
 ----
