@@ -26,11 +26,24 @@ pub(super) struct Typed {
     pub(super) at: Location,
     /// For a literal that is `numeric` in PostgreSQL and a float here: its exact meaning next to integers.
     pub(super) decimal: Option<Decimal>,
+    /// Whether it is `numeric` in PostgreSQL: such a literal, or a value that may be one. Arithmetic and rounding of
+    /// `numeric` are exact there, so they are refused here.
+    pub(super) numeric: bool,
 }
 
 impl Typed {
     pub(super) fn new(expr: Expr, ty: SqlType, at: Location) -> Typed {
-        Typed { expr, ty, at, decimal: None }
+        Typed { expr, ty, at, decimal: None, numeric: false }
+    }
+
+    /// The same value, `numeric` in PostgreSQL or not.
+    pub(super) fn numeric(self, numeric: bool) -> Typed {
+        Typed { numeric, ..self }
+    }
+
+    /// Whether it is `double precision` in PostgreSQL too.
+    pub(super) fn is_float(&self) -> bool {
+        self.ty == SqlType::Float8 && !self.numeric
     }
 }
 
@@ -152,6 +165,12 @@ impl<'a> Binder<'a> {
     /// 0A000 for an unsupported feature of PostgreSQL.
     pub(super) fn unsupported(&self, what: &str, at: Location) -> SqlError {
         self.error(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} not supported yet"), at)
+    }
+
+    /// 0A000 for an operation of the type `numeric`, which would be inexact on floats.
+    pub(super) fn needs_numeric(&self, what: &str, at: Location) -> SqlError {
+        self.unsupported(&format!("{what} of type numeric is"), at)
+            .hint("Cast the decimal numbers to double precision.")
     }
 
     /// The position of the first `symbol` between two spans, or of the first span.

@@ -8,6 +8,7 @@ use sqlparser::tokenizer::Location;
 
 use super::aggregate::{self, AggregateCall, AggregateKind};
 use super::binder::{Binder, Scope, Typed};
+use super::coerce::Unified;
 use super::comparison::SharedOperands;
 use super::node::Notice;
 use super::operators::Operands;
@@ -109,6 +110,10 @@ static SIGNATURES: &[Signature] = &[
     Signature { name: "pg_advisory_unlock_all", args: &[], result: Void, target: Target::Nothing },
 ];
 
+/// Functions that PostgreSQL has for `numeric` too.
+const NUMERIC_FUNCTIONS: &[&str] =
+    &["abs", "ceil", "ceiling", "exp", "floor", "ln", "mod", "pow", "power", "round", "sign", "sqrt", "trunc"];
+
 const NO_FUNCTION_HINT: &str =
     "No function matches the given name and argument types. You might need to add explicit type casts.";
 
@@ -160,13 +165,14 @@ impl Binder<'_> {
         let args: Vec<Typed> = args.into_iter().map(|arg| self.refresh_type(arg)).collect();
         match (name, args.len()) {
             ("coalesce", 1..) => {
-                let (items, ty) = self.unify(args, "COALESCE")?;
-                return Ok(Typed::new(fold(Expr::Coalesce(items)), ty, at));
+                let Unified { exprs, ty, numeric } = self.unify(args, "COALESCE")?;
+                return Ok(Typed::new(fold(Expr::Coalesce(exprs)), ty, at).numeric(numeric));
             }
             ("greatest" | "least", 1..) => {
                 let greatest = name == "greatest";
-                let (items, ty) = self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
-                return Ok(Typed::new(fold(Expr::Extreme { greatest, items }), ty, at));
+                let Unified { exprs: items, ty, numeric } =
+                    self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
+                return Ok(Typed::new(fold(Expr::Extreme { greatest, items }), ty, at).numeric(numeric));
             }
             ("pg_typeof", 1) => return self.type_of(&args[0], at),
             ("nullif", 2) => return self.nullif(args, (asts[0], asts[1]), at),
@@ -179,6 +185,10 @@ impl Binder<'_> {
             let message = format!("function {name}({}) does not exist", types.join(", "));
             return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
         };
+        if NUMERIC_FUNCTIONS.contains(&name) && args.iter().any(|arg| arg.numeric) && !args.iter().any(Typed::is_float)
+        {
+            return Err(self.needs_numeric(&format!("{name} of a value"), at));
+        }
         let mut bound = Vec::with_capacity(args.len());
         for (arg, ty) in args.into_iter().zip(chosen.args) {
             let arg = self.coerce(arg, *ty, CastContext::Implicit)?;
@@ -223,7 +233,7 @@ impl Binder<'_> {
     fn type_of(&self, value: &Typed, at: Location) -> Result<Typed, SqlError> {
         if let (Expr::Param(number), SqlType::Unknown) = (&value.expr, value.ty) {
             let message = format!("could not determine data type of parameter ${}", number + 1);
-            return Err(self.error(SqlState::INDETERMINATE_DATATYPE, message, value.at));
+            return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
         }
         Ok(Typed::new(Expr::Const(Datum::Text(value.ty.base_name().into())), Text, at))
     }
@@ -241,6 +251,7 @@ impl Binder<'_> {
             left
         };
         let float = right.ty == Float8;
+        let numeric = (left.numeric || right.numeric) && !left.is_float() && !right.is_float();
         let test = self.compare(CompareOp::Eq, left.clone(), right, ast);
         let test = test.map_err(|mut error| {
             error.position = Some(self.position(at));
@@ -256,7 +267,7 @@ impl Binder<'_> {
         let left = left.ok_or_else(|| self.unsupported("this function call is", at))?;
         let branches = vec![(test.expr, Expr::Const(Datum::Null))];
         let expr = Expr::Case { branches, otherwise: Box::new(left.expr) };
-        Ok(Typed::new(shared.wrap(expr), ty, at))
+        Ok(Typed::new(shared.wrap(expr), ty, at).numeric(numeric))
     }
 
     fn concat_any(&mut self, function: Function, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
@@ -338,9 +349,16 @@ impl Binder<'_> {
                 }
             }
         };
+        let of_numeric = arg.as_ref().is_some_and(|arg| arg.numeric);
+        if of_numeric && matches!(name, "sum" | "avg") {
+            return Err(self.needs_numeric(&format!("{name} of a value"), at));
+        }
+        let sum_of_bigint = kind == AggregateKind::SumInt && arg.as_ref().is_some_and(|arg| arg.ty == Int8);
+        let extreme = of_numeric && matches!(kind, AggregateKind::Min | AggregateKind::Max);
+        let numeric = extreme || sum_of_bigint || kind == AggregateKind::AvgInt;
         let arg = arg.map(|arg| arg.expr);
         self.aggregates.calls.push(AggregateCall { kind, arg, distinct, filter, name: shown });
-        Ok(Typed::new(Expr::Column(self.aggregates.calls.len() - 1), ty, at))
+        Ok(Typed::new(Expr::Column(self.aggregates.calls.len() - 1), ty, at).numeric(numeric))
     }
 
     fn aggregate_parts(

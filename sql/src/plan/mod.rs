@@ -42,7 +42,7 @@ mod type_name;
 
 use std::sync::Arc;
 
-use sqlparser::ast::{FromTable, ObjectType, Spanned, Statement};
+use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, KeyBound, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
@@ -82,6 +82,7 @@ fn bind_on_this_stack(
     let notices = if matches!(body, Body::Explain(_)) { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         catalog_version: catalog.version,
+        command: locking_command(&statement.tree),
         params,
         columns,
         writes,
@@ -91,6 +92,15 @@ fn bind_on_this_stack(
         notices,
         body,
     }))
+}
+
+/// The name of a SELECT that locks rows.
+fn locking_command(tree: &Statement) -> Option<&'static str> {
+    let Statement::Query(query) = tree else { return None };
+    query.locks.first().map(|lock| match lock.lock_type {
+        LockType::Share => "SELECT FOR SHARE",
+        LockType::Update => "SELECT FOR UPDATE",
+    })
 }
 
 /// Binds a tree to a plan's body and the columns of its result.

@@ -30,6 +30,8 @@ pub struct Plan {
     pub params: Vec<SqlType>,
     /// The result columns; `None` for a statement without rows.
     pub columns: Option<Vec<ResultColumn>>,
+    /// The command in errors, where it is not the beginning of the text: `SELECT FOR UPDATE`.
+    pub command: Option<&'static str>,
     /// Whether it changes data or schema.
     pub writes: bool,
     /// Whether it changes the schema.

@@ -63,7 +63,8 @@ impl Session {
             [] => Ok((StatementBody::Empty, 0)),
             [piece] => {
                 self.char_offset = piece.char_offset;
-                Ok((self.parse_statement(piece.text, declared)?, piece.char_offset))
+                let body = self.parse_statement(piece.text, declared).map_err(|error| piece.locate(error))?;
+                Ok((body, piece.char_offset))
             }
             _ => Err(several_commands()),
         }
@@ -133,7 +134,7 @@ impl Session {
     pub(crate) async fn start(&mut self, call: Call, commit_follows: bool) -> Result<Run, Fault> {
         let Call { query, bound, params, formats } = call;
         if bound.plan.writes {
-            self.state.check_write(&query.command)?;
+            self.state.check_write(bound.plan.command.unwrap_or(&query.command))?;
         }
         if bound.plan.outside_block_only {
             self.state.check_outside_block(&query.command, self.executed > 0)?;

@@ -42,7 +42,7 @@ impl Session {
             }
             [statement] => {
                 self.char_offset = statement.char_offset;
-                let body = self.parse_statement(statement.text, &[])?;
+                let body = self.parse_statement(statement.text, &[]).map_err(|error| statement.locate(error))?;
                 if matches!(body, StatementBody::Empty) {
                     out.put(&EmptyQueryResponse::new())?;
                     return Ok(());
@@ -68,7 +68,7 @@ impl Session {
             // This loop never waits, so it has to yield to other tasks.
             tokio::task::coop::consume_budget().await;
             self.char_offset = statement.char_offset;
-            self.parse_statement(statement.text, &[])?;
+            self.parse_statement(statement.text, &[]).map_err(|error| statement.locate(error))?;
         }
         let last = statements.len() - 1;
         for (at, statement) in statements.iter().enumerate() {

@@ -231,9 +231,8 @@ fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Op
             Some(value) => {
                 values.custom.insert(name.to_owned(), value.clone());
             }
-            None => {
-                values.custom.remove(name);
-            }
+            // As in PostgreSQL it stays known, as an empty text.
+            None => values.custom.get_mut(name).into_iter().for_each(String::clear),
         },
     }
     Ok(())
