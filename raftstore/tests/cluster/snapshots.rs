@@ -350,7 +350,7 @@ fn installing_replica_is_no_successor() {
     core.begin_stop(now);
     cluster.settle();
     let now = cluster.now();
-    assert!(cluster.nodes[&1].core.as_ref().unwrap().is_drained(now));
+    assert!(cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().continue_stop(now));
 }
 
 /// A stopping leader whose first successor lets the offer pass takes another. Until then it leads.

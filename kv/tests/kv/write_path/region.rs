@@ -100,7 +100,7 @@ impl Reader for ModelView {
         self.snapshot.get(cf, key)
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
         self.snapshot.cursor(cf, lower, upper)
     }
 }
