@@ -174,8 +174,8 @@ fn lost_appends(history: &[Txn], txns: &[usize], versions: &BTreeMap<u64, Vec<u6
     Ok(())
 }
 
-/// Dependencies (`forced`: write-write, write-read, and real time once added) and anti-dependencies (`anti`: read-write) between
-/// transactions.
+/// Dependencies (`forced`: write-write, write-read, and real time once added) and anti-dependencies (`anti`:
+/// read-write) between transactions.
 struct Graph {
     nodes: Vec<usize>,
     forced: HashMap<usize, HashSet<usize>>,
