@@ -180,7 +180,7 @@ fn reads_that_ignore_the_snapshot_are_detected() {
 /// The second gateway begins transactions at timestamps from before their begin.
 #[test]
 fn prefetched_timestamps_are_detected() {
-    must_find("cycle through transactions", |cluster, tso| {
+    must_find("stale: cycle", |cluster, tso| {
         let prefetching = Prefetching::new(tso.clone());
         (Arc::new(cluster), [tso, prefetching])
     });
@@ -271,7 +271,7 @@ mod anomalies {
 
     #[test]
     fn stale_read_is_caught() {
-        verdict(&[txn(1, 2, &[Op::Append(0, 1)]), txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "cycle");
+        verdict(&[txn(1, 2, &[Op::Append(0, 1)]), txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "stale");
     }
 
     #[test]
