@@ -128,7 +128,7 @@ impl<S: Store> Reader for RegionSnapshot<S> {
         self.snapshot.get(cf, key)
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
         self.check(cf, self.region.contains_range(lower, upper))?;
         self.snapshot.cursor(cf, lower, upper)
     }

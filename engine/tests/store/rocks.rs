@@ -183,6 +183,29 @@ fn a_snapshot_outlives_its_store() {
     open(&dir);
 }
 
+#[test]
+fn a_cursor_outlives_its_snapshot_and_its_store() {
+    let temporary = tempfile::tempdir().unwrap();
+    let dir = temporary.path().join("store");
+    let store = open(&dir);
+    store.write(&put(Cf::Default, b"a", b"1")).unwrap();
+    let mut cursor = store.snapshot().cursor(Cf::Default, b"", b"").unwrap();
+    store.write(&put(Cf::Default, b"a", b"2")).unwrap();
+    store.write(&put(Cf::Default, b"b", b"2")).unwrap();
+    store.flush().unwrap();
+    drop(store);
+    // The database stays open until the cursor is dropped.
+    assert!(matches!(RocksStore::open(&dir, &options()), Err(StoreError::Locked { .. })));
+    let read = std::thread::spawn(move || {
+        assert!(cursor.seek_to_first().unwrap());
+        let value = cursor.value().to_vec();
+        assert!(!cursor.next().unwrap());
+        value
+    });
+    assert_eq!(read.join().unwrap(), b"1");
+    open(&dir);
+}
+
 /// The deleted records that a cursor over all locks walks.
 fn deleted_locks(store: &RocksStore) -> u64 {
     set_perf_stats(PerfStatsLevel::EnableCount);

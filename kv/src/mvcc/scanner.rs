@@ -56,31 +56,34 @@ pub struct ScanPage {
     pub end: PageEnd,
 }
 
-/// Reads a page: at most `request.limit` pairs, about `request.max_bytes` bytes, and about `max_steps` cursor movements
-/// over the write records and as many over the locks. A limit of 0 counts as 1.
+/// The limits of a page. Each counts as at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageLimits {
+    /// The most pairs.
+    pub pairs: u32,
+    /// The bytes of keys and values after which the page ends. The last pair may exceed it.
+    pub bytes: u32,
+    /// About the most cursor movements over the write records, and as many over the locks.
+    pub steps: usize,
+}
+
+/// Reads one page: the first one of a [`Scanner`], with the limits of the request.
 ///
 /// # Errors
 ///
-/// [`KeyError::Locked`] if a lock blocks the first pair; [`ActionError::Mvcc`] if the store fails or its data is
-/// corrupt.
+/// As [`Scanner::next_page`].
 pub fn scan<R: Reader + ?Sized>(reader: &R, request: &ScanRequest, max_steps: usize) -> Result<ScanPage, ActionError> {
-    if !request.end.is_empty() && request.start >= request.end {
-        return Ok(ScanPage { pairs: Vec::new(), resume: None, end: PageEnd::Range });
+    if request.is_empty() {
+        return Ok(ScanPage::empty());
     }
-    let max_steps = max_steps.max(1);
-    let mut page = VersionScan::new(reader, request)?.read_page(max_steps)?;
-    end_before_locks(reader, request, max_steps, &mut page)?;
-    Ok(page)
+    let limits = PageLimits { pairs: request.limit, bytes: request.max_bytes, steps: max_steps };
+    Scanner::open(reader, request)?.next_page(reader, limits)
 }
 
 impl ScanPage {
-    /// The range that the page covers: from the start of the scan to `resume`, or from `resume` to its end.
-    fn covered(&self, request: &ScanRequest) -> (Vec<u8>, Vec<u8>) {
-        match &self.resume {
-            None => storage_range(&request.start, &request.end),
-            Some(resume) if request.reverse => storage_range(resume, &request.end),
-            Some(resume) => storage_range(&request.start, resume),
-        }
+    /// The page of a range that holds no key.
+    pub const fn empty() -> ScanPage {
+        ScanPage { pairs: Vec::new(), resume: None, end: PageEnd::Range }
     }
 
     /// Whether the page has a pair before `key`, in the direction of the scan.
@@ -97,42 +100,9 @@ impl ScanPage {
     }
 }
 
-/// Ends `page` before the first lock that blocks it, or before a lock that `max_steps` do not reach. Fails with the
-/// blocking locks if no pair is before them.
-fn end_before_locks<R: Reader + ?Sized>(
-    reader: &R,
-    request: &ScanRequest,
-    max_steps: usize,
-    page: &mut ScanPage,
-) -> Result<(), ActionError> {
-    let (lower, upper) = page.covered(request);
-    let mut locks = DirectedCursor::open(reader, Cf::Lock, (&lower, &upper), request.reverse)?;
-    let limit = (request.limit as usize).max(1);
-    let mut blocking = BlockingLocks::default();
-    while locks.valid && blocking.len() < limit && !blocking.is_full() {
-        if locks.steps == max_steps {
-            if blocking.is_empty() {
-                page.cut(Key::from_storage(locks.cursor.key())?, request.reverse, PageEnd::Work);
-            }
-            break;
-        }
-        let lock = LockRecord::decode(locks.cursor.value())?;
-        if lock.blocks_read_at(request.start_ts) {
-            let key = Key::from_storage(locks.cursor.key())?;
-            if blocking.is_empty() && page.has_pair_before(&key, request.reverse) {
-                page.cut(key, request.reverse, PageEnd::Lock);
-                break;
-            }
-            blocking.push(lock.info(key));
-        }
-        locks.step()?;
-    }
-    if blocking.is_empty() { Ok(()) } else { Err(KeyError::Locked(blocking.into_locks()).into()) }
-}
-
 /// A cursor that moves in the direction of the scan and counts its movements.
-struct DirectedCursor<'r> {
-    cursor: Box<dyn Cursor + 'r>,
+struct DirectedCursor {
+    cursor: Box<dyn Cursor>,
     reverse: bool,
     /// Whether the cursor is on a key.
     valid: bool,
@@ -145,36 +115,73 @@ struct VisiblePut {
     short_value: Option<Bytes>,
 }
 
-/// The first pass of a page: the visible versions of the range, whatever their locks.
-struct VersionScan<'r, R: ?Sized> {
-    reader: &'r R,
-    request: &'r ScanRequest,
-    writes: DirectedCursor<'r>,
+/// A scan of a range, page after page, on one snapshot. Every call gets the reader of that snapshot.
+///
+/// Invariant: unless the last page ended the range or failed, the cursor is on the first write record of the rest.
+pub struct Scanner {
+    /// The part of the range that is not read yet. The limits of the request are not used.
+    rest: ScanRequest,
+    /// Over the write records of the whole range. It is kept from page to page.
+    writes: DirectedCursor,
     /// The key being examined, in storage form.
     current: Vec<u8>,
-    pairs: Vec<(Key, Bytes)>,
-    bytes: usize,
 }
 
-impl<'r, R: Reader + ?Sized> VersionScan<'r, R> {
-    fn new(reader: &'r R, request: &'r ScanRequest) -> Result<VersionScan<'r, R>> {
+impl Scanner {
+    /// A scan at the start of the range, which must not be empty. The limits of the request have no effect.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError`](crate::error::MvccError) if the store fails.
+    pub fn open<R: Reader + ?Sized>(reader: &R, request: &ScanRequest) -> Result<Scanner> {
         let (start, end) = storage_range(&request.start, &request.end);
         let writes = DirectedCursor::open(reader, Cf::Write, (&start, &end), request.reverse)?;
-        Ok(VersionScan { reader, request, writes, current: Vec::new(), pairs: Vec::new(), bytes: 0 })
+        Ok(Scanner { rest: request.clone(), writes, current: Vec::new() })
     }
 
-    fn read_page(mut self, max_steps: usize) -> Result<ScanPage> {
+    /// The part of the range that is not read yet.
+    pub fn rest(&self) -> &ScanRequest {
+        &self.rest
+    }
+
+    /// Reads the next page.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Locked`] if a lock blocks the first pair; [`ActionError::Mvcc`] if the store fails or its data is
+    /// corrupt. The scan cannot go on after an error.
+    pub fn next_page<R: Reader + ?Sized>(&mut self, reader: &R, limits: PageLimits) -> Result<ScanPage, ActionError> {
+        let limits = PageLimits { pairs: limits.pairs.max(1), bytes: limits.bytes.max(1), steps: limits.steps.max(1) };
+        if self.rest.is_empty() {
+            return Ok(ScanPage::empty());
+        }
+        let mut page = self.read_versions(reader, limits)?;
+        self.end_before_locks(reader, limits, &mut page)?;
+        if let Some(resume) = &page.resume {
+            let bound = if self.rest.reverse { &mut self.rest.end } else { &mut self.rest.start };
+            *bound = resume.clone();
+        }
+        Ok(page)
+    }
+
+    /// The first pass: the visible versions of the rest, whatever their locks, up to the limits.
+    fn read_versions<R: Reader + ?Sized>(&mut self, reader: &R, limits: PageLimits) -> Result<ScanPage> {
+        self.writes.steps = 0;
+        let (mut pairs, mut bytes) = (Vec::new(), 0);
         let end = loop {
-            if self.is_full() {
+            if pairs.len() >= limits.pairs as usize || bytes >= limits.bytes as usize {
                 break PageEnd::Limit;
             }
             if !self.load_current()? {
                 break PageEnd::Range;
             }
-            if self.writes.steps >= max_steps {
+            if self.writes.steps >= limits.steps {
                 break PageEnd::Work;
             }
-            self.take_version()?;
+            if let Some((key, value)) = self.take_version(reader)? {
+                bytes += key.as_bytes().len() + value.len();
+                pairs.push((key, value));
+            }
         };
         let resume = match end {
             PageEnd::Range => None,
@@ -183,21 +190,65 @@ impl<'r, R: Reader + ?Sized> VersionScan<'r, R> {
         };
         // Nothing is before the empty key, and as the end of a range it means "after every key".
         Ok(match resume {
-            Some(resume) if resume.is_empty() => ScanPage { pairs: self.pairs, resume: None, end: PageEnd::Range },
-            resume => ScanPage { pairs: self.pairs, resume, end },
+            Some(resume) if resume.is_empty() => ScanPage { pairs, resume: None, end: PageEnd::Range },
+            resume => ScanPage { pairs, resume, end },
         })
     }
 
-    fn is_full(&self) -> bool {
-        self.pairs.len() >= (self.request.limit as usize).max(1)
-            || self.bytes >= (self.request.max_bytes as usize).max(1)
+    /// The second pass. Ends `page` before the first lock that blocks it, or before a lock that the steps do not reach.
+    /// Fails with the blocking locks if no pair is before them.
+    fn end_before_locks<R: Reader + ?Sized>(
+        &mut self,
+        reader: &R,
+        limits: PageLimits,
+        page: &mut ScanPage,
+    ) -> Result<(), ActionError> {
+        let reverse = self.rest.reverse;
+        let (lower, upper) = match &page.resume {
+            None => storage_range(&self.rest.start, &self.rest.end),
+            Some(resume) if reverse => storage_range(resume, &self.rest.end),
+            Some(resume) => storage_range(&self.rest.start, resume),
+        };
+        let mut locks = DirectedCursor::open(reader, Cf::Lock, (&lower, &upper), reverse)?;
+        let mut blocking = BlockingLocks::default();
+        while locks.valid && blocking.len() < limits.pairs as usize && !blocking.is_full() {
+            if locks.steps == limits.steps {
+                if blocking.is_empty() {
+                    self.cut(page, Key::from_storage(locks.cursor.key())?, PageEnd::Work)?;
+                }
+                break;
+            }
+            let lock = LockRecord::decode(locks.cursor.value())?;
+            if lock.blocks_read_at(self.rest.start_ts) {
+                let key = Key::from_storage(locks.cursor.key())?;
+                if blocking.is_empty() && page.has_pair_before(&key, reverse) {
+                    self.cut(page, key, PageEnd::Lock)?;
+                    break;
+                }
+                blocking.push(lock.info(key));
+            }
+            locks.step()?;
+        }
+        if blocking.is_empty() { Ok(()) } else { Err(KeyError::Locked(blocking.into_locks()).into()) }
+    }
+
+    /// Ends the page before `key`, and moves back to what is not read then.
+    fn cut(&mut self, page: &mut ScanPage, key: Key, end: PageEnd) -> Result<()> {
+        let storage = key.to_storage();
+        self.writes.valid = if self.rest.reverse {
+            self.writes.cursor.seek_for_prev(&after_versions(&storage))?
+        } else {
+            self.writes.cursor.seek(&storage)?
+        };
+        page.cut(key, self.rest.reverse, end);
+        Ok(())
     }
 
     /// The resume key of a next page that includes the current key, or excludes it.
     fn resume_key(&self, include_current: bool) -> Result<Key> {
         let key = Key::from_storage(&self.current)?;
         // The bound is inclusive for a forward scan and exclusive for a reverse scan.
-        Ok(if include_current == self.request.reverse { key.successor() } else { key })
+        Ok(if include_current == self.rest.reverse { key.successor() } else { key })
     }
 
     /// Makes the next key that has a write record the current one. Returns false at the end of the range.
@@ -211,32 +262,27 @@ impl<'r, R: Reader + ?Sized> VersionScan<'r, R> {
         Ok(true)
     }
 
-    /// Adds the visible version of the current key to the page, and moves past the key.
-    fn take_version(&mut self) -> Result<()> {
-        let want_value = !self.request.keys_only;
-        let Some(put) = self.writes.visible(&self.current, self.request.start_ts, want_value)? else {
-            return Ok(());
-        };
+    /// The pair of the current key, if the key is visible. Moves past the key.
+    fn take_version<R: Reader + ?Sized>(&mut self, reader: &R) -> Result<Option<(Key, Bytes)>> {
+        let keys_only = self.rest.keys_only;
+        let Some(put) = self.writes.visible(&self.current, self.rest.start_ts, !keys_only)? else { return Ok(None) };
         let value = match put.short_value {
-            _ if self.request.keys_only => Bytes::new(),
+            _ if keys_only => Bytes::new(),
             Some(short) => short,
-            None => long_value(self.reader, &self.current, put.start_ts)?,
+            None => long_value(reader, &self.current, put.start_ts)?,
         };
-        let key = Key::from_storage(&self.current)?;
-        self.bytes += key.as_bytes().len() + value.len();
-        self.pairs.push((key, value));
-        Ok(())
+        Ok(Some((Key::from_storage(&self.current)?, value)))
     }
 }
 
-impl<'r> DirectedCursor<'r> {
+impl DirectedCursor {
     /// A cursor on the first record of the bounds, in the direction of the scan.
     fn open<R: Reader + ?Sized>(
-        reader: &'r R,
+        reader: &R,
         cf: Cf,
         (lower, upper): (&[u8], &[u8]),
         reverse: bool,
-    ) -> Result<DirectedCursor<'r>> {
+    ) -> Result<DirectedCursor> {
         let mut cursor = reader.cursor(cf, lower, upper)?;
         let valid = if reverse { cursor.seek_to_last()? } else { cursor.seek_to_first()? };
         Ok(DirectedCursor { cursor, reverse, valid, steps: 0 })

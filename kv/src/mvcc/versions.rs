@@ -11,24 +11,24 @@ use crate::error::{MvccError, Result};
 use crate::key::{TS_LEN, push_ts, split_ts, versioned};
 
 /// A cursor over the write records of one key at a time. Each call names the key in storage form.
-pub struct Versions<'r> {
-    cursor: Box<dyn Cursor + 'r>,
+pub struct Versions {
+    cursor: Box<dyn Cursor>,
     /// Buffer for the target of a seek.
     target: Vec<u8>,
 }
 
-impl<'r> Versions<'r> {
+impl Versions {
     /// A cursor over the versions of one key, given in storage form.
-    pub fn of_key<R: Reader + ?Sized>(reader: &'r R, storage: &[u8]) -> Result<Versions<'r>> {
+    pub fn of_key<R: Reader + ?Sized>(reader: &R, storage: &[u8]) -> Result<Versions> {
         Versions::of_range(reader, storage, &after_versions(storage))
     }
 
     /// A cursor over the versions of the keys from `first` to `last`, both included, given in storage form.
-    pub fn of_keys<R: Reader + ?Sized>(reader: &'r R, first: &[u8], last: &[u8]) -> Result<Versions<'r>> {
+    pub fn of_keys<R: Reader + ?Sized>(reader: &R, first: &[u8], last: &[u8]) -> Result<Versions> {
         Versions::of_range(reader, first, &after_versions(last))
     }
 
-    fn of_range<R: Reader + ?Sized>(reader: &'r R, lower: &[u8], upper: &[u8]) -> Result<Versions<'r>> {
+    fn of_range<R: Reader + ?Sized>(reader: &R, lower: &[u8], upper: &[u8]) -> Result<Versions> {
         Ok(Versions { cursor: reader.cursor(Cf::Write, lower, upper)?, target: Vec::new() })
     }
 

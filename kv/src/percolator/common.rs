@@ -74,7 +74,7 @@ pub(super) struct History {
 /// it rather than a conflict.
 pub(super) fn history<R: Reader + ?Sized>(
     reader: &R,
-    versions: &mut Versions<'_>,
+    versions: &mut Versions,
     storage: &[u8],
     start_ts: Timestamp,
 ) -> Result<History> {

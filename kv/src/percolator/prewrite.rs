@@ -83,7 +83,7 @@ fn check_request(request: &PrewriteRequest) -> Result<(), ActionError> {
 /// Checks one mutation against the lock and the records of its key.
 fn check_mutation<R: Reader + ?Sized>(
     reader: &R,
-    versions: &mut Versions<'_>,
+    versions: &mut Versions,
     mutation: &Mutation,
     storage: &[u8],
     start_ts: Timestamp,

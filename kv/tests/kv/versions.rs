@@ -1,7 +1,8 @@
 //! Reads of keys with many versions: their results against a naive model, and their number of cursor movements.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use engine::Cf;
@@ -192,33 +193,33 @@ proptest! {
 /// A reader that counts what its cursors and gets do.
 struct Counting<R> {
     reader: R,
-    moves: Cell<usize>,
+    moves: Arc<AtomicUsize>,
 }
 
-struct CountingCursor<'r> {
-    cursor: Box<dyn Cursor + 'r>,
-    moves: &'r Cell<usize>,
+struct CountingCursor {
+    cursor: Box<dyn Cursor>,
+    moves: Arc<AtomicUsize>,
 }
 
 impl<R: Reader> Reader for Counting<R> {
     fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
-        self.moves.set(self.moves.get() + 1);
+        self.moves.fetch_add(1, Ordering::Relaxed);
         self.reader.get(cf, key)
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor + '_>> {
-        Ok(Box::new(CountingCursor { cursor: self.reader.cursor(cf, lower, upper)?, moves: &self.moves }))
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
+        Ok(Box::new(CountingCursor { cursor: self.reader.cursor(cf, lower, upper)?, moves: Arc::clone(&self.moves) }))
     }
 }
 
-impl CountingCursor<'_> {
+impl CountingCursor {
     fn count(&mut self) -> &mut dyn Cursor {
-        self.moves.set(self.moves.get() + 1);
+        self.moves.fetch_add(1, Ordering::Relaxed);
         &mut *self.cursor
     }
 }
 
-impl Cursor for CountingCursor<'_> {
+impl Cursor for CountingCursor {
     fn seek(&mut self, key: &[u8]) -> StoreResult<bool> {
         self.count().seek(key)
     }
@@ -259,9 +260,9 @@ fn within<T>(
     store: &MemoryStore,
     read: impl Fn(&Counting<engine::store::memory::MemorySnapshot>) -> T,
 ) -> T {
-    let reader = Counting { reader: store.snapshot(), moves: Cell::new(0) };
+    let reader = Counting { reader: store.snapshot(), moves: Arc::default() };
     let result = read(&reader);
-    let moves = reader.moves.get();
+    let moves = reader.moves.load(Ordering::Relaxed);
     assert!(moves <= max, "{what}: {moves} movements");
     result
 }

@@ -36,7 +36,8 @@ fn drain(cluster: &mut Cluster) {
 #[test]
 fn store_serves_until_its_successor_leads() {
     let mut cluster = stopping(|m| is(m, MessageType::MsgTimeoutNow));
-    // Both followers get an offer, which is given up after an election timeout. Then the leader accepts writes for a while.
+    // Both followers get an offer, which is given up after an election timeout. Then the leader accepts writes for a
+    // while.
     let ticks = 6 * cluster.config.election_ticks;
     for round in 0..4 {
         assert!(!is_drained(&mut cluster));
