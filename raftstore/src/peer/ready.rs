@@ -226,8 +226,8 @@ impl Peer {
         self.installing = Some(Installing { intent, stage: InstallStage::Intended });
     }
 
-    /// Continues an installation that a crash or stop interrupted: stage 1 is durable. For raft-rs the log simply begins
-    /// behind the snapshot.
+    /// Continues an interrupted installation whose stage 1 is durable. For raft-rs the log simply begins behind the
+    /// snapshot.
     pub(super) fn continue_install(&mut self, intent: SnapshotIntent, now: MonoTime) {
         assert!(self.inflight.is_empty(), "a replica continues its installation before anything else");
         self.installing = Some(Installing { intent, stage: InstallStage::Intended });
