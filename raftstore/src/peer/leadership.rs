@@ -117,6 +117,10 @@ impl Peer {
         let unstamped = |m: &&mut Message| m.get_msg_type() == MessageType::MsgTimeoutNow && m.index == 0;
         for message in self.node.raft.msgs.iter_mut().filter(unstamped) {
             (message.index, message.log_term) = last;
+            #[cfg(feature = "planted-bugs")]
+            if self.config.planted(crate::config::PlantedBug::LeaseNotSuspected) {
+                continue;
+            }
             self.lease.suspect(now);
         }
     }
@@ -176,6 +180,10 @@ impl Peer {
         {
             self.reads.confirm_now(reply, deadline, LogIndex::new(self.node.raft.raft_log.committed));
             return self.reads.on_applied(self.applied.index, self.term());
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.config.planted(crate::config::PlantedBug::ReadJoinsOlderRound) {
+            return self.reads.join_open_round(reply, deadline);
         }
         self.reads.enqueue(reply, deadline);
     }

@@ -35,6 +35,11 @@ impl Peer {
             followers.extend(others.map(|(_, pr)| LogIndex::new(continues_from(pr))));
         }
         let flushed = flushed.min(self.applied.index);
+        #[cfg(feature = "planted-bugs")]
+        let flushed = match self.config.planted(crate::config::PlantedBug::TruncationAboveFlushed) {
+            true => self.applied.index,
+            false => flushed,
+        };
         let log = TruncationInput { start: storage.start().index, last: storage.last(), flushed, pinning, followers };
         let keep = Retention { tail: self.config.log_tail_entries, lag };
         let bound = truncation_bound(&log, keep)?;
