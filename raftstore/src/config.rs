@@ -54,11 +54,14 @@ pub struct StoreConfig {
     pub log_gc_ticks: u32,
     /// Entries kept at the end of the log even if no follower needs them. Default 1024, minimum 0.
     pub log_tail_entries: u64,
-    /// Most entries a leader keeps for a lagging follower; a follower further behind gets a snapshot. Default 65536,
-    /// minimum 1.
+    /// Most entries a leader keeps for a lagging follower; a follower further behind gets a snapshot, which then holds
+    /// the log without this limit. Default 65536, minimum 1.
     pub log_lag_entries: u64,
     /// The same limit in bytes, estimated from the mean entry size. Default 256 MiB, minimum 1.
     pub log_lag_bytes: u64,
+    /// Free bytes on the log's disk below which a leader no longer holds the log for snapshots that followers have not
+    /// caught up from. Default 4 GiB; 0 holds it until the disk is full.
+    pub log_hold_free_bytes: u64,
     /// Bytes of log appended since the last flush of the key-value store that trigger the next flush. Default 128 MiB,
     /// minimum 1.
     pub flush_log_bytes: u64,
@@ -98,6 +101,7 @@ impl Default for StoreConfig {
             log_tail_entries: 1024,
             log_lag_entries: 65_536,
             log_lag_bytes: 256 << 20,
+            log_hold_free_bytes: 4 << 30,
             flush_log_bytes: 128 << 20,
             stop_timeout: Duration::from_secs(2),
             #[cfg(feature = "planted-bugs")]

@@ -14,11 +14,11 @@
 //!
 //! # Layers
 //!
-//! 1. `gate`, `lease`, `read`, `proposal`, `truncate`, `coalesce`: rules and queues, without raft-rs' node
+//! 1. `gate`, `lease`, `read`, `proposal`, `truncate`, `outgoing`, `coalesce`: rules and queues, without raft-rs' node
 //! 2. `effects`: the output of a peer
 //! 3. `replica`: the state of a peer
 //! 4. `leadership`: elections, the lease, rounds of reads
-//! 5. `start`, `step`, `retention`, `propose`: start, inputs, truncation, proposals
+//! 5. `start`, `step`, `retention`, `propose`: start, inputs, truncation and snapshots for followers, proposals
 //! 6. `urgent`: the effects that wait for no write
 //! 7. `ready`: the others
 
@@ -27,6 +27,7 @@ pub(crate) mod effects;
 mod gate;
 mod leadership;
 mod lease;
+mod outgoing;
 pub(crate) mod proposal;
 mod propose;
 pub(crate) mod read;
@@ -41,4 +42,5 @@ mod truncate;
 mod urgent;
 
 pub(crate) use replica::{Peer, PeerFault};
+pub(crate) use retention::LogPressure;
 pub(crate) use start::PeerStart;

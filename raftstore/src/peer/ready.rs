@@ -12,10 +12,12 @@
 //! installation is redone from the file:
 //!
 //! 1. The intent is written to the log group. Log, term and vote stay unchanged.
-//! 2. Apply replaces the region's data, with descriptor and applied position in the last write, and flushes.
+//! 2. Once apply has nothing of the region left, a worker replaces the region's data, with descriptor and applied
+//!    position in the last write, and flushes. The peer emits no entries meanwhile.
 //! 3. The log restarts behind the snapshot, and the intent is removed.
 //!
-//! Only then is the snapshot acknowledged to the leader.
+//! Only then is the snapshot acknowledged to the leader. Until then the answers to heartbeats say which snapshot is
+//! being installed, in the field `index` that raft-rs leaves 0 there (see `outgoing`).
 
 use std::sync::Arc;
 
@@ -51,9 +53,8 @@ impl Peer {
             }
             self.handle_ready(now);
         }
-        if self.node.store().take_snapshot_request() {
-            self.out.build_snapshot = true;
-        }
+        self.request_build(now);
+        self.out.fetches.append(&mut self.node.store().take_fetches());
         std::mem::take(&mut self.out)
     }
 
@@ -63,6 +64,7 @@ impl Peer {
             || self.out.write.is_some()
             || !self.out.messages.is_empty()
             || !self.out.events.is_empty()
+            || self.out.installed.is_some()
             || self.out.install.is_some()
             || self.out.obsolete_snapshot.is_some()
     }
@@ -75,15 +77,17 @@ impl Peer {
         self.release_durable(now);
     }
 
-    /// Apply has replaced and flushed the region's data.
+    /// A worker has replaced and flushed the region's data.
     pub(crate) fn on_installed(&mut self, key: SnapshotKey, now: MonoTime) {
         let Some(installing) = self.installing.as_mut().filter(|i| i.intent.key == key) else { return };
         assert_eq!(installing.stage, InstallStage::Replacing, "the data is replaced once its intent is durable");
         installing.stage = InstallStage::Finishing(self.next_write);
         let start = LogPosition { index: key.index, term: key.term };
         let region = installing.intent.region.clone();
-        self.applied = start;
+        assert!(self.emitted <= self.applied.index.get(), "nothing was emitted during the installation");
+        (self.applied, self.emitted) = (start, start.index.get());
         self.region = Arc::new(region);
+        self.out.installed = Some((Arc::clone(&self.region), start));
         let hard_state = self.node.store().hard_state().clone();
         self.written_hard_state = hard_state.clone();
         self.write(LogOp::Restart { start, hard_state });
@@ -160,12 +164,18 @@ impl Peer {
         }
         let commit = self.node.raft.raft_log.committed;
         assert!(entries.last().is_some_and(|e| e.index <= commit), "no entry above the commit index is applied");
+        self.emit(entries, commit);
+    }
+
+    fn emit(&mut self, entries: Vec<Entry>, commit: u64) {
+        assert!(self.installing.is_none(), "no entry is applied while the data is replaced");
+        self.emitted = entries.last().map_or(self.emitted, |last| last.index);
         let replies = self.proposals.take_committed(&entries);
         self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(commit) });
     }
 
     /// Releases readies whose writes are durable, and advances a snapshot installation.
-    fn release_durable(&mut self, now: MonoTime) {
+    pub(super) fn release_durable(&mut self, now: MonoTime) {
         #[cfg(feature = "planted-bugs")]
         if self.config.planted(crate::config::PlantedBug::AckBeforeFsync) {
             self.durable = self.next_write - 1;
@@ -216,11 +226,15 @@ impl Peer {
         self.installing = Some(Installing { intent, stage: InstallStage::Intended });
     }
 
-    /// Whether the installation is complete. Requests stage 2 once stage 1 is durable.
+    /// Whether the installation is complete. Called once stage 1 is durable; requests stage 2 once apply has nothing of
+    /// this region left.
     fn advance_install(&mut self) -> bool {
         let Some(installing) = self.installing.as_mut() else { return true };
         match installing.stage {
             InstallStage::Intended => {
+                if self.applied.index.get() < self.emitted {
+                    return false;
+                }
                 installing.stage = InstallStage::Replacing;
                 self.out.install = Some(installing.intent.clone());
                 false
@@ -238,15 +252,28 @@ impl Peer {
 
     pub(super) fn send(&mut self, messages: Vec<Message>) {
         for message in coalesce(messages) {
+            let kind = message.get_msg_type();
+            if kind == MessageType::MsgAppend && self.outgoing.is_installing(message.to) {
+                // It would be refused. raft-rs tries again with the next heartbeat.
+                continue;
+            }
+            if kind == MessageType::MsgSnapshot {
+                self.outgoing.sent(message.to, message.get_snapshot().get_metadata().index);
+            }
             if let Some(message) = self.envelope(message) {
                 self.out.messages.push(message);
             }
         }
     }
 
-    fn envelope(&self, message: Message) -> Option<RaftMessage> {
+    fn envelope(&self, mut message: Message) -> Option<RaftMessage> {
         // A replica that has left the region gets no messages.
         let to = self.region.peer(PeerId::new(message.to))?;
+        if let Some(installing) = &self.installing
+            && message.get_msg_type() == MessageType::MsgHeartbeatResponse
+        {
+            message.index = installing.intent.key.index.get();
+        }
         Some(RaftMessage { region: self.region.id, epoch: self.region.epoch, from: self.me, to, message })
     }
 
@@ -263,7 +290,6 @@ impl Peer {
         let Ok(entries) = self.node.store().entries(self.leaked + 1, last + 1, None, context) else { return };
         let Some(entries) = Some(entries).filter(|e| !e.is_empty()) else { return };
         self.leaked = last;
-        let replies = self.proposals.take_committed(&entries);
-        self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(last) });
+        self.emit(entries, last);
     }
 }

@@ -8,7 +8,7 @@ use raft::eraftpb::MessageType;
 
 use super::state::{InFlightBatch, NextBatch, StoreLoop};
 use crate::mailbox::Refused;
-use crate::messages::{ApplyTask, Job};
+use crate::messages::{ApplyTask, InstallTask, Job};
 use crate::peer::effects::{Effects, RoleEvent};
 use crate::ports::RaftMessage;
 use crate::region::RegionId;
@@ -30,6 +30,7 @@ impl StoreLoop {
     /// effects for the next turn.
     pub(super) fn execute(&mut self, now: MonoTime) -> bool {
         self.push_apply();
+        self.push_installs();
         self.submit_truncations();
         let mut output = TurnOutput::default();
         let mut busy = false;
@@ -45,7 +46,7 @@ impl StoreLoop {
                 if !slot.peer.has_effects() {
                     self.dirty.remove(&region);
                 }
-                self.collect_effects(region, effects, &mut output);
+                self.collect_effects(region, effects, &mut output, now);
                 // At once, so that one region's apply task does not take the room of the next region.
                 self.push_apply();
             } else {
@@ -86,9 +87,9 @@ impl StoreLoop {
     }
 
     /// Adds the effects of one peer to the output of the turn, and queues its apply tasks and jobs.
-    fn collect_effects(&mut self, region: RegionId, effects: Effects, into: &mut TurnOutput) {
-        let Effects { log, write, must_sync, messages, committed, install, obsolete_snapshot, build_snapshot, events } =
-            effects;
+    fn collect_effects(&mut self, region: RegionId, effects: Effects, into: &mut TurnOutput, now: MonoTime) {
+        let Effects { log, write, must_sync, messages, installed, committed, install, .. } = effects;
+        let Effects { obsolete_snapshot, build_snapshot, fetches, events, .. } = effects;
         for op in log {
             self.unflushed_bytes += op.bytes();
             op.add_to(region, &mut self.next_batch.log);
@@ -97,19 +98,28 @@ impl StoreLoop {
         self.next_batch.must_sync |= must_sync;
         into.messages.extend(messages);
         into.events.extend(events.into_iter().map(|event| (region, event)));
-        let tasks = committed.map(|c| ApplyTask::Entries(region, c)).into_iter().chain(install.map(ApplyTask::Install));
-        for task in tasks {
+        let installed = installed.map(|(region, position)| ApplyTask::Installed(region, position));
+        for task in installed.into_iter().chain(committed.map(|c| ApplyTask::Entries(region, c))) {
             self.parts.apply.backlog.fetch_add(task.bytes(), Ordering::SeqCst);
             self.pending_apply.push_back(task);
+        }
+        if let (Some(intent), Some(slot)) = (install, self.peers.get(&region)) {
+            self.pending_installs.push_back(InstallTask { intent, delegate: Arc::clone(&slot.delegate) });
+            self.push_installs();
+        }
+        for fetch in fetches {
+            if self.parts.fetches.push((region, fetch)).is_err() {
+                self.with_peer(region, |peer| peer.on_fetch_refused(fetch));
+            }
         }
         if let Some(intent) = obsolete_snapshot {
             self.queue_job(Job::RemoveSnapshot(intent.key));
         }
         self.update_unwritten(region);
-        if build_snapshot && self.queue_job(Job::BuildSnapshot(region)) {
+        if build_snapshot && self.parts.snapshot_queues.builds.push(region).is_ok() {
             self.building_snapshots.insert(region);
         } else if build_snapshot {
-            self.with_peer(region, |peer| peer.on_snapshot_built(None));
+            self.with_peer(region, |peer| peer.on_snapshot_built(None, now));
         }
     }
 
@@ -141,7 +151,7 @@ impl StoreLoop {
             let (inbox, mailbox) = (Arc::clone(&self.parts.inbox), Arc::clone(&self.parts.mailbox));
             let done = Box::new(move |delivered| {
                 inbox.update(|c| {
-                    c.snapshots_sent.insert((region, to), delivered);
+                    c.snapshots_sent.insert((region, to, key.index), delivered);
                 });
                 mailbox.wake();
             });
@@ -157,6 +167,16 @@ impl StoreLoop {
         while let Some(task) = self.pending_apply.pop_front() {
             if let Err(Refused(task)) = self.parts.apply.mailbox.push(task) {
                 self.pending_apply.push_front(task);
+                return;
+            }
+        }
+    }
+
+    /// Moves pending installations to the workers, as far as their queue has room.
+    fn push_installs(&mut self) {
+        while let Some(task) = self.pending_installs.pop_front() {
+            if let Err(Refused(task)) = self.parts.snapshot_queues.installs.push(task) {
+                self.pending_installs.push_front(task);
                 return;
             }
         }

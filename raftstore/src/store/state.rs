@@ -9,19 +9,21 @@ use engine::log::{LogBatch, LogEngine};
 
 use super::log_queue::{LogQueue, Truncations};
 use super::log_space::LogSpace;
-use super::offers::Offers;
 use super::scrub::ScrubPace;
 use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::RegionError;
 use crate::mailbox::{Mailbox, Refused};
-use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, Job, StoreMsg};
+use crate::messages::{
+    ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, InstallTask, Job, SnapshotQueues, StoreMsg,
+};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::peer::effects::{RoleEvent, WriteNumber};
 use crate::ports::{RoleListener, Transport};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
+use crate::storage::Fetch;
 use crate::time::MonoTime;
 
 /// A log batch that was submitted and is not durable yet.
@@ -68,6 +70,8 @@ pub(crate) struct LoopParts {
     pub(crate) inbox: Arc<CompletionInbox>,
     pub(crate) apply: Arc<ApplyQueue>,
     pub(crate) background: Arc<Mailbox<Job>>,
+    pub(crate) snapshot_queues: SnapshotQueues,
+    pub(crate) fetches: Arc<Mailbox<(RegionId, Fetch)>>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
 }
@@ -98,13 +102,14 @@ pub(crate) struct StoreLoop {
     pub(super) submitted: u64,
     pub(super) inflight_bytes: usize,
     pub(super) unwritten_bytes: usize,
-    pub(super) offers: Offers,
     /// Whether the log's disk was full at the last truncation.
     pub(super) was_full_at_truncation: bool,
     /// New log starts of regions, to be submitted.
     pub(super) truncations: Truncations,
     /// Tasks that did not fit into apply's mailbox.
     pub(super) pending_apply: VecDeque<ApplyTask>,
+    /// Snapshots to install that did not fit into the queue of the workers.
+    pub(super) pending_installs: VecDeque<InstallTask>,
     /// Regions whose snapshot file is queued or being built.
     pub(super) building_snapshots: BTreeSet<RegionId>,
     /// While a `ReadFlushed` job is queued or runs: `unflushed_bytes` when it was queued.
@@ -117,6 +122,8 @@ pub(crate) struct StoreLoop {
     /// Messages taken from the mailbox for this turn.
     pub(super) messages: Vec<StoreMsg>,
     pub(super) halted: bool,
+    /// A graceful stop transfers leaderships and the store still serves.
+    pub(super) handing_over: bool,
     /// The clock reading of the previous turn.
     #[cfg(feature = "planted-bugs")]
     pub(super) old_clock: MonoTime,
@@ -140,10 +147,10 @@ impl StoreLoop {
             submitted: 0,
             inflight_bytes: 0,
             unwritten_bytes: 0,
-            offers: Offers::default(),
             was_full_at_truncation: false,
             truncations: Truncations::new(),
             pending_apply: VecDeque::new(),
+            pending_installs: VecDeque::new(),
             building_snapshots: BTreeSet::new(),
             reading_flushed: None,
             log_space: LogSpace::default(),
@@ -151,6 +158,7 @@ impl StoreLoop {
             unflushed_bytes: 0,
             messages: Vec::new(),
             halted: false,
+            handing_over: false,
             #[cfg(feature = "planted-bugs")]
             old_clock: now,
         }
@@ -225,15 +233,11 @@ impl StoreLoop {
         RegionError::RegionNotFound { region, store: self.parts.id }
     }
 
-    /// Offers the leadership of every region to its best follower.
+    /// Offers the leadership of every region to its best follower. May be called often (`Peer::offer_leadership`).
     pub(super) fn transfer_leaderships(&mut self, now: MonoTime) {
         let regions: Vec<RegionId> = self.peers.keys().copied().collect();
         for region in regions {
-            self.with_peer(region, |peer| {
-                if let Some(to) = peer.best_successor(now).filter(|_| peer.is_leader()) {
-                    peer.transfer_leader(to, now);
-                }
-            });
+            self.with_peer(region, |peer| peer.offer_leadership(now));
         }
     }
 

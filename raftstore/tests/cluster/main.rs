@@ -11,3 +11,4 @@ mod reads;
 mod replication;
 mod runtime;
 mod snapshots;
+mod stopping;

@@ -97,6 +97,10 @@ fn drive(world: &mut World) -> Checked {
     run_until_done(world, deadline, "a write to every region is confirmed", |world| {
         Ok(world.regions_written_since(since))
     })?;
+    let applied = world.applied();
+    run_until_done(world, deadline, "every replica catches up while clients write", |world| {
+        Ok(world.lags_behind(&applied).is_none())
+    })?;
     world.clients_on = false;
     run_until_done(world, deadline, "every client has its answer", |world| Ok(world.clients.all_idle()))?;
     let mut difference = None;
@@ -182,6 +186,7 @@ impl Outcome {
             ("writes of unknown outcome", clients.unknown, 100),
             ("lease reads", clients.lease_reads, 5_000),
             ("index reads", clients.index_reads, 2_000),
+            ("writes judged for availability", stats.probes, 5_000),
         ];
         for (what, count, least) in counts {
             assert!(count >= least, "only {count} {what}: the seeds do not test what they should");
