@@ -132,8 +132,8 @@ impl SharedParts {
 impl<S: Store> StoreCore<S> {
     /// Recovers all regions from disk.
     ///
-    /// Completes snapshot installations that a crash interrupted. For that it may write to the log and block until the
-    /// write is durable; the log must be running.
+    /// Snapshot installations that a crash or stop interrupted are continued by [`StoreCore::install_turn`]. Their regions
+    /// do not serve until then, and cannot lead.
     ///
     /// # Errors
     ///
@@ -142,7 +142,8 @@ impl<S: Store> StoreCore<S> {
     /// - `Store`, `Log`: the key-value store or the log failed.
     /// - `Damaged`: the records of a region contradict each other.
     /// - `NotHere`: a region on disk has no peer on this store.
-    /// - `SnapshotMissing`, `SnapshotDamaged`: the file of an interrupted installation is missing or damaged.
+    /// - `SnapshotMissing`, `SnapshotDamaged`: the file of an interrupted installation is missing, or its header or footer
+    ///   is damaged. Damage in between poisons the store when it is found.
     pub fn open(parts: StoreParts<S>, now: MonoTime) -> Result<StoreCore<S>, OpenError> {
         let StoreParts { store_id, config, store, log, snapshots, transport, listener, clock, seed, registry } = parts;
         let shared_parts = SharedParts::new(config, &registry)?;

@@ -39,7 +39,9 @@ impl Peer {
         let mut followers = Vec::new();
         if self.is_leader() {
             let others = self.node.raft.prs().iter().filter(|(id, _)| self.is_live(**id, now));
-            followers.extend(others.map(|(_, pr)| LogIndex::new(pr.matched)));
+            // A follower that is sent a snapshot, or installs it, continues from there.
+            let continues_from = |(id, pr): (&u64, &raft::Progress)| pr.matched.max(self.outgoing.index(*id));
+            followers.extend(others.map(continues_from).map(LogIndex::new));
         }
         let (start, last) = (storage.start().index, storage.last());
         self.release_holds(last, lag, now);

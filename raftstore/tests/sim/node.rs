@@ -14,6 +14,7 @@ use prometheus::Registry;
 
 use raftstore::assembly::{StoreCore, StoreParts, bootstrap};
 use raftstore::ports::RoleListener;
+use raftstore::records;
 use raftstore::snapshot::SnapshotFiles;
 use raftstore::{Clock, LogIndex, MonoTime, OpenError, Region, RegionId, StoreHandle, StoreId, Term};
 
@@ -231,6 +232,13 @@ impl Node {
     pub(crate) fn power_is_gone(&self) -> bool {
         let Some((log, snapshots)) = self.power else { return false };
         self.log_disk.changes() > log || self.snapshot_disk.changes() > snapshots
+    }
+
+    /// Whether the replica has begun to install a snapshot: its data is undefined, and its log may hold entries that
+    /// were never committed.
+    pub(crate) fn is_installing(&self, region: RegionId) -> bool {
+        let intent = |live: &Live| live.log.get(GroupId(region.get()), records::INTENT_KEY);
+        self.live.as_ref().is_some_and(|live| intent(live).is_ok_and(|intent| intent.is_some()))
     }
 
     /// Applied entries in the log that were not compared yet, as (index, hash).

@@ -295,7 +295,7 @@ impl World {
             let (region, index) = (status.region.id, status.applied);
             self.raft.on_status(store, &status)?;
             // A poisoned store may have stopped while replacing data by a snapshot; its next life starts over.
-            if !applied || node.poisoned {
+            if !applied || node.poisoned || node.is_installing(region) {
                 continue;
             }
             for (index, hash) in node.new_entries(region, index) {
