@@ -42,13 +42,41 @@ pub struct Scheduler<H> {
     latches: LatchTable,
     pool: ReadPool,
     fences: Fences,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
+}
+
+/// A deliberate bug, so that a test can prove that it finds real ones. Inert unless `KvServerConfig::planted_bug` names
+/// it.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// A write releases its latches when it is proposed, before it is applied.
+    EarlyLatchRelease,
+    /// A proposal with an unknown outcome does not fence its region.
+    MissingFence,
 }
 
 impl<H: RegionStore> Scheduler<H> {
     /// A scheduler over `store`. At most `latch_capacity` writes hold latches or wait for them. `pool` evaluates large
     /// writes.
     pub fn new(store: H, latch_capacity: usize, pool: ReadPool) -> Scheduler<H> {
-        Scheduler { store, latches: LatchTable::new(latch_capacity), pool, fences: Fences::default() }
+        Scheduler {
+            store,
+            latches: LatchTable::new(latch_capacity),
+            pool,
+            fences: Fences::default(),
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// The scheduler with this deliberate bug.
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> Scheduler<H> {
+        self.planted_bug = bug;
+        self.fences.is_missing = bug == Some(PlantedBug::MissingFence);
+        self
     }
 
     /// The number of writes that hold latches or wait for them.
@@ -82,6 +110,8 @@ impl<H: RegionStore> Scheduler<H> {
         let evaluated = self.evaluate(&view, request.body).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
+                #[cfg(feature = "planted-bugs")]
+                let latches = self.planted_release(latches).await;
                 let held = HeldProposal::new(&self.fences, context.region, view.term(), (latches, permit));
                 let proposal = propose(self.store.clone(), view, batch, held);
                 DetachOnDrop::new(proposal).await.map(|()| response)
@@ -122,6 +152,15 @@ impl<H: RegionStore> Scheduler<H> {
             None => self.store.read(context).await?,
         };
         if view.term() == term { Ok(()) } else { Err(RegionError::StaleCommand { region: context.region }) }
+    }
+
+    /// Exchanges the latches for none if the planted bug says so.
+    #[cfg(feature = "planted-bugs")]
+    async fn planted_release(&self, latches: LatchGuard) -> LatchGuard {
+        if self.planted_bug != Some(PlantedBug::EarlyLatchRelease) {
+            return latches;
+        }
+        self.latches.acquire(&[]).await.unwrap_or(latches)
     }
 
     fn busy(&self, what: &str) -> ServerError {
@@ -186,6 +225,9 @@ impl<T> Drop for HeldProposal<T> {
 #[derive(Clone, Debug, Default)]
 struct Fences {
     terms: Arc<Mutex<HashMap<RegionId, Term>>>,
+    /// A planted bug: no write is refused.
+    #[cfg(feature = "planted-bugs")]
+    is_missing: bool,
 }
 
 impl Fences {
@@ -198,6 +240,10 @@ impl Fences {
 
     /// Refuses a snapshot of a fenced term, because it may miss a proposal under way. A later term removes the fence.
     fn check(&self, region: RegionId, term: Term) -> Result<(), RegionError> {
+        #[cfg(feature = "planted-bugs")]
+        if self.is_missing {
+            return Ok(());
+        }
         let mut terms = self.terms.lock();
         match terms.get(&region) {
             Some(fence) if term <= *fence => {

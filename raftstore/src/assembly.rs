@@ -102,6 +102,27 @@ impl SharedParts {
         })
     }
 
+    fn worker_parts<S: Store>(&self, store: &S, snapshots: &SnapshotFiles) -> WorkerParts<S> {
+        WorkerParts {
+            store: store.clone(),
+            snapshots: snapshots.clone(),
+            inbox: Arc::clone(&self.inbox),
+            wake: Arc::from(self.waker()),
+            health: Arc::clone(&self.health),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    fn log_reader(&self, log: &LogEngine) -> LogReader {
+        LogReader {
+            log: log.clone(),
+            queue: Arc::clone(&self.fetches),
+            inbox: Arc::clone(&self.inbox),
+            wake: Arc::from(self.waker()),
+            health: Arc::clone(&self.health),
+        }
+    }
+
     fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
         let mailbox = Arc::clone(&self.mailbox);
         Box::new(move || mailbox.wake())
@@ -136,14 +157,7 @@ impl<S: Store> StoreCore<S> {
             health: Arc::clone(&shared_parts.health),
             metrics: shared_parts.metrics.clone(),
         };
-        let worker_parts = WorkerParts {
-            store: store.clone(),
-            snapshots: snapshots.clone(),
-            inbox: Arc::clone(&shared_parts.inbox),
-            wake: Arc::from(shared_parts.waker()),
-            health: Arc::clone(&shared_parts.health),
-            metrics: shared_parts.metrics.clone(),
-        };
+        let worker_parts = shared_parts.worker_parts(&store, &snapshots);
         let mut core = StoreCore {
             apply: ApplyLoop::new(ApplyParts {
                 store: store.clone(),
@@ -165,13 +179,7 @@ impl<S: Store> StoreCore<S> {
             },
             builder: SnapshotBuilder::new(worker_parts.clone(), Arc::clone(&shared_parts.snapshot_queues.builds)),
             installer: SnapshotInstaller::new(worker_parts, Arc::clone(&shared_parts.snapshot_queues.installs)),
-            log_reader: LogReader {
-                log: log.clone(),
-                queue: Arc::clone(&shared_parts.fetches),
-                inbox: Arc::clone(&shared_parts.inbox),
-                wake: Arc::from(shared_parts.waker()),
-                health: Arc::clone(&shared_parts.health),
-            },
+            log_reader: shared_parts.log_reader(&log),
             apply_queue: Arc::clone(&shared_parts.apply),
             handle: StoreHandle { context: Arc::new(context) },
             store_loop: StoreLoop::new(

@@ -9,7 +9,7 @@ use kv::client::Client;
 use kv::memory::MemoryCluster;
 use sql::catalog::CatalogCache;
 use sql::codec::{key, row};
-use sql::exec::{ExecContext, Execution};
+use sql::exec::{ExecContext, Execution, NoSession};
 use sql::table::{Column, ColumnId, StorageId, Table, TableId};
 use sql::types::{Datum, SqlType, TimeZone};
 use sql::{parse, plan};
@@ -65,8 +65,8 @@ fn statements(c: &mut Criterion) {
         let txn = db.begin().await.expect("a timestamp");
         catalog.at(&txn).await.expect("a catalog")
     });
-    c.bench_function("statement/bind", |b| b.iter(|| plan::bind(&parsed, &[], &tables)));
-    let bound = plan::bind(&parsed, &[], &tables).expect("valid");
+    c.bench_function("statement/bind", |b| b.iter(|| plan::bind(&parsed, Some(&[]), &tables)));
+    let bound = plan::bind(&parsed, Some(&[]), &tables).expect("valid");
     let zone = TimeZone::utc();
     c.bench_function("statement/point select", |b| {
         b.iter(|| {
@@ -81,6 +81,7 @@ fn statements(c: &mut Criterion) {
                     now: 0,
                     user: "",
                     database: "",
+                    session: &NoSession,
                     explicit: false,
                 };
                 execution.next(&mut ctx, 100).await.expect("a row")
@@ -99,7 +100,7 @@ async fn prepared() -> (Database, CatalogCache) {
         let mut txn = db.begin().await.expect("a timestamp");
         let tables = catalog.at(&txn).await.expect("a catalog");
         let parsed = parse::parse(text).expect("valid").remove(0);
-        let bound = plan::bind(&parsed, &[], &tables).expect("valid");
+        let bound = plan::bind(&parsed, Some(&[]), &tables).expect("valid");
         let zone = TimeZone::utc();
         let mut ctx = ExecContext {
             txn: &mut txn,
@@ -108,6 +109,7 @@ async fn prepared() -> (Database, CatalogCache) {
             now: 0,
             user: "",
             database: "",
+            session: &NoSession,
             explicit: false,
         };
         let mut execution = Execution::new(bound, Vec::new()).expect("valid");

@@ -4,6 +4,8 @@
 //! All other statements go to the parser as text. An unterminated string or comment is no error here: it extends to the
 //! end of the text, and the parser reports it.
 
+use crate::error::{SqlError, SqlState};
+
 /// A token of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
@@ -48,6 +50,20 @@ pub(crate) struct StatementText<'a> {
     pub(crate) text: &'a str,
     /// Characters of the query string before it.
     pub(crate) char_offset: u32,
+    /// Characters from its start to its semicolon; `None` without one.
+    pub(crate) semicolon: Option<u32>,
+}
+
+impl StatementText<'_> {
+    /// An error of this statement alone, as one of the query string: what was missing was missing at the semicolon.
+    pub(crate) fn locate(&self, error: SqlError) -> SqlError {
+        match self.semicolon {
+            Some(at) if error.code == SqlState::SYNTAX_ERROR && error.message == "syntax error at end of input" => {
+                SqlError { message: "syntax error at or near \";\"".to_owned(), ..error }.at(at.saturating_add(1))
+            }
+            _ => error,
+        }
+    }
 }
 
 /// Splits a query string at its semicolons. Statements without a token are dropped.
@@ -73,7 +89,9 @@ pub(crate) fn split_statements(query: &str) -> Vec<StatementText<'_>> {
             let begin = start + (raw.len() - raw.trim_start().len());
             let more = query[counted.0..begin].chars().count();
             counted = (begin, counted.1.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)));
-            pieces.push(StatementText { text, char_offset: counted.1 });
+            let semicolon =
+                token.as_ref().map(|_| u32::try_from(query[begin..end].chars().count()).unwrap_or(u32::MAX));
+            pieces.push(StatementText { text, char_offset: counted.1, semicolon });
         }
         match token {
             Some(semicolon) => (start, tokens) = (semicolon.end, 0),
@@ -94,22 +112,44 @@ pub(crate) fn count_tokens(text: &str) -> usize {
     count + (text.len() - end)
 }
 
+/// Words between CREATE and the kind of the object.
+const MODIFIERS: &[&str] = &[
+    "OR",
+    "REPLACE",
+    "TEMP",
+    "TEMPORARY",
+    "UNLOGGED",
+    "GLOBAL",
+    "LOCAL",
+    "UNIQUE",
+    "RECURSIVE",
+    "CONSTRAINT",
+    "TRUSTED",
+    "PROCEDURAL",
+];
+
 /// The name of a statement in errors and metrics: `INSERT`, `CREATE TABLE`.
 pub(crate) fn command_name(text: &str) -> String {
     let mut lexer = Lexer::new(text);
-    let mut words = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     while let Some(token) = lexer.next() {
         match token.token {
-            Token::Word(word) => words.push(word.to_ascii_uppercase()),
+            Token::Word(word) => {
+                let word = word.to_ascii_uppercase();
+                if words.first().is_none_or(|verb| verb != "CREATE") || !MODIFIERS.contains(&&*word) {
+                    words.push(word);
+                }
+            }
             // A parenthesised SELECT.
             Token::Symbol('(') if words.is_empty() => continue,
             _ => break,
         }
-        if words.len() == 2
-            || !matches!(words.first().map(String::as_str), Some("CREATE" | "DROP" | "ALTER" | "TRUNCATE"))
-        {
+        if words.len() == 2 || !matches!(words.first().map(String::as_str), Some("CREATE" | "DROP" | "ALTER")) {
             break;
         }
+    }
+    if words == ["TRUNCATE"] {
+        return "TRUNCATE TABLE".to_owned();
     }
     words.join(" ")
 }
@@ -315,6 +355,8 @@ mod tests {
         assert_eq!(command_name("/*+ x */ create  table t (a int)"), "CREATE TABLE");
         assert_eq!(command_name("((select 1))"), "SELECT");
         assert_eq!(command_name("drop table if exists t"), "DROP TABLE");
+        assert_eq!(command_name("truncate t"), "TRUNCATE TABLE");
+        assert_eq!(command_name("create unlogged table t (a int)"), "CREATE TABLE");
         assert_eq!(command_name("1"), "");
     }
 

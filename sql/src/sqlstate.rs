@@ -19,6 +19,8 @@ impl SqlState {
     pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
     /// `string_data_right_truncation`
     pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
+    /// `null_value_not_allowed`
+    pub const NULL_VALUE_NOT_ALLOWED: SqlState = SqlState("22004");
     /// `numeric_value_out_of_range`
     pub const NUMERIC_VALUE_OUT_OF_RANGE: SqlState = SqlState("22003");
     /// `invalid_datetime_format`

@@ -12,6 +12,10 @@
 //! start* leaps to the wall clock: the first leadership of a process that has known no other leader. Then the whole
 //! cluster may have been down for any time, and the transactions of before have ended with their nodes.
 //!
+//! The counter carries over into the milliseconds, so the pace of time limits no request. At half speed a millisecond
+//! of real time has 131,072 timestamps. Only a caller that takes more moves timestamps ahead of the time, and the
+//! window with them.
+//!
 //! # Marks
 //!
 //! The *mark*, a record of the system region, makes timestamps unique across leaders. A timestamp is issued only below

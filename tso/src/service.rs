@@ -6,11 +6,12 @@
 //! hands out nothing: if another leader had taken over meanwhile, the lease would have ended before.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
@@ -34,14 +35,17 @@ const LOGGED_OFFSET_MS: u64 = 10_000;
 /// Reads both clocks of a node.
 pub type Clocks = Arc<dyn Fn() -> ClockReading + Send + Sync>;
 
-/// The clocks of this machine.
+/// The clocks of this machine. The monotonic one counts the time for which the machine was suspended, as the wall clock
+/// does: the oracle does not lag after it.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the oracle's clocks are read")]
 pub fn system_clock() -> Clocks {
-    let started = Instant::now();
-    Arc::new(move || {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    Arc::new(|| {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        ClockReading { wall_ms: ms(wall), mono_ms: ms(started.elapsed()) }
+        let since_boot = clock_gettime(ClockId::Boottime);
+        let (seconds, nanos) = (u64::try_from(since_boot.tv_sec), u64::try_from(since_boot.tv_nsec));
+        let mono = Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_nanos(nanos.unwrap_or(0));
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        ClockReading { wall_ms: ms(wall), mono_ms: ms(mono) }
     })
 }
 
@@ -61,6 +65,18 @@ struct OracleHost {
     /// Wakes the window task early: a request found the window used up.
     raise_requested: Notify,
     metrics: Option<ServiceMetrics>,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
+}
+
+/// A deliberate bug, so that a test can prove that it finds real ones. Inert unless a service is built with it.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// The lease is checked before the timestamps are computed, not afterwards.
+    LeaseCheckedBeforeCompute,
+    /// The lease is not checked.
+    LeaseNotChecked,
 }
 
 #[derive(Default)]
@@ -77,15 +93,13 @@ impl TsoService {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> TsoService {
-        let host = OracleHost {
-            state: Mutex::default(),
-            window,
-            clock,
-            runtime: Handle::current(),
-            changed: watch::Sender::new(0),
-            raise_requested: Notify::new(),
-            metrics,
-        };
+        TsoService { host: Arc::new(OracleHost::new(window, clock, metrics)) }
+    }
+
+    /// A service with this deliberate bug; otherwise as [`TsoService::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_planted_bug(window: Arc<dyn Window>, clock: Clocks, bug: PlantedBug) -> TsoService {
+        let host = OracleHost { planted_bug: Some(bug), ..OracleHost::new(window, clock, None) };
         TsoService { host: Arc::new(host) }
     }
 
@@ -162,7 +176,35 @@ enum Rejection {
 }
 
 impl OracleHost {
+    fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> OracleHost {
+        OracleHost {
+            state: Mutex::default(),
+            window,
+            clock,
+            runtime: Handle::current(),
+            changed: watch::Sender::new(0),
+            raise_requested: Notify::new(),
+            metrics,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// What a planted bug takes for the state of the lease, decided before the timestamps are computed.
+    #[cfg(feature = "planted-bugs")]
+    fn planted_lease(&self) -> Option<bool> {
+        match self.planted_bug? {
+            PlantedBug::LeaseCheckedBeforeCompute => {
+                let term = self.state.lock().leader_term;
+                Some(term.is_some_and(|term| self.window.lease_holds(term)))
+            }
+            PlantedBug::LeaseNotChecked => Some(true),
+        }
+    }
+
     fn try_allocate(&self, count: u32) -> Result<TsRange, Rejection> {
+        #[cfg(feature = "planted-bugs")]
+        let planted_lease = self.planted_lease();
         let issued = {
             let mut state = self.state.lock();
             state.leader_term.map(|term| (term, state.oracle.allocate((self.clock)(), count)))
@@ -170,14 +212,15 @@ impl OracleHost {
         let Some((term, issued)) = issued else {
             return Err(Rejection::Failed(AllocateError::NotLeader { hint: self.window.leader_address() }));
         };
+        // The lease is checked after the range was computed: see the module documentation.
+        let lease_holds = self.window.lease_holds(term);
+        #[cfg(feature = "planted-bugs")]
+        let lease_holds = planted_lease.unwrap_or(lease_holds);
         match issued {
-            // The lease is checked after the range was computed: see the module documentation.
-            Ok(range) if self.window.lease_holds(term) => Ok(range),
+            Ok(range) if lease_holds => Ok(range),
             Err(OracleError::InvalidCount) => Err(Rejection::Failed(AllocateError::InvalidCount(count))),
             // The node does lead: the window task is reading or raising the mark.
-            Err(OracleError::WindowUsedUp | OracleError::NotLeader) if self.window.lease_holds(term) => {
-                Err(Rejection::NoWindow)
-            }
+            Err(OracleError::WindowUsedUp | OracleError::NotLeader) if lease_holds => Err(Rejection::NoWindow),
             Ok(_) | Err(_) => Err(Rejection::Failed(AllocateError::NotLeader { hint: None })),
         }
     }

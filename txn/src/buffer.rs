@@ -13,7 +13,8 @@
 //! | Lock | Put | Insert | Delete | Lock |
 //! | CheckNotExists | Insert | Insert | CheckNotExists | CheckNotExists |
 //!
-//! A savepoint is a position in the undo log. A rollback to it restores every key changed since.
+//! A savepoint is a position in the undo log. A rollback to it restores every key changed since. A [`View`] reads the
+//! buffer as it was at a savepoint: a cursor does not see later writes of its own transaction.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -41,6 +42,17 @@ struct UndoRecord {
     old: Option<Entry>,
 }
 
+/// The buffer as it was at a savepoint. Valid until a rollback to an earlier one.
+///
+/// It costs nothing while nothing is written. Each key written since then is remembered once.
+#[derive(Debug)]
+pub struct View {
+    /// The undo records before this position are in `old`.
+    seen: usize,
+    /// Keys changed since the savepoint, with their mutation at the savepoint.
+    old: BTreeMap<Key, Option<MutationOp>>,
+}
+
 /// The write buffer.
 ///
 /// Invariants:
@@ -55,12 +67,21 @@ pub(crate) struct WriteBuffer {
     savepoint: AtomicUsize,
     bytes: usize,
     limits: BufferLimits,
+    /// The view that reads use, if one is set.
+    view: Option<View>,
 }
 
 impl WriteBuffer {
     /// An empty buffer.
     pub(crate) fn new(limits: BufferLimits) -> WriteBuffer {
-        WriteBuffer { entries: BTreeMap::new(), undo: Vec::new(), savepoint: AtomicUsize::new(0), bytes: 0, limits }
+        WriteBuffer {
+            entries: BTreeMap::new(),
+            undo: Vec::new(),
+            savepoint: AtomicUsize::new(0),
+            bytes: 0,
+            limits,
+            view: None,
+        }
     }
 
     /// Whether the buffer holds no mutation.
@@ -103,7 +124,27 @@ impl WriteBuffer {
 
     /// The buffered value of a key: `Some(None)` if it is deleted, `None` if the buffer does not change it.
     pub(crate) fn get(&self, key: &Key) -> Option<Option<Bytes>> {
-        self.op(key).and_then(own_value)
+        match self.view.as_ref().and_then(|view| view.old.get(key)) {
+            Some(old) => old.as_ref().and_then(own_value),
+            None => self.op(key).and_then(own_value),
+        }
+    }
+
+    /// A view of the buffer as it is now.
+    pub(crate) fn view(&self) -> View {
+        View { seen: self.savepoint(), old: BTreeMap::new() }
+    }
+
+    /// Lets reads use a view from now on, or no view. Returns the previous one. Writes are not affected.
+    pub(crate) fn set_view(&mut self, view: Option<View>) -> Option<View> {
+        let view = view.map(|mut view| {
+            // A key's first record after the savepoint holds its mutation at the savepoint.
+            for record in self.undo.get(view.seen..).unwrap_or_default() {
+                view.old.entry(record.key.clone()).or_insert_with(|| record.old.as_ref().map(|entry| entry.op.clone()));
+            }
+            View { seen: self.undo.len(), ..view }
+        });
+        std::mem::replace(&mut self.view, view)
     }
 
     /// The current position of the undo log, for [`WriteBuffer::rollback_to`].
@@ -139,19 +180,18 @@ impl WriteBuffer {
             Some(resume) => ScanRange { reverse: !range.reverse, ..range.clone() }.resume_at(resume.clone()),
             None => range.clone(),
         };
-        let own = self.changes_in(&covered);
-        if range.reverse { merge_sorted(own.rev(), page, limit, true) } else { merge_sorted(own, page, limit, false) }
+        let Some(view) = &self.view else {
+            return merge_directed(self.changes_in(&covered), page, limit, range.reverse);
+        };
+        let bounds = bounds_of(&covered);
+        let old = view.old.range::<Key, _>(bounds).filter_map(|(key, op)| Some((key, op.as_ref()?)));
+        let kept = self.changes_in(&covered).filter(|(key, _)| !view.old.contains_key(*key));
+        let own: BTreeMap<&Key, &MutationOp> = kept.chain(old).collect();
+        merge_directed(own.into_iter(), page, limit, range.reverse)
     }
 
     fn changes_in(&self, range: &ScanRange) -> impl DoubleEndedIterator<Item = (&Key, &MutationOp)> {
-        let end = if range.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(&range.end) };
-        // BTreeMap::range panics if start > end.
-        let bounds = if range.is_empty() {
-            (Bound::Included(&range.start), Bound::Excluded(&range.start))
-        } else {
-            (Bound::Included(&range.start), end)
-        };
-        self.entries.range::<Key, _>(bounds).map(|(key, entry)| (key, &entry.op))
+        self.entries.range::<Key, _>(bounds_of(range)).map(|(key, entry)| (key, &entry.op))
     }
 
     fn op(&self, key: &Key) -> Option<&MutationOp> {
@@ -201,6 +241,28 @@ fn own_value(op: &MutationOp) -> Option<Option<Bytes>> {
         MutationOp::Delete | MutationOp::CheckNotExists => Some(None),
         MutationOp::Lock => None,
     }
+}
+
+/// The bounds of a range for a map of keys.
+fn bounds_of(range: &ScanRange) -> (Bound<&Key>, Bound<&Key>) {
+    // BTreeMap::range panics if start > end.
+    let end = if range.is_empty() {
+        Bound::Excluded(&range.start)
+    } else if range.end.is_empty() {
+        Bound::Unbounded
+    } else {
+        Bound::Excluded(&range.end)
+    };
+    (Bound::Included(&range.start), end)
+}
+
+fn merge_directed<'a>(
+    own: impl DoubleEndedIterator<Item = (&'a Key, &'a MutationOp)>,
+    page: Page,
+    limit: usize,
+    reverse: bool,
+) -> Page {
+    if reverse { merge_sorted(own.rev(), page, limit, true) } else { merge_sorted(own, page, limit, false) }
 }
 
 fn merge_sorted<'a>(

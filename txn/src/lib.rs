@@ -38,6 +38,7 @@ mod status_cache;
 mod timing;
 mod transaction;
 
+pub use buffer::View;
 pub use config::{BufferLimits, CommitLimits, TxnConfig};
 pub use database::Database;
 pub use error::TxnError;

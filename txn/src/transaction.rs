@@ -8,7 +8,7 @@ use kv::Key;
 use kv::client::{Page, ScanRange};
 use tso::Timestamp;
 
-use crate::buffer::WriteBuffer;
+use crate::buffer::{View, WriteBuffer};
 use crate::coordinator::Coordinator;
 use crate::driver::{self, CommitRequest};
 use crate::error::TxnError;
@@ -167,6 +167,19 @@ impl Transaction {
     /// Undoes every write since `savepoint`, which stays valid. Later savepoints become invalid.
     pub fn rollback_to(&mut self, savepoint: usize) {
         self.buffer.rollback_to(savepoint);
+    }
+
+    /// A view of the transaction as it is now, for a reader that must not see later writes of this transaction. Costs
+    /// no memory until a key is changed after it. A rollback to an earlier savepoint invalidates it.
+    pub fn view(&self) -> View {
+        self.buffer.view()
+    }
+
+    /// Lets reads use `view` until the next call; `None` for the newest state. Returns the view that was set, to be
+    /// set again later. Writes are not affected. A reader that is dropped in between leaves its view behind: set
+    /// `None` before other reads, or drop the transaction.
+    pub fn set_view(&mut self, view: Option<View>) -> Option<View> {
+        self.buffer.set_view(view)
     }
 
     /// Commits the transaction. Returns the commit_ts, or `None` if nothing had to be committed: the buffer is empty or

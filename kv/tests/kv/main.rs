@@ -8,3 +8,4 @@ mod model;
 mod percolator;
 mod scan_cost;
 mod versions;
+mod write_path;

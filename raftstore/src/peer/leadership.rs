@@ -15,6 +15,9 @@ use crate::region::LogIndex;
 use crate::region::{Epoch, PeerMeta, PeerRole, StoreId, Term};
 use crate::time::MonoTime;
 
+/// Election timeouts between two offers of leadership to the same replica.
+const OFFER_PAUSE: u32 = 6;
+
 impl Peer {
     /// Updates all state that depends on raft-rs' state. Called after every call that may change it.
     pub(super) fn after_raft(&mut self, now: MonoTime) {
@@ -56,7 +59,7 @@ impl Peer {
         self.leader_term = leads;
         self.outgoing.clear();
         self.node.store().clear_fetches();
-        self.offered = None;
+        self.offers.clear();
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.
             self.record_proposed(now);
@@ -90,38 +93,33 @@ impl Peer {
         let target = self.region.peer_on(to).filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
         let eligible = |target: &PeerMeta| self.is_leader() && self.could_lead(target.id.get());
         let Some(target) = target.filter(eligible) else { return };
-        self.offered = Some((target.id.get(), now));
+        self.offers.insert(target.id.get(), now);
         self.node.transfer_leader(target.id.get());
         self.after_raft(now);
     }
 
     /// Offers leadership to the best successor, if there is one and no offer is open. A transfer that fails is given up
-    /// after an election timeout, and proposals are refused until then. So the same successor gets its next offer only
-    /// after a pause as long. May be called with every tick.
+    /// after an election timeout, and proposals are refused until then. So no successor gets a second offer within
+    /// `OFFER_PAUSE` election timeouts. May be called with every tick.
     pub(crate) fn offer_leadership(&mut self, now: MonoTime) {
         if !self.is_leader() || self.node.raft.lead_transferee.is_some() {
             return;
         }
         let Some(to) = self.best_successor(now) else { return };
-        let pause = self.config.election_timeout() * 2;
-        let passed = self.offered.filter(|(peer, at)| self.is_on(*peer, to) && now.since(*at) < pause);
-        if passed.is_none() {
+        let last = self.region.peer_on(to).and_then(|p| self.offers.get(&p.id.get()));
+        if last.is_none_or(|at| now.since(*at) >= self.config.election_timeout() * OFFER_PAUSE) {
             self.transfer_leader(to, now);
         }
     }
 
-    fn is_on(&self, peer: u64, store: StoreId) -> bool {
-        self.region.peer_on(store).is_some_and(|p| p.id.get() == peer)
-    }
-
     /// The live voter with the longest matching log, other than this one, that could lead at once: the target of a
-    /// leadership transfer. Others come before the one that has let the last offer pass.
+    /// leadership transfer. Those without an offer so far come first, then the one whose offer is oldest.
     pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
         let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
         let able = voters.filter(|p| self.is_live(p.id.get(), now) && self.could_lead(p.id.get()));
         let matched = |p: &PeerMeta| self.node.raft.prs().get(p.id.get()).map(|pr| pr.matched);
-        let passed = |p: &PeerMeta| self.offered.is_some_and(|(peer, _)| peer == p.id.get());
-        able.max_by_key(|p| (!passed(p), matched(p), Reverse(p.store))).map(|p| p.store)
+        let offered = |p: &PeerMeta| self.offers.get(&p.id.get());
+        able.max_by_key(|p| (Reverse(offered(p)), matched(p), Reverse(p.store))).map(|p| p.store)
     }
 
     /// The live voter to which to offer leadership if this replica cannot write: the one with the longest matching log,

@@ -120,8 +120,8 @@ pub(crate) struct Peer {
     pub(super) installing: Option<Installing>,
     /// Snapshots for followers, while this replica leads.
     pub(super) outgoing: Outgoing,
-    /// The last replica to which this leader offered its leadership, and when.
-    pub(super) offered: Option<(u64, MonoTime)>,
+    /// When this leader last offered its leadership to each replica.
+    pub(super) offers: BTreeMap<u64, MonoTime>,
     /// Highest index emitted by the `ApplyAboveCommit` bug.
     #[cfg(feature = "planted-bugs")]
     pub(super) leaked: u64,

@@ -68,7 +68,7 @@ impl Peer {
             written_hard_state: recovered.hard_state,
             installing: None,
             outgoing: Outgoing::default(),
-            offered: None,
+            offers: BTreeMap::new(),
             #[cfg(feature = "planted-bugs")]
             leaked: 0,
             out: Effects::default(),

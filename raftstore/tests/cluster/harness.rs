@@ -295,7 +295,7 @@ impl Cluster {
         let mut writer = target.receive(key).unwrap();
         let mut offset = 0;
         loop {
-            let bytes = source.read(key, offset, 1000).unwrap();
+            let Ok(bytes) = source.read(key, offset, 1000) else { return false };
             if bytes.is_empty() {
                 break;
             }

@@ -36,9 +36,10 @@ fn drain(cluster: &mut Cluster) {
 #[test]
 fn store_serves_until_its_successor_leads() {
     let mut cluster = stopping(|m| is(m, MessageType::MsgTimeoutNow));
-    // An offer is given up after an election timeout; then the leader accepts writes for as long.
-    let ticks = 2 * cluster.config.election_ticks;
-    for round in 0..10 {
+    // Both followers get an offer, which is given up after an election timeout. Then the leader accepts writes for a
+    // while.
+    let ticks = 6 * cluster.config.election_ticks;
+    for round in 0..4 {
         assert!(!is_drained(&mut cluster));
         let written = (0..ticks).filter(|_| {
             cluster.run_for(cluster.config.tick_interval);

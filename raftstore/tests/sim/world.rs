@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use raftstore::StoreId;
 use raftstore::ports::RaftMessage;
+use raftstore::{LogIndex, RegionId, StoreId};
 
 use crate::checkers::raft::RaftChecker;
 use crate::checkers::replicas::ReplicaChecker;
@@ -437,6 +437,27 @@ impl World {
     pub(crate) fn regions_written_since(&self, since: u64) -> bool {
         let written = |region: &raftstore::Region| self.clients.confirmed.get(&region.id).is_some_and(|at| *at > since);
         self.options.regions.iter().all(written)
+    }
+
+    /// The highest applied index of each region.
+    pub(crate) fn applied(&self) -> BTreeMap<RegionId, LogIndex> {
+        let live = self.nodes.values().filter_map(|node| node.live.as_ref());
+        let mut highest = BTreeMap::new();
+        for status in live.flat_map(|live| live.handle.regions()) {
+            let index = highest.entry(status.region.id).or_insert(status.applied);
+            *index = status.applied.max(*index);
+        }
+        highest
+    }
+
+    /// A replica that has not applied its region up to this index.
+    pub(crate) fn lags_behind(&self, applied: &BTreeMap<RegionId, LogIndex>) -> Option<(StoreId, RegionId)> {
+        let lags = |store: StoreId, region: RegionId, index: LogIndex| {
+            let live = self.nodes.get(&store).and_then(|node| node.live.as_ref());
+            live.and_then(|live| live.handle.region(region)).is_none_or(|status| status.applied < index)
+        };
+        let replicas = self.options.regions.iter().flat_map(|region| region.peers.iter().map(|p| (p.store, region.id)));
+        replicas.into_iter().find(|(store, region)| applied.get(region).is_some_and(|at| lags(*store, *region, *at)))
     }
 
     /// Why the replicas differ; `None` if they agree.

@@ -140,7 +140,7 @@ pub fn get(ty: SqlType, input: &mut &[u8]) -> Result<Datum, CodecError> {
             let bits = bytes.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
             Datum::Float(f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits }))
         }
-        SqlType::Text | SqlType::Varchar(_) | SqlType::Unknown => {
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Void | SqlType::Unknown => {
             let text = String::from_utf8(get_bytes(input)?).map_err(|_| CodecError::new(WHAT, "text is not UTF-8"))?;
             Datum::Text(text.into_boxed_str())
         }

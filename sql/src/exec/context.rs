@@ -3,6 +3,7 @@
 use txn::Transaction;
 
 use crate::catalog::CatalogCache;
+use crate::expr::SessionAccess;
 use crate::expr::eval::Env;
 use crate::types::{Datum, TimeZone};
 
@@ -20,6 +21,8 @@ pub struct ExecContext<'a> {
     pub user: &'a str,
     /// The database's name.
     pub database: &'a str,
+    /// The session.
+    pub session: &'a dyn SessionAccess,
     /// Whether more statements may follow in the transaction. Duplicate keys are then looked up at once, not left to
     /// the commit.
     pub explicit: bool,
@@ -31,6 +34,14 @@ impl<'a> ExecContext<'a> {
     where
         'a: 'p,
     {
-        Env { params, zone: self.zone, now: self.now, user: self.user, database: self.database, locals: &[] }
+        Env {
+            params,
+            zone: self.zone,
+            now: self.now,
+            user: self.user,
+            database: self.database,
+            session: self.session,
+            locals: &[],
+        }
     }
 }

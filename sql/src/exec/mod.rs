@@ -26,8 +26,11 @@ mod rows;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use txn::View;
+
 use crate::catalog::ddl;
 use crate::error::SqlError;
+pub use crate::expr::{NoSession, SessionAccess};
 use crate::plan::{Body, Plan};
 use crate::types::Datum;
 pub use context::ExecContext;
@@ -40,6 +43,8 @@ pub struct Execution {
     params: Vec<Datum>,
     state: State,
     tag: Tag,
+    /// The view of a query that has not started.
+    view: Option<View>,
 }
 
 enum State {
@@ -69,7 +74,7 @@ pub enum Tag {
 impl Execution {
     /// Prepares the execution of `plan`. `params` have the plan's parameter types. Does no I/O.
     pub fn new(plan: Arc<Plan>, params: Vec<Datum>) -> Result<Execution, SqlError> {
-        Ok(Execution { plan, params, state: State::New, tag: Tag::Select })
+        Ok(Execution { plan, params, state: State::New, tag: Tag::Select, view: None })
     }
 
     /// The next batch of at most `max_rows` rows, empty only at the end. A statement that changes rows does all its
@@ -90,6 +95,15 @@ impl Execution {
         }
     }
 
+    /// Keeps a query from seeing writes after `view`. It starts with this view if it has not started.
+    pub fn freeze(&mut self, view: View) {
+        match &mut self.state {
+            State::Query(run) => run.freeze(view),
+            State::New => self.view = Some(view),
+            State::Rows(_) => {}
+        }
+    }
+
     /// The tag. Valid after `next` has returned an empty batch.
     pub fn tag(&self) -> Tag {
         self.tag.clone()
@@ -99,7 +113,10 @@ impl Execution {
         let plan = Arc::clone(&self.plan);
         let (tag, rows) = match &plan.body {
             Body::Select(select) => {
-                let run = QueryRun::new(select, &ctx.env(&self.params))?;
+                let mut run = QueryRun::new(select, &ctx.env(&self.params))?;
+                if let Some(view) = self.view.take() {
+                    run.freeze(view);
+                }
                 return Ok(State::Query(Box::new(run)));
             }
             Body::Insert(insert) => {

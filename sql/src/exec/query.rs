@@ -1,5 +1,7 @@
 //! A running query: a cursor that reads its source, and the pipeline over the rows.
 
+use txn::View;
+
 use super::context::ExecContext;
 use super::cursor::Cursor;
 use super::pipeline::Pipeline;
@@ -14,6 +16,8 @@ pub(super) struct QueryRun {
     cursor: Cursor,
     pipeline: Pipeline,
     exhausted: bool,
+    /// The state of the transaction that it reads, once others write to it.
+    view: Option<View>,
 }
 
 impl QueryRun {
@@ -21,7 +25,12 @@ impl QueryRun {
     pub(super) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<QueryRun, SqlError> {
         let pipeline = Pipeline::new(plan, env)?;
         let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), env)?;
-        Ok(QueryRun { cursor, pipeline, exhausted: false })
+        Ok(QueryRun { cursor, pipeline, exhausted: false, view: None })
+    }
+
+    /// From now on reads the transaction as it was at `view`, unless it has a view already.
+    pub(super) fn freeze(&mut self, view: View) {
+        self.view.get_or_insert(view);
     }
 
     /// The next batch, empty only at the end.
@@ -32,6 +41,25 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<Vec<Row>, SqlError> {
+        ctx.txn.set_view(self.view.take());
+        let read = self.read(plan, ctx, params, max_rows).await;
+        self.view = ctx.txn.set_view(None);
+        read?;
+        let (rows, keys) = self.pipeline.take(plan, max_rows);
+        for key in keys {
+            ctx.txn.lock(key).map_err(storage_error)?;
+        }
+        Ok(rows)
+    }
+
+    /// Reads until `max_rows` rows are ready, or to the end.
+    async fn read(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<(), SqlError> {
         while !self.exhausted && self.pipeline.ready() < max_rows {
             if self.pipeline.is_satisfied() {
                 self.exhausted = true;
@@ -52,10 +80,6 @@ impl QueryRun {
                 }
             }
         }
-        let (rows, keys) = self.pipeline.take(plan, max_rows);
-        for key in keys {
-            ctx.txn.lock(key).map_err(storage_error)?;
-        }
-        Ok(rows)
+        Ok(())
     }
 }

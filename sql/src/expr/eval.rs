@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::arithmetic::{arithmetic, negate};
+use super::session::{NoSession, SessionAccess};
 use super::tree::{CompareOp, ContextValue, Expr};
-use super::{functions, like};
+use super::{functions, like, session};
 use crate::error::SqlError;
 use crate::types::cast::{self, CastEnv};
 use crate::types::datum::{compare, compare_same};
@@ -35,6 +36,8 @@ pub(crate) struct Env<'a> {
     pub(crate) user: &'a str,
     /// The session's database.
     pub(crate) database: &'a str,
+    /// The session itself.
+    pub(crate) session: &'a dyn SessionAccess,
     /// Values of the innermost `Let`.
     pub(crate) locals: &'a [Datum],
 }
@@ -104,6 +107,11 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
                 values.push(eval(arg, row, env)?);
             }
             owned(functions::call(*function, &values)?)
+        }
+        Expr::Session { call, args } => {
+            let args = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
+            let args: Vec<&Datum> = args.iter().map(|arg| &**arg).collect();
+            owned(session::call(*call, &args, env.session)?)
         }
         Expr::Context(value) => owned(context(*value, env)),
         Expr::Local(at) => {
@@ -249,21 +257,27 @@ fn context(value: ContextValue, env: &Env<'_>) -> Datum {
         ContextValue::Database => Datum::Text(env.database.into()),
         ContextValue::Schema => Datum::Text(crate::catalog::PUBLIC.into()),
         ContextValue::Version => Datum::Text(VERSION.into()),
+        ContextValue::BackendPid => Datum::Int(env.session.backend_pid().into()),
     }
 }
 
 /// The expression's value if it is constant, else the expression.
 ///
 /// The binder folds expressions as it builds them, so only the topmost node is checked. An expression whose evaluation
-/// fails stays, and fails at execution, if it is evaluated at all. A large value is not folded, because the plan would
-/// hold it in memory: `repeat('x', 1000000)`.
+/// fails stays, and fails when the plan is checked or executed, if it is evaluated at all. A large value is not folded,
+/// because the plan would hold it in memory: `repeat('x', 1000000)`.
 pub(crate) fn fold(expr: Expr) -> Expr {
+    let expr = match expr {
+        Expr::And(items) => cut(items, false, Expr::And),
+        Expr::Or(items) => cut(items, true, Expr::Or),
+        other => other,
+    };
     let children = expr.children();
     if children.is_empty() || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
         return expr;
     }
     let zone = TimeZone::utc();
-    let env = Env { params: &[], zone: &zone, now: 0, user: "", database: "", locals: &[] };
+    let env = Env { params: &[], zone: &zone, now: 0, user: "", database: "", session: &NoSession, locals: &[] };
     let value = eval(&expr, &[], &env).ok().map(|value| value.into_owned());
     match value {
         Some(value) if value.memory() <= MAX_FOLDED => Expr::Const(value),
@@ -271,8 +285,40 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     }
 }
 
-/// Whether a cast depends on the session's time zone.
-fn needs_session(expr: &Expr) -> bool {
+/// Drops the operands of AND (`decisive` false) or OR behind a decisive constant. PostgreSQL does not look at them
+/// either. Those before it stay only for the errors of their constant parts.
+fn cut(mut items: Vec<Expr>, decisive: bool, rebuild: fn(Vec<Expr>) -> Expr) -> Expr {
+    let decides = |item: &Expr| *item == Expr::Const(Datum::Bool(decisive));
+    let Some(at) = items.iter().position(decides) else { return rebuild(items) };
+    items.truncate(at + 1);
+    if items.iter().any(has_constant_part) { rebuild(items) } else { Expr::Const(Datum::Bool(decisive)) }
+}
+
+/// Whether an expression has a part whose value is fixed once the parameters are known, other than a mere constant or
+/// parameter.
+pub(crate) fn has_constant_part(expr: &Expr) -> bool {
+    fn is_pure(expr: &Expr, found: &mut bool) -> bool {
+        let children = expr.children();
+        if children.is_empty() {
+            return matches!(expr, Expr::Const(_) | Expr::Param(_));
+        }
+        let mut pure = !needs_session(expr);
+        for child in children {
+            pure &= is_pure(child, found);
+        }
+        *found |= pure;
+        pure
+    }
+    let mut found = false;
+    is_pure(expr, &mut found);
+    found
+}
+
+/// Whether a node depends on the session: a function of it, or a cast that uses its time zone.
+pub(crate) fn needs_session(expr: &Expr) -> bool {
+    if matches!(expr, Expr::Session { .. }) {
+        return true;
+    }
     let Expr::Cast { expr, to, .. } = expr else { return false };
     match &**expr {
         Expr::Const(Datum::Timestamp(_)) => to.is_text(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::arithmetic::{bounded, check_range, division_by_zero, power};
 use super::tree::Function;
 use crate::error::{SqlError, SqlState};
-use crate::types::Datum;
+use crate::types::{Datum, letters, timestamp};
 
 /// Limit of a function's result, in bytes, so that `repeat` cannot exhaust memory. PostgreSQL's is 1 GB.
 const MAX_RESULT: usize = 64 << 20;
@@ -34,6 +34,10 @@ pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum,
         Datum::Float(value) => of_float(function, *value, refs[1]),
         Datum::Text(text) => of_text(function, text, refs[1], refs[2]),
         Datum::Bytes(bytes) => of_bytes(function, bytes, refs[1], refs[2]),
+        Datum::Timestamp(micros) => match function {
+            Function::RoundTimestamp(digits) => Ok(Datum::Timestamp(timestamp::round(*micros, digits))),
+            _ => Err(mismatch()),
+        },
         _ => Err(mismatch()),
     }
 }
@@ -121,8 +125,8 @@ fn of_text(function: Function, a: &str, second: &Datum, third: &Datum) -> Result
     Ok(match (function, second, third) {
         (Function::Length, ..) => count(a.chars().count()),
         (Function::OctetLength, ..) => count(a.len()),
-        (Function::Lower, ..) => text(a.to_lowercase()),
-        (Function::Upper, ..) => text(a.to_uppercase()),
+        (Function::Lower, ..) => text(letters::lower(a)),
+        (Function::Upper, ..) => text(letters::upper(a)),
         (Function::Reverse, ..) => text(a.chars().rev().collect::<String>()),
         (Function::Ascii, ..) => Datum::Int(a.chars().next().map_or(0, |c| u32::from(c).into())),
         (Function::TrimBoth, set, _) => text(a.trim_matches(|c| in_set(set, c))),

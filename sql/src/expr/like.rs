@@ -2,6 +2,7 @@
 //! literal.
 
 use crate::error::{SqlError, SqlState};
+use crate::types::letters;
 
 /// The escape character of an ESCAPE clause. The empty string means none.
 pub(crate) fn escape_character(text: &str) -> Result<Option<char>, SqlError> {
@@ -42,7 +43,7 @@ fn next(pattern: &mut std::str::Chars<'_>, escape: Option<char>) -> Result<Optio
 /// mismatch retries only the last `%`, one character further.
 pub(crate) fn matches(text: &str, pattern: &str, escape: Option<char>, fold: bool) -> Result<bool, SqlError> {
     if fold {
-        return matches(&text.to_lowercase(), &pattern.to_lowercase(), escape, false);
+        return matches(&letters::lower(text), &letters::lower(pattern), escape, false);
     }
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;

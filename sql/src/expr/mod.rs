@@ -6,7 +6,7 @@
 //! # Layers
 //!
 //! 1. `tree`: the nodes of an expression
-//! 2. `arithmetic`, `like`: operators
+//! 2. `arithmetic`, `like`, `session`: operators, access to the session
 //! 3. `functions`: scalar functions
 //! 4. `eval`: evaluation, constant folding
 
@@ -14,6 +14,9 @@ pub(crate) mod arithmetic;
 pub(crate) mod eval;
 mod functions;
 mod like;
+mod session;
 mod tree;
 
-pub(crate) use tree::{ArithOp, CompareOp, ContextValue, Expr, Function, Position};
+pub(crate) use session::unknown_setting;
+pub use session::{NoSession, SessionAccess};
+pub(crate) use tree::{ArithOp, CompareOp, ContextValue, Expr, Function, Position, SessionCall};

@@ -47,6 +47,8 @@ pub(crate) enum Expr {
     Extreme { greatest: bool, items: Vec<Expr> },
     /// A scalar function.
     Call { function: Function, args: Vec<Expr> },
+    /// A function that reads or changes the session. Never folded.
+    Session { call: SessionCall, args: Vec<Expr> },
     /// A value of the session or transaction.
     Context(ContextValue),
     /// Values computed once, and an expression that uses them as [`Expr::Local`].
@@ -123,6 +125,19 @@ pub(crate) enum ContextValue {
     Schema,
     /// `version()`
     Version,
+    /// `pg_backend_pid()`
+    BackendPid,
+}
+
+/// Functions of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionCall {
+    /// `current_setting(name [, missing_ok])`
+    CurrentSetting,
+    /// `set_config(name, value, is_local)`
+    SetConfig,
+    /// `pg_sleep(seconds)`
+    Sleep,
 }
 
 /// Scalar functions. All but [`Function::Concat`] and [`Function::ConcatWs`] are NULL when an argument is.
@@ -200,6 +215,8 @@ pub(crate) enum Function {
     Ascii,
     /// `chr`
     Chr,
+    /// A timestamp rounded to this many digits after the seconds: `current_timestamp(3)`
+    RoundTimestamp(u8),
 }
 
 impl CompareOp {
@@ -271,7 +288,7 @@ impl Expr {
             Expr::And(items) | Expr::Or(items) | Expr::Coalesce(items) | Expr::Extreme { items, .. } => {
                 items.iter().collect()
             }
-            Expr::Call { args, .. } => args.iter().collect(),
+            Expr::Call { args, .. } | Expr::Session { args, .. } => args.iter().collect(),
             Expr::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
             Expr::Like { expr, pattern, escape, .. } => {
                 [&**expr, &**pattern].into_iter().chain(escape.as_deref()).collect()

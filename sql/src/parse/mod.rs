@@ -7,7 +7,7 @@
 //!
 //! # Layers
 //!
-//! 1. `depth`, `text`: the depth limit; locations, positions and errors at them
+//! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
 //! 2. `normalize`, `rewrite`: token edits
 //! 3. `precedence`: operator precedence
 //! 4. `dialect`: the parser's dialect
@@ -22,6 +22,7 @@ use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::lexer;
 
+mod commands;
 mod depth;
 mod dialect;
 mod normalize;
@@ -31,6 +32,7 @@ mod text;
 
 pub(crate) use dialect::default_span;
 pub(crate) use normalize::is_distinct;
+pub(crate) use rewrite::is_empty_list;
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};
 
@@ -72,8 +74,17 @@ impl Parsed {
 }
 
 /// Splits and parses a query string. Empty statements and comments are dropped. A syntax error is 42601 with its
-/// position. Text beyond the size limits is 54000, nesting beyond the depth limits 54001.
+/// position; a command that is not supported is 0A000. Text beyond the size limits is 54000, nesting beyond the depth
+/// limits 54001.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
+    match parse_known(sql) {
+        // The parser may stop anywhere in a command that it does not know.
+        Err(error) if error.code == SqlState::SYNTAX_ERROR => Err(commands::unsupported(sql).unwrap_or(error)),
+        other => other,
+    }
+}
+
+fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     check_size(sql)?;
     let dialect = dialect::CortadoDialect::for_tokenizer();
     let mut tokens = Vec::new();

@@ -1,8 +1,8 @@
 //! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
-//! ANALYZE with options.
+//! ANALYZE with options, CREATE UNLOGGED TABLE, and SELECT without a list.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{Analyze, Ident, ObjectName, Statement, VacuumStatement};
+use sqlparser::ast::{Analyze, Expr, Ident, ObjectName, Statement, VacuumStatement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
@@ -17,6 +17,7 @@ pub(super) fn rewrite(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
+    let tokens = with_empty_lists(tokens);
     if !tokens.iter().any(|t| may_need_rewrite(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
@@ -41,6 +42,7 @@ pub(super) fn rewrite(
             Some(verb) if ["begin", "start", "set"].iter().any(|v| verb.eq_ignore_ascii_case(v)) => {
                 kept.extend(without_deferrable(statement));
             }
+            Some(verb) if verb.eq_ignore_ascii_case("create") => kept.extend(without_unlogged(statement)),
             _ => kept.extend(with_trim_sets(statement)),
         }
     }
@@ -48,8 +50,68 @@ pub(super) fn rewrite(
 }
 
 fn may_need_rewrite(token: &Token) -> bool {
-    let subjects = ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both"];
+    let subjects = ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both", "unlogged"];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
+}
+
+/// The name that stands for an empty select list. No text of a client contains it.
+const EMPTY_LIST: &str = "\0";
+
+/// Whether an expression stands for an empty select list.
+pub(crate) fn is_empty_list(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(Ident { value, .. }) if value == EMPTY_LIST)
+}
+
+/// Marks the empty list of a SELECT that ends, or that continues with another clause than FROM. The parser knows the
+/// latter only.
+fn with_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    const CLAUSES: [&str; 11] =
+        ["where", "group", "having", "order", "limit", "offset", "fetch", "for", "union", "intersect", "except"];
+    let is = |token: Option<&Token>, words: &[&str]| {
+        token.and_then(word).is_some_and(|found| words.iter().any(|w| found.eq_ignore_ascii_case(w)))
+    };
+    let mut marks = Vec::new();
+    let mut last: [Option<&Token>; 2] = [None; 2];
+    let mut end = 0;
+    for (at, TokenWithSpan { token, .. }) in tokens.iter().enumerate() {
+        if matches!(token, Token::Whitespace(_)) {
+            continue;
+        }
+        let is_list = is(last[1], &["select"]) && !is(last[0], &["as"]) && last[0] != Some(&Token::Period);
+        let ends = matches!(token, Token::SemiColon | Token::RParen | Token::EOF) || is(Some(token), &CLAUSES);
+        if is_list && ends {
+            marks.push(end);
+        }
+        last = [last[1], Some(token)];
+        end = at + 1;
+    }
+    if is(last[1], &["select"]) && !is(last[0], &["as"]) {
+        marks.push(end);
+    }
+    if marks.is_empty() {
+        return tokens;
+    }
+    let mut kept = Vec::with_capacity(tokens.len() + marks.len());
+    let mut marks = marks.into_iter().peekable();
+    for (at, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        kept.push(token);
+        if marks.next_if_eq(&(at + 1)).is_some() {
+            let marker = Word { value: EMPTY_LIST.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+            kept.push(TokenWithSpan { token: Token::Word(marker), span });
+        }
+    }
+    kept
+}
+
+/// Drops UNLOGGED before TABLE: all tables are logged.
+fn without_unlogged(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+    let words = || statement.iter().enumerate().filter_map(|(at, t)| Some((at, word(&t.token)?)));
+    let is =
+        |found: Option<(usize, &str)>, expected: &str| found.is_some_and(|(_, w)| w.eq_ignore_ascii_case(expected));
+    let unlogged = words().nth(1).filter(|_| is(words().nth(1), "unlogged") && is(words().nth(2), "table"));
+    let kept = statement.iter().enumerate().filter(|(at, _)| unlogged.is_none_or(|(dropped, _)| dropped != *at));
+    kept.map(|(_, token)| token.clone()).collect()
 }
 
 /// Drops `[NOT] DEFERRABLE`, which affects SERIALIZABLE transactions only, and the comma before it.

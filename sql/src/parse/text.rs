@@ -10,6 +10,7 @@ use sqlparser::ast::{Expr, Query, SetExpr, Spanned};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use crate::error::{SqlError, SqlState};
+use crate::lexer::Lexer;
 
 /// An unknown location.
 pub const NO_LOCATION: Location = Location { line: 0, column: 0 };
@@ -74,6 +75,13 @@ impl SourceText {
             (Some(start), Some(end)) if start <= end => &self.text[start..end],
             _ => "",
         }
+    }
+
+    /// The word or symbol at a location, for syntax errors.
+    pub fn token_at(&self, location: Location) -> &str {
+        let rest = self.offset(location).and_then(|at| self.text.get(at..)).unwrap_or_default();
+        let end = Lexer::new(rest).next().map_or(0, |token| token.end);
+        &rest[..end]
     }
 
     /// The position of a byte in characters from 1.

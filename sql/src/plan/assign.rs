@@ -105,7 +105,7 @@ pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Re
     let Statement::Query(query) = &statement.tree else { return Err(damaged()) };
     let SetExpr::Select(select) = &*query.body else { return Err(damaged()) };
     let [SelectItem::UnnamedExpr(ast)] = &select.projection[..] else { return Err(damaged()) };
-    let mut binder = Binder::new(&statement, &[], catalog);
+    let mut binder = Binder::new(&statement, None, catalog);
     binder.is_stored = true;
     bind_default_tree(binder, ast, column)
 }

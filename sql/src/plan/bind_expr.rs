@@ -4,6 +4,7 @@ use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, U
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
+use super::coerce::Unified;
 use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
 use super::decimal::Decimal;
 use super::type_name;
@@ -126,6 +127,7 @@ impl Binder<'_> {
         let value = input::parse_float(&text).map_err(|e| e.at(self.position(at)))?;
         Ok(Typed {
             decimal: Decimal::parse(&text),
+            numeric: true,
             ..Typed::new(Expr::Const(Datum::Float(value)), SqlType::Float8, at)
         })
     }
@@ -253,7 +255,7 @@ impl Binder<'_> {
         let from = value.ty;
         match self.coerce(value, ty, CastContext::Explicit)? {
             // After a cast it is no literal any more.
-            Some(value) => Ok(Typed { decimal: None, ..value }),
+            Some(value) => Ok(Typed { decimal: None, numeric: false, ..value }),
             None => {
                 let message = format!("cannot cast type {} to {}", from.base_name(), ty.base_name());
                 let position = match kind {
@@ -369,10 +371,10 @@ impl Binder<'_> {
             None => Typed::new(Expr::Const(Datum::Null), SqlType::Unknown, at),
         };
         results.insert(0, last);
-        let (mut results, ty) = self.unify(results, "CASE")?;
+        let Unified { exprs: mut results, ty, numeric } = self.unify(results, "CASE")?;
         let otherwise = Box::new(results.remove(0));
         let expr = Expr::Case { branches: tests.into_iter().zip(results).collect(), otherwise };
-        Ok(Typed::new(shared.wrap(expr), ty, at))
+        Ok(Typed::new(shared.wrap(expr), ty, at).numeric(numeric))
     }
 
     /// Accepts only collations that equal the order of all text here.

@@ -26,11 +26,24 @@ pub(super) struct Typed {
     pub(super) at: Location,
     /// For a literal that is `numeric` in PostgreSQL and a float here: its exact meaning next to integers.
     pub(super) decimal: Option<Decimal>,
+    /// Whether it is `numeric` in PostgreSQL: such a literal, or a value that may be one. Arithmetic and rounding of
+    /// `numeric` are exact there, so they are refused here.
+    pub(super) numeric: bool,
 }
 
 impl Typed {
     pub(super) fn new(expr: Expr, ty: SqlType, at: Location) -> Typed {
-        Typed { expr, ty, at, decimal: None }
+        Typed { expr, ty, at, decimal: None, numeric: false }
+    }
+
+    /// The same value, `numeric` in PostgreSQL or not.
+    pub(super) fn numeric(self, numeric: bool) -> Typed {
+        Typed { numeric, ..self }
+    }
+
+    /// Whether it is `double precision` in PostgreSQL too.
+    pub(super) fn is_float(&self) -> bool {
+        self.ty == SqlType::Float8 && !self.numeric
     }
 }
 
@@ -104,6 +117,8 @@ pub(super) struct Binder<'a> {
     /// Types of `$1`, ...; `Unknown` until inferred.
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
+    /// Whether the statement may have parameters.
+    allows_params: bool,
     pub(super) aggregates: AggregateState,
     /// The current clause, for errors about aggregates.
     pub(super) clause: &'static str,
@@ -117,13 +132,17 @@ pub(super) struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    pub(super) fn new(statement: &'a Parsed, declared: &'a [SqlType], catalog: &'a Catalog) -> Binder<'a> {
+    /// A binder. `declared`: the declared types of parameters, `None` if there can be no parameters.
+    pub(super) fn new(statement: &'a Parsed, declared: Option<&'a [SqlType]>, catalog: &'a Catalog) -> Binder<'a> {
+        let allows_params = declared.is_some();
+        let declared = declared.unwrap_or_default();
         let params = declared.iter().map(|ty| ty.base()).collect();
         Binder {
             statement,
             catalog,
             params,
             declared,
+            allows_params,
             aggregates: AggregateState::default(),
             clause: "",
             depth: 0,
@@ -146,6 +165,12 @@ impl<'a> Binder<'a> {
     /// 0A000 for an unsupported feature of PostgreSQL.
     pub(super) fn unsupported(&self, what: &str, at: Location) -> SqlError {
         self.error(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} not supported yet"), at)
+    }
+
+    /// 0A000 for an operation of the type `numeric`, which would be inexact on floats.
+    pub(super) fn needs_numeric(&self, what: &str, at: Location) -> SqlError {
+        self.unsupported(&format!("{what} of type numeric is"), at)
+            .hint("Cast the decimal numbers to double precision.")
     }
 
     /// The position of the first `symbol` between two spans, or of the first span.
@@ -182,7 +207,7 @@ impl<'a> Binder<'a> {
     /// Binds a parameter by its number.
     pub(super) fn param(&mut self, name: &str, at: Location) -> Result<Typed, SqlError> {
         let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
-        let Some(number) = number.filter(|n| (1..=MAX_PARAMS).contains(n)) else {
+        let Some(number) = number.filter(|n| self.allows_params && (1..=MAX_PARAMS).contains(n)) else {
             return Err(self.error(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"), at));
         };
         if self.params.len() < number {

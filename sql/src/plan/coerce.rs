@@ -12,6 +12,14 @@ use crate::types::cast::{CastContext, cast_context};
 use crate::types::timestamp::Now;
 use crate::types::{Datum, SqlType, TimeZone, input};
 
+/// Values of their common type.
+pub(super) struct Unified {
+    pub(super) exprs: Vec<Expr>,
+    pub(super) ty: SqlType,
+    /// Whether the common type is `numeric` in PostgreSQL.
+    pub(super) numeric: bool,
+}
+
 impl Binder<'_> {
     /// The value with its current type: another part of the expression may have fixed a parameter's type after it was
     /// bound.
@@ -40,6 +48,9 @@ impl Binder<'_> {
         if needed > context {
             return Ok(None);
         }
+        if value.numeric && !self.is_exact(&value, to) {
+            return Err(self.needs_numeric(&format!("a cast to {} of a value", to.base_name()), at));
+        }
         let same_values = match (value.ty, to) {
             (SqlType::Int2, SqlType::Int4 | SqlType::Int8) | (SqlType::Int4, SqlType::Int8) => true,
             (from, SqlType::Text | SqlType::Varchar(None)) => from.is_text(),
@@ -56,6 +67,17 @@ impl Binder<'_> {
         }
         let expr = Expr::Cast { expr: Box::new(value.expr), to, explicit };
         Ok(Some(Typed::new(fold(expr), to, at)))
+    }
+
+    /// Whether a value that is `numeric` in PostgreSQL converts to the same value from here.
+    fn is_exact(&self, value: &Typed, to: SqlType) -> bool {
+        match value.decimal {
+            Some(decimal) if to.is_text() => decimal.prints_as_written(),
+            // An integer of a literal is computed from its digits.
+            Some(_) => true,
+            None if value.ty.is_integer() => true,
+            None => !to.is_integer() && !to.is_text(),
+        }
     }
 
     fn coerce_unknown(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Typed, SqlError> {
@@ -81,7 +103,7 @@ impl Binder<'_> {
         if ty != SqlType::Timestamptz {
             return Ok(Expr::Const(value));
         }
-        let in_other_zone = read(&TimeZone(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
+        let in_other_zone = read(&TimeZone::new(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
         let word = text.trim_matches(is_space).to_ascii_lowercase();
         let relative = ["now", "today", "tomorrow", "yesterday"].contains(&word.as_str());
         if value == in_other_zone && !relative {
@@ -141,9 +163,15 @@ impl Binder<'_> {
     }
 
     /// Converts all values to their common type.
-    pub(super) fn unify(&mut self, values: Vec<Typed>, construct: &str) -> Result<(Vec<Expr>, SqlType), SqlError> {
+    pub(super) fn unify(&mut self, values: Vec<Typed>, construct: &str) -> Result<Unified, SqlError> {
         let values: Vec<Typed> = values.into_iter().map(|value| self.refresh_type(value)).collect();
         let ty = self.common_type(&values, construct)?;
+        let numeric = values.iter().any(|value| value.numeric) && !values.iter().any(Typed::is_float);
+        if let Some(wide) = values.iter().find(|value| value.ty == SqlType::Int8 && ty == SqlType::Float8)
+            && numeric
+        {
+            return Err(self.needs_numeric(&format!("{construct} over bigint and a value"), wide.at));
+        }
         let mut out = Vec::with_capacity(values.len());
         for value in values {
             let (from, at) = (value.ty, value.at);
@@ -156,6 +184,6 @@ impl Binder<'_> {
                 }
             }
         }
-        Ok((out, ty))
+        Ok(Unified { exprs: out, ty, numeric })
     }
 }

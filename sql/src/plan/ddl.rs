@@ -38,7 +38,7 @@ impl Binder<'_> {
             let message = format!("relation \"{name}\" already exists");
             if create.if_not_exists {
                 let message = format!("{message}, skipping");
-                self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message });
+                self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
                 return Ok(Body::CreateTable(None));
             }
             // PostgreSQL gives no position here.
@@ -205,7 +205,7 @@ impl Binder<'_> {
         let Some((ast, span)) = default_span(option) else {
             return Err(self.unsupported("this DEFAULT is", start_of(option)));
         };
-        let bound = bind_default_tree(Binder::new(self.statement, &[], self.catalog), ast, column);
+        let bound = bind_default_tree(Binder::new(self.statement, None, self.catalog), ast, column);
         let bound = bound.map_err(|mut error| {
             if error.code == SqlState::UNDEFINED_COLUMN {
                 let message = "cannot use column reference in DEFAULT expression";
@@ -286,7 +286,7 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
                     }
                     let message = format!("{message}, skipping");
-                    self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message });
+                    self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
                 }
                 Err(error) => return Err(error),
             }

@@ -5,6 +5,7 @@
 //! that it rounds to, and which integers are below, at or above it.
 
 use crate::expr::CompareOp;
+use crate::types::output;
 
 /// A magnitude beyond every bigint.
 const FAR: i128 = 1 << 100;
@@ -18,11 +19,14 @@ pub(super) struct Decimal {
     fraction: bool,
     /// The nearest integer, halves away from zero.
     rounded: i128,
+    /// Whether a float prints as the literal is written: `1.5`, not `1.50` or `1e3`.
+    as_written: bool,
 }
 
 impl Decimal {
     /// Parses digits with an optional sign, point and exponent; `None` for other text.
     pub(super) fn parse(text: &str) -> Option<Decimal> {
+        let as_written = text.parse().is_ok_and(|value| output::float(value) == text);
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
@@ -56,9 +60,17 @@ impl Decimal {
         }
         let rounded = magnitude + i128::from(up);
         Some(match negative {
-            false => Decimal { floor: magnitude, fraction, rounded },
-            true => Decimal { floor: -magnitude - i128::from(fraction), fraction, rounded: -rounded },
+            false => Decimal { floor: magnitude, fraction, rounded, as_written },
+            true => {
+                let floor = -magnitude - i128::from(fraction);
+                Decimal { floor, fraction, rounded: -rounded, as_written }
+            }
         })
+    }
+
+    /// Whether its text form here is that of PostgreSQL's `numeric`.
+    pub(super) fn prints_as_written(self) -> bool {
+        self.as_written
     }
 
     /// The rounded value, if it is a bigint.

@@ -6,7 +6,7 @@ use super::access::{AccessPath, KeyBound, TableAccess};
 use super::binder::Binder;
 use super::node::{Body, Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan};
 use crate::error::SqlError;
-use crate::expr::{ContextValue, Expr};
+use crate::expr::{ContextValue, Expr, SessionCall};
 use crate::parse::NO_LOCATION;
 use crate::table::{Table, quote_identifier};
 use crate::types::{Datum, SqlType, TimeZone, output};
@@ -300,6 +300,7 @@ fn show(expr: &Expr, names: &[String]) -> String {
             let name = name.split('(').next().unwrap_or(&name).to_ascii_lowercase();
             format!("{name}({})", each(args).join(", "))
         }
+        Expr::Session { call, args } => format!("{}({})", session_call(*call), each(args).join(", ")),
         Expr::Context(value) => context(*value).to_owned(),
         Expr::Let { values, body } => {
             let values: Vec<String> = values
@@ -322,6 +323,14 @@ fn not(negated: bool) -> &'static str {
     if negated { "NOT " } else { "" }
 }
 
+fn session_call(call: SessionCall) -> &'static str {
+    match call {
+        SessionCall::CurrentSetting => "current_setting",
+        SessionCall::SetConfig => "set_config",
+        SessionCall::Sleep => "pg_sleep",
+    }
+}
+
 fn context(value: ContextValue) -> &'static str {
     match value {
         ContextValue::Now => "now()",
@@ -329,6 +338,7 @@ fn context(value: ContextValue) -> &'static str {
         ContextValue::Database => "current_database()",
         ContextValue::Schema => "current_schema()",
         ContextValue::Version => "version()",
+        ContextValue::BackendPid => "pg_backend_pid()",
     }
 }
 

@@ -2,17 +2,19 @@
 
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr as Ast, Function as Call, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Spanned, TrimWhereField,
+    FunctionArguments, Spanned, TrimWhereField, Value, ValueWithSpan,
 };
 use sqlparser::tokenizer::Location;
 
 use super::aggregate::{self, AggregateCall, AggregateKind};
 use super::binder::{Binder, Scope, Typed};
+use super::coerce::Unified;
 use super::comparison::SharedOperands;
+use super::node::Notice;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
-use crate::expr::{CompareOp, ContextValue, Expr, Function};
+use crate::expr::{CompareOp, ContextValue, Expr, Function, SessionCall};
 use crate::parse::start_of;
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::{Datum, SqlType};
@@ -22,14 +24,29 @@ struct Signature {
     name: &'static str,
     args: &'static [SqlType],
     result: SqlType,
-    function: Function,
+    target: Target,
+}
+
+/// What a call becomes.
+#[derive(Clone, Copy)]
+enum Target {
+    /// A function of its arguments.
+    Scalar(Function),
+    /// A function of the session.
+    Session(SessionCall),
+    /// Nothing: without locks there is nothing to unlock.
+    Nothing,
 }
 
 const fn f(name: &'static str, args: &'static [SqlType], result: SqlType, function: Function) -> Signature {
-    Signature { name, args, result, function }
+    Signature { name, args, result, target: Target::Scalar(function) }
 }
 
-use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text};
+const fn s(name: &'static str, args: &'static [SqlType], result: SqlType, call: SessionCall) -> Signature {
+    Signature { name, args, result, target: Target::Session(call) }
+}
+
+use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text, Void};
 
 /// The scalar functions with fixed argument lists. In ties the first overload wins.
 static SIGNATURES: &[Signature] = &[
@@ -86,7 +103,16 @@ static SIGNATURES: &[Signature] = &[
     f("starts_with", &[Text, Text], Bool, Function::StartsWith),
     f("ascii", &[Text], Int4, Function::Ascii),
     f("chr", &[Int4], Text, Function::Chr),
+    s("current_setting", &[Text], Text, SessionCall::CurrentSetting),
+    s("current_setting", &[Text, Bool], Text, SessionCall::CurrentSetting),
+    s("set_config", &[Text, Text, Bool], Text, SessionCall::SetConfig),
+    s("pg_sleep", &[Float8], Void, SessionCall::Sleep),
+    Signature { name: "pg_advisory_unlock_all", args: &[], result: Void, target: Target::Nothing },
 ];
+
+/// Functions that PostgreSQL has for `numeric` too.
+const NUMERIC_FUNCTIONS: &[&str] =
+    &["abs", "ceil", "ceiling", "exp", "floor", "ln", "mod", "pow", "power", "round", "sign", "sqrt", "trunc"];
 
 const NO_FUNCTION_HINT: &str =
     "No function matches the given name and argument types. You might need to add explicit type casts.";
@@ -116,8 +142,15 @@ impl Binder<'_> {
             let message = format!("DISTINCT specified, but {name} is not an aggregate function");
             return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
         }
+        if name == "current_timestamp" && matches!(call.args, FunctionArguments::List(_)) {
+            return self.rounded_timestamp(&asts, at);
+        }
         if let Some(context) = context_value(&name, asts.len()) {
-            let ty = if context == ContextValue::Now { SqlType::Timestamptz } else { Text };
+            let ty = match context {
+                ContextValue::Now => SqlType::Timestamptz,
+                ContextValue::BackendPid => Int4,
+                _ => Text,
+            };
             return Ok(Typed::new(Expr::Context(context), ty, at));
         }
         let mut args = Vec::with_capacity(asts.len());
@@ -132,14 +165,16 @@ impl Binder<'_> {
         let args: Vec<Typed> = args.into_iter().map(|arg| self.refresh_type(arg)).collect();
         match (name, args.len()) {
             ("coalesce", 1..) => {
-                let (items, ty) = self.unify(args, "COALESCE")?;
-                return Ok(Typed::new(fold(Expr::Coalesce(items)), ty, at));
+                let Unified { exprs, ty, numeric } = self.unify(args, "COALESCE")?;
+                return Ok(Typed::new(fold(Expr::Coalesce(exprs)), ty, at).numeric(numeric));
             }
             ("greatest" | "least", 1..) => {
                 let greatest = name == "greatest";
-                let (items, ty) = self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
-                return Ok(Typed::new(fold(Expr::Extreme { greatest, items }), ty, at));
+                let Unified { exprs: items, ty, numeric } =
+                    self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
+                return Ok(Typed::new(fold(Expr::Extreme { greatest, items }), ty, at).numeric(numeric));
             }
+            ("pg_typeof", 1) => return self.type_of(&args[0], at),
             ("nullif", 2) => return self.nullif(args, (asts[0], asts[1]), at),
             ("concat", 1..) => return self.concat_any(Function::Concat, args, at),
             ("concat_ws", 2..) => return self.concat_any(Function::ConcatWs, args, at),
@@ -150,13 +185,57 @@ impl Binder<'_> {
             let message = format!("function {name}({}) does not exist", types.join(", "));
             return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
         };
+        if NUMERIC_FUNCTIONS.contains(&name) && args.iter().any(|arg| arg.numeric) && !args.iter().any(Typed::is_float)
+        {
+            return Err(self.needs_numeric(&format!("{name} of a value"), at));
+        }
         let mut bound = Vec::with_capacity(args.len());
         for (arg, ty) in args.into_iter().zip(chosen.args) {
             let arg = self.coerce(arg, *ty, CastContext::Implicit)?;
             bound.push(arg.ok_or_else(|| self.unsupported("this function call is", at))?.expr);
         }
-        let expr = Expr::Call { function: chosen.function, args: bound };
-        Ok(Typed::new(fold(expr), chosen.result, at))
+        let expr = match chosen.target {
+            Target::Scalar(function) => fold(Expr::Call { function, args: bound }),
+            Target::Session(call) => Expr::Session { call, args: bound },
+            Target::Nothing => Expr::Const(Datum::Text("".into())),
+        };
+        Ok(Typed::new(expr, chosen.result, at))
+    }
+
+    /// `current_timestamp(digits)`. The digits are a number in the text, as PostgreSQL's grammar wants it.
+    fn rounded_timestamp(&mut self, asts: &[&Ast], at: Location) -> Result<Typed, SqlError> {
+        let digits = match asts {
+            [Ast::Value(ValueWithSpan { value: Value::Number(digits, _), .. })] => digits.parse::<u32>().ok(),
+            _ => None,
+        };
+        let Some(digits) = digits else {
+            let (found, near) = match asts.first() {
+                Some(ast) => (self.statement.text.token_at(start_of(ast)), start_of(ast)),
+                None => (")", at),
+            };
+            let message = format!("syntax error at or near \"{found}\"");
+            let mut error = self.error(SqlState::SYNTAX_ERROR, message, near);
+            if asts.is_empty() {
+                error.position = error.position.map(|start| start + "current_timestamp(".len() as u32);
+            }
+            return Err(error);
+        };
+        if digits > 6 {
+            let message = format!("TIMESTAMP({digits}) WITH TIME ZONE precision reduced to maximum allowed, 6");
+            self.notices.push(Notice { code: SqlState::INVALID_PARAMETER_VALUE, message, is_warning: true });
+        }
+        let function = Function::RoundTimestamp(u8::try_from(digits).unwrap_or(6).min(6));
+        let expr = Expr::Call { function, args: vec![Expr::Context(ContextValue::Now)] };
+        Ok(Typed::new(expr, SqlType::Timestamptz, at))
+    }
+
+    /// `pg_typeof(value)`, as text: there is no type `regtype`.
+    fn type_of(&self, value: &Typed, at: Location) -> Result<Typed, SqlError> {
+        if let (Expr::Param(number), SqlType::Unknown) = (&value.expr, value.ty) {
+            let message = format!("could not determine data type of parameter ${}", number + 1);
+            return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
+        }
+        Ok(Typed::new(Expr::Const(Datum::Text(value.ty.base_name().into())), Text, at))
     }
 
     /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END. `a` has its type in the comparison.
@@ -172,6 +251,7 @@ impl Binder<'_> {
             left
         };
         let float = right.ty == Float8;
+        let numeric = (left.numeric || right.numeric) && !left.is_float() && !right.is_float();
         let test = self.compare(CompareOp::Eq, left.clone(), right, ast);
         let test = test.map_err(|mut error| {
             error.position = Some(self.position(at));
@@ -187,7 +267,7 @@ impl Binder<'_> {
         let left = left.ok_or_else(|| self.unsupported("this function call is", at))?;
         let branches = vec![(test.expr, Expr::Const(Datum::Null))];
         let expr = Expr::Case { branches, otherwise: Box::new(left.expr) };
-        Ok(Typed::new(shared.wrap(expr), ty, at))
+        Ok(Typed::new(shared.wrap(expr), ty, at).numeric(numeric))
     }
 
     fn concat_any(&mut self, function: Function, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
@@ -269,9 +349,16 @@ impl Binder<'_> {
                 }
             }
         };
+        let of_numeric = arg.as_ref().is_some_and(|arg| arg.numeric);
+        if of_numeric && matches!(name, "sum" | "avg") {
+            return Err(self.needs_numeric(&format!("{name} of a value"), at));
+        }
+        let sum_of_bigint = kind == AggregateKind::SumInt && arg.as_ref().is_some_and(|arg| arg.ty == Int8);
+        let extreme = of_numeric && matches!(kind, AggregateKind::Min | AggregateKind::Max);
+        let numeric = extreme || sum_of_bigint || kind == AggregateKind::AvgInt;
         let arg = arg.map(|arg| arg.expr);
         self.aggregates.calls.push(AggregateCall { kind, arg, distinct, filter, name: shown });
-        Ok(Typed::new(Expr::Column(self.aggregates.calls.len() - 1), ty, at))
+        Ok(Typed::new(Expr::Column(self.aggregates.calls.len() - 1), ty, at).numeric(numeric))
     }
 
     fn aggregate_parts(
@@ -343,6 +430,7 @@ fn context_value(name: &str, args: usize) -> Option<ContextValue> {
         "current_database" | "current_catalog" => ContextValue::Database,
         "current_schema" => ContextValue::Schema,
         "version" => ContextValue::Version,
+        "pg_backend_pid" => ContextValue::BackendPid,
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@
 //!
 //! 1. `access`, `aggregate`, `decimal`, `type_name`: parts without knowledge of the binder
 //! 2. `node`: the nodes of a plan
-//! 3. `binder`: the binder's state, names in scope
+//! 3. `binder`, `constants`: the binder's state, names in scope; errors of constant expressions
 //! 4. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
 //! 5. `comparison`: comparisons and constructs built from them
 //! 6. `bind_expr`, `functions`: expressions
@@ -25,6 +25,7 @@ mod bind_expr;
 mod binder;
 mod coerce;
 mod comparison;
+mod constants;
 mod ddl;
 mod decimal;
 mod explain;
@@ -41,7 +42,7 @@ mod type_name;
 
 use std::sync::Arc;
 
-use sqlparser::ast::{FromTable, ObjectType, Spanned, Statement};
+use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, KeyBound, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
@@ -56,14 +57,18 @@ use crate::types::SqlType;
 use binder::Binder;
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
-/// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. The session handles
-/// transaction control and SET/SHOW itself.
-pub fn bind(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
+/// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. Without the list, as in
+/// the simple protocol, there are no parameters. The session handles transaction control and SET/SHOW itself.
+pub fn bind(statement: &Parsed, declared: Option<&[SqlType]>, catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
     // The binder bounds its own recursion, but the tree's span methods walk the whole tree.
     deep_stack::run(statement.is_deep(), || bind_on_this_stack(statement, declared, catalog))
 }
 
-fn bind_on_this_stack(statement: &Parsed, declared: &[SqlType], catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
+fn bind_on_this_stack(
+    statement: &Parsed,
+    declared: Option<&[SqlType]>,
+    catalog: &Catalog,
+) -> Result<Arc<Plan>, SqlError> {
     let mut binder = Binder::new(statement, declared, catalog);
     let (body, columns) = bind_tree(&mut binder, &statement.tree)?;
     let params = binder.finish_params()?;
@@ -77,14 +82,25 @@ fn bind_on_this_stack(statement: &Parsed, declared: &[SqlType], catalog: &Catalo
     let notices = if matches!(body, Body::Explain(_)) { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         catalog_version: catalog.version,
+        command: locking_command(&statement.tree),
         params,
         columns,
         writes,
         is_ddl,
         outside_block_only,
+        constant_parts: constants::any_in(&body),
         notices,
         body,
     }))
+}
+
+/// The name of a SELECT that locks rows.
+fn locking_command(tree: &Statement) -> Option<&'static str> {
+    let Statement::Query(query) = tree else { return None };
+    query.locks.first().map(|lock| match lock.lock_type {
+        LockType::Share => "SELECT FOR SHARE",
+        LockType::Update => "SELECT FOR UPDATE",
+    })
 }
 
 /// Binds a tree to a plan's body and the columns of its result.
@@ -122,6 +138,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Explain { analyze, statement, format, options, .. } => {
             binder.check_explain(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
             let (body, _) = bind_tree(binder, statement)?;
+            constants::check(&body, &[])?;
             Ok((Body::Explain(explain::lines(&body)), Some(vec![explain::column()])))
         }
         other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),

@@ -30,18 +30,27 @@ pub struct Plan {
     pub params: Vec<SqlType>,
     /// The result columns; `None` for a statement without rows.
     pub columns: Option<Vec<ResultColumn>>,
+    /// The command in errors, where it is not the beginning of the text: `SELECT FOR UPDATE`.
+    pub command: Option<&'static str>,
     /// Whether it changes data or schema.
     pub writes: bool,
     /// Whether it changes the schema.
     pub is_ddl: bool,
     /// Whether it cannot run in a transaction with other statements.
     pub outside_block_only: bool,
+    /// Whether an expression has a constant part, so that [`Plan::check_constants`] has something to do.
+    pub(crate) constant_parts: bool,
     /// Notices for the client, sent at execution.
     pub notices: Vec<Notice>,
     pub(crate) body: Body,
 }
 
 impl Plan {
+    /// Whether it is INSERT, UPDATE or DELETE. These run to their end before the first row of RETURNING is sent.
+    pub(crate) fn changes_rows(&self) -> bool {
+        matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))
+    }
+
     /// The storage of the rows that it inserts, changes or locks, if any.
     pub(crate) fn written_storage(&self) -> Option<StorageId> {
         let table = match &self.body {
@@ -62,6 +71,8 @@ pub struct Notice {
     pub code: SqlState,
     /// Its text.
     pub message: String,
+    /// Whether it is a WARNING, not a NOTICE.
+    pub is_warning: bool,
 }
 
 /// The body of a plan.

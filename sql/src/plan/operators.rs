@@ -78,6 +78,18 @@ impl Binder<'_> {
                 | ArithOp::ShiftLeft
                 | ArithOp::ShiftRight
         );
+        let number = |ty: SqlType| ty.is_number() || ty == SqlType::Unknown;
+        let has_numeric = !integers_only || matches!(op, ArithOp::Modulo);
+        if (left.numeric || right.numeric) && has_numeric && number(left.ty) && number(right.ty) {
+            // A sum of bigints is numeric in PostgreSQL, and exact here as long as nothing is divided.
+            let exact = !matches!(types, (SqlType::Float8, _) | (_, SqlType::Float8)) && op != ArithOp::Divide;
+            if !exact && !left.is_float() && !right.is_float() {
+                let mut error = self.needs_numeric("arithmetic", at);
+                error.position = Some(self.position_between(ast.0.span(), op.symbol(), ast.1.span()));
+                return Err(error);
+            }
+        }
+        let numeric = left.numeric || right.numeric;
         let ty = match types {
             (SqlType::Unknown, SqlType::Unknown) => {
                 let message = format!("operator is not unique: unknown {} unknown", op.symbol());
@@ -104,7 +116,7 @@ impl Binder<'_> {
         let right = self.coerce(right, right_type, CastContext::Implicit)?;
         let (Some(left), Some(right)) = (left, right) else { return Err(none(self)) };
         let expr = Expr::Arith { op, ty, left: Box::new(left.expr), right: Box::new(right.expr) };
-        Ok(Typed::new(fold(expr), ty, at))
+        Ok(Typed::new(fold(expr), ty, at).numeric(numeric && ty.is_integer()))
     }
 
     /// `||` of two byteas, or of texts, where one operand may have any type.

@@ -11,6 +11,7 @@ use super::node::ResultColumn;
 use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::parse::is_empty_list;
 use crate::types::SqlType;
 use crate::types::cast::CastContext;
 
@@ -30,6 +31,7 @@ impl Binder<'_> {
         let mut output = Output::default();
         for item in items {
             match item {
+                SelectItem::UnnamedExpr(ast) if is_empty_list(ast) => {}
                 SelectItem::UnnamedExpr(ast) => {
                     let value = self.expr(ast, scope)?;
                     self.push(&mut output, value, column_name(ast), scope)?;
@@ -53,6 +55,12 @@ impl Binder<'_> {
         let value = match self.targets.get(output.exprs.len()) {
             // INSERT ... SELECT: an untyped value takes the type of its target column.
             Some(target) if value.ty == SqlType::Unknown => {
+                let at = value.at;
+                let value = self.coerce(value, target.base(), CastContext::Assignment)?;
+                value.ok_or_else(|| self.unsupported("this expression is", at))?
+            }
+            // A decimal number rounds as `numeric`, which is known here only.
+            Some(target) if value.numeric && (target.is_integer() || target.is_text()) => {
                 let at = value.at;
                 let value = self.coerce(value, target.base(), CastContext::Assignment)?;
                 value.ok_or_else(|| self.unsupported("this expression is", at))?

@@ -9,6 +9,7 @@ use sqlparser::ast::{
 use super::access::{self, TableAccess};
 use super::aggregate::AggregateState;
 use super::binder::{Binder, Scope, Typed};
+use super::coerce::Unified;
 use super::names::is_default;
 use super::node::{Aggregation, ResultColumn, SelectPlan, Source};
 use super::projection::Output;
@@ -204,7 +205,10 @@ impl Binder<'_> {
         let mut output = Output::default();
         let mut names = Vec::new();
         for (at, column) in columns.into_iter().enumerate() {
-            let (exprs, ty) = self.unify(column, "VALUES")?;
+            let Unified { exprs, ty, numeric } = self.unify(column, "VALUES")?;
+            if let Some(target) = self.targets.get(at).filter(|ty| numeric && (ty.is_integer() || ty.is_text())) {
+                return Err(self.needs_numeric(&format!("a cast to {} of a value", target.base_name()), NO_LOCATION));
+            }
             rows.iter_mut().zip(exprs).for_each(|(row, expr)| row.push(expr));
             output.exprs.push(Expr::Column(at));
             names.push(format!("column{}", at + 1));

@@ -33,7 +33,7 @@ fn catalog() -> Catalog {
 }
 
 fn plan(sql: &str) -> Result<Arc<Plan>, SqlError> {
-    bind(&parse(sql).unwrap()[0], &[], &catalog())
+    bind(&parse(sql).unwrap()[0], Some(&[]), &catalog())
 }
 
 fn params(sql: &str) -> Vec<&'static str> {
@@ -70,7 +70,7 @@ fn parameters_take_the_type_of_their_context() {
 #[test]
 fn declared_types_are_kept() {
     let statement = &parse("select * from t where a = $1").unwrap()[0];
-    let bound = bind(statement, &[SqlType::Int8], &catalog()).unwrap();
+    let bound = bind(statement, Some(&[SqlType::Int8]), &catalog()).unwrap();
     assert_eq!(bound.params, [SqlType::Int8]);
     assert_eq!(error("select $2::int"), ("42P18 could not determine data type of parameter $1".into(), None));
     assert_eq!(error("select $1 is null"), ("42P18 could not determine data type of parameter $1".into(), None));
@@ -171,7 +171,15 @@ fn the_deepest_expressions_do_not_overflow_the_stack() {
 
 fn env() -> crate::expr::eval::Env<'static> {
     let zone = Box::leak(Box::new(crate::types::TimeZone::utc()));
-    crate::expr::eval::Env { params: &[], zone, now: 0, user: "", database: "", locals: &[] }
+    crate::expr::eval::Env {
+        params: &[],
+        zone,
+        now: 0,
+        user: "",
+        database: "",
+        session: &crate::expr::NoSession,
+        locals: &[],
+    }
 }
 
 /// Values of two types had an order, which gave a wrong answer.
@@ -271,7 +279,7 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             primary_key: vec![0],
             key_name: "k_pkey".to_owned(),
         };
-        bind(&parse(sql).unwrap()[0], &[], &Catalog::new(1, [table])).unwrap()
+        bind(&parse(sql).unwrap()[0], Some(&[]), &Catalog::new(1, [table])).unwrap()
     };
     for (count, points) in [(5000, true), (65_536, true), (65_537, false)] {
         let bound = narrow(&format!("select * from k where id in ({})", list(count)));

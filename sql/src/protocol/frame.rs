@@ -9,8 +9,8 @@
 //! 2. Every string is terminated and valid UTF-8. Every count fits its body. No body has surplus bytes.
 //! 3. Parameter lengths in Bind are -1 or within the body. The target of Describe and Close is `S` or `P`.
 //!
-//! A violation is a [`SqlError`] (08P01, or 22021 for invalid UTF-8). The connection must then be closed. Pure: bytes
-//! in, messages out.
+//! A violation is a [`SqlError`] (08P01), and the connection must then be closed. A string that is not UTF-8 is an
+//! error of its message only ([`Frontend::BadText`]): the frame's end is known. Pure: bytes in, messages out.
 
 use bytes::{Buf, BytesMut};
 use pgwire::messages::extendedquery::{Bind, Close, Describe, Execute, Parse};
@@ -18,9 +18,10 @@ use pgwire::messages::simplequery::Query;
 use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
 
 use crate::error::{SqlError, SqlState};
+use crate::types::input::utf8;
 
 /// Limit of a startup packet, in bytes with its length word. PostgreSQL's limit.
-pub(crate) const MAX_STARTUP_BYTES: usize = 10_000;
+pub(crate) const MAX_STARTUP_BYTES: usize = 10_004;
 
 /// Limit of messages that carry at most a name, in bytes.
 const MAX_SMALL_MESSAGE_BYTES: usize = 10_000;
@@ -50,6 +51,13 @@ pub(crate) enum Frontend {
     FunctionCall,
     /// Copy data outside of COPY. The protocol has servers ignore it.
     StrayCopy,
+    /// A message with a string that is not UTF-8. Holds the error, 22021.
+    BadText {
+        /// Whether the message is a query string, which gets ReadyForQuery.
+        is_query: bool,
+        /// The error.
+        error: Box<SqlError>,
+    },
 }
 
 /// Splits messages off a buffer.
@@ -75,8 +83,13 @@ impl Gateway {
             return Ok(None);
         }
         let mut frame = input.split_to(1 + length);
-        check_body(kind, frame.get(5..).unwrap_or_default())?;
-        self.decode(kind, &mut frame)
+        match check_body(kind, frame.get(5..).unwrap_or_default()) {
+            Ok(()) => self.decode(kind, &mut frame),
+            Err(error) if error.code == SqlState::CHARACTER_NOT_IN_REPERTOIRE => {
+                Ok(Some(Frontend::BadText { is_query: kind == b'Q', error: Box::new(error) }))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// How many bytes the first message in the buffer lacks; at least 1.
@@ -202,14 +215,7 @@ impl<'a> BodyReader<'a> {
         };
         let (text, rest) = self.0.split_at(end);
         self.0 = &rest[1..];
-        std::str::from_utf8(text).map_err(|e| {
-            let from = e.valid_up_to();
-            let bytes: Vec<String> = text.iter().skip(from).take(4).map(|b| format!("0x{b:02x}")).collect();
-            SqlError::new(
-                SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                format!("invalid byte sequence for encoding \"UTF8\": {}", bytes.join(" ")),
-            )
-        })
+        utf8(text)
     }
 
     fn byte(&mut self) -> Result<u8, SqlError> {

@@ -101,14 +101,22 @@ fn counts_and_lengths_in_bind_must_fit_its_body() {
 }
 
 #[test]
-fn invalid_utf8_is_22021() {
-    for (kind, body) in [
-        (b'Q', &b"select '\xff'\0"[..]),
-        (b'P', b"\xc3\0select 1\0\0\0"),
-        (b'P', b"\0\xed\xa0\x80\0\0\0"),
-        (b'D', b"S\xfe\0"),
+fn invalid_utf8_is_an_error_of_its_message() {
+    for (kind, body, bytes) in [
+        (b'Q', &b"select '\xff'\0"[..], "0xff"),
+        (b'Q', b"select '\xe4a'\0", "0xe4 0x61 0x27"),
+        (b'P', b"\xc3\0select 1\0\0\0", "0xc3"),
+        (b'P', b"\0\xed\xa0\x80\0\0\0", "0xed 0xa0 0x80"),
+        (b'B', b"\xfe\0\0\0\0\0\0\0\0", "0xfe"),
+        (b'D', b"S\xfe\0", "0xfe"),
     ] {
-        assert_eq!(state_of(frame(kind, body)), "22021");
+        let mut input = frame(kind, body);
+        input.extend_from_slice(&frame(b'S', b""));
+        let gateway = Gateway::new(CAP);
+        let Ok(Some(Frontend::BadText { is_query, error })) = gateway.next(&mut input) else { panic!("not refused") };
+        assert_eq!((is_query, error.code.0), (kind == b'Q', "22021"));
+        assert_eq!(error.message, format!("invalid byte sequence for encoding \"UTF8\": {bytes}"));
+        assert!(matches!(gateway.next(&mut input), Ok(Some(Frontend::Sync))), "the next message is intact");
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) enum Packet {
     },
     /// Start a session.
     Startup(StartupRequest),
+    /// A packet of an invalid length. PostgreSQL closes the connection without an answer.
+    Malformed,
 }
 
 /// The contents of a startup packet.
@@ -56,7 +58,7 @@ pub(crate) fn next_packet(input: &mut BytesMut) -> Result<Option<Packet>, SqlErr
     let length = i32::from_be_bytes([word[0], word[1], word[2], word[3]]);
     let length = match usize::try_from(length) {
         Ok(length) if (8..=MAX_STARTUP_BYTES).contains(&length) => length,
-        _ => return Err(violation("invalid length of startup packet")),
+        _ => return Ok(Some(Packet::Malformed)),
     };
     if input.len() < length {
         return Ok(None);
@@ -64,22 +66,19 @@ pub(crate) fn next_packet(input: &mut BytesMut) -> Result<Option<Packet>, SqlErr
     let mut packet = input.split_to(length);
     let code = (&packet[4..8]).get_i32();
     match code {
-        SSL_CODE | GSS_CODE | CANCEL_CODE => check_request(code, &packet[8..]).map(Some),
+        SSL_CODE => Ok(Some(Packet::SslRequest)),
+        GSS_CODE => Ok(Some(Packet::GssRequest)),
+        CANCEL_CODE => Ok(Some(cancel_request(&packet[8..]).unwrap_or(Packet::Malformed))),
         _ => startup_request(code, &mut packet).map(|g| Some(Packet::Startup(g))),
     }
 }
 
-fn check_request(code: i32, rest: &[u8]) -> Result<Packet, SqlError> {
+/// The contents of a cancel request; `None` if its length is wrong.
+fn cancel_request(rest: &[u8]) -> Option<Packet> {
     let mut body = BodyReader(rest);
-    let packet = match code {
-        SSL_CODE => Packet::SslRequest,
-        GSS_CODE => Packet::GssRequest,
-        _ => Packet::Cancel { pid: body.int()?, secret: body.int()? },
-    };
-    match body.end() {
-        Ok(()) => Ok(packet),
-        Err(_) => Err(violation("invalid length of startup packet")),
-    }
+    let (pid, secret) = (body.int().ok()?, body.int().ok()?);
+    body.end().ok()?;
+    Some(Packet::Cancel { pid, secret })
 }
 
 fn startup_request(code: i32, packet: &mut BytesMut) -> Result<StartupRequest, SqlError> {
@@ -215,25 +214,23 @@ mod tests {
     }
 
     #[test]
-    fn lengths_out_of_range_are_refused_at_once() {
-        for length in [i32::MIN, -1, 0, 3, 7, 10_001, i32::MAX] {
+    fn lengths_out_of_range_are_malformed_at_once() {
+        for length in [i32::MIN, -1, 0, 3, 7, 10_005, i32::MAX] {
             let mut input = BytesMut::from(&length.to_be_bytes()[..]);
-            assert_eq!(next_packet(&mut input).unwrap_err().code.0, "08P01", "{length}");
+            assert_eq!(next_packet(&mut input), Ok(Some(Packet::Malformed)), "{length}");
         }
         let mut half = BytesMut::from(&packet(PROTOCOL_3_0, b"user\0a\0\0")[..10]);
         assert_eq!(next_packet(&mut half), Ok(None));
     }
 
     #[test]
-    fn requests_are_distinguished_and_length_checked() {
+    fn requests_are_distinguished() {
         assert_eq!(next_packet(&mut packet(SSL_CODE, b"")), Ok(Some(Packet::SslRequest)));
-        assert_eq!(next_packet(&mut packet(GSS_CODE, b"")), Ok(Some(Packet::GssRequest)));
+        assert_eq!(next_packet(&mut packet(GSS_CODE, b"surplus")), Ok(Some(Packet::GssRequest)));
         let cancel = Packet::Cancel { pid: 1, secret: -2 };
         assert_eq!(next_packet(&mut packet(CANCEL_CODE, b"\0\0\0\x01\xff\xff\xff\xfe")), Ok(Some(cancel)));
-        for (code, body) in
-            [(SSL_CODE, &b"x"[..]), (CANCEL_CODE, b"\0\0\0\x01"), (CANCEL_CODE, b"\0\0\0\x01\0\0\0\x01\0")]
-        {
-            assert_eq!(next_packet(&mut packet(code, body)).unwrap_err().code.0, "08P01");
+        for body in [&b"\0\0\0\x01"[..], b"\0\0\0\x01\0\0\0\x01\0"] {
+            assert_eq!(next_packet(&mut packet(CANCEL_CODE, body)), Ok(Some(Packet::Malformed)));
         }
     }
 

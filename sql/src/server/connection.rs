@@ -78,6 +78,8 @@ enum Wait {
     Bytes,
     /// The client closed its side.
     Closed,
+    /// The statement timeout of a pipeline expired before its next message came.
+    TimedOut,
 }
 
 impl<R: AsyncRead + Unpin> Connection<R> {
@@ -123,7 +125,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             let Some(packet) = next_packet(&mut self.input).map_err(Fault::Fatal)? else {
                 match self.read(READ_BYTES).await? {
                     Wait::Bytes => continue,
-                    Wait::Closed => return Ok(None),
+                    Wait::Closed | Wait::TimedOut => return Ok(None),
                 }
             };
             match packet {
@@ -139,6 +141,11 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                     return Ok(None);
                 }
                 Packet::Startup(request) => return Ok(Some(request)),
+                Packet::Malformed => {
+                    // As in PostgreSQL: the peer may not speak this protocol at all.
+                    tracing::debug!("a startup packet has an invalid length");
+                    return Ok(None);
+                }
             }
             // Bytes after the request, sent before its answer, were not encrypted. Treating them as encrypted input
             // would let a man in the middle inject statements.
@@ -188,6 +195,10 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                 match self.wait(&gateway, &session, &registered).await? {
                     Wait::Bytes => continue,
                     Wait::Closed => return Ok(()),
+                    Wait::TimedOut => {
+                        session.time_out(&mut self.out).await?;
+                        continue;
+                    }
                 }
             };
             let start = *request_start.get_or_insert_with(clock::instant);
@@ -216,6 +227,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             read = self.read(missing) => read,
             () = registered.interrupt.stopped(idle) => Err(Fault::Fatal(shutdown_error())),
             error = idle_too_long(limit) => Err(Fault::Fatal(error)),
+            () = at_deadline(session.deadline) => Ok(Wait::TimedOut),
         }
     }
 
@@ -268,6 +280,13 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         };
         // The client may have left already.
         let _ = timeout_at(deadline, shutdown).await;
+    }
+}
+
+async fn at_deadline(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 

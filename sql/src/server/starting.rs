@@ -82,7 +82,7 @@ async fn reject(stream: TcpStream) -> io::Result<()> {
             Ok(Some(Packet::SslRequest | Packet::GssRequest)) => {
                 break violation("received unexpected data after SSL or GSS request");
             }
-            Ok(Some(Packet::Cancel { .. })) => return Ok(()),
+            Ok(Some(Packet::Cancel { .. } | Packet::Malformed)) => return Ok(()),
             Ok(Some(Packet::Startup(_))) => {
                 break SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is starting up");
             }
@@ -141,11 +141,11 @@ mod tests {
     #[tokio::test]
     async fn malformed_packets_are_refused() {
         let (address, ..) = early().await;
-        let before_tls = [SSL_REQUEST, STARTUP].concat();
-        for bytes in [&b"\0\0\0\0"[..], b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", &before_tls] {
-            let answer = reply_to(address, bytes).await;
-            assert!(answer.starts_with('E') && answer.contains("C08P01\0"), "{bytes:?}: {answer:?}");
+        for bytes in [&b"\0\0\0\0"[..], b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"] {
+            assert_eq!(reply_to(address, bytes).await, "", "closed without a word: {bytes:?}");
         }
+        let answer = reply_to(address, &[SSL_REQUEST, STARTUP].concat()).await;
+        assert!(answer.starts_with('E') && answer.contains("C08P01\0"), "{answer:?}");
     }
 
     #[tokio::test]

@@ -47,6 +47,11 @@ impl<T> BoundedMap<T> {
         self.entries.get_mut(name).map(|entry| &mut entry.value)
     }
 
+    /// Mutable access to all values. The accounted bytes do not change.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.values_mut().map(|entry| &mut entry.value)
+    }
+
     /// Fails if an entry of this size does not fit.
     pub(crate) fn check_capacity(&self, name: &str, bytes: usize) -> Result<(), SqlError> {
         let Limits { what, count, bytes: most } = self.limits;

@@ -254,6 +254,9 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     }
     if p.take("time") {
         p.expect("zone")?;
+        if p.is("interval") {
+            return Ok(unsupported("time zones as intervals are not supported"));
+        }
         return Ok(Control::Set { name: "timezone".to_owned(), values: time_zone(p)?, local });
     }
     if p.take("names") {

@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::rows::put_row;
 use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody};
-use super::txn_state::Block;
+use super::values::SessionValues;
 use crate::catalog::Catalog;
 use crate::clock;
 use crate::error::{SqlError, SqlState};
@@ -63,7 +63,8 @@ impl Session {
             [] => Ok((StatementBody::Empty, 0)),
             [piece] => {
                 self.char_offset = piece.char_offset;
-                Ok((self.parse_statement(piece.text, declared)?, piece.char_offset))
+                let body = self.parse_statement(piece.text, declared).map_err(|error| piece.locate(error))?;
+                Ok((body, piece.char_offset))
             }
             _ => Err(several_commands()),
         }
@@ -99,10 +100,11 @@ impl Session {
     }
 
     /// The plan of a query for the transaction's catalog: `known` or the cached plan if still valid, else a new one.
+    /// `declared`: the declared types of parameters, `None` if the query can have no parameters.
     pub(crate) async fn plan(
         &mut self,
         query: &Arc<Query>,
-        declared: &Arc<[SqlType]>,
+        declared: Option<&Arc<[SqlType]>>,
         known: Option<&Arc<BoundStatement>>,
     ) -> Result<Arc<BoundStatement>, Fault> {
         let (catalog, own_schema) = self.catalog().await?;
@@ -112,15 +114,17 @@ impl Session {
             if let Some(bound) = known.filter(holds) {
                 return Ok(bound.clone());
             }
-            if let Some(bound) = self.plans.get(&query.text, declared).map(|(_, b)| b).filter(holds) {
+            let cached = self.plans.get(&query.text, declared.unwrap_or(&self.no_types)).map(|(_, b)| b);
+            let fits = |bound: &&Arc<BoundStatement>| declared.is_some() || bound.params.is_empty();
+            if let Some(bound) = cached.filter(holds).filter(fits) {
                 return Ok(bound.clone());
             }
         }
         self.node.metrics.binding();
-        let plan = plan::bind(&query.parsed()?, declared, &catalog)?;
+        let plan = plan::bind(&query.parsed()?, declared.map(|types| &**types), &catalog)?;
         let bound = Arc::new(BoundStatement::new(plan, own_schema)?);
         if !own_schema {
-            self.plans.put(&query.text, declared, (query.clone(), bound.clone()));
+            self.plans.put(&query.text, declared.unwrap_or(&self.no_types), (query.clone(), bound.clone()));
         }
         Ok(bound)
     }
@@ -130,14 +134,20 @@ impl Session {
     pub(crate) async fn start(&mut self, call: Call, commit_follows: bool) -> Result<Run, Fault> {
         let Call { query, bound, params, formats } = call;
         if bound.plan.writes {
-            self.state.check_write(&query.command)?;
+            self.state.check_write(bound.plan.command.unwrap_or(&query.command))?;
         }
         if bound.plan.outside_block_only {
             self.state.check_outside_block(&query.command, self.executed > 0)?;
         }
         self.node.metrics.statement(StatementKind::of_command(&query.command));
         self.executed += 1;
-        let active = self.active().await?;
+        self.active().await?;
+        let Some(active) = &mut self.active else {
+            return Err(missing_transaction().into());
+        };
+        if bound.plan.writes {
+            self.portals.values_mut().for_each(|portal| portal.freeze(&active.txn));
+        }
         if let Some(storage) = bound.plan.written_storage().filter(|storage| !active.written.contains(storage)) {
             active.written.push(storage);
         }
@@ -159,7 +169,7 @@ impl Session {
                 put_row(out.buffer(), row, columns, &run.formats, self.settings.zone())?;
             }
             sent += rows.len();
-            if out.is_full() {
+            if out.is_full() && !(run.commit_follows && run.bound.plan.changes_rows()) {
                 self.write_pending(out).await?;
             }
             if limit != 0 && sent >= limit {
@@ -173,7 +183,12 @@ impl Session {
             active.own_schema = true;
         }
         for notice in &run.bound.plan.notices {
-            self.send_notice(&Notice::note(notice.code, notice.message.as_str()), out)?;
+            let message = notice.message.as_str();
+            let notice = match notice.is_warning {
+                true => Notice::warning(notice.code, message),
+                false => Notice::note(notice.code, message),
+            };
+            self.send_notice(&notice, out)?;
         }
         Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
     }
@@ -182,6 +197,7 @@ impl Session {
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
+        let values = SessionValues::new(&self.settings, self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
             catalog: &self.node.catalog,
@@ -189,10 +205,22 @@ impl Session {
             now: self.now,
             user: &self.user,
             database: &self.database,
+            session: &values,
             explicit: !run.commit_follows,
         };
-        let next = async { run.execution.next(&mut context, wanted).await.map_err(Fault::from) };
-        self.interrupt.guard(self.deadline, next).await
+        let next = async {
+            let rows = run.execution.next(&mut context, wanted).await?;
+            // Other tasks use the thread meanwhile, and cancel and timeout apply.
+            if let Some(pause) = values.pause() {
+                clock::sleep(pause).await;
+            }
+            Ok::<_, Fault>(rows)
+        };
+        let rows = self.interrupt.guard(self.deadline, next).await?;
+        if let Some(changed) = values.into_changed() {
+            self.settings = changed;
+        }
+        Ok(rows)
     }
 
     /// Retries a statement of the extended protocol in a new transaction after a conflict, with its commit if `commit`.
@@ -219,17 +247,18 @@ impl Session {
 
     async fn retry_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
         self.restart_statement(self.char_offset);
-        let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
+        let bound = self.plan(&call.query, Some(&call.bound.params), Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
         }
         let mut run = self.start(Call { bound, ..call.clone() }, commit).await?;
+        let start = out.position();
         let progress = self.send_rows(&mut run, 0, out).await?;
         if commit {
             self.commit_implicit().await?;
         }
         if let Progress::Complete(tag) = progress {
-            self.last_complete = Some(out.position());
+            self.last_complete = Some(if run.bound.plan.changes_rows() { start } else { out.position() });
             out.put(&CommandComplete::new(tag))?;
         }
         Ok(())
@@ -237,12 +266,11 @@ impl Session {
 
     /// Drops the transaction after a conflict and waits, so that the other transaction may end.
     pub(crate) async fn wait_to_retry(&mut self, attempt: u32) -> Result<(), Fault> {
+        // Only the transaction in the store begins anew. Modes and settings that earlier statements of the pipeline
+        // have set, and reported, stay.
         self.active = None;
         self.executed = 0;
-        self.settings.rollback();
-        if self.state.block() == Block::Implicit {
-            self.state.fail();
-        }
+        self.now = (self.node.wall_clock)();
         self.node.metrics.retry();
         let pause = clock::jitter(Duration::from_millis(1).saturating_mul(1 << attempt.min(8)).min(MAX_BACKOFF));
         let wait = async {

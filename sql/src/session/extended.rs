@@ -49,9 +49,9 @@ impl Session {
         if !ends_transaction(&body) && !matches!(body, StatementBody::Empty) {
             self.state.check_not_failed()?;
         }
-        self.begin_statement(char_offset);
+        self.begin_message(char_offset);
         let bound = match &body {
-            StatementBody::Query(query) => Some(self.plan(query, &declared, None).await?),
+            StatementBody::Query(query) => Some(self.plan(query, Some(&declared), None).await?),
             StatementBody::Control(control) => {
                 if let Control::Unsupported(error) = &**control {
                     return Err((**error).clone().into());
@@ -86,7 +86,7 @@ impl Session {
         }
         let bytes = message.parameters.iter().flatten().map(|value| value.len() + size_of::<Datum>()).sum();
         self.portals.check_capacity(name, bytes)?;
-        self.begin_statement(prepared.char_offset);
+        self.begin_message(prepared.char_offset);
         let columns = |count: Option<usize>| {
             Formats::read(&message.result_column_format_codes, count, |columns| {
                 let codes = message.result_column_format_codes.len();
@@ -94,23 +94,18 @@ impl Session {
             })
         };
         let portal = match &prepared.body {
-            StatementBody::Empty => {
-                Portal { action: Action::Empty, formats: columns(None)?, char_offset: prepared.char_offset }
-            }
+            StatementBody::Empty => Portal::new(Action::Empty, columns(None)?, prepared.char_offset),
             StatementBody::Control(control) => {
                 let count = listing_columns(control).map(|c| c.len());
-                Portal {
-                    action: Action::Control(control.clone()),
-                    formats: columns(count)?,
-                    char_offset: prepared.char_offset,
-                }
+                Portal::new(Action::Control(control.clone()), columns(count)?, prepared.char_offset)
             }
             StatementBody::Query(query) => {
                 let bound = self.current_plan(statement, &prepared).await?;
                 let params = self.decode_parameters(&bound.params, &formats, &message.parameters)?;
                 let formats = columns(bound.plan.columns.as_ref().map(Vec::len))?;
+                bound.plan.check_constants(&params)?;
                 let call = Call { query: query.clone(), bound, params, formats: formats.clone() };
-                Portal { action: Action::Call(Box::new(call)), formats, char_offset: prepared.char_offset }
+                Portal::new(Action::Call(Box::new(call)), formats, prepared.char_offset)
             }
         };
         self.portals.insert(name.to_owned(), portal, bytes);
@@ -153,7 +148,7 @@ impl Session {
                 None
             }
             StatementBody::Query(_) => {
-                self.begin_statement(prepared.char_offset);
+                self.begin_message(prepared.char_offset);
                 self.current_plan(name, &prepared).await?.row_description(&Formats::TEXT)?
             }
         };
@@ -174,10 +169,14 @@ impl Session {
         };
         // As in PostgreSQL, a limit of zero or below means no limit.
         let limit = usize::try_from(message.max_rows).unwrap_or(0);
-        self.begin_statement(portal.value.char_offset);
+        self.begin_message(portal.value.char_offset);
         self.replay = None;
         self.last_complete = None;
-        self.run_portal(&mut portal.value, limit, out).await?;
+        let complete = self.run_portal(&mut portal.value, limit, out).await?;
+        if complete {
+            // The next message of the pipeline begins a statement with a timeout of its own.
+            self.deadline = None;
+        }
         // COMMIT and ROLLBACK close all portals.
         if self.state.block() != Block::Idle {
             self.portals.put_back(name.to_owned(), portal);
@@ -185,19 +184,23 @@ impl Session {
         Ok(())
     }
 
-    async fn run_portal(&mut self, portal: &mut Portal, limit: usize, out: &mut Output) -> Result<(), Fault> {
+    /// Runs a portal. Returns whether it is at its end.
+    async fn run_portal(&mut self, portal: &mut Portal, limit: usize, out: &mut Output) -> Result<bool, Fault> {
         match std::mem::replace(&mut portal.action, Action::Done) {
             Action::Empty => {
                 portal.action = Action::Empty;
                 out.put(&EmptyQueryResponse::new())?;
-                Ok(())
+                Ok(true)
             }
             Action::Control(control) => match self.command(&control, out).await? {
                 Reply::Listing(listing) => {
                     portal.action = Action::Listing(listing);
                     self.run_listing(portal, limit, out)
                 }
-                tag => Ok(out.put(&CommandComplete::new(tag.tag()))?),
+                tag => {
+                    out.put(&CommandComplete::new(tag.tag()))?;
+                    Ok(true)
+                }
             },
             Action::Listing(listing) => {
                 portal.action = Action::Listing(listing);
@@ -215,9 +218,9 @@ impl Session {
         }
     }
 
-    fn run_listing(&mut self, portal: &mut Portal, limit: usize, out: &mut Output) -> Result<(), Fault> {
+    fn run_listing(&mut self, portal: &mut Portal, limit: usize, out: &mut Output) -> Result<bool, Fault> {
         let Action::Listing(listing) = &mut portal.action else {
-            return Ok(());
+            return Ok(true);
         };
         let (_, complete) = self.put_listing(listing, &portal.formats, limit, out)?;
         if complete {
@@ -225,7 +228,7 @@ impl Session {
         } else {
             out.put(&PortalSuspended::new())?;
         }
-        Ok(())
+        Ok(complete)
     }
 
     /// The first Execute of a query.
@@ -235,9 +238,9 @@ impl Session {
         portal: &mut Portal,
         limit: usize,
         out: &mut Output,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         self.state.check_not_failed()?;
-        let bound = self.plan(&call.query, &call.bound.params, Some(&call.bound)).await?;
+        let bound = self.plan(&call.query, Some(&call.bound.params), Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
         }
@@ -251,12 +254,17 @@ impl Session {
             let run = self.start(call, sync_follows).await?;
             match self.continue_run(Box::new(run), portal, limit, out).await {
                 Err(Fault::Retry(conflict)) => self.retry(conflict, &replay, false, out).await?,
-                other => other?,
+                other => {
+                    other?;
+                }
             }
             self.replay = Some(replay);
-            return Ok(());
+            return Ok(true);
         }
-        let run = self.start(call, false).await?;
+        let mut run = self.start(call, false).await?;
+        if let Some(view) = portal.view.take() {
+            run.execution.freeze(view);
+        }
         self.continue_run(Box::new(run), portal, limit, out).await
     }
 
@@ -266,10 +274,15 @@ impl Session {
         portal: &mut Portal,
         limit: usize,
         out: &mut Output,
-    ) -> Result<(), Fault> {
-        match self.send_rows(&mut run, limit, out).await? {
+    ) -> Result<bool, Fault> {
+        let start = out.position();
+        let progress = self.send_rows(&mut run, limit, out).await?;
+        let complete = matches!(progress, Progress::Complete(_));
+        match progress {
             Progress::Complete(tag) => {
-                self.last_complete = Some(out.position());
+                // RETURNING: an error of the commit replaces the rows too. Rows of a query may have been written.
+                let undone = if run.bound.plan.changes_rows() { start } else { out.position() };
+                self.last_complete = Some(undone);
                 out.put(&CommandComplete::new(tag))?;
             }
             Progress::Suspended => out.put(&PortalSuspended::new())?,
@@ -278,7 +291,7 @@ impl Session {
         if run.bound.plan.columns.is_some() {
             portal.action = Action::Run(run);
         }
-        Ok(())
+        Ok(complete)
     }
 
     /// Close: drops a statement or portal. A missing one is no error.
@@ -330,7 +343,7 @@ impl Session {
             return Err(unknown_statement(name).into());
         };
         // Parameter types stay as described to the client, whatever inference would give now.
-        let bound = self.plan(query, &reported.params, Some(reported)).await?;
+        let bound = self.plan(query, Some(&reported.params), Some(reported)).await?;
         if Arc::ptr_eq(&bound, reported) {
             return Ok(bound);
         }

@@ -4,7 +4,8 @@
 //! races it against everything it awaits, except a commit, which always runs to its end.
 //!
 //! Invariants:
-//! 1. A cancel that arrives while no request runs is dropped. It never affects the next request.
+//! 1. A cancel applies to the message that the session handles when it arrives. Between two messages, also of one
+//!    pipeline, it is dropped, as in PostgreSQL: it never affects a later statement.
 //! 2. `drain` and `kill` are permanent.
 
 use std::future::Future;
@@ -28,17 +29,17 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Marks a request as running: cancels apply to it.
+    /// Marks a message as being handled: cancels apply to it.
     pub(crate) fn begin(&self) {
         self.flags.fetch_or(RUNNING, Ordering::AcqRel);
     }
 
-    /// Marks the request as finished and drops a cancel that came too late.
+    /// Marks the message as handled and drops a cancel that came too late.
     pub(crate) fn end(&self) {
         self.flags.fetch_and(!(RUNNING | CANCEL), Ordering::AcqRel);
     }
 
-    /// Cancels the running request, if there is one.
+    /// Cancels the message that is being handled, if there is one.
     pub(crate) fn cancel(&self) {
         let set = |flags: u8| (flags & RUNNING != 0).then_some(flags | CANCEL);
         if self.flags.fetch_update(Ordering::AcqRel, Ordering::Acquire, set).is_ok() {
@@ -97,9 +98,7 @@ impl Interrupt {
                 self.check()?;
                 Err(shutdown_error().into())
             }
-            () = timeout => {
-                Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to statement timeout").into())
-            }
+            () = timeout => Err(timeout_error().into()),
         }
     }
 
@@ -110,6 +109,11 @@ impl Interrupt {
             self.wake.notified().await;
         }
     }
+}
+
+/// The error of a statement that runs longer than `statement_timeout`.
+pub(crate) fn timeout_error() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
 }
 
 /// The FATAL error of a session that the server ends.

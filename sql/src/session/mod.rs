@@ -18,7 +18,7 @@
 //! 1. `bounded_map`, `control`, `fault`, `interrupt`, `plans`, `rows`: parts without knowledge of the session
 //! 2. `txn_state`: the state of the transaction
 //! 3. `settings`: the values of settings
-//! 4. `statement`: statements, prepared statements, portals
+//! 4. `statement`, `values`: statements, prepared statements, portals; settings as expressions see them
 //! 5. `state`: the state of the session, the components of the node
 //! 6. `execute`: execution of plans
 //! 7. `command`: execution of the session's own statements
@@ -38,6 +38,7 @@ mod simple;
 pub(crate) mod state;
 mod statement;
 mod txn_state;
+mod values;
 
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::Frontend;
@@ -65,6 +66,12 @@ impl Session {
     ) -> Result<Next, Fault> {
         self.interrupt.begin();
         self.sync_follows = sync_follows;
+        let next = self.dispatch(message, out).await;
+        self.interrupt.end();
+        next
+    }
+
+    async fn dispatch(&mut self, message: Frontend, out: &mut Output) -> Result<Next, Fault> {
         if self.skipping && !matches!(message, Frontend::Sync | Frontend::Terminate) {
             return Ok(Next::Continue);
         }
@@ -73,39 +80,55 @@ impl Session {
             self.replay = None;
             self.last_complete = None;
         }
-        let result = match message {
-            Frontend::Query(query) => {
-                self.simple_query(&query.query, out).await?;
-                return Ok(Next::Continue);
-            }
-            Frontend::FunctionCall => {
-                self.report(function_call_error(), out)?;
-                self.send_ready(out)?;
-                self.flush_reply(out).await?;
-                return Ok(Next::Continue);
-            }
-            Frontend::Sync => {
-                self.sync(out).await?;
-                return Ok(Next::Continue);
-            }
+        match message {
+            Frontend::Query(query) => self.simple_query(&query.query, out).await?,
+            Frontend::FunctionCall => self.refuse(function_call_error(), out).await?,
+            Frontend::BadText { is_query: true, error } => self.refuse(*error, out).await?,
+            Frontend::Sync => self.sync(out).await?,
             Frontend::Terminate => return Ok(Next::Close),
-            Frontend::StrayCopy => Ok(()),
-            Frontend::Flush => self.flush(out).await,
-            Frontend::Parse(parse) => self.parse(parse, out).await,
-            Frontend::Bind(bind) => self.bind(bind, out).await,
-            Frontend::Describe(describe) => self.describe(&describe, out).await,
-            Frontend::Execute(execute) => self.execute(&execute, out).await,
-            Frontend::Close(close) => self.close(&close, out),
-        };
-        let result = match result {
-            Ok(()) if out.is_full() => self.write_pending(out).await,
-            other => other,
-        };
-        if let Err(fault) = result {
-            self.report(fault.into_statement()?, out)?;
-            self.skipping = true;
+            other => {
+                if let Err(fault) = self.extended(other, out).await {
+                    self.fail_pipeline(fault, out).await?;
+                }
+            }
         }
         Ok(Next::Continue)
+    }
+
+    /// Handles a message of the extended protocol other than Sync.
+    async fn extended(&mut self, message: Frontend, out: &mut Output) -> Result<(), Fault> {
+        self.check_timeout()?;
+        match message {
+            Frontend::Parse(parse) => self.parse(parse, out).await?,
+            Frontend::Bind(bind) => self.bind(bind, out).await?,
+            Frontend::Describe(describe) => self.describe(&describe, out).await?,
+            Frontend::Execute(execute) => self.execute(&execute, out).await?,
+            Frontend::Close(close) => self.close(&close, out)?,
+            Frontend::Flush => self.flush(out).await?,
+            Frontend::BadText { error, .. } => return Err((*error).into()),
+            _ => {}
+        }
+        if out.is_full() && !self.holds_reply() { self.write_pending(out).await } else { Ok(()) }
+    }
+
+    /// Ends the pipeline with an error: messages are skipped up to its Sync. The error is sent at once, as in
+    /// PostgreSQL: a client that sends Flush, not Sync, waits for it.
+    async fn fail_pipeline(&mut self, fault: Fault, out: &mut Output) -> Result<(), Fault> {
+        self.report(fault.into_statement()?, out)?;
+        self.skipping = true;
+        self.flush_reply(out).await
+    }
+
+    /// Handles the expiry of the statement timeout between two messages of a pipeline.
+    pub(crate) async fn time_out(&mut self, out: &mut Output) -> Result<(), Fault> {
+        self.fail_pipeline(interrupt::timeout_error().into(), out).await
+    }
+
+    /// Answers a message outside of the extended protocol with an error.
+    async fn refuse(&mut self, error: SqlError, out: &mut Output) -> Result<(), Fault> {
+        self.report(error, out)?;
+        self.send_ready(out)?;
+        self.flush_reply(out).await
     }
 }
 

@@ -42,7 +42,7 @@ impl Session {
             }
             [statement] => {
                 self.char_offset = statement.char_offset;
-                let body = self.parse_statement(statement.text, &[])?;
+                let body = self.parse_statement(statement.text, &[]).map_err(|error| statement.locate(error))?;
                 if matches!(body, StatementBody::Empty) {
                     out.put(&EmptyQueryResponse::new())?;
                     return Ok(());
@@ -68,7 +68,7 @@ impl Session {
             // This loop never waits, so it has to yield to other tasks.
             tokio::task::coop::consume_budget().await;
             self.char_offset = statement.char_offset;
-            self.parse_statement(statement.text, &[])?;
+            self.parse_statement(statement.text, &[]).map_err(|error| statement.locate(error))?;
         }
         let last = statements.len() - 1;
         for (at, statement) in statements.iter().enumerate() {
@@ -126,13 +126,25 @@ impl Session {
             }
             StatementBody::Query(query) => {
                 self.state.check_not_failed()?;
-                let bound = self.plan(query, &self.no_types.clone(), None).await?;
+                let bound = self.plan(query, None, None).await?;
+                bound.plan.check_constants(&[])?;
+                // RETURNING: an error, also one of the commit, replaces the whole reply.
+                let undone = bound.plan.changes_rows().then(|| out.position());
                 let call = Call { query: query.clone(), bound, params: Vec::new(), formats: Formats::TEXT };
                 let mut run = self.start(call, commit_follows).await?;
                 if let Some(row_description) = run.bound.row_description(&Formats::TEXT)? {
                     out.put_encoded(&row_description);
                 }
-                match self.send_rows(&mut run, 0, out).await? {
+                let sent = match self.send_rows(&mut run, 0, out).await {
+                    Ok(progress) if commit_follows && undone.is_some() => {
+                        self.commit_implicit().await.map(|()| progress)
+                    }
+                    other => other,
+                };
+                if let (Err(_), Some(position)) = (&sent, undone) {
+                    out.truncate_to(position);
+                }
+                match sent? {
                     Progress::Complete(tag) => Ok(tag),
                     Progress::Suspended => Ok(String::new()),
                 }

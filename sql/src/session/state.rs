@@ -14,7 +14,7 @@ use txn::{Database, Transaction};
 
 use super::bounded_map::{BoundedMap, Limits};
 use super::fault::Fault;
-use super::interrupt::{Interrupt, shutdown_error};
+use super::interrupt::{Interrupt, shutdown_error, timeout_error};
 use super::plans::PlanCache;
 use super::settings::Settings;
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
@@ -100,6 +100,8 @@ impl ActiveTxn {
 /// The state of one connection.
 pub(crate) struct Session {
     pub(crate) node: Arc<NodeContext>,
+    /// The process id of BackendKeyData.
+    pub(crate) pid: i32,
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) interrupt: Arc<Interrupt>,
@@ -115,7 +117,8 @@ pub(crate) struct Session {
     pub(crate) statements: BoundedMap<Prepared>,
     /// Portals. The unnamed portal has the empty name.
     pub(crate) portals: BoundedMap<Portal>,
-    /// The statement timeout of the running statement, across all its retries.
+    /// The statement timeout of the running statement, across all its retries. In a pipeline it runs from the first
+    /// message of a statement to the end of its Execute.
     pub(crate) deadline: Option<Instant>,
     /// The end of the running statement's retry window.
     pub(crate) retry_until: Instant,
@@ -144,6 +147,7 @@ impl Session {
     ) -> Session {
         Session {
             node,
+            pid: 0,
             user,
             database,
             interrupt,
@@ -168,6 +172,7 @@ impl Session {
 
     /// Sends the end of the startup: reported settings, the cancel key, ReadyForQuery.
     pub(crate) fn send_startup_replies(&mut self, key: &BackendKeyData, out: &mut Output) -> Result<(), Fault> {
+        self.pid = key.pid;
         self.put_parameter_statuses(out)?;
         out.put(key)?;
         self.send_ready(out)
@@ -179,6 +184,7 @@ impl Session {
         out.put(&ReadyForQuery::new(self.state.status()))?;
         self.deadline = None;
         self.char_offset = 0;
+        // From here on a cancel is too late.
         self.interrupt.end();
         Ok(())
     }
@@ -220,6 +226,7 @@ impl Session {
     pub(crate) fn fail(&mut self) {
         self.state.fail();
         self.active = None;
+        self.deadline = None;
         self.replay = None;
         self.last_complete = None;
         self.portals.clear();
@@ -234,6 +241,24 @@ impl Session {
         self.deadline = self.settings.statement_timeout().map(|limit| now + limit);
         self.retry_until = now + RETRY_WINDOW;
         self.restart_statement(char_offset);
+    }
+
+    /// Begins a message of the extended protocol. Its timeout is that of the statement that earlier messages began.
+    pub(crate) fn begin_message(&mut self, char_offset: u32) {
+        let running = self.deadline;
+        self.begin_statement(char_offset);
+        self.deadline = running.or(self.deadline);
+    }
+
+    /// Fails if the statement timeout has expired since the last message.
+    pub(crate) fn check_timeout(&self) -> Result<(), SqlError> {
+        if self.deadline.is_some_and(|deadline| clock::instant() >= deadline) { Err(timeout_error()) } else { Ok(()) }
+    }
+
+    /// Whether the buffered reply must not be written yet: it is of a statement whose commit follows, and an error of
+    /// the commit replaces it.
+    pub(crate) fn holds_reply(&self) -> bool {
+        self.sync_follows && self.replay.is_some()
     }
 
     /// Begins the running statement again after a conflict. Its timeout and retry window continue.
@@ -267,9 +292,21 @@ impl Session {
         result
     }
 
-    /// Commits the implicit transaction, if there is one.
+    /// Commits the implicit transaction, if there is one. After an error its modes and settings are still there, for a
+    /// retry: the caller retries the statement or reports the error.
     pub(crate) async fn commit_implicit(&mut self) -> Result<(), Fault> {
-        if self.state.end_implicit() { self.end_transaction(Outcome::Commit).await } else { Ok(()) }
+        if self.state.block() != Block::Implicit {
+            return Ok(());
+        }
+        self.portals.clear();
+        self.replay = None;
+        self.executed = 0;
+        if let Some(active) = self.active.take() {
+            active.commit(self.settings.zone(), &self.node.catalog).await?;
+        }
+        self.state.end_implicit();
+        self.settings.commit();
+        Ok(())
     }
 
     /// Sends a notice unless `client_min_messages` suppresses it.

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use pgwire::messages::Message;
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use txn::{Transaction, View};
 
 use super::control::Control;
 use super::rows::Formats;
@@ -235,9 +236,27 @@ pub(crate) struct Portal {
     pub(crate) formats: Formats,
     /// Characters before the statement in the client's text.
     pub(crate) char_offset: u32,
+    /// The state of the transaction that a query sees which has not started.
+    pub(crate) view: Option<View>,
 }
 
 impl Portal {
+    /// A portal that has not started.
+    pub(crate) fn new(action: Action, formats: Formats, char_offset: u32) -> Portal {
+        Portal { action, formats, char_offset, view: None }
+    }
+
+    /// Keeps a query from seeing the writes that follow in its transaction, as in PostgreSQL: a portal is insensitive.
+    pub(crate) fn freeze(&mut self, txn: &Transaction) {
+        match &mut self.action {
+            Action::Call(call) if !call.bound.plan.changes_rows() => {
+                self.view.get_or_insert_with(|| txn.view());
+            }
+            Action::Run(run) => run.execution.freeze(txn.view()),
+            _ => {}
+        }
+    }
+
     /// The encoded RowDescription; `None` for a statement without rows.
     pub(crate) fn row_description(&self) -> Result<Option<Bytes>, SqlError> {
         match &self.action {

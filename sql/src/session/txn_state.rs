@@ -190,7 +190,7 @@ impl TxnState {
         self.snapshot_used = false;
     }
 
-    /// Ends the implicit transaction at the end of a query string or pipeline. Returns whether there is one to commit.
+    /// Ends the implicit transaction at the end of a query string or pipeline. Returns whether there was one.
     pub(crate) fn end_implicit(&mut self) -> bool {
         let implicit = self.block == Block::Implicit;
         if implicit {

@@ -42,7 +42,7 @@ pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum
         SqlType::Bool => parse_bool(text).map(Datum::Bool),
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => parse_int(ty, text).map(Datum::Int),
         SqlType::Float8 => parse_float(text).map(Datum::Float),
-        SqlType::Text | SqlType::Varchar(_) | SqlType::Unknown => Ok(Datum::Text(text.into())),
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Void | SqlType::Unknown => Ok(Datum::Text(text.into())),
         SqlType::Bytea => parse_bytea(text).map(Datum::Bytes),
         SqlType::Timestamptz => timestamp::parse(text, zone, now).map(Datum::Timestamp),
     }

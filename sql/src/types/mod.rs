@@ -6,13 +6,14 @@
 //!
 //! # Layers
 //!
-//! 1. `datum`, `sql_type`, `timestamp`: values and their sort order, types, times
+//! 1. `datum`, `letters`, `sql_type`, `timestamp`: values and their sort order, case of letters, types, times
 //! 2. `input`, `output`: text forms
 //! 3. `cast`, `wire`: conversions between types, wire forms
 
 pub mod cast;
 pub mod datum;
 pub mod input;
+pub mod letters;
 pub mod output;
 mod sql_type;
 pub mod timestamp;
@@ -20,7 +21,7 @@ mod wire;
 
 pub use datum::Datum;
 pub use sql_type::{MAX_VARCHAR, SqlType};
-pub use timestamp::TimeZone;
+pub use timestamp::{DateFormat, DateStyle, TimeZone};
 pub use wire::Format;
 
 #[cfg(test)]

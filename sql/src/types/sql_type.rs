@@ -24,6 +24,8 @@ pub enum SqlType {
     Bytea,
     /// `timestamp with time zone`
     Timestamptz,
+    /// `void`: the result of functions that only have an effect. Its value is the empty text.
+    Void,
     /// A literal or parameter whose type is not fixed yet. Reported as `text` in results.
     Unknown,
 }
@@ -42,6 +44,7 @@ impl SqlType {
             SqlType::Unknown => 705,
             SqlType::Varchar(_) => 1043,
             SqlType::Timestamptz => 1184,
+            SqlType::Void => 2278,
         }
     }
 
@@ -68,7 +71,7 @@ impl SqlType {
         match self {
             SqlType::Bool => 1,
             SqlType::Int2 => 2,
-            SqlType::Int4 => 4,
+            SqlType::Int4 | SqlType::Void => 4,
             SqlType::Int8 | SqlType::Float8 | SqlType::Timestamptz => 8,
             SqlType::Text | SqlType::Varchar(_) | SqlType::Bytea => -1,
             SqlType::Unknown => -2,
@@ -103,6 +106,7 @@ impl SqlType {
             SqlType::Varchar(_) => "character varying",
             SqlType::Bytea => "bytea",
             SqlType::Timestamptz => "timestamp with time zone",
+            SqlType::Void => "void",
             SqlType::Unknown => "unknown",
         }
     }
@@ -119,6 +123,7 @@ impl SqlType {
             SqlType::Varchar(_) => "varchar",
             SqlType::Bytea => "bytea",
             SqlType::Timestamptz => "timestamptz",
+            SqlType::Void => "void",
             SqlType::Unknown => "unknown",
         }
     }

@@ -23,7 +23,7 @@ fn text_in(ty: SqlType, input: &str, zone: &TimeZone) -> Result<String, String> 
 }
 
 fn zone(name: &str) -> TimeZone {
-    TimeZone(jiff::tz::TimeZone::get(name).unwrap())
+    TimeZone::new(jiff::tz::TimeZone::get(name).unwrap())
 }
 
 #[test]

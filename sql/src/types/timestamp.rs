@@ -1,4 +1,4 @@
-//! `timestamp with time zone`: ISO text input, ISO output in the session's zone.
+//! `timestamp with time zone`: ISO text input, output in the session's zone and date style.
 //!
 //! A value counts microseconds from 2000-01-01 00:00 UTC. The ends of `i64` are the infinities. Calendar arithmetic is
 //! done here, over PostgreSQL's range (4714-11-24 BC to 294276 AD), which is wider than jiff's. jiff only provides the
@@ -23,14 +23,63 @@ const END: i64 = 9_223_371_331_200_000_000;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// The session's time zone, for input and output of timestamps.
+/// The session's time zone and date style, for input and output of timestamps.
 #[derive(Clone, Debug)]
-pub struct TimeZone(pub jiff::tz::TimeZone);
+pub struct TimeZone {
+    zone: jiff::tz::TimeZone,
+    /// The abbreviation of a fixed offset. Other zones name theirs.
+    abbreviation: Option<Box<str>>,
+    style: DateStyle,
+}
+
+/// The text form of times: `DateStyle`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DateStyle {
+    /// The format.
+    pub format: DateFormat,
+    /// Whether the day precedes the month, in the formats SQL and Postgres.
+    pub day_first: bool,
+}
+
+/// The formats of `DateStyle`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DateFormat {
+    /// `2024-03-01 13:34:56+01`
+    #[default]
+    Iso,
+    /// `03/01/2024 13:34:56 CET`
+    Sql,
+    /// `Fri Mar 01 13:34:56 2024 CET`
+    Postgres,
+    /// `01.03.2024 13:34:56 CET`
+    German,
+}
 
 impl TimeZone {
-    /// Universal time.
+    /// Universal time, in ISO style.
     pub fn utc() -> TimeZone {
-        TimeZone(jiff::tz::TimeZone::UTC)
+        TimeZone::new(jiff::tz::TimeZone::UTC)
+    }
+
+    /// A zone, in ISO style.
+    pub fn new(zone: jiff::tz::TimeZone) -> TimeZone {
+        TimeZone { zone, abbreviation: None, style: DateStyle::default() }
+    }
+
+    /// A fixed offset in seconds east of Greenwich, with its abbreviation, in ISO style. `None` from 26 hours on.
+    pub fn fixed(seconds: i32, abbreviation: &str) -> Option<TimeZone> {
+        let zone = jiff::tz::TimeZone::fixed(Offset::from_seconds(seconds).ok()?);
+        Some(TimeZone { abbreviation: Some(abbreviation.into()), ..TimeZone::new(zone) })
+    }
+
+    /// The same zone with another style.
+    pub fn with_style(self, style: DateStyle) -> TimeZone {
+        TimeZone { style, ..self }
+    }
+
+    /// The name in the time zone database, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.zone.iana_name()
     }
 }
 
@@ -90,7 +139,17 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Formats a value in a zone, as `2024-03-01 12:00:00.5+01`.
+/// Rounds a value to this many digits after the seconds, halves away from the epoch of 2000.
+pub fn round(micros: i64, digits: u8) -> i64 {
+    let scale = 10i64.pow(6 - u32::from(digits.min(6)));
+    if !(FIRST..END).contains(&micros) {
+        return micros;
+    }
+    let rounded = (micros.abs() + scale / 2) / scale * scale;
+    if micros < 0 { -rounded } else { rounded }
+}
+
+/// Formats a value in a zone and its style, as `2024-03-01 12:00:00.5+01`.
 pub fn format(micros: i64, zone: &TimeZone) -> String {
     match micros {
         INFINITY => return "infinity".to_owned(),
@@ -104,39 +163,78 @@ pub fn format(micros: i64, zone: &TimeZone) -> String {
     let (shown_year, before_christ) = if year > 0 { (year, false) } else { (1 - year, true) };
     let seconds = time / SECOND;
     let mut out = String::with_capacity(32);
+    let style = zone.style;
+    let (first, second) = if style.day_first { (day, month) } else { (month, day) };
     // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        "{shown_year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
+    let _ = match style.format {
+        DateFormat::Iso => write!(out, "{shown_year:04}-{month:02}-{day:02} "),
+        DateFormat::Sql => write!(out, "{first:02}/{second:02}/{shown_year:04} "),
+        DateFormat::German => write!(out, "{day:02}.{month:02}.{shown_year:04} "),
+        DateFormat::Postgres => {
+            let weekday = name_of(&WEEKDAYS, (local.div_euclid(DAY) + 6).rem_euclid(7));
+            let month = name_of(&MONTHS, month - 1);
+            match style.day_first {
+                true => write!(out, "{weekday} {day:02} {month} "),
+                false => write!(out, "{weekday} {month} {day:02} "),
+            }
+        }
+    };
+    let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     let fraction = time % SECOND;
     if fraction != 0 {
         let digits = format!("{fraction:06}");
         let _ = write!(out, ".{}", digits.trim_end_matches('0'));
     }
-    let size = offset.abs();
-    let _ = write!(out, "{}{:02}", if offset < 0 { '-' } else { '+' }, size / 3600);
-    if size % 3600 != 0 {
-        let _ = write!(out, ":{:02}", size / 60 % 60);
-    }
-    if size % 60 != 0 {
-        let _ = write!(out, ":{:02}", size % 60);
-    }
+    let _ = match style.format {
+        DateFormat::Iso => write_offset(offset, &mut out),
+        DateFormat::Sql | DateFormat::German => write!(out, " {}", abbreviation_at(micros, zone)),
+        DateFormat::Postgres => write!(out, " {shown_year:04} {}", abbreviation_at(micros, zone)),
+    };
     if before_christ {
         out.push_str(" BC");
     }
     out
 }
 
+const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+fn name_of(names: &[&'static str], index: i64) -> &'static str {
+    usize::try_from(index).ok().and_then(|index| names.get(index)).copied().unwrap_or("")
+}
+
+/// Appends an offset as `+01`, `-03:30`.
+fn write_offset(offset: i64, out: &mut String) -> std::fmt::Result {
+    let size = offset.abs();
+    write!(out, "{}{:02}", if offset < 0 { '-' } else { '+' }, size / 3600)?;
+    if size % 3600 != 0 {
+        write!(out, ":{:02}", size / 60 % 60)?;
+    }
+    if size % 60 != 0 {
+        write!(out, ":{:02}", size % 60)?;
+    }
+    Ok(())
+}
+
+/// The abbreviation of a zone at an instant, at most 10 bytes as in PostgreSQL.
+fn abbreviation_at(micros: i64, zone: &TimeZone) -> String {
+    let mut name = match &zone.abbreviation {
+        Some(fixed) => fixed.to_string(),
+        None => zone.zone.to_offset_info(instant(micros)).abbreviation().to_owned(),
+    };
+    name.truncate(10);
+    name
+}
+
 /// The zone's offset at an instant, in seconds east of Greenwich. Instants out of jiff's range use its nearest end.
 fn offset_at(micros: i64, zone: &TimeZone) -> i64 {
+    i64::from(zone.zone.to_offset(instant(micros)).seconds())
+}
+
+fn instant(micros: i64) -> jiff::Timestamp {
     let seconds = micros.div_euclid(SECOND).saturating_add(EPOCH_SECONDS);
     let bounded = seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
-    let instant = jiff::Timestamp::from_second(bounded).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    i64::from(zone.0.to_offset(instant).seconds())
+    jiff::Timestamp::from_second(bounded).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
 }
 
 /// The zone's offset for a local time, in seconds east of Greenwich. A time that a clock change skips has the offset
@@ -150,7 +248,7 @@ fn offset_of_local(local: i64, zone: &TimeZone) -> i64 {
         jiff::civil::DateTime::new(year, part(month), part(day), hour, minute, part(seconds % 60), 0).ok()
     });
     let Some(civil) = civil else { return offset_at(local, zone) };
-    let offset: Offset = match zone.0.to_ambiguous_timestamp(civil).offset() {
+    let offset: Offset = match zone.zone.to_ambiguous_timestamp(civil).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset,
         AmbiguousOffset::Gap { before, .. } => before,
         AmbiguousOffset::Fold { after, .. } => after,
@@ -363,7 +461,7 @@ impl<'a> Scanner<'a> {
             return Ok(Some(Zone::Offset(0)));
         }
         match jiff::tz::TimeZone::get(word) {
-            Ok(zone) => Ok(Some(Zone::Named(TimeZone(zone)))),
+            Ok(zone) => Ok(Some(Zone::Named(TimeZone::new(zone)))),
             Err(_) if word.contains('/') => Err(SqlError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("time zone \"{}\" not recognized", word.to_ascii_lowercase()),

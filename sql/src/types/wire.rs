@@ -54,7 +54,9 @@ fn decode_binary(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
             }
             Datum::Timestamp(micros)
         }
-        SqlType::Text | SqlType::Varchar(_) | SqlType::Unknown => Datum::Text(input::utf8(bytes)?.into()),
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Void | SqlType::Unknown => {
+            Datum::Text(input::utf8(bytes)?.into())
+        }
         SqlType::Bytea => Datum::Bytes(Bytes::copy_from_slice(bytes)),
     })
 }

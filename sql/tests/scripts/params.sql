@@ -96,11 +96,11 @@ t
 
 select $1 is null;
 ----
-ERROR 42P18: could not determine data type of parameter $1
+ERROR 42P02: there is no parameter $1 [at 8]
 
 select $2::int;
 ----
-ERROR 42P18: could not determine data type of parameter $1
+ERROR 42P02: there is no parameter $2 [at 8]
 
 select $0;
 ----
@@ -164,9 +164,8 @@ t
 \params 7
 select $1 + 1, $1 + 2.5, $1::bigint;
 ----
-params int4
-?column?:int4|?column?:float8|int8:int8
-8|9.5|7
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 19]
+HINT: Cast the decimal numbers to double precision.
 
 \params a
 select $1 = 'a', $1 || 'b';

@@ -392,7 +392,8 @@ ERROR 42601: SELECT * with no tables specified is not valid [at 8]
 
 select;
 ----
-ERROR 42601: syntax error at end of input [at 7]
+
+~
 
 select 1 where false;
 ----

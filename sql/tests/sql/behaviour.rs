@@ -321,7 +321,7 @@ fn check(text: &str) {
         Err(error) => assert!(within(error.position), "{text}: {error:?}"),
         Ok(statements) => {
             for statement in statements {
-                if let Err(error) = plan::bind(&statement, &[], &catalog) {
+                if let Err(error) = plan::bind(&statement, Some(&[]), &catalog) {
                     assert!(within(error.position), "{text}: {error:?}");
                 }
             }

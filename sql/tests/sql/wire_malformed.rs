@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::support::client::{Raw, bind, cancel, execute, message, packet, parse, query, startup, sync};
-use super::support::{TestServer, eventually};
+use super::support::{PATIENCE, TestServer, eventually};
 use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
 
@@ -24,7 +24,14 @@ async fn refused_at_startup(server: &TestServer, bytes: &[u8], state: &str) {
     expect_fatal(&mut raw, state, &bytes.escape_ascii().to_string()).await;
 }
 
-/// The same for `bytes` sent in a session.
+/// Sends `bytes` on a new connection, which must be closed without an answer.
+async fn closed_at_startup(server: &TestServer, bytes: &[u8]) {
+    let mut raw = Raw::open(server.address).await;
+    raw.send(bytes).await;
+    assert_eq!(raw.reply().await, None, "{}", bytes.escape_ascii());
+}
+
+/// The same as [`refused_at_startup`] for `bytes` sent in a session.
 async fn refused_in_session(server: &TestServer, bytes: &[u8], state: &str) {
     let mut raw = Raw::login(server.address).await;
     raw.send(bytes).await;
@@ -47,18 +54,17 @@ async fn still_serves(server: &TestServer) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_startups_are_refused() {
     let server = TestServer::start().await;
-    for length in [0, 3, 7, -1, i32::MIN, i32::MAX, 10_001] {
-        refused_at_startup(&server, &length.to_be_bytes(), "08P01").await;
+    for length in [0, 3, 7, -1, i32::MIN, i32::MAX, 10_005] {
+        closed_at_startup(&server, &length.to_be_bytes()).await;
     }
     let long = "x".repeat(9_990);
-    refused_at_startup(&server, &startup(V3_0, &[("user", "a"), ("application_name", &long)]), "08P01").await;
-    refused_at_startup(&server, b"GET / HTTP/1.1\r\n\r\n", "08P01").await;
+    closed_at_startup(&server, &startup(V3_0, &[("user", "a"), ("application_name", &long)])).await;
+    closed_at_startup(&server, b"GET / HTTP/1.1\r\n\r\n").await;
     refused_at_startup(&server, &packet(V3_0, b"user\0a"), "08P01").await;
     refused_at_startup(&server, &packet(V3_0, b"user\0a\0\0tail"), "08P01").await;
     refused_at_startup(&server, &packet(V3_0, b"user\0\xff\0\0"), "22021").await;
     refused_at_startup(&server, &packet(V3_0, b"database\0postgres\0\0"), "28000").await;
     refused_at_startup(&server, &packet(2 << 16, b"user\0a\0\0"), "0A000").await;
-    refused_at_startup(&server, &packet(SSL, b"more"), "08P01").await;
     refused_at_startup(&server, &startup(V3_0, &[("user", "a"), ("database", "nope")]), "3D000").await;
     let unknown = [("user", "a"), ("database", "postgres"), ("no_such", "1")];
     refused_at_startup(&server, &startup(V3_0, &unknown), "42704").await;
@@ -143,9 +149,42 @@ async fn malformed_bodies_end_the_session() {
     for (kind, body) in bodies {
         refused_in_session(&server, &message(kind, body), "08P01").await;
     }
-    refused_in_session(&server, &message(b'Q', b"select '\xff'\0"), "22021").await;
-    refused_in_session(&server, &message(b'P', b"\xc0\x80\0select 1\0\0\0"), "22021").await;
     still_serves(&server).await;
+}
+
+/// Text that is not UTF-8 ended the connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invalid_text_is_an_error_and_the_session_continues() {
+    let server = TestServer::start().await;
+    let mut raw = Raw::login(server.address).await;
+    let error = |bytes: &str| format!("ErrorResponse ERROR 22021 invalid byte sequence for encoding \"UTF8\": {bytes}");
+    raw.send(&message(b'Q', b"select '\xff'\0")).await;
+    assert_eq!(raw.transcript().await, [error("0xff"), "ReadyForQuery I".to_owned()]);
+    raw.query("begin").await;
+    raw.send(&message(b'Q', b"select '\xe4a'\0")).await;
+    assert_eq!(raw.transcript().await, [error("0xe4 0x61 0x27"), "ReadyForQuery E".to_owned()], "a failed block");
+    raw.query("rollback").await;
+    for bytes in [
+        message(b'P', b"\0select '\xff'\0\0\0"),
+        message(b'P', b"\xff\0select 1\0\0\0"),
+        message(b'B', b"\xff\0\0\0\0\0\0\0\0"),
+        message(b'E', b"\xff\0\0\0\0\0"),
+        message(b'D', b"P\xff\0"),
+        message(b'C', b"P\xff\0"),
+    ] {
+        raw.send(&[bytes, execute("", 0), sync()].concat()).await;
+        assert_eq!(raw.transcript().await, [error("0xff"), "ReadyForQuery I".to_owned()]);
+    }
+    for (format, value) in [(0, &b"a\xff"[..]), (1, b"a\xff")] {
+        let pipeline = [parse("", "select $1::text", &[]), bind("", "", &[format], &[Some(value)], &[]), sync()];
+        raw.send(&pipeline.concat()).await;
+        let lines = ["ParseComplete".to_owned(), error("0xff"), "ReadyForQuery I".to_owned()];
+        assert_eq!(raw.transcript().await, lines);
+    }
+    let bytea =
+        [parse("", "select $1::bytea", &[]), bind("", "", &[1], &[Some(b"a\xff")], &[]), execute("", 0), sync()];
+    raw.send(&bytea.concat()).await;
+    assert_eq!(raw.transcript().await[2], "DataRow [\"\\\\x61ff\"]", "bytes are not text");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -181,8 +220,8 @@ fn virtual_bytes() -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_startups_are_bounded_in_number_and_time() {
-    let config =
-        SqlConfig { max_handshakes: 20, authentication_timeout: Duration::from_millis(300), ..SqlConfig::default() };
+    // In number: their time is long enough for any machine.
+    let config = SqlConfig { max_handshakes: 20, authentication_timeout: PATIENCE, ..SqlConfig::default() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     let mut slow = Vec::new();
     for _ in 0..20 {
@@ -194,10 +233,18 @@ async fn slow_startups_are_bounded_in_number_and_time() {
     let mut refused = Raw::open(server.address).await;
     assert_eq!(refused.reply().await, None, "one more is closed");
     assert!(server.metric("sql_connections_refused_total ").is_some_and(|n| n >= 1.0));
-    for raw in &mut slow {
+    drop(slow);
+    eventually("their places are free", || server.metric("sql_handshakes ") == Some(0.0)).await;
+    still_serves(&server).await;
+    // In time: nothing else limits them.
+    let config = SqlConfig { authentication_timeout: Duration::from_millis(1), ..SqlConfig::default() };
+    let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
+    for _ in 0..20 {
+        let mut raw = Raw::open(server.address).await;
+        raw.try_send(&hello()[..9]).await;
         assert_eq!(raw.reply().await, None, "closed when its time is over");
     }
-    still_serves(&server).await;
+    eventually("their places are free", || server.metric("sql_handshakes ") == Some(0.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,6 +24,8 @@ const CHECK_MS: u64 = 375;
 
 struct Node {
     oracle: Oracle,
+    /// Whether it has known another leader since it started.
+    has_followed: bool,
     /// The distance of the wall clock from the true time.
     wall_error_ms: i64,
     /// The monotonic clock at the start of the run.
@@ -61,6 +63,7 @@ impl World {
         let mut rng = StdRng::seed_from_u64(seed);
         let nodes = (0..NODES).map(|_| Node {
             oracle: Oracle::new(),
+            has_followed: false,
             wall_error_ms: rng.random_range(-SKEW_MS..=SKEW_MS),
             mono_ms: rng.random_range(0..1_000_000),
             next_check_ms: 0,
@@ -99,7 +102,8 @@ impl World {
         self.term = LeaderTerm(self.term.0 + 1);
         self.leader = node;
         let now = self.clocks(node);
-        self.nodes[node].oracle.start(self.term, self.mark, now, Origin::Handover);
+        let origin = if self.nodes[node].has_followed { Origin::Handover } else { Origin::ColdStart };
+        self.nodes[node].oracle.start(self.term, self.mark, now, origin);
         self.nodes[node].next_check_ms = self.now_ms;
     }
 
@@ -108,7 +112,7 @@ impl World {
         let (old, outage_ms) = (self.leader, self.rng.random_range(0..3_000));
         match self.rng.random_range(0..3) {
             0 => self.nodes[old].oracle.stop(),
-            1 => self.nodes[old].oracle = Oracle::new(),
+            1 => self.restart(old),
             // It does not notice. Its lease has ended.
             _ => {}
         }
@@ -120,12 +124,19 @@ impl World {
         self.run_until_issued();
     }
 
-    /// Runs until the leader has issued timestamps.
+    /// The process of a node starts anew.
+    fn restart(&mut self, node: usize) {
+        (self.nodes[node].oracle, self.nodes[node].has_followed) = (Oracle::new(), false);
+    }
+
+    /// Runs until the leader has issued timestamps, and the other nodes know it.
     fn run_until_issued(&mut self) {
         let before = self.newest;
         for _ in 0..100 {
             self.run_for(10);
             if self.newest > before {
+                let others = self.nodes.iter_mut().enumerate().filter(|(node, _)| *node != self.leader);
+                others.for_each(|(_, node)| node.has_followed = true);
                 return;
             }
         }
@@ -260,20 +271,41 @@ fn clock_jumps_of_an_hour_are_followed_slowly() {
     });
 }
 
-/// A cluster that was down for an hour, or whose next leader has a clock that is an hour ahead, continues at the mark.
+/// A node that starts with a wall clock an hour ahead, and then takes over, continues at the mark.
 #[test]
-fn a_restart_does_not_leap() {
+fn a_restarted_node_does_not_leap() {
     for_each_seed(|world| {
         world.run_for(10_000);
         let lead_ms = world.lead_ms();
-        for node in &mut world.nodes {
-            (node.oracle, node.wall_error_ms) = (Oracle::new(), HOUR_MS);
-        }
+        world.restart(1);
+        world.nodes[1].wall_error_ms = HOUR_MS;
+        // It hears of the leader.
+        world.nodes[1].has_followed = true;
         world.lead(1);
         world.run_until_issued();
         world.run_for(20_000);
         let moved_ms = world.lead_ms() - lead_ms;
         assert!((0..=10_000 + WINDOW_MS as i64).contains(&moved_ms), "{moved_ms} ms in 20 s");
+        world.check_given_back();
+    });
+}
+
+/// All nodes were down for an hour: the first leader starts at its wall clock, and later ones take over from it.
+#[test]
+fn a_cold_start_begins_at_the_wall_clock() {
+    for_each_seed(|world| {
+        world.run_for(10_000);
+        (0..NODES).for_each(|node| world.restart(node));
+        world.now_ms += 3_600_000;
+        world.lead(1);
+        world.run_until_issued();
+        assert!(world.lead_ms().abs() <= SKEW_MS + 20, "{} ms after a cold start", world.lead_ms());
+        for node in &mut world.nodes {
+            node.wall_error_ms = HOUR_MS;
+        }
+        world.hand_over();
+        world.run_for(10_000);
+        assert!(world.lead_ms() <= 6_000 + WINDOW_MS as i64, "{} ms after a handover", world.lead_ms());
         world.check_given_back();
     });
 }

@@ -5,4 +5,6 @@
 mod handovers;
 mod oracle_random;
 mod oracle_scripts;
+mod pauses;
+mod region;
 mod service;

@@ -1,110 +1,21 @@
 //! The service, the router and the client, over a simulated system region and real sockets.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio_stream::wrappers::TcpListenerStream;
 use tso::oracle::{ClockReading, WINDOW_MS};
-
 use tso::service::Clocks;
 use tso::timestamp::MAX_COUNT;
 use tso::{
-    AllocateError, LeaderTerm, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Timestamp, TsoClient,
-    TsoClientOptions, TsoError, TsoRouter, TsoService, Window, WindowError,
+    AllocateError, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Timestamp, TsoClient, TsoClientOptions,
+    TsoError, TsoRouter, TsoService,
 };
 
-/// The system region: one mark, one leadership at a time.
-struct Region {
-    mark: Mutex<Timestamp>,
-    /// The node that leads, and its term.
-    leader: Mutex<(usize, LeaderTerm)>,
-    /// The number of raises that fail without effect.
-    fail_raises: AtomicU32,
-    /// The number of raises that take effect and then report a failure.
-    lose_raises: AtomicU32,
-    /// The leader's address that the nodes return as a hint.
-    hint: Mutex<Option<String>>,
-}
-
-impl Default for Region {
-    fn default() -> Region {
-        Region {
-            mark: Mutex::default(),
-            leader: Mutex::new((usize::MAX, LeaderTerm(0))),
-            fail_raises: AtomicU32::new(0),
-            lose_raises: AtomicU32::new(0),
-            hint: Mutex::default(),
-        }
-    }
-}
-
-impl Region {
-    fn check(&self, node: usize, term: LeaderTerm) -> Result<(), WindowError> {
-        if *self.leader.lock() == (node, term) { Ok(()) } else { Err(WindowError::NotLeader) }
-    }
-
-    /// Moves the leadership to `node`, in a new term.
-    fn elect(&self, node: usize) -> LeaderTerm {
-        let mut leader = self.leader.lock();
-        *leader = (node, LeaderTerm(leader.1.0 + 1));
-        leader.1
-    }
-}
-
-/// Decrements a counter; false if it is 0.
-fn take_one(left: &AtomicU32) -> bool {
-    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
-}
-
-struct NodeWindow {
-    region: Arc<Region>,
-    node: usize,
-}
-
-impl Window for NodeWindow {
-    fn load(&self, term: LeaderTerm) -> BoxFuture<'_, Result<Timestamp, WindowError>> {
-        async move {
-            self.region.check(self.node, term)?;
-            Ok(*self.region.mark.lock())
-        }
-        .boxed()
-    }
-
-    fn raise(&self, term: LeaderTerm, mark: Timestamp) -> BoxFuture<'_, Result<(), WindowError>> {
-        async move {
-            tokio::task::yield_now().await;
-            self.region.check(self.node, term)?;
-            if take_one(&self.region.fail_raises) {
-                return Err(WindowError::Failed("dropped".into()));
-            }
-            {
-                let mut stored = self.region.mark.lock();
-                *stored = mark.max(*stored);
-            }
-            if take_one(&self.region.lose_raises) {
-                return Err(WindowError::Failed("no answer".into()));
-            }
-            Ok(())
-        }
-        .boxed()
-    }
-
-    fn lease_holds(&self, term: LeaderTerm) -> bool {
-        self.region.check(self.node, term).is_ok()
-    }
-
-    fn has_followed(&self) -> bool {
-        true
-    }
-
-    fn leader_address(&self) -> Option<String> {
-        self.region.hint.lock().clone()
-    }
-}
+use super::region::{NodeWindow, Region};
 
 /// A wall clock that the test sets, and a monotonic clock that moves only with `advance`.
 #[derive(Clone)]
@@ -177,6 +88,31 @@ async fn a_leader_serves_until_it_steps_down() {
     assert_eq!(service.allocate(1).await, Err(not_leader));
     let text = format!("{:?}", registry.gather());
     assert!(text.contains("tso_timestamps_total") && text.contains("tso_refused_total"), "{text}");
+}
+
+/// An hour's jump of the wall clock moves no timestamp, and shows as a metric until it is caught up.
+#[tokio::test]
+async fn the_distance_from_the_wall_clock_is_a_metric() {
+    let (region, clock) = (Arc::new(Region::default()), Clock::at(50_000));
+    let registry = prometheus::Registry::new();
+    let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
+    let service = TsoService::new(window, clock.clocks(), Some(ServiceMetrics::new(&registry).unwrap()));
+    let offset_ms = || {
+        let families = registry.gather();
+        let family = families.iter().find(|family| family.name() == "tso_wall_clock_offset_ms").unwrap();
+        family.get_metric()[0].get_gauge().get_value() as i64
+    };
+    service.on_leader(region.elect(1));
+    let last = service.allocate(1).await.unwrap().last;
+    clock.set(50_000 + 3_600_000);
+    eventually("the metric", || offset_ms() == -3_600_000).await;
+    assert_eq!(service.allocate(1).await.unwrap().last, last.next());
+    clock.advance(1_000);
+    eventually("the metric", || offset_ms() == -3_599_500).await;
+    clock.set(49_000);
+    eventually("the metric", || offset_ms() == 2_500).await;
+    service.on_step_down();
+    assert_eq!(offset_ms(), 0);
 }
 
 #[tokio::test]

@@ -215,6 +215,55 @@ proptest! {
     }
 }
 
+fn write(buffer: &mut WriteBuffer, op: Op) {
+    // An insert of a key that exists is refused, and changes nothing.
+    let _ = match op {
+        Op::Put(k, v) => buffer.put(key(k), value(v)),
+        Op::Insert(k, v) => buffer.insert(key(k), value(v)),
+        Op::Delete(k) => buffer.delete(key(k)),
+        Op::Lock(k) => buffer.lock(key(k)),
+        Op::Savepoint | Op::RollbackTo(_) => {
+            buffer.savepoint();
+            Ok(())
+        }
+    };
+}
+
+/// What reads of all keys and a scan of everything return.
+fn seen_by_reads(buffer: &WriteBuffer, base: &BTreeMap<Key, Bytes>, reverse: bool) -> (Vec<Option<Bytes>>, Page) {
+    let gets = (0..8).map(|k| buffer.get(&key(k)).unwrap_or_else(|| base.get(&key(k)).cloned())).collect();
+    let range = ScanRange { start: Key::default(), end: Key::default(), reverse };
+    (gets, buffer.merge(&range, scan_base(base, &range, 100), 100))
+}
+
+proptest! {
+    /// A portal saw the later writes of its own transaction.
+    #[test]
+    fn a_view_does_not_see_later_writes(
+        before in prop::collection::vec(any_op(), 0..20),
+        between in prop::collection::vec(any_op(), 0..20),
+        after in prop::collection::vec(any_op(), 0..20),
+        stored in prop::collection::btree_map(0u8..8, any::<u8>(), 0..8),
+        reverse in any::<bool>(),
+    ) {
+        let base: BTreeMap<Key, Bytes> = stored.into_iter().map(|(k, v)| (key(k), value(v))).collect();
+        let mut buffer = WriteBuffer::new(BufferLimits::default());
+        before.into_iter().for_each(|op| write(&mut buffer, op));
+        let expected = seen_by_reads(&buffer, &base, reverse);
+        let mut view = Some(buffer.view());
+        // The view is used, put aside, and used again after more writes.
+        for ops in [between, after] {
+            ops.into_iter().for_each(|op| write(&mut buffer, op));
+            let newest = seen_by_reads(&buffer, &base, reverse);
+            prop_assert!(buffer.set_view(view.take()).is_none());
+            prop_assert_eq!(&seen_by_reads(&buffer, &base, reverse), &expected);
+            view = buffer.set_view(None);
+            prop_assert_eq!(seen_by_reads(&buffer, &base, reverse), newest, "without the view all writes are seen");
+        }
+        buffer.check();
+    }
+}
+
 #[test]
 fn a_write_beyond_a_limit_leaves_the_buffer_unchanged() {
     let limits = BufferLimits { bytes: 390, keys: 3, key_bytes: 4, value_bytes: 100 };

@@ -16,8 +16,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::{SqlError, SqlState};
+use crate::expr::unknown_setting as unknown;
 use crate::protocol::output::Level;
-use crate::types::TimeZone;
+use crate::types::{DateFormat, DateStyle, TimeZone};
 use table::{SETTINGS, Setting};
 pub(crate) use value::on_off;
 
@@ -48,7 +49,7 @@ struct ParsedValues {
 ///
 /// Invariants: `after_commit` and `after_rollback` exist only within a transaction, and `after_commit` only together
 /// with `after_rollback`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     current: Values,
     after_commit: Option<Box<Values>>,
@@ -202,7 +203,11 @@ impl Settings {
 fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Option<&Values>) -> Result<(), SqlError> {
     if let Some(index) = table::find(name) {
         values.known[index] = match words {
-            Some(words) => value::normalize(&SETTINGS[index], words)?,
+            Some(words) => {
+                let values =
+                    value::Context { current: &values.known[index], initial: initial.map(|i| &*i.known[index]) };
+                value::normalize(&SETTINGS[index], words, values)?
+            }
             None => initial_value(&SETTINGS[index], index, initial)?,
         };
         return Ok(());
@@ -226,9 +231,8 @@ fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Op
             Some(value) => {
                 values.custom.insert(name.to_owned(), value.clone());
             }
-            None => {
-                values.custom.remove(name);
-            }
+            // As in PostgreSQL it stays known, as an empty text.
+            None => values.custom.get_mut(name).into_iter().for_each(String::clear),
         },
     }
     Ok(())
@@ -236,20 +240,16 @@ fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Op
 
 fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> Result<String, SqlError> {
     if setting.kind == table::Kind::Internal {
-        return value::normalize(setting, &[String::new()]);
+        return value::normalize(setting, &[String::new()], value::Context::default());
     }
     Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))
-}
-
-fn unknown(name: &str) -> SqlError {
-    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
 fn parse_values(values: &Values) -> ParsedValues {
     let text = |name: &str| table::find(name).map_or("", |index| values.known[index].as_str());
     let duration = |name: &str| value::parse_millis(text(name)).filter(|ms| *ms > 0).map(Duration::from_millis);
     ParsedValues {
-        zone: TimeZone(value::zone(text("TimeZone")).unwrap_or(jiff::tz::TimeZone::UTC)),
+        zone: value::zone(text("TimeZone")).unwrap_or_else(TimeZone::utc).with_style(style_of(text("DateStyle"))),
         statement_timeout: duration("statement_timeout"),
         idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
         idle_timeout: duration("idle_session_timeout"),
@@ -262,10 +262,22 @@ fn parse_values(values: &Values) -> ParsedValues {
     }
 }
 
+/// The style of a normalized value of DateStyle.
+fn style_of(text: &str) -> DateStyle {
+    let (format, order) = text.split_once(", ").unwrap_or((text, ""));
+    let format = match format {
+        "SQL" => DateFormat::Sql,
+        "Postgres" => DateFormat::Postgres,
+        "German" => DateFormat::German,
+        _ => DateFormat::Iso,
+    };
+    DateStyle { format, day_first: order == "DMY" }
+}
+
 /// Checks a value for a setting. Returns it as SHOW would print it.
 pub(crate) fn check(name: &str, values: &[String]) -> Result<String, SqlError> {
     match table::find(name) {
-        Some(index) => value::normalize(&SETTINGS[index], values),
+        Some(index) => value::normalize(&SETTINGS[index], values, value::Context::default()),
         None => Err(unknown(name)),
     }
 }
@@ -308,7 +320,7 @@ mod tests {
         set(&mut s, "timezone", "Europe/Rome", false);
         s.commit();
         assert_eq!(shown(&s, "timezone"), "Europe/Rome", "SET overrules an earlier SET LOCAL");
-        assert_eq!(s.zone().0.iana_name(), Some("Europe/Rome"));
+        assert_eq!(s.zone().name(), Some("Europe/Rome"));
     }
 
     #[test]

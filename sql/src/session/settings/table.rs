@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Zone,
     /// An encoding. UTF-8 is the only one.
     Encoding,
-    /// A date style. ISO, MDY is the only one.
+    /// A date style.
     DateStyle,
     /// An isolation level. All accepted levels run, and are shown, as repeatable read.
     Isolation,
@@ -95,7 +95,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     reported(shown("is_superuser", "on", "Whether the role may do everything.")),
     takes("jit", Kind::Bool, "off", "No effect: nothing is compiled."),
     shown("lc_collate", "C", "Text sorts by its bytes."),
-    shown("lc_ctype", "C", "Class of characters."),
+    shown("lc_ctype", "C.UTF-8", "Case of letters: the simple mappings of Unicode."),
     takes("lc_messages", C_LOCALE, "C", "Language of messages."),
     takes("lc_monetary", C_LOCALE, "C", "Form of amounts."),
     takes("lc_numeric", C_LOCALE, "C", "Form of numbers."),
@@ -103,6 +103,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("lock_timeout", Kind::Fixed(&["0", "0ms"]), "0", "Longest wait for a lock: not limited."),
     shown("max_identifier_length", "63", "Longest identifier, in bytes."),
     shown("max_index_keys", "32", "Most columns of a key."),
+    shown("max_prepared_transactions", "0", "There are no prepared transactions."),
     takes("row_security", Kind::Bool, "on", "No effect: there are no row policies."),
     takes("search_path", Kind::SearchPath, "\"$user\", public", "Where unqualified names are looked up."),
     reported(shown("server_encoding", "UTF8", "Encoding of stored text.")),

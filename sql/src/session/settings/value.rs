@@ -3,6 +3,7 @@
 use super::table::{Kind, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
+use crate::types::TimeZone;
 
 /// The longest name, in bytes, as for identifiers.
 const MAX_NAME_BYTES: usize = 63;
@@ -10,15 +11,24 @@ const MAX_NAME_BYTES: usize = 63;
 /// Limit of a text value, in bytes. A session's settings are kept in memory.
 pub(crate) const MAX_VALUE_BYTES: usize = 4096;
 
+/// The values that a new one may refer to, in display form.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Context<'a> {
+    /// The current value; empty if there is none.
+    pub(crate) current: &'a str,
+    /// The value that RESET restores.
+    pub(crate) initial: Option<&'a str>,
+}
+
 /// The display form of `words` for a setting. A list has several words. Errors are PostgreSQL's: 22023, 55P02 for a
 /// setting that cannot be set, 0A000 for an unsupported value.
-pub(crate) fn normalize(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
+pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>) -> Result<String, SqlError> {
     if setting.kind == Kind::SearchPath {
         return search_path(setting, words);
     }
     let value = match words {
         [one] => one.as_str(),
-        _ if setting.kind == Kind::DateStyle => return date_style(setting, &words.join(",")),
+        _ if setting.kind == Kind::DateStyle => return date_style(setting, &words.join(","), values),
         _ => {
             let message = format!("SET {} takes only one argument", setting.name);
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
@@ -43,9 +53,9 @@ pub(crate) fn normalize(setting: &Setting, words: &[String]) -> Result<String, S
         Kind::Fixed(words) => fixed(setting, words, value),
         Kind::Name => Ok(clean_name(value)),
         Kind::SearchPath => search_path(setting, words),
-        Kind::Zone => zone_name(value).ok_or_else(|| invalid(setting, value)),
+        Kind::Zone => zone_name(setting, value),
         Kind::Encoding => encoding(setting, value),
-        Kind::DateStyle => date_style(setting, value),
+        Kind::DateStyle => date_style(setting, value, values),
         Kind::Isolation => isolation(setting, value),
     }
 }
@@ -88,35 +98,55 @@ pub(crate) fn parse_millis(value: &str) -> Option<u64> {
     (millis >= 0.0 && millis <= f64::from(i32::MAX)).then_some(millis.round() as u64)
 }
 
-/// A time zone: a database name or a POSIX description.
-pub(crate) fn zone(value: &str) -> Option<jiff::tz::TimeZone> {
-    if let Ok(zone) = jiff::tz::TimeZone::get(value) {
+/// A time zone: a database name, a POSIX description, or a POSIX offset without a name.
+pub(crate) fn zone(value: &str) -> Option<TimeZone> {
+    let value = value.strip_prefix(':').unwrap_or(value);
+    if let Some(zone) = posix_offset(value) {
         return Some(zone);
     }
-    let bytes = value.as_bytes();
-    let posix_like = bytes.first().is_some_and(|b| *b == b'<' || b.is_ascii_alphabetic()) && value.len() <= 64;
-    if posix_like { jiff::tz::TimeZone::posix(value).ok() } else { None }
+    if let Ok(zone) = jiff::tz::TimeZone::get(value) {
+        return Some(TimeZone::new(zone));
+    }
+    let posix_like = value.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && value.len() <= 64;
+    if posix_like { jiff::tz::TimeZone::posix(value).ok().map(TimeZone::new) } else { None }
 }
 
-fn zone_name(value: &str) -> Option<String> {
-    if let Ok(hours) = value.parse::<f64>() {
-        return (hours.abs() <= 24.0).then(|| offset_zone(hours)).filter(|name| zone(name).is_some());
+/// `[<name>][+-]hh[:mm]`, as POSIX has it: positive west of Greenwich. Without a name, times are shown without one.
+fn posix_offset(value: &str) -> Option<TimeZone> {
+    let (name, offset) = match value.strip_prefix('<') {
+        Some(rest) => rest.split_once('>')?,
+        None => ("", value),
+    };
+    let (sign, digits) = match offset.as_bytes().first()? {
+        b'-' => (1, &offset[1..]),
+        b'+' => (-1, &offset[1..]),
+        _ => (-1, offset),
+    };
+    let (hours, minutes) = digits.split_once(':').unwrap_or((digits, "0"));
+    let number = |text: &str, most: i32| {
+        let fits = (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<i32>().ok().filter(|value| fits && *value <= most)
+    };
+    TimeZone::fixed(sign * (number(hours, 167)? * 3600 + number(minutes, 59)? * 60), name)
+}
+
+fn zone_name(setting: &Setting, value: &str) -> Result<String, SqlError> {
+    if let Ok(hours) = value.trim_start().parse::<f64>() {
+        let named = (hours.abs() < 168.0).then(|| offset_zone(hours)).filter(|name| zone(name).is_some());
+        return named.ok_or_else(|| invalid(setting, value).detail("UTC timezone offset is out of range."));
     }
-    let zone = zone(value)?;
-    Some(zone.iana_name().unwrap_or(value).to_owned())
+    let found = zone(value).ok_or_else(|| invalid(setting, value))?;
+    Ok(found.name().map_or_else(|| value.to_ascii_uppercase(), str::to_owned))
 }
 
 /// The POSIX description of a fixed offset. POSIX signs are positive west of Greenwich.
 fn offset_zone(hours: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "at most 24 hours")]
+    #[expect(clippy::cast_possible_truncation, reason = "less than 168 hours")]
     let minutes = (hours.abs() * 60.0).round() as i64;
     let (sign, inverse) = if hours < 0.0 { ('-', '+') } else { ('+', '-') };
     let (h, m) = (minutes / 60, minutes % 60);
-    if m == 0 {
-        format!("<{sign}{h:02}>{inverse}{h:02}")
-    } else {
-        format!("<{sign}{h:02}{m:02}>{inverse}{h:02}:{m:02}")
-    }
+    let size = if m == 0 { format!("{h:02}") } else { format!("{h:02}:{m:02}") };
+    format!("<{sign}{size}>{inverse}{size}")
 }
 
 fn invalid(setting: &Setting, value: &str) -> SqlError {
@@ -206,15 +236,50 @@ fn encoding(setting: &Setting, value: &str) -> Result<String, SqlError> {
     }
 }
 
-fn date_style(setting: &Setting, value: &str) -> Result<String, SqlError> {
-    for word in value.split(',').map(|w| w.trim().to_ascii_lowercase()) {
-        match word.as_str() {
-            "iso" | "mdy" | "us" | "noneuro" | "noneuropean" | "default" => {}
-            "dmy" | "ymd" | "sql" | "postgres" | "german" | "euro" | "european" => return Err(refused(setting, value)),
-            _ => return Err(invalid(setting, value)),
+/// The format and the order of a list of words. A word that is not given keeps its part of the current value, except
+/// that German brings its order.
+fn date_style(setting: &Setting, value: &str, values: Context<'_>) -> Result<String, SqlError> {
+    let refuse = |detail: &str| invalid(setting, value).detail(detail);
+    let (mut format, mut order): (Option<&str>, Option<&str>) = (None, None);
+    let (mut default_format, mut default_order) = parts(values.current, setting);
+    let words: Vec<&str> = value.split(',').map(str::trim).collect();
+    let empty = words.iter().all(|word| word.is_empty()) && words.len() == 1;
+    for word in words.iter().filter(|_| !empty) {
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            return Err(refuse("List syntax is invalid."));
         }
+        let lower = word.to_ascii_lowercase();
+        let (format_word, order_word) = match lower.as_str() {
+            "iso" => (Some("ISO"), None),
+            "sql" => (Some("SQL"), None),
+            "german" => (Some("German"), None),
+            "ymd" => (None, Some("YMD")),
+            "dmy" => (None, Some("DMY")),
+            "mdy" | "us" => (None, Some("MDY")),
+            "default" => {
+                (default_format, default_order) = parts(values.initial.unwrap_or(setting.default), setting);
+                continue;
+            }
+            other if other.starts_with("postgres") => (Some("Postgres"), None),
+            other if other.starts_with("euro") => (None, Some("DMY")),
+            other if other.starts_with("noneuro") => (None, Some("MDY")),
+            _ => return Err(refuse(&format!("Unrecognized key word: \"{lower}\"."))),
+        };
+        let conflict = |old: Option<&str>, new: Option<&str>| old.zip(new).is_some_and(|(old, new)| old != new);
+        if conflict(format, format_word) || conflict(order, order_word) {
+            return Err(refuse("Conflicting \"datestyle\" specifications."));
+        }
+        (format, order) = (format.or(format_word), order.or(order_word));
     }
-    Ok(setting.default.to_owned())
+    if format == Some("German") {
+        default_order = "DMY";
+    }
+    Ok(format!("{}, {}", format.unwrap_or(default_format), order.unwrap_or(default_order)))
+}
+
+/// The format and the order of a normalized value.
+fn parts<'a>(value: &'a str, setting: &Setting) -> (&'a str, &'a str) {
+    value.split_once(", ").or_else(|| setting.default.split_once(", ")).unwrap_or(("ISO", "MDY"))
 }
 
 fn isolation(setting: &Setting, value: &str) -> Result<String, SqlError> {
@@ -230,20 +295,25 @@ mod tests {
 
     fn set(name: &str, words: &[&str]) -> Result<String, String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        normalize(&SETTINGS[find(name).expect(name)], &words).map_err(|e| e.code.0.to_owned())
+        normalize(&SETTINGS[find(name).expect(name)], &words, Context::default()).map_err(|e| e.code.0.to_owned())
     }
 
     #[test]
     fn every_default_is_a_valid_value() {
         for setting in SETTINGS.iter().filter(|s| s.kind != Kind::Internal) {
             let words = [setting.default.to_owned()];
-            assert_eq!(normalize(setting, &words).as_deref(), Ok(setting.default), "{}", setting.name);
+            assert_eq!(
+                normalize(setting, &words, Context::default()).as_deref(),
+                Ok(setting.default),
+                "{}",
+                setting.name
+            );
         }
     }
 
     #[test]
     fn values_are_normalized() {
-        let cases: [(&str, &[&str], Result<&str, &str>); 32] = [
+        let cases: [(&str, &[&str], Result<&str, &str>); 57] = [
             ("STATEMENT_TIMEOUT", &["1500"], Ok("1500ms")),
             ("statement_timeout", &["90s"], Ok("90s")),
             ("statement_timeout", &["120 s"], Ok("2min")),
@@ -262,14 +332,39 @@ mod tests {
             ("client_encoding", &["LATIN1"], Err("0A000")),
             ("datestyle", &["ISO"], Ok("ISO, MDY")),
             ("datestyle", &["iso", "mdy"], Ok("ISO, MDY")),
-            ("datestyle", &["german"], Err("0A000")),
+            ("datestyle", &["german"], Ok("German, DMY")),
+            ("datestyle", &["MDY", "german"], Ok("German, MDY")),
+            ("datestyle", &["SQL, dmy"], Ok("SQL, DMY")),
+            ("datestyle", &["PostgreSQL"], Ok("Postgres, MDY")),
+            ("datestyle", &["European"], Ok("ISO, DMY")),
+            ("datestyle", &["NonEuropean"], Ok("ISO, MDY")),
+            ("datestyle", &["us"], Ok("ISO, MDY")),
+            ("datestyle", &["ymd"], Ok("ISO, YMD")),
+            ("datestyle", &[""], Ok("ISO, MDY")),
+            ("datestyle", &["default"], Ok("ISO, MDY")),
+            ("datestyle", &["iso, iso"], Ok("ISO, MDY")),
+            ("datestyle", &["iso, sql"], Err("22023")),
+            ("datestyle", &["mdy, dmy"], Err("22023")),
+            ("datestyle", &["iso mdy"], Err("22023")),
+            ("datestyle", &["ISO,"], Err("22023")),
+            ("datestyle", &["ger"], Err("22023")),
             ("datestyle", &["nonsense"], Err("22023")),
             ("search_path", &["$user", "public"], Ok("\"$user\", public")),
             ("search_path", &[""], Ok("")),
             ("search_path", &["app"], Err("0A000")),
             ("timezone", &["europe/berlin"], Ok("Europe/Berlin")),
             ("timezone", &["-7"], Ok("<-07>+07")),
-            ("timezone", &["5.5"], Ok("<+0530>-05:30")),
+            ("timezone", &["5.5"], Ok("<+05:30>-05:30")),
+            ("timezone", &["+02:00"], Ok("+02:00")),
+            ("timezone", &["-02:30"], Ok("-02:30")),
+            ("timezone", &["+2"], Ok("<+02>-02")),
+            ("timezone", &["<+02>-02"], Ok("<+02>-02")),
+            ("timezone", &["utc+02:00"], Ok("UTC+02:00")),
+            ("timezone", &[":UTC"], Ok("UTC")),
+            ("timezone", &["+02:60"], Err("22023")),
+            ("timezone", &["+0200"], Err("22023")),
+            ("timezone", &["170"], Err("22023")),
+            ("timezone", &[""], Err("22023")),
             ("timezone", &["GMT-03:00"], Ok("GMT-03:00")),
             ("timezone", &["Mars/Olympus"], Err("22023")),
             ("transaction_isolation", &["read committed"], Ok("repeatable read")),

@@ -1,0 +1,78 @@
+//! The session as expressions see it: settings, the process id, and requests to sleep.
+//!
+//! Evaluation never waits. `pg_sleep` records its time, and the executor sleeps when the batch of rows is computed.
+
+use super::tree::SessionCall;
+use crate::error::{SqlError, SqlState};
+use crate::types::Datum;
+
+/// Access to the session of a statement.
+pub trait SessionAccess: Sync {
+    /// A setting's value as SHOW prints it; `None` if there is none of that name.
+    fn setting(&self, name: &str) -> Option<String>;
+
+    /// Sets a setting, to its initial value without `value`; until the end of the transaction if `local`. Returns the
+    /// value as SHOW prints it.
+    ///
+    /// # Errors
+    /// Those of SET.
+    fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<String, SqlError>;
+
+    /// The process id of BackendKeyData.
+    fn backend_pid(&self) -> i32;
+
+    /// Asks for a pause of this many seconds. Several requests add up.
+    fn sleep(&self, seconds: f64);
+}
+
+/// The absence of a session: no settings, process id 0, no sleep.
+#[derive(Debug)]
+pub struct NoSession;
+
+impl SessionAccess for NoSession {
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn set(&self, name: &str, _: Option<&str>, _: bool) -> Result<String, SqlError> {
+        Err(unknown_setting(name))
+    }
+
+    fn backend_pid(&self) -> i32 {
+        0
+    }
+
+    fn sleep(&self, _: f64) {}
+}
+
+/// 42704 for an unknown setting.
+pub(crate) fn unknown_setting(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+/// Evaluates a call. The binder has cast the arguments: texts, then a boolean; for `pg_sleep` a float.
+pub(super) fn call(function: SessionCall, args: &[&Datum], session: &dyn SessionAccess) -> Result<Datum, SqlError> {
+    match (function, args) {
+        (SessionCall::SetConfig, [Datum::Null, ..]) => {
+            Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "SET requires parameter name"))
+        }
+        (SessionCall::SetConfig, [Datum::Text(name), value, local]) => {
+            let value = match value {
+                Datum::Text(value) => Some(&**value),
+                _ => None,
+            };
+            session.set(name, value, **local == Datum::Bool(true)).map(|shown| Datum::Text(shown.into()))
+        }
+        (_, args) if args.iter().any(|arg| arg.is_null()) => Ok(Datum::Null),
+        (SessionCall::CurrentSetting, [Datum::Text(name), rest @ ..]) => match session.setting(name) {
+            Some(value) => Ok(Datum::Text(value.into())),
+            None if rest.first().is_some_and(|missing_ok| **missing_ok == Datum::Bool(true)) => Ok(Datum::Null),
+            None => Err(unknown_setting(name)),
+        },
+        (SessionCall::Sleep, [Datum::Float(seconds)]) => {
+            session.sleep(*seconds);
+            Ok(Datum::Text("".into()))
+        }
+        _ => Err(SqlError::internal("a function of the session got arguments of other types")),
+    }
+}

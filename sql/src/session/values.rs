@@ -1,0 +1,75 @@
+//! The session's settings as the expressions of a statement see and change them.
+//!
+//! `set_config` works on a copy, because a statement only borrows the session. The session takes the copy over after
+//! each batch of rows; if the statement fails, the transaction's rollback restores the settings anyway.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::settings::Settings;
+use crate::error::SqlError;
+use crate::expr::SessionAccess;
+
+/// The longest sleep. Longer requests, and endless ones, take this long.
+const MAX_SLEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// The session's values during a batch of rows.
+pub(crate) struct SessionValues<'s> {
+    settings: &'s Settings,
+    pid: i32,
+    requests: Mutex<Requests>,
+}
+
+#[derive(Default)]
+struct Requests {
+    changed: Option<Settings>,
+    pause: Duration,
+}
+
+impl SessionValues<'_> {
+    /// The values of a session.
+    pub(crate) fn new(settings: &Settings, pid: i32) -> SessionValues<'_> {
+        SessionValues { settings, pid, requests: Mutex::default() }
+    }
+
+    /// The sum of the pauses that were asked for, if any.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let pause = self.requests.lock().pause;
+        (!pause.is_zero()).then_some(pause)
+    }
+
+    /// The settings, if they were changed.
+    pub(crate) fn into_changed(self) -> Option<Settings> {
+        self.requests.into_inner().changed
+    }
+}
+
+impl SessionAccess for SessionValues<'_> {
+    fn setting(&self, name: &str) -> Option<String> {
+        let requests = self.requests.lock();
+        let settings = requests.changed.as_ref().unwrap_or(self.settings);
+        settings.show(name).ok().map(|(_, value)| value.to_owned())
+    }
+
+    fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<String, SqlError> {
+        let mut requests = self.requests.lock();
+        let settings = requests.changed.get_or_insert_with(|| self.settings.clone());
+        match value {
+            Some(value) => settings.set(name, Some(&[value.to_owned()]), local)?,
+            None => settings.set(name, None, local)?,
+        }
+        Ok(settings.show(name).map_or_else(|_| String::new(), |(_, value)| value.to_owned()))
+    }
+
+    fn backend_pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn sleep(&self, seconds: f64) {
+        let asked =
+            if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(MAX_SLEEP) } else { Duration::ZERO };
+        let mut requests = self.requests.lock();
+        requests.pause = requests.pause.saturating_add(asked).min(MAX_SLEEP);
+    }
+}
