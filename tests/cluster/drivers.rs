@@ -1,8 +1,8 @@
 //! Three drivers run one script with the same results: tokio-postgres (prepared, binary), psycopg (prepared, text and
 //! binary) and psql (simple). asyncpg and libpq's pipelines get their errors.
 //!
-//! `make test` installs psql, psycopg and asyncpg (Debian: postgresql-client, python3-psycopg, python3-asyncpg). Without
-//! them the test fails with that message.
+//! `make test` installs psql, psycopg and asyncpg (Debian: postgresql-client, python3-psycopg, python3-asyncpg).
+//! Without them the test fails with that message.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -74,7 +74,8 @@ impl Parsed {
 }
 
 /// Splits and parses a query string. Empty statements and comments are dropped. A syntax error is 42601 with its
-/// position; a command that is not supported is 0A000. Text beyond the size limits is 54000, nesting beyond the depth limits 54001.
+/// position; a command that is not supported is 0A000. Text beyond the size limits is 54000, nesting beyond the depth
+/// limits 54001.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     match parse_known(sql) {
         // The parser may stop anywhere in a command that it does not know.
