@@ -36,7 +36,8 @@ nightly: setup
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). Whole systems need PostgreSQL 15's servers.
 bench: setup
-	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system
+	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system \
+		--bench scan --bench failover
 
 # The log beside raft-engine and RocksDB: about half an hour, 20 GB of space.
 # ARGS are options of the benchmark: make bench-peers ARGS="--only W2"

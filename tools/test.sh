@@ -32,5 +32,6 @@ step "tests, with ${CORTADO_SIM_SEEDS:-200} simulation seeds"
 cargo test --locked --features engine/fuzzing
 
 step "planted bugs"
-cargo test --locked --features engine/fuzzing,raftstore/planted-bugs --test sim -- planted
+bugs=raftstore/planted-bugs,kv/planted-bugs,tso/planted-bugs
+cargo test --locked --features "engine/fuzzing,$bugs" --test sim --test kv --test tso -- planted
 step "done"

@@ -4,27 +4,83 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use futures::future::join_all;
 use hdrhistogram::Histogram;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::{Client, NoTls, Statement};
 
-/// The statement that the clients run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What the clients run: a script of sysbench, or the statement that it is named for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Workload {
-    /// One row by primary key.
+    /// One row by primary key
     PointSelect,
-    /// One new row, autocommit.
+    /// A read-only transaction: ten rows by key, four ranges of 100 rows
+    ReadOnly,
+    /// Ten rows by a column without an index
+    RandomPoints,
+    /// Ten ranges of a column without an index
+    RandomRanges,
+    /// One row, autocommit; without an index the same as UpdateNonIndex
+    UpdateIndex,
+    /// One row, autocommit
+    UpdateNonIndex,
+    /// A transaction of two updates, a delete and an insert
+    WriteOnly,
+    /// A transaction of ReadOnly and WriteOnly
+    ReadWrite,
+    /// One row, autocommit, that may be gone already
+    Delete,
+    /// One new row, autocommit
     Insert,
+}
+
+impl Workload {
+    /// All workloads. Those that take rows away come last.
+    pub const ALL: [Workload; 10] = [
+        Workload::PointSelect,
+        Workload::ReadOnly,
+        Workload::RandomPoints,
+        Workload::RandomRanges,
+        Workload::UpdateIndex,
+        Workload::UpdateNonIndex,
+        Workload::WriteOnly,
+        Workload::ReadWrite,
+        Workload::Delete,
+        Workload::Insert,
+    ];
+
+    /// The statement of our own program, if it has one for this workload.
+    pub fn own_statement(self) -> Option<&'static str> {
+        match self {
+            Workload::PointSelect => Some("SELECT c FROM sbtest1 WHERE id = $1"),
+            Workload::Insert => Some("INSERT INTO sbtest1 (id, k, c, pad) VALUES ($1, $2, $3, $4)"),
+            _ => None,
+        }
+    }
+
+    /// The name of sysbench's script.
+    pub fn script(self) -> &'static str {
+        match self {
+            Workload::PointSelect => "oltp_point_select",
+            Workload::ReadOnly => "oltp_read_only",
+            Workload::RandomPoints => "select_random_points",
+            Workload::RandomRanges => "select_random_ranges",
+            Workload::UpdateIndex => "oltp_update_index",
+            Workload::UpdateNonIndex => "oltp_update_non_index",
+            Workload::WriteOnly => "oltp_write_only",
+            Workload::ReadWrite => "oltp_read_write",
+            Workload::Delete => "oltp_delete",
+            Workload::Insert => "oltp_insert",
+        }
+    }
 }
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Workload::PointSelect => "point_select",
-            Workload::Insert => "insert",
-        })
+        f.write_str(self.script())
     }
 }
 
@@ -73,12 +129,8 @@ fn row(rng: &mut StdRng) -> (i32, String, String) {
     (rng.random_range(0..1 << 20), c, pad)
 }
 
-/// Runs `clients` clients for `time`.
-pub async fn run(port: u16, workload: Workload, clients: usize, rows: i64, time: Duration) -> Outcome {
-    let sql = match workload {
-        Workload::PointSelect => "SELECT c FROM sbtest1 WHERE id = $1",
-        Workload::Insert => "INSERT INTO sbtest1 (id, k, c, pad) VALUES ($1, $2, $3, $4)",
-    };
+/// Runs `clients` clients for `time` with the workload's own statement `sql`.
+pub async fn run(port: u16, workload: Workload, sql: &str, clients: usize, rows: i64, time: Duration) -> Outcome {
     let mut connections = Vec::new();
     for _ in 0..clients {
         let client = connect(port).await;
@@ -120,7 +172,7 @@ async fn client_loop(
                 start = Instant::now();
                 client.query(&statement, &[&id]).await.map(|rows| rows.len() as u64)
             }
-            Workload::Insert => {
+            _ => {
                 let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
                 let (k, c, pad) = row(&mut rng);
                 start = Instant::now();

@@ -2,13 +2,15 @@
 //! the same machine, in the same run, with the same load programs.
 //!
 //! ```text
-//! cargo bench --bench system [-- --seconds 10 --rounds 3 --clients 1,16 --rows 100000 --driver sysbench,own --json]
+//! cargo bench --bench system [-- --seconds 10 --rounds 3 --clients 1,16 --rows 100000 --driver sysbench,own
+//!     --workload point_select,insert --json]
 //! ```
 //!
-//! The load programs are sysbench 1.0 (`oltp_point_select`, `oltp_insert`) and one of our own, which sends the same
-//! statements prepared and in binary. The systems alternate within each round, so that a slower machine affects all of
-//! them. The report shows medians: requests per second, latency at the 50th, 95th and 99th percentile, CPU time per
-//! request of the gateway and of all servers, failed requests, and ratios.
+//! The load programs are sysbench 1.0, with all of its scripts but `bulk_insert`, and one of our own, which sends point
+//! selects and inserts prepared and in binary. Before each workload the tables are loaded anew. The systems alternate
+//! within each round, so that a slower machine affects all of them. The report shows medians: requests per second,
+//! latency at the 50th, 95th and 99th percentile, CPU time per request of the gateway and of all servers, failed
+//! requests, and ratios.
 
 #![allow(
     missing_docs,
@@ -21,6 +23,7 @@
 
 mod cortado;
 mod cpu;
+mod demo;
 mod load;
 mod postgres;
 mod report;
@@ -47,6 +50,9 @@ struct Options {
     /// Load programs
     #[arg(long, value_delimiter = ',', default_value = "sysbench,own")]
     driver: Vec<Driver>,
+    /// Workloads
+    #[arg(long, value_delimiter = ',', default_values_t = Workload::ALL, value_enum)]
+    workload: Vec<Workload>,
     /// Number of rows in the table
     #[arg(long, default_value_t = 100_000)]
     rows: i64,
@@ -90,17 +96,18 @@ async fn main() {
     }
     let [leader, other] = cortado::start();
     let systems: Vec<Box<dyn System>> = vec![leader, other, Box::new(postgres::start())];
-    for system in systems.iter().filter(|system| !system.shares_data()) {
-        eprintln!("loading {} rows into {}", options.rows, system.name());
-        load::prepare(system.port(), options.rows).await;
-    }
     let mut report = Report::default();
     for &driver in &options.driver {
-        for workload in [Workload::PointSelect, Workload::Insert] {
+        for &workload in &options.workload {
+            let Some(load) = Load::new(driver, workload) else { continue };
+            for system in systems.iter().filter(|system| !system.shares_data()) {
+                eprintln!("loading {} rows into {}", options.rows, system.name());
+                load::prepare(system.port(), options.rows).await;
+            }
             for &clients in &options.clients {
                 for round in 1..=options.rounds {
                     for system in &systems {
-                        let cell = measure(&options, system.as_ref(), driver, workload, clients).await;
+                        let cell = measure(&options, system.as_ref(), load, clients).await;
                         eprintln!("{driver:?} {workload} {clients} client(s), round {round}: {} {cell}", system.name());
                         report.add((driver, workload, clients), system.name(), cell);
                     }
@@ -114,13 +121,31 @@ async fn main() {
     }
 }
 
+/// A workload of a load program.
+#[derive(Clone, Copy)]
+enum Load {
+    Sysbench(Workload),
+    /// With its statement.
+    Own(Workload, &'static str),
+}
+
+impl Load {
+    /// `None` if the program has no such workload.
+    fn new(driver: Driver, workload: Workload) -> Option<Load> {
+        match driver {
+            Driver::Sysbench => Some(Load::Sysbench(workload)),
+            Driver::Own => workload.own_statement().map(|sql| Load::Own(workload, sql)),
+        }
+    }
+}
+
 /// Measures one run on one system.
-async fn measure(options: &Options, system: &dyn System, driver: Driver, workload: Workload, clients: usize) -> Cell {
+async fn measure(options: &Options, system: &dyn System, load: Load, clients: usize) -> Cell {
     let (port, servers, time) = (system.port(), system.servers(), Duration::from_secs(options.seconds));
     let before: Vec<Duration> = servers.iter().map(|pid| cpu::of_tree(*pid)).collect();
-    let outcome = match driver {
-        Driver::Sysbench => sysbench::run(port, workload, clients, options.rows, time),
-        Driver::Own => load::run(port, workload, clients, options.rows, time).await,
+    let outcome = match load {
+        Load::Sysbench(workload) => sysbench::run(port, workload, clients, options.rows, time),
+        Load::Own(workload, sql) => load::run(port, workload, sql, clients, options.rows, time).await,
     };
     let spent = servers.iter().zip(before).map(|(pid, before)| cpu::of_tree(*pid).saturating_sub(before));
     Cell::new(&outcome, &spent.collect::<Vec<_>>())

@@ -111,7 +111,7 @@ struct Row {
 impl Row {
     fn new((driver, workload, clients): Load, runs: &BTreeMap<&'static str, Vec<Cell>>) -> Row {
         let load = match driver {
-            Driver::Sysbench => format!("sysbench oltp_{workload}, {clients} thread(s)"),
+            Driver::Sysbench => format!("sysbench {workload}, {clients} thread(s)"),
             Driver::Own => format!("{workload}, prepared and binary, {clients} client(s)"),
         };
         let systems: BTreeMap<_, _> = runs.iter().map(|(name, runs)| (*name, Cell::median(runs))).collect();

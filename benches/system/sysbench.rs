@@ -1,7 +1,7 @@
-//! sysbench 1.0 as the load program: `oltp_point_select` (prepared) and `oltp_insert` (as text), on the table of
-//! [`crate::load`].
+//! sysbench 1.0 as the load program, with its default settings, on the table of [`crate::load`].
 //!
-//! Its own `prepare` needs char(n) and secondary indexes. The statements of its runs need neither.
+//! Its own `prepare` needs char(n) and secondary indexes. The statements of its runs need neither, but the two scripts
+//! that select by column k read the whole table without its index. `bulk_insert` runs only on its own tables.
 
 use std::process::Command;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub fn is_installed() -> bool {
 /// Runs `clients` threads for `time`.
 pub fn run(port: u16, workload: Workload, clients: usize, rows: i64, time: Duration) -> Outcome {
     let out = Command::new("sysbench")
-        .arg(format!("oltp_{workload}"))
+        .arg(workload.script())
         .args(["--db-driver=pgsql", "--pgsql-host=127.0.0.1", "--pgsql-user=postgres", "--pgsql-db=postgres"])
         .args(["--tables=1", "--auto_inc=off", "--histogram=on", "--rand-type=uniform"])
         .arg(format!("--pgsql-port={port}"))

@@ -141,6 +141,13 @@ pub struct ScanRequest {
     pub keys_only: bool,
 }
 
+impl ScanRequest {
+    /// Whether the range holds no key: its end is not empty and not above its start.
+    pub fn is_empty(&self) -> bool {
+        !self.end.is_empty() && self.start >= self.end
+    }
+}
+
 /// A change to one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {

@@ -10,10 +10,11 @@
 //! 2. `api`, `latch`: requests and responses, taking turns on a key
 //! 3. `error`, `size`, `proto`, `metrics`: errors below the wire, limits, the wire form, the server's metrics
 //! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
-//! 5. `percolator`, `read`: the actions (pure), the read path
-//! 6. `scheduler`, `memory`: the write path, a test double of server and endpoint
-//! 7. `server`: admission limits, reads and writes
-//! 8. `service`: the gRPC adapter
+//! 5. `percolator`, `scan_cache`: the actions (pure), scans between two pages
+//! 6. `read`: the read path
+//! 7. `scheduler`, `memory`: the write path, a test double of server and endpoint
+//! 8. `server`: admission limits, reads and writes
+//! 9. `service`: the gRPC adapter
 
 pub mod api;
 pub mod client;
@@ -29,6 +30,7 @@ pub mod proto;
 pub mod read;
 pub mod read_pool;
 pub mod region_store;
+pub mod scan_cache;
 pub mod scheduler;
 pub mod server;
 pub mod service;

@@ -3,17 +3,19 @@
 //! A read first takes a snapshot, which the store proves fit for a linearizable read (lease or read index), and then
 //! checks its keys against the range of the snapshot's region. A point get runs in the caller's task. A scan reads a
 //! first slice there, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
-//! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped.
+//! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped. The
+//! next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)).
 
 use engine::store::Reader;
-use raftstore::RegionError;
+use raftstore::{RegionContext, RegionError};
 
 use crate::api::{KeyError, Request, RequestBody, Response, ScanRequest, ServerError};
 use crate::error::ActionError;
 use crate::mvcc::reader::{batch_get, get};
-use crate::mvcc::scanner::{PageEnd, ScanPage, scan};
+use crate::mvcc::scanner::{PageEnd, PageLimits, ScanPage, scan};
 use crate::read_pool::{PoolError, ReadPool};
 use crate::region_store::{RegionStore, RegionView, into_server_error};
+use crate::scan_cache::ScanCache;
 
 /// The most pairs in one page of a scan. A higher limit of the request is clamped.
 pub const SCAN_PAIRS_MAX: u32 = 10_000;
@@ -52,17 +54,18 @@ pub fn evaluate_read<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Resu
     }
 }
 
-/// Executes reads on a store. Clones share the store and the pool.
+/// Executes reads on a store. Clones share the store, the pool and the kept scans.
 #[derive(Clone)]
-pub struct ReadExecutor<H> {
+pub struct ReadExecutor<H: RegionStore> {
     store: H,
     pool: ReadPool,
+    scans: ScanCache<H::View>,
 }
 
 impl<H: RegionStore> ReadExecutor<H> {
     /// An executor over `store`. Long reads run in `pool`.
     pub fn new(store: H, pool: ReadPool) -> ReadExecutor<H> {
-        ReadExecutor { store, pool }
+        ReadExecutor { store, pool, scans: ScanCache::default() }
     }
 
     /// Executes a read. Must be polled within a tokio runtime.
@@ -83,7 +86,7 @@ impl<H: RegionStore> ReadExecutor<H> {
         };
         request.body.check_range(view.region())?;
         match request.body {
-            RequestBody::Scan(scan) => self.scan(view, clamp_limits(&scan)).await,
+            RequestBody::Scan(scan) => self.scan(request.context, view, clamp_limits(&scan)).await,
             RequestBody::BatchGet { ref keys, .. } if keys.len() > INLINE_KEYS => {
                 self.in_pool(move || evaluate_read(&view, &request.body)).await
             }
@@ -91,19 +94,38 @@ impl<H: RegionStore> ReadExecutor<H> {
         }
     }
 
-    /// Reads one page of a scan, slice by slice.
-    async fn scan(&self, view: H::View, request: ScanRequest) -> Result<Response, ServerError> {
-        let mut merged = SliceMerger::new(request);
-        let first = scan(&view, &merged.rest, FIRST_SLICE_STEPS);
+    /// Reads one page of a scan, slice by slice. Continues a kept scan if there is one; `view` is then not needed.
+    async fn scan(&self, context: RegionContext, view: H::View, request: ScanRequest) -> Result<Response, ServerError> {
+        let mut merged = SliceMerger::new(&request);
+        if request.is_empty() {
+            return Ok(merged.into_response());
+        }
+        let kept = self.scans.take(context, &request);
+        let is_continued = kept.is_some();
+        let mut scan = match kept {
+            Some(scan) => scan,
+            None => self.scans.open(context, view, &request).map_err(|error| self.server_error(error.into()))?,
+        };
+        let first = scan.next_page(merged.limits(FIRST_SLICE_STEPS));
         let mut more = merged.add(first).map_err(|error| self.server_error(error))?;
         let mut steps = FIRST_SLICE_STEPS;
         while more && steps < SCAN_STEPS_MAX {
-            let (view, rest) = (view.clone(), merged.rest.clone());
-            let slice = self.in_pool(move || Ok(scan(&view, &rest, POOL_SLICE_STEPS))).await?;
+            let limits = merged.limits(POOL_SLICE_STEPS);
+            let job = move || {
+                let slice = scan.next_page(limits);
+                Ok((scan, slice))
+            };
+            let slice;
+            (scan, slice) = self.in_pool(job).await?;
             more = merged.add(slice).map_err(|error| self.server_error(error))?;
             steps += POOL_SLICE_STEPS;
         }
-        Ok(Response::Pairs { pairs: merged.page.pairs, resume: merged.page.resume })
+        // A short page is most often the only one of its statement.
+        let is_long = is_continued || steps > FIRST_SLICE_STEPS;
+        if is_long && matches!(merged.page.end, PageEnd::Limit | PageEnd::Work) {
+            self.scans.keep(scan);
+        }
+        Ok(merged.into_response())
     }
 
     fn server_error(&self, error: ActionError) -> ServerError {
@@ -128,14 +150,19 @@ impl<H: RegionStore> ReadExecutor<H> {
 /// Merges the slices of a scan into one page.
 struct SliceMerger {
     page: ScanPage,
-    /// The part of the scan that is not read yet.
-    rest: ScanRequest,
+    /// How many pairs and bytes the page may still take.
+    pairs_left: u32,
+    bytes_left: u32,
 }
 
 impl SliceMerger {
-    fn new(request: ScanRequest) -> SliceMerger {
-        let page = ScanPage { pairs: Vec::new(), resume: None, end: PageEnd::Work };
-        SliceMerger { page, rest: request }
+    fn new(request: &ScanRequest) -> SliceMerger {
+        SliceMerger { page: ScanPage::empty(), pairs_left: request.limit, bytes_left: request.max_bytes }
+    }
+
+    /// The limits of the next slice.
+    fn limits(&self, steps: usize) -> PageLimits {
+        PageLimits { pairs: self.pairs_left, bytes: self.bytes_left, steps }
     }
 
     /// Appends the next slice. Returns whether the page needs another one.
@@ -143,21 +170,24 @@ impl SliceMerger {
         let slice = match slice {
             Ok(slice) => slice,
             // The page ends before the lock. Its `resume` is the start of this slice.
-            Err(ActionError::Key(KeyError::Locked(_))) if !self.page.pairs.is_empty() => return Ok(false),
+            Err(ActionError::Key(KeyError::Locked(_))) if !self.page.pairs.is_empty() => {
+                self.page.end = PageEnd::Lock;
+                return Ok(false);
+            }
             Err(error) => return Err(error),
         };
         let bytes: usize = slice.pairs.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum();
         let pairs = u32::try_from(slice.pairs.len()).unwrap_or(u32::MAX);
-        self.rest.limit = self.rest.limit.saturating_sub(pairs);
-        self.rest.max_bytes = self.rest.max_bytes.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
-        if let Some(resume) = &slice.resume {
-            let bound = if self.rest.reverse { &mut self.rest.end } else { &mut self.rest.start };
-            *bound = resume.clone();
-        }
+        self.pairs_left = self.pairs_left.saturating_sub(pairs);
+        self.bytes_left = self.bytes_left.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
         self.page.pairs.extend(slice.pairs);
         self.page.resume = slice.resume;
         self.page.end = slice.end;
         Ok(slice.end == PageEnd::Work)
+    }
+
+    fn into_response(self) -> Response {
+        Response::Pairs { pairs: self.page.pairs, resume: self.page.resume }
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! A proposal whose outcome is unknown may take effect after its latches are released. So its region is *fenced* at its
 //! term: no write is evaluated there until a later term. The first entry of a later term comes after the proposal, or
-//! the proposal is lost.
+//! the proposal is lost. A proposal whose task is lost, with its runtime or by a panic, has an unknown outcome too.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -23,6 +23,7 @@ use std::task::{Context, Poll};
 use engine::WriteBatch;
 use parking_lot::Mutex;
 use raftstore::{ProposeError, RegionContext, RegionError, RegionId, Term};
+use tokio::runtime::Handle;
 
 use crate::api::{Request, RequestBody, Response, ServerError};
 use crate::error::ActionError;
@@ -41,13 +42,41 @@ pub struct Scheduler<H> {
     latches: LatchTable,
     pool: ReadPool,
     fences: Fences,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
+}
+
+/// A deliberate bug, so that a test can prove that it finds real ones. Inert unless `KvServerConfig::planted_bug` names
+/// it.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// A write releases its latches when it is proposed, before it is applied.
+    EarlyLatchRelease,
+    /// A proposal with an unknown outcome does not fence its region.
+    MissingFence,
 }
 
 impl<H: RegionStore> Scheduler<H> {
     /// A scheduler over `store`. At most `latch_capacity` writes hold latches or wait for them. `pool` evaluates large
     /// writes.
     pub fn new(store: H, latch_capacity: usize, pool: ReadPool) -> Scheduler<H> {
-        Scheduler { store, latches: LatchTable::new(latch_capacity), pool, fences: Fences::default() }
+        Scheduler {
+            store,
+            latches: LatchTable::new(latch_capacity),
+            pool,
+            fences: Fences::default(),
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// The scheduler with this deliberate bug.
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> Scheduler<H> {
+        self.planted_bug = bug;
+        self.fences.is_missing = bug == Some(PlantedBug::MissingFence);
+        self
     }
 
     /// The number of writes that hold latches or wait for them.
@@ -81,7 +110,10 @@ impl<H: RegionStore> Scheduler<H> {
         let evaluated = self.evaluate(&view, request.body).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
-                let proposal = self.clone().propose(context, view, batch, (latches, permit));
+                #[cfg(feature = "planted-bugs")]
+                let latches = self.planted_release(latches).await;
+                let held = HeldProposal::new(&self.fences, context.region, view.term(), (latches, permit));
+                let proposal = propose(self.store.clone(), view, batch, held);
                 DetachOnDrop::new(proposal).await.map(|()| response)
             }
             Ok((_, response)) => {
@@ -122,36 +154,67 @@ impl<H: RegionStore> Scheduler<H> {
         if view.term() == term { Ok(()) } else { Err(RegionError::StaleCommand { region: context.region }) }
     }
 
-    /// Replicates a batch and waits for its outcome; raises the fence if that is unknown. Drops `guards` at the end.
-    async fn propose<T>(
-        self,
-        context: RegionContext,
-        view: H::View,
-        batch: WriteBatch,
-        guards: (LatchGuard, T),
-    ) -> Result<(), ServerError> {
-        let region = context.region;
-        let result = match self.store.propose(&view, batch).await {
-            Ok(_) => Ok(()),
-            Err(ProposeError::Region(error)) => Err(error.into()),
-            Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
-            Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
-            Err(ProposeError::Poisoned(why)) => {
-                // Other replicas may hold the entry and can still commit it.
-                tracing::error!(%region, why, "a proposal met a poisoned store");
-                Err(ServerError::Undetermined(region))
-            }
-        };
-        if matches!(result, Err(ServerError::Undetermined(_))) {
-            self.fences.raise(region, view.term());
+    /// Exchanges the latches for none if the planted bug says so.
+    #[cfg(feature = "planted-bugs")]
+    async fn planted_release(&self, latches: LatchGuard) -> LatchGuard {
+        if self.planted_bug != Some(PlantedBug::EarlyLatchRelease) {
+            return latches;
         }
-        // Release the latches only now that the fence is raised.
-        drop(guards);
-        result
+        self.latches.acquire(&[]).await.unwrap_or(latches)
     }
 
     fn busy(&self, what: &str) -> ServerError {
         RegionError::ServerBusy { store: self.store.store_id(), what: what.to_owned() }.into()
+    }
+}
+
+/// Replicates a batch and waits for its outcome. `held` is released at the end, after a fence if the outcome is
+/// unknown.
+async fn propose<H: RegionStore, T>(
+    store: H,
+    view: H::View,
+    batch: WriteBatch,
+    mut held: HeldProposal<T>,
+) -> Result<(), ServerError> {
+    let region = held.region;
+    let result = match store.propose(&view, batch).await {
+        Ok(_) => Ok(()),
+        Err(ProposeError::Region(error)) => Err(error.into()),
+        Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
+        Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
+        Err(ProposeError::Poisoned(why)) => {
+            // Other replicas may hold the entry and can still commit it.
+            tracing::error!(%region, why, "a proposal met a poisoned store");
+            Err(ServerError::Undetermined(region))
+        }
+    };
+    held.is_settled = !matches!(result, Err(ServerError::Undetermined(_)));
+    result
+}
+
+/// Holds the latches of a proposal. If it is dropped before the outcome is known, for whatever reason, it fences the
+/// region before it releases them.
+struct HeldProposal<T> {
+    fences: Fences,
+    region: RegionId,
+    term: Term,
+    /// Whether the proposal is applied, or certainly never will be.
+    is_settled: bool,
+    /// The latches, and what else ends with the proposal. Dropped after `drop`.
+    _guards: (LatchGuard, T),
+}
+
+impl<T> HeldProposal<T> {
+    fn new(fences: &Fences, region: RegionId, term: Term, guards: (LatchGuard, T)) -> HeldProposal<T> {
+        HeldProposal { fences: fences.clone(), region, term, is_settled: false, _guards: guards }
+    }
+}
+
+impl<T> Drop for HeldProposal<T> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.fences.raise(self.region, self.term);
+        }
     }
 }
 
@@ -162,6 +225,9 @@ impl<H: RegionStore> Scheduler<H> {
 #[derive(Clone, Debug, Default)]
 struct Fences {
     terms: Arc<Mutex<HashMap<RegionId, Term>>>,
+    /// A planted bug: no write is refused.
+    #[cfg(feature = "planted-bugs")]
+    is_missing: bool,
 }
 
 impl Fences {
@@ -174,6 +240,10 @@ impl Fences {
 
     /// Refuses a snapshot of a fenced term, because it may miss a proposal under way. A later term removes the fence.
     fn check(&self, region: RegionId, term: Term) -> Result<(), RegionError> {
+        #[cfg(feature = "planted-bugs")]
+        if self.is_missing {
+            return Ok(());
+        }
         let mut terms = self.terms.lock();
         match terms.get(&region) {
             Some(fence) if term <= *fence => {
@@ -189,14 +259,16 @@ impl Fences {
     }
 }
 
-/// Runs a future to completion: if dropped earlier, it spawns the future as a task.
+/// Runs a future to completion: if dropped earlier, it spawns the future as a task on the runtime that it was created
+/// in. It may be dropped anywhere, also outside of a runtime.
 struct DetachOnDrop<F: Future<Output: Send> + Send + 'static> {
     future: Option<Pin<Box<F>>>,
+    runtime: Handle,
 }
 
 impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {
     fn new(future: F) -> DetachOnDrop<F> {
-        DetachOnDrop { future: Some(Box::pin(future)) }
+        DetachOnDrop { future: Some(Box::pin(future)), runtime: Handle::current() }
     }
 }
 
@@ -215,9 +287,9 @@ impl<F: Future<Output: Send> + Send + 'static> Future for DetachOnDrop<F> {
 
 impl<F: Future<Output: Send> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
-        // Without a runtime the process is ending, and the latches end with it.
-        if let (Some(future), Ok(runtime)) = (self.future.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(future);
+        if let Some(future) = self.future.take() {
+            // A runtime that is shutting down drops the future at once, which raises the fence.
+            self.runtime.spawn(future);
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::metrics::{Kind, ServerMetrics};
 use crate::read::ReadExecutor;
 use crate::read_pool::ReadPool;
 use crate::region_store::RegionStore;
+#[cfg(feature = "planted-bugs")]
+use crate::scheduler::PlantedBug;
 use crate::scheduler::Scheduler;
 use crate::size::request_bytes;
 
@@ -33,6 +35,9 @@ pub struct KvServerConfig {
     pub read_threads: usize,
     /// The most long reads that wait for a thread. Default 256, minimum 0.
     pub read_queue: usize,
+    /// A deliberate bug, so that a test can prove that it finds it.
+    #[cfg(feature = "planted-bugs")]
+    pub planted_bug: Option<PlantedBug>,
 }
 
 impl Default for KvServerConfig {
@@ -43,6 +48,8 @@ impl Default for KvServerConfig {
             latch_capacity: 2048,
             read_threads: 4,
             read_queue: 256,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
         }
     }
 }
@@ -101,9 +108,13 @@ impl<H: RegionStore> KvServer<H> {
     pub fn new(store: H, config: &KvServerConfig, registry: &Registry) -> Result<KvServer<H>, KvServerError> {
         config.validate()?;
         let pool = ReadPool::new(config.read_threads, config.read_queue);
+        let reads = ReadExecutor::new(store.clone(), pool.clone());
+        let writes = Scheduler::new(store.clone(), config.latch_capacity, pool);
+        #[cfg(feature = "planted-bugs")]
+        let writes = writes.with_planted_bug(config.planted_bug);
         Ok(KvServer {
-            reads: ReadExecutor::new(store.clone(), pool.clone()),
-            writes: Scheduler::new(store.clone(), config.latch_capacity, pool),
+            reads,
+            writes,
             store,
             admission: Admission::new(config),
             metrics: Arc::new(ServerMetrics::new(registry)?),

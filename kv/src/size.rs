@@ -28,10 +28,10 @@ pub fn prewrite_bytes(mutation: &Mutation, primary: &Key) -> usize {
     2 * key + value_len(mutation) + primary.as_bytes().len() + RECORD_OVERHEAD
 }
 
-/// An upper bound of the bytes that a region writes to commit, roll back or resolve `key`: the record, and the deletion
-/// of the lock and of a long value.
+/// An upper bound of the bytes that a region writes to commit, roll back or resolve `key`: the record or the rollback
+/// mark, and the deletion of the lock.
 pub fn decision_bytes(key: &Key) -> usize {
-    3 * versioned_len(key) + SHORT_VALUE_MAX + RECORD_OVERHEAD
+    2 * versioned_len(key) + SHORT_VALUE_MAX + RECORD_OVERHEAD
 }
 
 /// About the bytes that a request takes in memory and on the wire.

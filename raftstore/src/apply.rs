@@ -21,9 +21,8 @@ use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox, Health};
 use crate::metrics::Metrics;
 use crate::peer::effects::Committed;
 use crate::peer::proposal::{CommittedReplies, ProposeReply};
-use crate::records::{self, LogPosition, SnapshotIntent};
+use crate::records::{self, LogPosition};
 use crate::region::{LogIndex, Region, RegionId, Term};
-use crate::snapshot::SnapshotFiles;
 
 /// A committed entry that cannot be applied. The store stops, because going on would make this replica differ from the
 /// others.
@@ -55,7 +54,6 @@ struct RegionState {
 /// The apply loop; `turn` is one iteration.
 pub(crate) struct ApplyLoop<S: Store> {
     store: S,
-    snapshots: SnapshotFiles,
     queue: Arc<ApplyQueue>,
     inbox: Arc<CompletionInbox>,
     /// Wakes the store loop.
@@ -70,7 +68,6 @@ pub(crate) struct ApplyLoop<S: Store> {
 /// The parts of an [`ApplyLoop`].
 pub(crate) struct ApplyParts<S: Store> {
     pub(crate) store: S,
-    pub(crate) snapshots: SnapshotFiles,
     pub(crate) queue: Arc<ApplyQueue>,
     pub(crate) inbox: Arc<CompletionInbox>,
     pub(crate) wake: Box<dyn Fn() + Send>,
@@ -91,9 +88,9 @@ struct PendingWrite {
 
 impl<S: Store> ApplyLoop<S> {
     pub(crate) fn new(parts: ApplyParts<S>) -> ApplyLoop<S> {
-        let ApplyParts { store, snapshots, queue, inbox, wake, health, metrics, batch_bytes } = parts;
+        let ApplyParts { store, queue, inbox, wake, health, metrics, batch_bytes } = parts;
         let (regions, tasks) = (BTreeMap::new(), Vec::new());
-        ApplyLoop { store, snapshots, queue, inbox, wake, health, metrics, regions, batch_bytes, tasks }
+        ApplyLoop { store, queue, inbox, wake, health, metrics, regions, batch_bytes, tasks }
     }
 
     /// Adds a recovered region.
@@ -132,10 +129,7 @@ impl<S: Store> ApplyLoop<S> {
         while let Some(task) = tasks.pop() {
             match task {
                 ApplyTask::Entries(region, committed) => self.add_entries(region, committed, pending)?,
-                ApplyTask::Install(intent) => {
-                    self.commit(pending)?;
-                    self.install(&intent)?;
-                }
+                ApplyTask::Installed(region, position) => self.continue_after(region, position)?,
             }
             if pending.bytes >= self.batch_bytes {
                 self.commit(pending)?;
@@ -212,39 +206,15 @@ impl<S: Store> ApplyLoop<S> {
         Ok(())
     }
 
-    /// Stage 2 of a snapshot install: replaces the region's data, descriptor and applied position, and flushes.
-    fn install(&mut self, intent: &SnapshotIntent) -> Result<(), ApplyFault> {
-        let position = install_snapshot(&self.store, &self.snapshots, intent)?;
-        let id = intent.region.id;
-        let state = self.regions.get_mut(&id).ok_or(ApplyFault::UnknownRegion(id))?;
-        state.region = Arc::new(intent.region.clone());
+    /// A snapshot worker has replaced the region's data. The peer emits no entries of the region between the one
+    /// before the installation and this task, so no entry of it was applied meanwhile.
+    fn continue_after(&mut self, region: Arc<Region>, position: LogPosition) -> Result<(), ApplyFault> {
+        let state = self.regions.get_mut(&region.id).ok_or(ApplyFault::UnknownRegion(region.id))?;
+        assert!(state.position.index <= position.index, "a snapshot never takes a region back");
+        state.region = region;
         state.position = position;
-        state.delegate.publish_applied(position);
-        self.metrics.snapshots.with_label_values(&["installed"]).inc();
-        self.inbox.update(|c| {
-            // The snapshot includes everything applied before it.
-            c.applied.remove(&id);
-            c.installed.push(intent.key);
-        });
-        (self.wake)();
         Ok(())
     }
-}
-
-/// Replaces a region's data, descriptor and applied position by those of a snapshot file. Flushed on return.
-pub(crate) fn install_snapshot<S: Store>(
-    store: &S,
-    files: &SnapshotFiles,
-    intent: &SnapshotIntent,
-) -> Result<LogPosition, StoreError> {
-    let region = &intent.region;
-    let position = LogPosition { index: intent.key.index, term: intent.key.term };
-    let mut last = WriteBatch::new();
-    last.put(Cf::Meta, &records::descriptor_key(region.id), &records::encode_region(region));
-    last.put(Cf::Meta, &records::applied_key(region.id), &records::encode_position(position));
-    let mut rows = files.rows(intent.key)?;
-    store.replace_range(&region.start, &region.end, &mut rows, &last)?;
-    Ok(position)
 }
 
 /// Adds the writes of an entry to the batch. The inner `Err` means that the entry has no effect on any replica.

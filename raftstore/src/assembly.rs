@@ -1,4 +1,4 @@
-//! A store without threads: store loop, apply loop and background worker, each advanced by plain calls.
+//! A store without threads: store loop, apply loop and workers, each advanced by plain calls.
 //!
 //! [`crate::runtime`] runs each part on its own thread. A simulator calls the turns in any order on one thread. Nothing
 //! here reads a clock, draws a random number or blocks, except [`StoreCore::open`] and [`StoreCore::finish_stop`],
@@ -17,14 +17,17 @@ use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::OpenError;
 use crate::handle::{StoreContext, StoreHandle};
+use crate::log_reader::LogReader;
 use crate::mailbox::Mailbox;
-use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_JOBS, StoreMsg};
+use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_FETCHES, MAX_JOBS, SnapshotQueues, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerStart};
 use crate::ports::{RoleListener, Transport};
 use crate::recovery::{self, RecoveredRegion};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
+use crate::snapshot_worker::{SnapshotBuilder, SnapshotInstaller, WorkerParts};
+use crate::storage::Fetch;
 use crate::store::{LoopParts, StoreLoop};
 use crate::time::{Clock, MonoTime};
 
@@ -59,6 +62,9 @@ pub struct StoreCore<S: Store> {
     pub(crate) store_loop: StoreLoop,
     pub(crate) apply: ApplyLoop<S>,
     pub(crate) background: Background<S>,
+    pub(crate) builder: SnapshotBuilder<S>,
+    pub(crate) installer: SnapshotInstaller<S>,
+    pub(crate) log_reader: LogReader,
     pub(crate) apply_queue: Arc<ApplyQueue>,
     pub(crate) handle: StoreHandle<S>,
 }
@@ -70,6 +76,8 @@ struct SharedParts {
     inbox: Arc<CompletionInbox>,
     apply: Arc<ApplyQueue>,
     jobs: Arc<Mailbox<Job>>,
+    snapshot_queues: SnapshotQueues,
+    fetches: Arc<Mailbox<(RegionId, Fetch)>>,
     health: Arc<Health>,
     router: Arc<Router>,
     metrics: Metrics,
@@ -86,10 +94,33 @@ impl SharedParts {
             inbox: Arc::default(),
             apply: Arc::new(apply),
             jobs: Arc::new(Mailbox::new(MAX_JOBS)),
+            snapshot_queues: SnapshotQueues::default(),
+            fetches: Arc::new(Mailbox::new(MAX_FETCHES)),
             health: Arc::default(),
             router: Arc::default(),
             metrics: Metrics::new(registry)?,
         })
+    }
+
+    fn worker_parts<S: Store>(&self, store: &S, snapshots: &SnapshotFiles) -> WorkerParts<S> {
+        WorkerParts {
+            store: store.clone(),
+            snapshots: snapshots.clone(),
+            inbox: Arc::clone(&self.inbox),
+            wake: Arc::from(self.waker()),
+            health: Arc::clone(&self.health),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    fn log_reader(&self, log: &LogEngine) -> LogReader {
+        LogReader {
+            log: log.clone(),
+            queue: Arc::clone(&self.fetches),
+            inbox: Arc::clone(&self.inbox),
+            wake: Arc::from(self.waker()),
+            health: Arc::clone(&self.health),
+        }
     }
 
     fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
@@ -126,10 +157,10 @@ impl<S: Store> StoreCore<S> {
             health: Arc::clone(&shared_parts.health),
             metrics: shared_parts.metrics.clone(),
         };
+        let worker_parts = shared_parts.worker_parts(&store, &snapshots);
         let mut core = StoreCore {
             apply: ApplyLoop::new(ApplyParts {
                 store: store.clone(),
-                snapshots: snapshots.clone(),
                 queue: Arc::clone(&shared_parts.apply),
                 inbox: Arc::clone(&shared_parts.inbox),
                 wake: shared_parts.waker(),
@@ -145,8 +176,10 @@ impl<S: Store> StoreCore<S> {
                 inbox: Arc::clone(&shared_parts.inbox),
                 wake: Arc::from(shared_parts.waker()),
                 health: Arc::clone(&shared_parts.health),
-                metrics: shared_parts.metrics.clone(),
             },
+            builder: SnapshotBuilder::new(worker_parts.clone(), Arc::clone(&shared_parts.snapshot_queues.builds)),
+            installer: SnapshotInstaller::new(worker_parts, Arc::clone(&shared_parts.snapshot_queues.installs)),
+            log_reader: shared_parts.log_reader(&log),
             apply_queue: Arc::clone(&shared_parts.apply),
             handle: StoreHandle { context: Arc::new(context) },
             store_loop: StoreLoop::new(
@@ -162,6 +195,8 @@ impl<S: Store> StoreCore<S> {
                     inbox: shared_parts.inbox,
                     apply: shared_parts.apply,
                     background: shared_parts.jobs,
+                    snapshot_queues: shared_parts.snapshot_queues,
+                    fetches: shared_parts.fetches,
                     health: shared_parts.health,
                     metrics: shared_parts.metrics,
                 },
@@ -221,27 +256,43 @@ impl<S: Store> StoreCore<S> {
         self.store_loop.stage(clock)
     }
 
-    /// Runs one turn of the apply loop: all queued entries go into as few writes as `apply_batch_bytes` allows, and
-    /// snapshots are installed. Returns whether it did anything.
+    /// Runs one turn of the apply loop: all queued entries go into as few writes as `apply_batch_bytes` allows. Returns
+    /// whether it did anything.
     pub fn apply_turn(&mut self) -> bool {
         self.apply.turn()
     }
 
-    /// Runs at most one background job (snapshot file, flush, purge, scrub). Returns whether it did anything.
+    /// Runs at most one background job: flush, purge, scrub, removal of snapshot files. Returns whether it did any.
     pub fn background_turn(&mut self) -> bool {
         self.background.turn()
     }
 
-    /// Starts a graceful stop: refuses new reads and evaluations, and offers leadership to other stores. Continue with
-    /// turns until [`StoreCore::is_drained`] or a deadline, then call [`StoreCore::finish_stop`].
+    /// Runs one step of the build of a snapshot file: takes the region's data, or writes the file. Returns whether it
+    /// did anything.
+    pub fn build_turn(&mut self) -> bool {
+        self.builder.turn()
+    }
+
+    /// Installs at most one received snapshot. Returns whether it did anything.
+    pub fn install_turn(&mut self) -> bool {
+        self.installer.turn()
+    }
+
+    /// Reads old log entries for a follower that lags, at most one read. Returns whether it did anything.
+    pub fn log_read_turn(&mut self) -> bool {
+        self.log_reader.turn()
+    }
+
+    /// Starts a graceful stop: offers leadership to other stores, and serves meanwhile. Continue with turns until
+    /// [`StoreCore::continue_stop`] returns true or a deadline passes, then call [`StoreCore::finish_stop`].
     pub fn begin_stop(&mut self, now: MonoTime) {
-        self.handle.context.health.stop();
         self.store_loop.begin_stop(now);
     }
 
-    /// Whether a graceful stop has nothing left to wait for.
-    pub fn is_drained(&self, now: MonoTime) -> bool {
-        self.store_loop.is_drained(now) && self.apply_queue.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
+    /// Continues a graceful stop after a turn: refuses requests once all leaderships are handed over. Returns whether
+    /// there is nothing left to wait for.
+    pub fn continue_stop(&mut self, now: MonoTime) -> bool {
+        self.store_loop.continue_stop(now) && self.apply_queue.backlog.load(std::sync::atomic::Ordering::SeqCst) == 0
     }
 
     /// Ends a graceful stop: answers all waiting requests, applies committed entries, and flushes the key-value store.

@@ -1,4 +1,4 @@
-//! The background worker: builds snapshot files, flushes the key-value store, purges and scrubs the log. No request
+//! The background worker: flushes the key-value store, purges and scrubs the log, removes snapshot files. No request
 //! waits for it.
 
 use std::sync::Arc;
@@ -6,13 +6,12 @@ use std::sync::Arc;
 use engine::Cf;
 use engine::log::tools::Finding;
 use engine::log::{Budget, LogEngine, PinningGroup};
-use engine::store::{Reader, Store, StoreError};
+use engine::store::{Store, StoreError};
 
 use crate::mailbox::Mailbox;
 use crate::messages::{CompletionInbox, Health, Job, JobOutcome, PurgeStep};
-use crate::metrics::Metrics;
 use crate::records;
-use crate::region::{LogIndex, Region, RegionId};
+use crate::region::{LogIndex, RegionId};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
 /// The background worker; `turn` is one job.
@@ -25,7 +24,6 @@ pub(crate) struct Background<S: Store> {
     /// Wakes the store loop.
     pub(crate) wake: Arc<dyn Fn() + Send + Sync>,
     pub(crate) health: Arc<Health>,
-    pub(crate) metrics: Metrics,
 }
 
 impl<S: Store> Background<S> {
@@ -42,13 +40,6 @@ impl<S: Store> Background<S> {
 
     fn run(&mut self, job: Job) {
         match job {
-            Job::BuildSnapshot(region) => {
-                let built = self.build_snapshot(region);
-                if let Err(error) = &built {
-                    tracing::warn!(%region, %error, "failed to build a snapshot");
-                }
-                self.complete(JobOutcome::SnapshotBuilt(region, built.ok()));
-            }
             Job::ReadFlushed { regions, flush } => self.read_flushed(&regions, flush),
             Job::Purge { find_pinning } => self.purge(find_pinning),
             Job::Scrub { bytes } => {
@@ -69,21 +60,6 @@ impl<S: Store> Background<S> {
         }
     }
 
-    fn build_snapshot(&self, region: RegionId) -> Result<(SnapshotKey, Region), StoreError> {
-        // Descriptor, position and rows come from one store snapshot, so they agree.
-        let snapshot = self.store.snapshot();
-        let corrupt = |what: String| StoreError::Corrupt(format!("region {region}: {what}"));
-        let read = |key: &[u8]| snapshot.get(Cf::Meta, key);
-        let descriptor = read(&records::descriptor_key(region))?.ok_or_else(|| corrupt("no descriptor".into()))?;
-        let position = read(&records::applied_key(region))?.ok_or_else(|| corrupt("no applied position".into()))?;
-        let descriptor = records::decode_region(&descriptor).map_err(|e| corrupt(e.to_string()))?;
-        let position = records::decode_position(&position).map_err(|e| corrupt(e.to_string()))?;
-        let key = SnapshotKey { region, term: position.term, index: position.index };
-        self.snapshots.build(key, &descriptor, &snapshot)?;
-        self.metrics.snapshots.with_label_values(&["built"]).inc();
-        Ok((key, descriptor))
-    }
-
     fn read_flushed(&mut self, regions: &[RegionId], flush: bool) {
         if flush && let Err(error) = self.store.flush() {
             self.health.poison(&format!("flush: {error}"));
@@ -101,7 +77,7 @@ impl<S: Store> Background<S> {
                 Err(error) => tracing::warn!(%region, %error, "failed to read the flushed applied position"),
             }
         }
-        self.complete(JobOutcome::Flushed { flushed, after_flush: flush });
+        self.complete(JobOutcome::Flushed { flushed, after_flush: flush, free_bytes: self.log.free_bytes() });
     }
 
     fn purge(&self, find_pinning: bool) {
@@ -143,7 +119,7 @@ impl<S: Store> Background<S> {
 
     fn sweep(&self, keep: &[SnapshotKey], applied: &[(RegionId, LogIndex)]) -> Result<(), StoreError> {
         for key in self.snapshots.list()? {
-            let past = applied.iter().any(|(region, index)| *region == key.region && *index >= key.index);
+            let past = applied.iter().any(|(region, index)| *region == key.region && *index > key.index);
             if past && !keep.contains(&key) {
                 self.snapshots.remove(key)?;
             }

@@ -22,11 +22,14 @@ pub struct StoreConfig {
     pub mailbox_capacity: usize,
     /// Most messages processed in one turn of the store. Default 4096, minimum 1.
     pub turn_messages: usize,
-    /// Most log batches submitted and not durable. Default 8, minimum 1.
+    /// Log batches submitted and not durable from which on smaller ones are merged. Default 8, minimum 1.
     pub inflight_log_batches: usize,
     /// Most bytes of log that are not durable. Above it proposals and appends are refused; above half of it no more is
     /// submitted. Default 64 MiB, minimum 64 KiB.
     pub log_backlog_bytes: usize,
+    /// How long the oldest batch may wait for its sync before the store offers its leaderships to other stores. Shorter
+    /// hiccups of a disk delay writes and take no leadership. Default 2 s, minimum one tick.
+    pub log_stall: Duration,
     /// Most bytes of committed entries that wait for apply; above it proposals and appends are refused. Also the most
     /// bytes of a region's uncommitted entries. Default 64 MiB, minimum 64 KiB.
     pub apply_backlog_bytes: usize,
@@ -51,11 +54,14 @@ pub struct StoreConfig {
     pub log_gc_ticks: u32,
     /// Entries kept at the end of the log even if no follower needs them. Default 1024, minimum 0.
     pub log_tail_entries: u64,
-    /// Most entries a leader keeps for a lagging follower; a follower further behind gets a snapshot. Default 65536,
-    /// minimum 1.
+    /// Most entries a leader keeps for a lagging follower; a follower further behind gets a snapshot, which then holds
+    /// the log without this limit. Default 65536, minimum 1.
     pub log_lag_entries: u64,
     /// The same limit in bytes, estimated from the mean entry size. Default 256 MiB, minimum 1.
     pub log_lag_bytes: u64,
+    /// Free bytes on the log's disk below which a leader no longer holds the log for snapshots that followers have not
+    /// caught up from. Default 4 GiB; 0 holds it until the disk is full.
+    pub log_hold_free_bytes: u64,
     /// Bytes of log appended since the last flush of the key-value store that trigger the next flush. Default 128 MiB,
     /// minimum 1.
     pub flush_log_bytes: u64,
@@ -81,6 +87,7 @@ impl Default for StoreConfig {
             turn_messages: 4096,
             inflight_log_batches: 8,
             log_backlog_bytes: 64 << 20,
+            log_stall: Duration::from_secs(2),
             apply_backlog_bytes: 64 << 20,
             apply_batch_bytes: 4 << 20,
             pending_proposals: 8192,
@@ -94,6 +101,7 @@ impl Default for StoreConfig {
             log_tail_entries: 1024,
             log_lag_entries: 65_536,
             log_lag_bytes: 256 << 20,
+            log_hold_free_bytes: 4 << 30,
             flush_log_bytes: 128 << 20,
             stop_timeout: Duration::from_secs(2),
             #[cfg(feature = "planted-bugs")]
@@ -119,6 +127,10 @@ pub enum PlantedBug {
     LeaseReadAfterNewerLeader,
     /// A read index request is answered under the lease, by a clock reading from before the request arrived.
     ReadIndexUnderOldClock,
+    /// Heartbeats, their answers and rounds of reads wait for the log and for apply, as everything else does.
+    LivenessWaitsForDisk,
+    /// A leader keeps its leadership while its log is stalled.
+    StalledLeaderStays,
 }
 
 /// A setting out of range, or two settings that contradict each other.
@@ -153,6 +165,7 @@ impl StoreConfig {
         ensure(self.turn_messages >= 1, "turn_messages is below 1")?;
         ensure(self.inflight_log_batches >= 1, "inflight_log_batches is below 1")?;
         ensure(self.log_backlog_bytes >= 64 << 10, "log_backlog_bytes is below 64 KiB")?;
+        ensure(self.log_stall >= self.tick_interval, "log_stall is below one tick")?;
         ensure(self.apply_backlog_bytes >= 64 << 10, "apply_backlog_bytes is below 64 KiB")?;
         ensure(self.apply_batch_bytes >= 4 << 10, "apply_batch_bytes is below 4 KiB")?;
         ensure(self.pending_proposals >= 1, "pending_proposals is below 1")?;

@@ -32,6 +32,8 @@ pub(crate) struct Delegate {
     term: AtomicU64,
     leader: AtomicU64,
     is_leader: AtomicBool,
+    /// Whether this replica has known another leader since it was opened.
+    has_followed: AtomicBool,
     serving: AtomicBool,
     /// End of the lease in nanoseconds, exclusive; 0 for none.
     lease: AtomicU64,
@@ -55,6 +57,7 @@ impl Delegate {
             term: AtomicU64::new(0),
             leader: AtomicU64::new(0),
             is_leader: AtomicBool::new(false),
+            has_followed: AtomicBool::new(false),
             serving: AtomicBool::new(false),
             lease: AtomicU64::new(0),
             applied_index: AtomicU64::new(applied.index.get()),
@@ -77,6 +80,9 @@ impl Delegate {
             self.term.store(view.term.get(), SeqCst);
             self.leader.store(leader, SeqCst);
             self.is_leader.store(view.is_leader, SeqCst);
+            if leader != 0 && !view.is_leader {
+                self.has_followed.store(true, SeqCst);
+            }
             self.serving.store(view.serving, SeqCst);
             if region_changed {
                 self.region.store(Arc::clone(region));
@@ -90,11 +96,14 @@ impl Delegate {
         region_changed
     }
 
-    /// Refuses all reads from now on.
+    /// Refuses all reads from now on. A follower goes on naming the leader that it knew; a leader names none, because
+    /// it serves nobody.
     pub(crate) fn close(&self) {
         self.lease.store(0, SeqCst);
         self.generation.fetch_add(1, SeqCst);
-        self.is_leader.store(false, SeqCst);
+        if self.is_leader.swap(false, SeqCst) {
+            self.leader.store(0, SeqCst);
+        }
         self.serving.store(false, SeqCst);
         self.generation.fetch_add(1, SeqCst);
     }
@@ -115,6 +124,11 @@ impl Delegate {
 
     pub(crate) fn is_leader(&self) -> bool {
         self.is_leader.load(SeqCst)
+    }
+
+    /// See [`crate::StoreHandle::has_followed`].
+    pub(crate) fn has_followed(&self) -> bool {
+        self.has_followed.load(SeqCst)
     }
 
     pub(crate) fn leader(&self) -> Option<PeerMeta> {
@@ -357,7 +371,20 @@ mod tests {
         delegate.publish(&region, &PeerView { serving: false, ..view(&region, 100) });
         assert!(delegate.confirmed_read(EPOCH, || ()).is_err());
         assert!(matches!(delegate.evaluate(EPOCH, || ()), Err(RegionError::NotReady { .. })));
+    }
+
+    /// A closed leader that named itself would send every client back to itself.
+    #[test]
+    fn closed_leader_names_no_leader_and_closed_follower_keeps_its_leader() {
+        let (delegate, region, clock) = leader();
         delegate.close();
-        assert!(matches!(delegate.lease_read(EPOCH, &clock, || ()), Err(RegionError::NotLeader { .. })));
+        let refused = delegate.lease_read(EPOCH, &clock, || ()).err();
+        assert_eq!(refused, Some(RegionError::NotLeader { region: region.id, leader: None }));
+        let (delegate, region, _) = leader();
+        assert!(!delegate.has_followed());
+        delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });
+        delegate.close();
+        assert_eq!(delegate.leader(), Some(region.peers[0]));
+        assert!(delegate.has_followed());
     }
 }

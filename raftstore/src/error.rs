@@ -6,7 +6,7 @@ use crate::snapshot::SnapshotKey;
 /// The request reached the wrong peer or came at the wrong time. It had no effect: refresh the route and send it again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
-    /// Another replica leads, or none does.
+    /// Another replica leads, or none does; or the store stops, or is poisoned, and will not serve again.
     #[error("store does not lead region {region}")]
     NotLeader {
         /// The requested region.
@@ -34,7 +34,7 @@ pub enum RegionError {
         /// The requested region.
         region: RegionId,
     },
-    /// A bounded queue is full, or the store has stopped: back off, then send again.
+    /// A bounded queue is full: back off, then send again.
     #[error("store {store} is busy: {what}")]
     ServerBusy {
         /// The store that received the request.
@@ -49,7 +49,7 @@ pub enum RegionError {
         region: RegionId,
     },
     /// The replica cannot serve yet: it has not applied an entry of its own term, it installs a snapshot, leadership is
-    /// being transferred, no quorum answers, or the store stops.
+    /// being transferred, or no quorum answers.
     #[error("region {region} cannot serve yet: {why}")]
     NotReady {
         /// The requested region.

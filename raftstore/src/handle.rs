@@ -5,25 +5,30 @@
 //! The futures need no particular runtime; the store's threads complete them. A future does nothing before its first
 //! poll.
 //!
-//! **Stopping.** A store is *stopping* while a graceful stop transfers its leaderships, and *stopped* once its store
-//! loop has ended. It may be *poisoned* at any time; only a restart recovers it. New calls then return:
+//! **Stopping.** A graceful stop first transfers the leaderships. Meanwhile the store serves as usual, so that a region
+//! without a ready successor stays available. Then the store is *stopping*: it refuses new reads and evaluations and
+//! finishes its proposals. It is *stopped* once its store loop has ended. It may be *poisoned* at any time; only a
+//! restart recovers it. New calls then return:
 //!
 //! | call | stopping | stopped | poisoned |
 //! |---|---|---|---|
-//! | `try_read`, `read`, `evaluate`, `transfer_leader` | `NotReady` | `NotReady` | `NotReady` |
-//! | `propose` | the usual | `ServerBusy` | `Poisoned` |
+//! | `try_read`, `read`, `evaluate`, `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
+//! | `propose` | the usual | `NotLeader` | `Poisoned` |
 //! | `deliver` | the usual | `ServerBusy` | `Ok` or `ServerBusy`; the message is dropped |
 //! | `lease_holds` | false | false | false |
 //!
+//! `NotLeader` names the leader that this store knew last, unless that was itself. So the caller asks another store at
+//! once, and does not wait for a store that will not serve again.
+//!
 //! All other methods work at any time. Calls that already wait:
 //!
-//! - Reads fail with `NotReady`, or with `NotLeader` if leadership passes to another store first.
+//! - Reads fail with `NotLeader`.
 //! - Proposals go on while the store is stopping. When its loop ends, those whose entry is not appended fail with
-//!   `NotReady`, the others with `Undetermined`. Entries in apply's queue are still applied, and their proposals
+//!   `NotLeader`, the others with `Undetermined`. Entries in apply's queue are still applied, and their proposals
 //!   answered.
 //! - On a poisoned store proposals fail with `Poisoned`, or with `Undetermined` after a panic of a thread.
 //!
-//! A call concurrent with these changes may also return `ServerBusy` or `NotLeader`.
+//! A call concurrent with these changes may also return `ServerBusy` or `NotReady`.
 
 use std::sync::Arc;
 
@@ -123,7 +128,7 @@ impl<S: Store> Reader for RegionSnapshot<S> {
         self.snapshot.get(cf, key)
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
         self.check(cf, self.region.contains_range(lower, upper))?;
         self.snapshot.cursor(cf, lower, upper)
     }
@@ -163,10 +168,9 @@ impl<S: Store> StoreHandle<S> {
     /// # Errors
     ///
     /// - `RegionNotFound`: this store holds no replica of the region.
-    /// - `NotLeader`: this replica does not lead; names the leader if known.
+    /// - `NotLeader`: this replica does not lead, or the store stops or is poisoned; names the leader if known.
     /// - `EpochNotMatch`: `ctx.epoch` is not the region's epoch; contains the current descriptor.
-    /// - `NotReady`: the replica's role, term or descriptor is changing, a snapshot is being installed, or the store
-    ///   stops or is poisoned.
+    /// - `NotReady`: the replica's role, term or descriptor is changing, or a snapshot is being installed.
     pub fn try_read(&self, ctx: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
         let read = delegate.lease_read(ctx.epoch, &*self.context.clock, || self.context.store.snapshot())?;
@@ -190,16 +194,16 @@ impl<S: Store> StoreHandle<S> {
     /// Those of [`StoreHandle::try_read`], and:
     ///
     /// - `ServerBusy`: the mailbox or the region's queue of pending reads is full.
-    /// - `NotLeader`: leadership ended while the read waited.
-    /// - `NotReady`: the read index was not confirmed by a quorum and applied here within `read_timeout`, the replica
-    ///   kept changing, or the store stopped or was poisoned.
+    /// - `NotLeader`: leadership ended, or the store stopped or was poisoned, while the read waited.
+    /// - `NotReady`: the read index was not confirmed by a quorum and applied here within `read_timeout`, or the
+    ///   replica kept changing.
     pub async fn read(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         if let Some(snapshot) = self.try_read(ctx)? {
             return Ok(snapshot);
         }
         let (reply, receiver) = Reply::new();
-        self.push(StoreMsg::Read(ctx.region, ctx.epoch, reply))?;
-        let lost = || self.not_ready(ctx.region, "the store stopped");
+        self.push(ctx.region, StoreMsg::Read(ctx.region, ctx.epoch, reply))?;
+        let lost = || RegionError::NotLeader { region: ctx.region, leader: None };
         let ready = receiver.await.map_err(|_| lost())??;
         self.context.metrics.index_reads.inc();
         let mut outcome = Err(lost());
@@ -248,12 +252,13 @@ impl<S: Store> StoreHandle<S> {
     /// - `TooLarge`: the batch exceeds `max_proposal_bytes`; a retry fails the same way.
     /// - `Region(KeyNotInRegion)`: a key lies outside the region, or the batch writes to the Meta column family.
     /// - `Region(ServerBusy)`: a queue (mailbox, pending proposals, uncommitted entries, log, apply) is full, or the
-    ///   log's disk is; or the store has stopped.
-    /// - `Region(RegionNotFound)`, `Region(NotLeader)`: the replica is not here or does not lead.
+    ///   log's disk is.
+    /// - `Region(RegionNotFound)`, `Region(NotLeader)`: the replica is not here or does not lead, or the store stopped
+    ///   before it appended the entry.
     /// - `Region(StaleCommand)`: the term changed since the evaluation, or another entry was committed in this one's
     ///   place.
     /// - `Region(EpochNotMatch)`: the epoch changed since the evaluation.
-    /// - `Region(NotReady)`: leadership is being transferred, or the store stopped before it appended the entry.
+    /// - `Region(NotReady)`: leadership is being transferred.
     ///
     /// The write may or may not take effect:
     ///
@@ -270,9 +275,15 @@ impl<S: Store> StoreHandle<S> {
         let (reply, receiver) = Reply::new();
         let data = command::encode_write(basis.term, basis.region.epoch, &batch);
         let proposal = Proposal { term: basis.term, epoch: basis.region.epoch, data, reply };
-        self.push(StoreMsg::Propose(region, Box::new(proposal)))?;
+        self.push(region, StoreMsg::Propose(region, Box::new(proposal)))?;
         // The reply was dropped together with the store, so the outcome is unknown.
         receiver.await.unwrap_or(Err(ProposeError::Undetermined { region }))
+    }
+
+    /// Whether the replica on this store has known another replica as the leader of `region` since the store was
+    /// opened. False if this store holds none.
+    pub fn has_followed(&self, region: RegionId) -> bool {
+        self.context.router.get(region).is_some_and(|delegate| delegate.has_followed())
     }
 
     /// Whether this store leads `region` in `term` and its lease holds at this moment, so that no other store can lead.
@@ -293,7 +304,7 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// `ServerBusy` if the mailbox is full or the store has stopped; the message is dropped.
     pub fn deliver(&self, message: RaftMessage) -> Result<(), RegionError> {
-        self.push_reserving(StoreMsg::Raft(Box::new(message)), 0)
+        self.context.mailbox.push(StoreMsg::Raft(Box::new(message))).map_err(|_| self.busy())
     }
 
     /// Asks the replica on `to` to take over the leadership of `region`. Does not wait: `Ok` means queued. The request
@@ -302,15 +313,14 @@ impl<S: Store> StoreHandle<S> {
     ///
     /// # Errors
     ///
-    /// - `RegionNotFound`, `NotLeader`: the replica is not here or does not lead.
-    /// - `NotReady`: the store stops or is poisoned.
+    /// - `RegionNotFound`, `NotLeader`: the replica is not here or does not lead, or the store stops or is poisoned.
     /// - `ServerBusy`: the mailbox is full.
     pub fn transfer_leader(&self, region: RegionId, to: StoreId) -> Result<(), RegionError> {
         let delegate = self.delegate(region)?;
         if !delegate.is_leader() {
             return Err(RegionError::NotLeader { region, leader: delegate.leader() });
         }
-        self.push(StoreMsg::Transfer(region, to))
+        self.push(region, StoreMsg::Transfer(region, to))
     }
 
     /// Stops the store's service for good, for a reader that found its data damaged. Requests that wait fail, and no
@@ -337,29 +347,31 @@ impl<S: Store> StoreHandle<S> {
         Ok(())
     }
 
+    /// The delegate of a region, while the store serves.
     fn delegate(&self, region: RegionId) -> Result<Arc<Delegate>, RegionError> {
-        if let Some(why) = self.context.health.refusal() {
-            return Err(self.not_ready(region, &why));
-        }
         let missing = || RegionError::RegionNotFound { region, store: self.context.id };
-        self.context.router.get(region).ok_or_else(missing)
+        let delegate = self.context.router.get(region).ok_or_else(missing)?;
+        if self.context.health.refuses_requests() { Err(self.redirect(region)) } else { Ok(delegate) }
+    }
+
+    /// The refusal of a store that does not serve: names the leader that it knew last, but never itself.
+    fn redirect(&self, region: RegionId) -> RegionError {
+        let known = self.context.router.get(region).and_then(|delegate| delegate.leader());
+        RegionError::NotLeader { region, leader: known.filter(|leader| leader.store != self.context.id) }
     }
 
     /// Queues a request, leaving the reserved places to messages between stores. A flood of requests must not drop the
     /// heartbeats that keep this store's peers leading, and with them the answers to those requests.
-    fn push(&self, message: StoreMsg) -> Result<(), RegionError> {
-        self.push_reserving(message, self.context.config.mailbox_capacity / RAFT_RESERVE_DIVISOR)
+    fn push(&self, region: RegionId, message: StoreMsg) -> Result<(), RegionError> {
+        let reserved = self.context.config.mailbox_capacity / RAFT_RESERVE_DIVISOR;
+        let pushed = self.context.mailbox.push_reserving(message, reserved);
+        // A mailbox that is closed never has room again.
+        pushed.map_err(|_| if self.context.mailbox.is_closed() { self.redirect(region) } else { self.busy() })
     }
 
-    fn push_reserving(&self, message: StoreMsg, reserved: usize) -> Result<(), RegionError> {
-        self.context.mailbox.push_reserving(message, reserved).map_err(|_| {
-            self.context.metrics.busy.with_label_values(&["mailbox"]).inc();
-            RegionError::ServerBusy { store: self.context.id, what: "mailbox".to_string() }
-        })
-    }
-
-    fn not_ready(&self, region: RegionId, why: &str) -> RegionError {
-        RegionError::NotReady { region, why: why.to_string() }
+    fn busy(&self) -> RegionError {
+        self.context.metrics.busy.with_label_values(&["mailbox"]).inc();
+        RegionError::ServerBusy { store: self.context.id, what: "mailbox".to_string() }
     }
 }
 

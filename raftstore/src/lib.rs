@@ -12,11 +12,13 @@
 //! 3. `records`, `error`, `ports`: persistent records, errors, and the interfaces the store needs from outside
 //! 4. `storage`: a region's Raft log, as raft-rs reads it
 //! 5. `peer`: a region's replica, a pure state machine around raft-rs
-//! 6. `delegate`, `messages`: what the loops and the readers share
-//! 7. `store`, `apply`, `background`, `handle`: the three loops, and the interface of their callers
-//! 8. `recovery`, `transport`: from disk to regions, and messages between stores
-//! 9. `assembly`: a store without threads
-//! 10. `runtime`: a store on threads
+//! 6. `delegate`: what readers on other threads see of a replica
+//! 7. `messages`: what the loops and workers share
+//! 8. `store`, `apply`, `background`, `snapshot_worker`, `log_reader`, `handle`: loops, workers, and their callers'
+//!    interface
+//! 9. `recovery`, `transport`: from disk to regions, and messages between stores
+//! 10. `assembly`: a store without threads
+//! 11. `runtime`: a store on threads
 
 mod apply;
 pub mod assembly;
@@ -27,6 +29,7 @@ pub mod config;
 mod delegate;
 pub mod error;
 pub mod handle;
+mod log_reader;
 mod mailbox;
 mod messages;
 mod metrics;
@@ -38,6 +41,7 @@ pub mod region;
 mod reply;
 pub mod runtime;
 pub mod snapshot;
+mod snapshot_worker;
 mod storage;
 mod store;
 pub mod time;

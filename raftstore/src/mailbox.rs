@@ -1,13 +1,14 @@
-//! Bounded mailboxes with one owner.
+//! Bounded mailboxes.
 //!
-//! A full mailbox refuses messages. The owner drains it in one go, so a turn takes the lock once at any load.
+//! A full mailbox refuses messages. The owner drains it in one go, so a turn takes the lock once at any load. Workers
+//! may share a mailbox: one that leaves messages behind wakes the next.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// A bounded queue with one owner.
+/// A bounded queue of one owner, or of equal workers.
 pub(crate) struct Mailbox<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -69,6 +70,11 @@ impl<T> Mailbox<T> {
         count > 0
     }
 
+    /// Whether no message is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().queue.is_empty()
+    }
+
     /// Waits until a message or wake-up since the end of the last wait, or until the timeout. A wake-up during a turn
     /// ends the next wait at once.
     pub(crate) fn wait(&self, timeout: Duration) {
@@ -77,6 +83,11 @@ impl<T> Mailbox<T> {
             self.changed.wait_for(&mut state, timeout);
         }
         state.woken = false;
+    }
+
+    /// Whether it refuses messages for good.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().closed
     }
 
     /// Refuses messages from now on. Returns those still queued.

@@ -5,12 +5,14 @@
 //! flight, so its size is bounded by the number of operations in flight.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use engine::log::PurgeOutcome;
+use engine::log::{LogError, PurgeOutcome};
 use parking_lot::Mutex;
+use raft::eraftpb::Entry;
 
+use crate::delegate::Delegate;
 use crate::mailbox::Mailbox;
 use crate::peer::effects::Committed;
 use crate::peer::proposal::Proposal;
@@ -19,6 +21,7 @@ use crate::ports::RaftMessage;
 use crate::records::{LogPosition, SnapshotIntent};
 use crate::region::{Epoch, LogIndex, PeerId, Region, RegionId, StoreId};
 use crate::snapshot::SnapshotKey;
+use crate::storage::Fetch;
 
 /// A request or message to the store loop.
 #[derive(Debug)]
@@ -34,8 +37,8 @@ pub(crate) enum StoreMsg {
 pub(crate) enum ApplyTask {
     /// Applies committed entries of a region.
     Entries(RegionId, Committed),
-    /// Replaces a region's data by a snapshot whose intent is durable.
-    Install(SnapshotIntent),
+    /// A snapshot was installed: the region continues with this descriptor from this position.
+    Installed(Arc<Region>, LogPosition),
 }
 
 impl ApplyTask {
@@ -43,7 +46,7 @@ impl ApplyTask {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             ApplyTask::Entries(_, committed) => committed.entries.iter().map(|e| e.data.len() + 64).sum(),
-            ApplyTask::Install(_) => 64,
+            ApplyTask::Installed(..) => 64,
         }
     }
 }
@@ -55,6 +58,43 @@ pub(crate) struct ApplyQueue {
     pub(crate) backlog: AtomicUsize,
 }
 
+/// Most snapshots that wait to be built, and most that wait to be installed.
+pub(crate) const MAX_SNAPSHOT_TASKS: usize = 16;
+
+/// A snapshot to install, and the read delegate of its region, which learns of the new position.
+pub(crate) struct InstallTask {
+    pub(crate) intent: SnapshotIntent,
+    pub(crate) delegate: Arc<Delegate>,
+}
+
+/// The queues of the snapshot workers.
+#[derive(Clone)]
+pub(crate) struct SnapshotQueues {
+    /// Regions whose snapshot file is to be built.
+    pub(crate) builds: Arc<Mailbox<RegionId>>,
+    pub(crate) installs: Arc<Mailbox<InstallTask>>,
+}
+
+impl Default for SnapshotQueues {
+    fn default() -> SnapshotQueues {
+        SnapshotQueues {
+            builds: Arc::new(Mailbox::new(MAX_SNAPSHOT_TASKS)),
+            installs: Arc::new(Mailbox::new(MAX_SNAPSHOT_TASKS)),
+        }
+    }
+}
+
+/// Most reads of old entries that wait for the log reader.
+pub(crate) const MAX_FETCHES: usize = 256;
+
+/// Old entries of a region, read for a follower.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) region: RegionId,
+    pub(crate) fetch: Fetch,
+    pub(crate) read: Result<Vec<Entry>, LogError>,
+}
+
 /// Capacity of the job queue. At most one job per region and kind is in flight; the remaining slots are for cleanup
 /// jobs.
 pub(crate) const MAX_JOBS: usize = 1024;
@@ -62,8 +102,6 @@ pub(crate) const MAX_JOBS: usize = 1024;
 /// A background job.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Builds a snapshot file of a region from its current state.
-    BuildSnapshot(RegionId),
     /// Reads the flushed applied index of each region, after a flush if `flush` is set.
     ReadFlushed { regions: Vec<RegionId>, flush: bool },
     /// Runs one purge step: frees log files with little live data. With `find_pinning`, also reports the regions that
@@ -71,7 +109,8 @@ pub(crate) enum Job {
     Purge { find_pinning: bool },
     /// Verifies about `bytes` bytes of the log.
     Scrub { bytes: u64 },
-    /// Removes snapshot files that are not in `keep` and lie at or below the applied index of their region.
+    /// Removes snapshot files of these regions that are not in `keep` and lie below the applied index. (A file at that
+    /// index may be newer than this job.)
     Sweep { keep: Vec<SnapshotKey>, applied: Vec<(RegionId, LogIndex)> },
     /// Removes the file of an installed snapshot.
     RemoveSnapshot(SnapshotKey),
@@ -80,10 +119,9 @@ pub(crate) enum Job {
 /// The outcome of a job.
 #[derive(Debug)]
 pub(crate) enum JobOutcome {
-    /// Outcome of `BuildSnapshot`; `None` if it failed.
-    SnapshotBuilt(RegionId, Option<(SnapshotKey, Region)>),
-    /// Outcome of `ReadFlushed`: the flushed applied index of each region, and whether a flush was done first.
-    Flushed { flushed: Vec<(RegionId, LogIndex)>, after_flush: bool },
+    /// Outcome of `ReadFlushed`: the flushed applied index of each region, whether a flush was done first, and the free
+    /// bytes on the log's disk.
+    Flushed { flushed: Vec<(RegionId, LogIndex)>, after_flush: bool, free_bytes: u64 },
     /// Outcome of `Purge`.
     Purged(PurgeStep),
     /// A purge step is over in the log; `written` is false if the log could not write it. Follows every `Purge`, and
@@ -111,9 +149,14 @@ pub(crate) struct Completions {
     pub(crate) durable: u64,
     pub(crate) log_failure: Option<String>,
     pub(crate) applied: BTreeMap<RegionId, LogPosition>,
+    /// Snapshot files built; `None` if a build failed. One per region at most.
+    pub(crate) built: Vec<(RegionId, Option<(SnapshotKey, Region)>)>,
     pub(crate) installed: Vec<SnapshotKey>,
+    /// Ends of reads of the log reader.
+    pub(crate) fetched: Vec<Fetched>,
     pub(crate) jobs: Vec<JobOutcome>,
-    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId), bool>,
+    /// Snapshots delivered or not, by receiver and index.
+    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId, LogIndex), bool>,
 }
 
 /// Collects completions for the store loop.
@@ -168,20 +211,18 @@ impl Health {
         self.poison.get().map(String::as_str)
     }
 
-    /// Starts refusing new requests.
+    /// Refuses new requests from now on.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
+    /// Whether new requests are refused because the store stops.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Why new requests are refused, if they are.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        match self.poisoned() {
-            Some(why) => Some(format!("store is poisoned: {why}")),
-            None => self.is_stopping().then(|| "the store stops".to_string()),
-        }
+    /// Whether new requests are refused: the store stops or is poisoned.
+    pub(crate) fn refuses_requests(&self) -> bool {
+        self.poisoned().is_some() || self.is_stopping()
     }
 }

@@ -11,11 +11,11 @@ use engine::store::{Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use raft::eraftpb::HardState;
 
-use crate::apply::install_snapshot;
 use crate::error::OpenError;
 use crate::records::{self, BOOTSTRAP_POSITION, LogPosition, SnapshotIntent};
 use crate::region::{Region, RegionId};
 use crate::snapshot::SnapshotFiles;
+use crate::snapshot_worker::install_snapshot;
 use crate::storage::{self, Recovered};
 
 /// A region recovered from disk.
@@ -113,8 +113,8 @@ fn finish_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFil
         let Some(Recovered { intent: Some(intent), mut hard_state, .. }) = storage::recover(log, region)? else {
             continue;
         };
-        let start =
-            install_snapshot(store, snapshots, &intent).map_err(|error| install_error(snapshots, &intent, error))?;
+        let start = install_snapshot(store, snapshots, &intent, &|| true)
+            .map_err(|error| install_error(snapshots, &intent, error))?;
         hard_state.commit = start.index.get();
         let mut batch = LogBatch::new();
         storage::restart(group, start, &hard_state, &mut batch);

@@ -1,4 +1,5 @@
-//! A store on threads: `cortado-store`, `cortado-apply` and `cortado-background`, beside the log's own threads.
+//! A store on threads: `cortado-store`, `cortado-apply`, `cortado-background`, `cortado-log-read` and a
+//! few of `cortado-snapshot`, beside the log's own threads.
 //!
 //! Each thread runs the turns of one part of a [`StoreCore`] and sleeps on its mailbox in between. A panic poisons the
 //! store and ends that thread; raft-rs panics when its storage fails or a safety property is broken. The other threads
@@ -15,16 +16,19 @@ use engine::store::Store;
 
 use crate::apply::ApplyLoop;
 use crate::assembly::{StoreCore, StoreParts};
-use crate::background::Background;
 use crate::error::{OpenError, StopError};
 use crate::handle::StoreHandle;
 use crate::mailbox::Mailbox;
-use crate::messages::{ApplyQueue, Job};
+use crate::messages::ApplyQueue;
 use crate::store::StoreLoop;
 use crate::time::{Clock, MonoTime};
 
 const STORE_THREAD: &str = "cortado-store";
 const APPLY_THREAD: &str = "cortado-apply";
+const SNAPSHOT_THREAD: &str = "cortado-snapshot";
+
+/// Threads that build snapshots, and as many that install them. With two, a small region does not wait for a large one.
+const SNAPSHOT_THREADS: usize = 2;
 
 /// Phases of a stop, checked by the threads after each turn.
 const RUNNING: u8 = 0;
@@ -44,7 +48,8 @@ pub struct StoreRuntime<S: Store> {
     log: LogEngine,
     phase: Arc<AtomicU8>,
     apply: Arc<ApplyQueue>,
-    jobs: Arc<Mailbox<Job>>,
+    /// Wake the workers.
+    wakers: Vec<Box<dyn Fn() + Send + Sync>>,
     store_thread: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -62,20 +67,29 @@ impl<S: Store> StoreRuntime<S> {
         let tick = parts.config.tick_interval;
         let stop_timeout = parts.config.stop_timeout;
         let core = StoreCore::open(parts, clock.now())?;
-        let StoreCore { store_loop, apply, background, apply_queue, handle } = core;
-        let jobs = Arc::clone(&background.mailbox);
+        let StoreCore { store_loop, apply, mut background, mut log_reader, builder, installer, apply_queue, handle } =
+            core;
         let mut runtime = StoreRuntime {
             handle,
             store,
             log,
             phase: Arc::new(AtomicU8::new(RUNNING)),
             apply: apply_queue,
-            jobs,
+            wakers: Vec::new(),
             store_thread: None,
             workers: Vec::new(),
         };
         runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
-        runtime.workers.push(runtime.spawn("cortado-background", runtime.run_background(background))?);
+        let queue = Arc::clone(&background.mailbox);
+        runtime.start_worker("cortado-background", queue, move || background.turn())?;
+        let queue = Arc::clone(&log_reader.queue);
+        runtime.start_worker("cortado-log-read", queue, move || log_reader.turn())?;
+        for _ in 0..SNAPSHOT_THREADS {
+            let (mut builder, queue) = (builder.another(), Arc::clone(&builder.queue));
+            runtime.start_worker(SNAPSHOT_THREAD, queue, move || builder.turn())?;
+            let (mut installer, queue) = (installer.another(), Arc::clone(&installer.queue));
+            runtime.start_worker(SNAPSHOT_THREAD, queue, move || installer.turn())?;
+        }
         let run = runtime.run_store(store_loop, clock, tick, stop_timeout);
         runtime.store_thread = Some(runtime.spawn(STORE_THREAD, run)?);
         Ok(runtime)
@@ -86,9 +100,9 @@ impl<S: Store> StoreRuntime<S> {
         self.handle.clone()
     }
 
-    /// Stops gracefully: refuses new reads and evaluations, offers leadership to other stores for at most
-    /// `stop_timeout`, answers all waiting requests, applies committed entries, flushes the key-value store and closes
-    /// the log. Blocks until all threads have ended, so do not call it on an async worker thread.
+    /// Stops gracefully: offers leadership to other stores for at most `stop_timeout` and serves meanwhile. Then it
+    /// refuses requests, answers those that wait, applies committed entries, flushes the key-value store and closes the
+    /// log. Blocks until all threads have ended, so do not call it on an async worker thread.
     ///
     /// # Errors
     ///
@@ -99,13 +113,12 @@ impl<S: Store> StoreRuntime<S> {
     }
 
     fn shut_down(&mut self) -> Result<(), StopError> {
-        self.handle.context.health.stop();
         self.phase.fetch_max(DRAINING, Ordering::SeqCst);
         self.handle.context.mailbox.wake();
         let mut clean = self.store_thread.take().is_none_or(|t| t.join().is_ok());
         self.phase.fetch_max(ENDING, Ordering::SeqCst);
         self.apply.mailbox.wake();
-        self.jobs.wake();
+        self.wakers.iter().for_each(|wake| wake());
         for worker in self.workers.drain(..) {
             clean &= worker.join().is_ok();
         }
@@ -158,7 +171,7 @@ impl<S: Store> StoreRuntime<S> {
                 }
                 let busy = store.turn(&*clock);
                 if let Some(deadline) = stop_deadline
-                    && (store.is_drained(now) || now >= deadline || health.poisoned().is_some())
+                    && (store.continue_stop(now) || now >= deadline || health.poisoned().is_some())
                 {
                     return store.finish_stop();
                 }
@@ -185,16 +198,24 @@ impl<S: Store> StoreRuntime<S> {
         }
     }
 
-    fn run_background(&self, mut background: Background<S>) -> impl FnOnce() + Send + 'static + use<S> {
-        let phase = Arc::clone(&self.phase);
-        move || {
-            let mailbox = Arc::clone(&background.mailbox);
+    /// Starts a thread that runs the turns of a worker. It may leave its queue behind at the end.
+    fn start_worker<T: Send + 'static>(
+        &mut self,
+        name: &'static str,
+        queue: Arc<Mailbox<T>>,
+        mut turn: impl FnMut() -> bool + Send + 'static,
+    ) -> std::io::Result<()> {
+        let (phase, woken) = (Arc::clone(&self.phase), Arc::clone(&queue));
+        self.wakers.push(Box::new(move || woken.wake()));
+        let run = move || {
             while phase.load(Ordering::SeqCst) < ENDING {
-                if !background.turn() {
-                    mailbox.wait(IDLE);
+                if !turn() {
+                    queue.wait(IDLE);
                 }
             }
-        }
+        };
+        self.workers.push(self.spawn(name, run)?);
+        Ok(())
     }
 }
 

@@ -81,6 +81,10 @@ impl<S: Store> Window for RegionWindow<S> {
         self.store.get().is_some_and(|store| store.lease_holds(RegionId::SYSTEM, Term::new(term.0)))
     }
 
+    fn has_followed(&self) -> bool {
+        self.store.get().is_some_and(|store| store.has_followed(RegionId::SYSTEM))
+    }
+
     fn leader_address(&self) -> Option<String> {
         leader_address(self.store.get()?, &self.members)
     }

@@ -1,7 +1,8 @@
 //! Nodes are killed while clients write.
 //!
 //! A client writes one row after the other and reconnects, like a driver with retries. At the end every acknowledged
-//! row must exist with its value. Other rows may exist or not.
+//! row must exist with its value. Other rows may exist or not. A writer that does not go on within a generous bound
+//! fails the test; how long writing stops is measured by `cargo bench --bench failover`.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,6 @@ use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
 use crate::process::{WAIT_TIMEOUT, wait_for};
 
-/// Writing must resume within this time after a kill.
-const RECOVERY: Duration = Duration::from_secs(5);
 /// The distance between the first row ids of two writers.
 const APART: i64 = 1 << 32;
 
@@ -96,7 +95,6 @@ async fn kill_one(
     writer.wait_for_rows(100).await;
     let largest = writer.largest_gap(kill);
     println!("killed node {}: writing stopped for {outage:?}, at most {largest:?} until it was back", victim + 1);
-    assert!(largest < RECOVERY, "writing stopped for {largest:?}");
     let written = writer.finish().await;
     wait_until_caught_up(cluster, victim).await;
     written
@@ -140,8 +138,8 @@ async fn all_nodes_may_be_killed_at_once() {
     }
 }
 
-/// A graceful stop: exit code 0, leadership moves away, the node's own clients and those of the others continue within
-/// the bound, and the node can be restarted.
+/// A graceful stop: exit code 0, leadership moves away, the node's own clients and those of the others continue, and
+/// the node can be restarted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_stops_gracefully() {
     let lock = ClusterLock::acquire();
@@ -167,7 +165,6 @@ async fn a_node_stops_gracefully() {
     for writer in [&elsewhere, &here] {
         let largest = writer.largest_gap(stop);
         println!("writing stopped for at most {largest:?}");
-        assert!(largest < RECOVERY, "writing stopped for {largest:?}");
     }
     let written = [elsewhere.finish().await, here.finish().await];
     wait_until_caught_up(&cluster, leader).await;

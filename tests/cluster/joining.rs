@@ -1,6 +1,7 @@
 //! Membership: which nodes join a cluster. A rejected node prints one line and changes nothing on disk.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::clients::connect_with_retries;
@@ -97,6 +98,51 @@ async fn two_uninitialised_nodes_cannot_share_a_port() {
     assert!(!first.has_ended(), "{}", first.tail());
     first.signal("TERM");
     assert_eq!(first.wait().code(), Some(0), "an uninitialised node stops gracefully: {}", first.tail());
+}
+
+/// Asks a gateway to cancel a session that it does not have. It logs that at debug level.
+fn cancel_unknown_session(pg: u16) {
+    let request: Vec<u8> = [16u32, 80_877_102, 1, 1].iter().flat_map(|word| word.to_be_bytes()).collect();
+    let mut stream = TcpStream::connect(("127.0.0.1", pg)).unwrap();
+    stream.write_all(&request).unwrap();
+    // The gateway closes the connection once it has handled the request.
+    assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+}
+
+/// The locality of a node as another node reports it.
+fn locality(cluster: &Cluster, address: &str) -> Option<String> {
+    let status = cluster.status(0);
+    let node = status["nodes"].as_array()?.iter().find(|node| node["address"] == address)?.clone();
+    Some(node["locality"].as_str()?.to_owned())
+}
+
+/// The locality of a node reaches the whole cluster, also when it changes. `--log` filters by level and module and
+/// overrides RUST_LOG.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locality_and_log_filters_take_effect() {
+    let lock = ClusterLock::acquire();
+    let cluster = Cluster::start(&lock, 1).await;
+    let dir = tempfile::tempdir().unwrap();
+    let (listen, pg) = (free_port(), free_port());
+    let join = format!("127.0.0.1:{}", cluster.nodes[0].listen);
+    for (name, zone, flag, variable) in
+        [("flag", "region=eu,zone=a", Some("error,sql=debug"), "trace"), ("variable", "region=us", None, "sql=debug")]
+    {
+        let log = dir.path().join(format!("{name}.log"));
+        let mut command = start(&dir.path().join("late"), listen, pg, &join);
+        command.args(["--until-stdin-closes", "--locality", zone]).env("RUST_LOG", variable);
+        let mut late = Process::spawn(command.args(flag.map(|filter| format!("--log={filter}"))), &log);
+        drop(connect_with_retries(pg).await);
+        cancel_unknown_session(pg);
+        wait_for("the locality", || locality(&cluster, &format!("127.0.0.1:{listen}")).as_deref() == Some(zone));
+        late.close_stdin();
+        assert!(late.wait().success(), "{}", late.tail());
+
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(text.contains("DEBUG") && text.contains("names no session"), "{name}: {text}");
+        let foreign = text.lines().find(|line| line.contains("INFO") || line.contains("TRACE"));
+        assert_eq!(foreign, None, "{name}: only what the filter admits");
+    }
 }
 
 /// A node joins a running cluster through the address of one node that does not lead. Without replicas it is a gateway.

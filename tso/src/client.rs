@@ -130,6 +130,12 @@ impl TsoClient {
         }
     }
 
+    /// The newest timestamp that this client has received, for any of its callers; [`Timestamp::ZERO`] before the
+    /// first. Sends nothing. The oracle's time is at or above it.
+    pub fn newest(&self) -> Timestamp {
+        self.batcher.state.lock().newest
+    }
+
     /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. The
     /// callers of a request in flight still get its answer. If it fails, they get `Closed`; a retry that waits for its
     /// pause is sent before that. Does not block; may be called from any thread and more than once.

@@ -13,6 +13,7 @@ pub struct ServiceMetrics {
     pub(crate) raises: IntCounter,
     pub(crate) raise_failures: IntCounter,
     pub(crate) serving: IntGauge,
+    pub(crate) offset_ms: IntGauge,
 }
 
 impl ServiceMetrics {
@@ -26,6 +27,10 @@ impl ServiceMetrics {
             raises: IntCounter::new("tso_window_raises_total", "Times the durable mark was raised")?,
             raise_failures: IntCounter::new("tso_window_raise_failures_total", "Times raising the mark failed")?,
             serving: IntGauge::new("tso_serving", "1 while this node serves timestamps")?,
+            offset_ms: IntGauge::new(
+                "tso_wall_clock_offset_ms",
+                "Milliseconds by which the oracle is ahead of the wall clock of this node, if it leads",
+            )?,
         };
         registry.register(Box::new(metrics.timestamps.clone()))?;
         registry.register(Box::new(metrics.requests.clone()))?;
@@ -33,6 +38,7 @@ impl ServiceMetrics {
         registry.register(Box::new(metrics.raises.clone()))?;
         registry.register(Box::new(metrics.raise_failures.clone()))?;
         registry.register(Box::new(metrics.serving.clone()))?;
+        registry.register(Box::new(metrics.offset_ms.clone()))?;
         Ok(metrics)
     }
 }

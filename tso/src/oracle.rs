@@ -1,27 +1,48 @@
-//! The oracle: which timestamps may be issued when. Pure: the caller supplies the clock, the disk and the lease.
+//! The oracle: which timestamps may be issued when. Pure: the caller supplies the clocks, the disk and the lease.
 //!
-//! Timestamps follow the wall clock. They never go back with it, and they do not stand still until it has caught up,
-//! because locks expire by the physical part. After the wall clock was set back, or after a node with a slow clock took
-//! over, physical time advances from the last timestamp, or from the mark, at the pace of the monotonic clock.
+//! # Time
+//!
+//! Locks expire by the physical part of timestamps, so physical time neither stands still nor leaps. It follows the
+//! wall clock within bounds that the monotonic clock sets: in one second of monotonic time it advances by half a second
+//! to one and a half. If it leads the wall clock, it runs at half speed until the lead is gone. If it lags, it runs at
+//! one and a half times the speed. A jump of the wall clock by an hour, either way, is followed over two hours.
+//!
+//! A leadership that takes over from another starts at the mark that it finds, not at its wall clock: a leap would end
+//! all locks and every grace period at once, and could not be undone, because timestamps never go back. Only a *cold
+//! start* leaps to the wall clock: the first leadership of a process that has known no other leader. Then the whole
+//! cluster may have been down for any time, and the transactions of before have ended with their nodes.
+//!
+//! The counter carries over into the milliseconds, so the pace of time limits no request. At half speed a millisecond
+//! of real time has 131,072 timestamps. Only a caller that takes more moves timestamps ahead of the time, and the
+//! window with them.
+//!
+//! # Marks
 //!
 //! The *mark*, a record of the system region, makes timestamps unique across leaders. A timestamp is issued only below
 //! a durable mark, and a new leader issues only at or above the mark that it finds. The mark is raised three seconds
 //! ahead, and again when half of that is used, so that issuing does not wait for the disk.
 //!
+//! A new leader thus leads the wall clock by what was left of the window. While physical time leads, the window is
+//! shorter by the lead, down to one second. So handovers in a row add at most one second each, and half of the time
+//! between them is given back.
+//!
 //! ```text
 //!      floor           last                          mark
 //! ───────┼───────────────┼─────────────────────────────┼──────────▶ timestamps
 //!  other │    issued     │  may be issued              │ may not be
-//! leaders│               │  ◀── at least 1.5 s ──▶     │ issued yet
+//! leaders│               │  ◀─ at least half of it ─▶  │ issued yet
 //! ```
 
 use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
 use crate::window::LeaderTerm;
 
-/// How far the mark is raised ahead of the newest timestamp or the clock, in milliseconds.
+/// How far the mark is raised ahead of the newest timestamp or the time, in milliseconds, unless the time leads the
+/// wall clock. The mark is raised again when less than half of it is left.
 pub const WINDOW_MS: u64 = 3000;
-/// The mark is raised again when less than this is left of the window, in milliseconds.
-const EXTEND_BELOW_MS: u64 = WINDOW_MS / 2;
+/// The same, at least, if the time leads the wall clock. At half speed it lasts two seconds.
+pub const WINDOW_MIN_MS: u64 = 1000;
+/// The least and the most microseconds by which the time advances in a millisecond of the monotonic clock.
+const PACE_US: (u64, u64) = (500, 1500);
 /// The largest physical part, one window below overflow.
 const MAX_PHYSICAL_MS: u64 = (1 << (u64::BITS - Timestamp::COUNTER_BITS)) - 1 - WINDOW_MS;
 
@@ -56,22 +77,45 @@ pub enum OracleError {
 /// 3. Every issued timestamp is at or above the mark that its leadership started from.
 /// 4. Nothing is issued without leadership, nor before the leadership has raised the mark itself.
 /// 5. At most one raise is in flight, and its mark is above the durable one.
-/// 6. Between two allocations physical time advances at least as far as the monotonic clock.
+/// 6. During a leadership physical time advances at least half and at most one and a half times as far as the monotonic
+///    clock. Timestamps are ahead of it only while the counter of a burst carries over.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     /// The newest issued timestamp, or the one before the floor: nothing at or below it is issued again.
     last: Timestamp,
     leadership: Option<Leadership>,
-    last_allocation: Option<AllocationTime>,
 }
 
-/// The time of an allocation. The physical part of its timestamps may be later: the counter of a burst carries over
-/// into it.
+/// What a new leader knows about the oracle before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This node has known another leader since it started.
+    Handover,
+    /// It has known none. A cold start, unless this node has led before.
+    ColdStart,
+}
+
+/// The physical time of a leadership at one reading of the clocks.
 #[derive(Clone, Copy, Debug)]
-struct AllocationTime {
-    time_ms: u64,
-    /// The monotonic clock at that time.
+struct PhysicalTime {
+    /// Microseconds, so that half of a millisecond is not lost.
+    time_us: u64,
     mono_ms: u64,
+}
+
+impl PhysicalTime {
+    /// The time at a later reading: the wall clock, within the bounds of invariant 6.
+    fn at(self, now: ClockReading) -> PhysicalTime {
+        let passed_ms = now.mono_ms.saturating_sub(self.mono_ms);
+        let after = |pace_us: u64| self.time_us.saturating_add(passed_ms.saturating_mul(pace_us));
+        let (least, most) = PACE_US;
+        let time_us = now.wall_ms.saturating_mul(1000).clamp(after(least), after(most));
+        PhysicalTime { time_us: time_us.min(MAX_PHYSICAL_MS * 1000), mono_ms: now.mono_ms.max(self.mono_ms) }
+    }
+
+    fn as_ms(self) -> u64 {
+        self.time_us / 1000
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +127,8 @@ struct Leadership {
     mark: Timestamp,
     /// The mark of the raise in flight.
     raising: Option<Timestamp>,
+    /// The physical time at the last reading of the clocks.
+    time: PhysicalTime,
 }
 
 impl Oracle {
@@ -92,12 +138,17 @@ impl Oracle {
     }
 
     /// Starts the leadership of `term`, given the durable `mark`. Issues nothing until the first window is durable: the
-    /// caller continues with [`Oracle::extend`].
-    pub fn start(&mut self, term: LeaderTerm, mark: Timestamp) {
+    /// caller continues with [`Oracle::extend`]. The time starts at the mark, or at the wall clock if that is later and
+    /// this is a cold start or there is no mark ([`Timestamp::ZERO`]).
+    pub fn start(&mut self, term: LeaderTerm, mark: Timestamp, now: ClockReading, origin: Origin) {
+        let is_cold = origin == Origin::ColdStart && self.last == Timestamp::ZERO;
         // Another leader may have issued any timestamp below the mark; this node has issued those up to `last`.
         let floor = mark.max(self.last.next());
+        let leaps = is_cold || mark == Timestamp::ZERO;
+        let wall_ms = if leaps { now.wall_ms.min(MAX_PHYSICAL_MS) } else { 0 };
+        let time = PhysicalTime { time_us: floor.physical_ms().max(wall_ms) * 1000, mono_ms: now.mono_ms };
         self.last = floor.prev();
-        self.leadership = Some(Leadership { term, floor, mark: floor, raising: None });
+        self.leadership = Some(Leadership { term, floor, mark: floor, raising: None, time });
         self.check();
     }
 
@@ -117,17 +168,31 @@ impl Oracle {
         self.leadership.is_some_and(|leadership| leadership.mark > leadership.floor)
     }
 
+    /// How far the time is ahead of the wall clock, in milliseconds; negative if it is behind. `None` without
+    /// leadership.
+    pub fn offset_ms(&self, now: ClockReading) -> Option<i64> {
+        let time_ms = self.leadership?.time.at(now).as_ms();
+        let distance = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        Some(distance(time_ms.saturating_sub(now.wall_ms)) - distance(now.wall_ms.saturating_sub(time_ms)))
+    }
+
     /// Returns the mark to make durable now, if the window is due. The caller answers with [`Oracle::raised`] or
     /// [`Oracle::raise_failed`]; until then no other mark is returned.
+    ///
+    /// The caller calls it several times a second, also without a need for timestamps: between two calls physical time
+    /// follows the wall clock only within the bounds of invariant 6.
     pub fn extend(&mut self, now: ClockReading) -> Option<Timestamp> {
-        let newest_ms = self.last.physical_ms().max(self.time(now)).min(MAX_PHYSICAL_MS);
         let leadership = self.leadership.as_mut()?;
+        leadership.time = leadership.time.at(now);
+        let newest_ms = self.last.physical_ms().max(leadership.time.as_ms()).min(MAX_PHYSICAL_MS);
+        let lead_ms = newest_ms.saturating_sub(now.wall_ms);
+        let window_ms = WINDOW_MS.saturating_sub(lead_ms).max(WINDOW_MIN_MS);
         let left_ms = leadership.mark.physical_ms().saturating_sub(newest_ms);
         let is_first = leadership.mark == leadership.floor;
-        if leadership.raising.is_some() || (!is_first && left_ms >= EXTEND_BELOW_MS) {
+        if leadership.raising.is_some() || (!is_first && left_ms >= window_ms / 2) {
             return None;
         }
-        let mark = Timestamp::new(newest_ms + WINDOW_MS, 0);
+        let mark = Timestamp::new(newest_ms + window_ms, 0);
         // At the largest physical part no higher mark exists.
         leadership.raising = (mark > leadership.mark).then_some(mark);
         let raising = leadership.raising;
@@ -164,32 +229,21 @@ impl Oracle {
         if count == 0 || count > MAX_COUNT {
             return Err(OracleError::InvalidCount);
         }
-        let leadership = self.leadership.ok_or(OracleError::NotLeader)?;
-        let allocation = AllocationTime { time_ms: self.time(now), mono_ms: now.mono_ms };
-        // The counter carries over into the milliseconds: neither a burst nor a clock that stands still has to wait.
-        let first = self.last.next().max(Timestamp::new(allocation.time_ms, 0));
+        let leadership = self.leadership.as_mut().ok_or(OracleError::NotLeader)?;
+        leadership.time = leadership.time.at(now);
+        let (floor, mark, time_ms) = (leadership.floor, leadership.mark, leadership.time.as_ms());
+        // The counter carries over into the milliseconds: a burst does not have to wait.
+        let first = self.last.next().max(Timestamp::new(time_ms, 0));
         let last = Timestamp::from_raw(first.raw().saturating_add(u64::from(count) - 1));
-        if last >= leadership.mark {
+        if last >= mark {
             return Err(OracleError::WindowUsedUp);
         }
         let before = self.last;
         self.last = last;
-        self.last_allocation = Some(allocation);
-        assert!(before < first && leadership.floor <= first, "invariants 1 and 3: {first} after {before}");
-        assert!(leadership.mark > leadership.floor, "invariant 4: the leadership has raised the mark");
+        assert!(before < first && floor <= first, "invariants 1 and 3: {first} after {before}");
+        assert!(mark > floor, "invariant 4: the leadership has raised the mark");
         self.check();
         Ok(TsRange { last, count })
-    }
-
-    /// The physical time: the wall clock, or the time of the last allocation plus the monotonic time since, whichever
-    /// is later. Never below the floor of the leadership.
-    fn time(&self, now: ClockReading) -> u64 {
-        let floor_ms = self.leadership.map_or(0, |leadership| leadership.floor.physical_ms());
-        let steady_ms = self.last_allocation.map_or(0, |last| {
-            let passed_ms = now.mono_ms.saturating_sub(last.mono_ms);
-            last.time_ms.saturating_add(passed_ms)
-        });
-        now.wall_ms.max(steady_ms).max(floor_ms).min(MAX_PHYSICAL_MS)
     }
 
     /// Asserts the invariants that can be checked between two calls.

@@ -6,17 +6,18 @@
 //! hands out nothing: if another leader had taken over meanwhile, the lease would have ended before.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::metrics::ServiceMetrics;
-use crate::oracle::{ClockReading, Oracle, OracleError, WINDOW_MS};
+use crate::oracle::{ClockReading, Oracle, OracleError, Origin, WINDOW_MS};
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{Timestamp, TsRange};
 use crate::window::{LeaderTerm, Window, WindowError};
@@ -28,18 +29,23 @@ const WINDOW_WAIT: Duration = Duration::from_secs(1);
 /// Pause after a failed attempt to read or raise the mark. It doubles from `RETRY_MIN` to `RETRY_MAX`.
 const RETRY_MIN: Duration = Duration::from_millis(5);
 const RETRY_MAX: Duration = Duration::from_millis(500);
+/// The oracle's distance from the wall clock that is logged, in milliseconds. A handover alone stays below it.
+const LOGGED_OFFSET_MS: u64 = 10_000;
 
 /// Reads both clocks of a node.
 pub type Clocks = Arc<dyn Fn() -> ClockReading + Send + Sync>;
 
-/// The clocks of this machine.
+/// The clocks of this machine. The monotonic one counts the time for which the machine was suspended, as the wall clock
+/// does: the oracle does not lag after it.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the oracle's clocks are read")]
 pub fn system_clock() -> Clocks {
-    let started = Instant::now();
-    Arc::new(move || {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    Arc::new(|| {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        ClockReading { wall_ms: ms(wall), mono_ms: ms(started.elapsed()) }
+        let since_boot = clock_gettime(ClockId::Boottime);
+        let (seconds, nanos) = (u64::try_from(since_boot.tv_sec), u64::try_from(since_boot.tv_nsec));
+        let mono = Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_nanos(nanos.unwrap_or(0));
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        ClockReading { wall_ms: ms(wall), mono_ms: ms(mono) }
     })
 }
 
@@ -59,6 +65,18 @@ struct OracleHost {
     /// Wakes the window task early: a request found the window used up.
     raise_requested: Notify,
     metrics: Option<ServiceMetrics>,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
+}
+
+/// A deliberate bug, so that a test can prove that it finds real ones. Inert unless a service is built with it.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// The lease is checked before the timestamps are computed, not afterwards.
+    LeaseCheckedBeforeCompute,
+    /// The lease is not checked.
+    LeaseNotChecked,
 }
 
 #[derive(Default)]
@@ -75,15 +93,13 @@ impl TsoService {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> TsoService {
-        let host = OracleHost {
-            state: Mutex::default(),
-            window,
-            clock,
-            runtime: Handle::current(),
-            changed: watch::Sender::new(0),
-            raise_requested: Notify::new(),
-            metrics,
-        };
+        TsoService { host: Arc::new(OracleHost::new(window, clock, metrics)) }
+    }
+
+    /// A service with this deliberate bug; otherwise as [`TsoService::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_planted_bug(window: Arc<dyn Window>, clock: Clocks, bug: PlantedBug) -> TsoService {
+        let host = OracleHost { planted_bug: Some(bug), ..OracleHost::new(window, clock, None) };
         TsoService { host: Arc::new(host) }
     }
 
@@ -160,7 +176,35 @@ enum Rejection {
 }
 
 impl OracleHost {
+    fn new(window: Arc<dyn Window>, clock: Clocks, metrics: Option<ServiceMetrics>) -> OracleHost {
+        OracleHost {
+            state: Mutex::default(),
+            window,
+            clock,
+            runtime: Handle::current(),
+            changed: watch::Sender::new(0),
+            raise_requested: Notify::new(),
+            metrics,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// What a planted bug takes for the state of the lease, decided before the timestamps are computed.
+    #[cfg(feature = "planted-bugs")]
+    fn planted_lease(&self) -> Option<bool> {
+        match self.planted_bug? {
+            PlantedBug::LeaseCheckedBeforeCompute => {
+                let term = self.state.lock().leader_term;
+                Some(term.is_some_and(|term| self.window.lease_holds(term)))
+            }
+            PlantedBug::LeaseNotChecked => Some(true),
+        }
+    }
+
     fn try_allocate(&self, count: u32) -> Result<TsRange, Rejection> {
+        #[cfg(feature = "planted-bugs")]
+        let planted_lease = self.planted_lease();
         let issued = {
             let mut state = self.state.lock();
             state.leader_term.map(|term| (term, state.oracle.allocate((self.clock)(), count)))
@@ -168,14 +212,15 @@ impl OracleHost {
         let Some((term, issued)) = issued else {
             return Err(Rejection::Failed(AllocateError::NotLeader { hint: self.window.leader_address() }));
         };
+        // The lease is checked after the range was computed: see the module documentation.
+        let lease_holds = self.window.lease_holds(term);
+        #[cfg(feature = "planted-bugs")]
+        let lease_holds = planted_lease.unwrap_or(lease_holds);
         match issued {
-            // The lease is checked after the range was computed: see the module documentation.
-            Ok(range) if self.window.lease_holds(term) => Ok(range),
+            Ok(range) if lease_holds => Ok(range),
             Err(OracleError::InvalidCount) => Err(Rejection::Failed(AllocateError::InvalidCount(count))),
             // The node does lead: the window task is reading or raising the mark.
-            Err(OracleError::WindowUsedUp | OracleError::NotLeader) if self.window.lease_holds(term) => {
-                Err(Rejection::NoWindow)
-            }
+            Err(OracleError::WindowUsedUp | OracleError::NotLeader) if lease_holds => Err(Rejection::NoWindow),
             Ok(_) | Err(_) => Err(Rejection::Failed(AllocateError::NotLeader { hint: None })),
         }
     }
@@ -198,8 +243,25 @@ impl OracleHost {
     fn notify_waiters(&self) {
         self.changed.send_modify(|generation| *generation += 1);
         if let Some(metrics) = &self.metrics {
-            metrics.serving.set(i64::from(self.state.lock().oracle.is_serving()));
+            let state = self.state.lock();
+            metrics.serving.set(i64::from(state.oracle.is_serving()));
+            metrics.offset_ms.set(state.oracle.offset_ms((self.clock)()).unwrap_or(0));
         }
+    }
+
+    /// Logs when the oracle's distance from the wall clock becomes large, and when it is small again. `was_large` is
+    /// the state that was logged.
+    fn log_offset(&self, offset_ms: i64, was_large: &mut bool) {
+        let is_large = offset_ms.unsigned_abs() >= LOGGED_OFFSET_MS;
+        match (is_large, *was_large) {
+            (true, false) => tracing::warn!(
+                offset_ms,
+                "the oracle is far from this node's wall clock and approaches it at half the pace of time"
+            ),
+            (false, true) => tracing::info!(offset_ms, "the oracle is near this node's wall clock again"),
+            _ => {}
+        }
+        *was_large = is_large;
     }
 
     fn record(&self, result: &Result<TsRange, AllocateError>) {
@@ -232,17 +294,24 @@ async fn maintain_window(host: Arc<OracleHost>, term: LeaderTerm) {
         if state.leader_term != Some(term) {
             return;
         }
-        state.oracle.start(term, mark);
+        let origin = if host.window.has_followed() { Origin::Handover } else { Origin::ColdStart };
+        state.oracle.start(term, mark, (host.clock)(), origin);
     }
     let mut pause = RETRY_MIN;
+    let mut offset_is_large = false;
     loop {
-        let next = {
+        let (next, offset_ms) = {
             let mut state = host.state.lock();
             if state.leader_term != Some(term) {
                 return;
             }
-            state.oracle.extend((host.clock)())
+            let now = (host.clock)();
+            (state.oracle.extend(now), state.oracle.offset_ms(now).unwrap_or(0))
         };
+        host.log_offset(offset_ms, &mut offset_is_large);
+        if let Some(metrics) = &host.metrics {
+            metrics.offset_ms.set(offset_ms);
+        }
         let wait = match next {
             None => WINDOW_CHECK_INTERVAL,
             Some(mark) => match raise_mark(&host, term, mark).await {

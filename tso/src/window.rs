@@ -44,6 +44,10 @@ pub trait Window: Send + Sync + 'static {
     /// Whether the lease of `term` holds at this moment, so that no other node can have taken over. Must not block.
     fn lease_holds(&self, term: LeaderTerm) -> bool;
 
+    /// Whether this node has known another leader of the system region since it started: then the oracle has run within
+    /// the life of this process. Must not block.
+    fn has_followed(&self) -> bool;
+
     /// The address of the leader of the system region, as far as this node knows: the hint for callers of a node that
     /// does not lead. Must not block.
     fn leader_address(&self) -> Option<String>;

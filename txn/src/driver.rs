@@ -5,9 +5,13 @@
 //! commit point. The same task then cleans up: it commits the secondaries, or rolls back the locks of a failed commit.
 //! The number of tasks past their commit point is bounded: beyond the bound, a commit cleans up before it answers.
 //!
-//! A lock's ttl counts from start_ts, so every request that writes a lock carries the transaction's age at the time it
-//! is *sent*. A heartbeat is sent every third of `lock_ttl`, whether the previous one was answered or not. One more is
-//! sent when the primary's prewrite took so long that its lock may be about to expire.
+//! A lock's ttl counts from start_ts, in the oracle's time. So every request that writes a lock carries the
+//! transaction's age at the time it is *sent*, and the age comes from the newest timestamp ([`OracleAge`]): the
+//! oracle's time moves forward with each of its handovers. A commit whose node has seen no timestamp for a while
+//! fetches one first, and so does every heartbeat.
+//!
+//! A heartbeat is sent every third of `lock_ttl`, whether the previous one was answered or not. One more is sent when
+//! the primary's prewrite took so long that its lock may be about to expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +27,13 @@ use tso::Timestamp;
 use crate::committer::{BatchId, Committer, Effect, Event};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
-use crate::timing::{Stopwatch, lock_pause};
+use crate::timing::{OracleAge, Stopwatch, lock_pause};
 
+/// A commit fetches a timestamp first if this node has received none for this long: a handover may have gone unnoticed.
+const UNSEEN_MAX: Duration = Duration::from_millis(100);
+/// How long a heartbeat waits for its timestamp, as a fraction of the heartbeat interval. Without one it goes by the
+/// last. The two fractions add up to less than 1.
+const HEARTBEAT_TIMESTAMP_FRACTION: f32 = 0.2;
 /// The timeout of a periodic heartbeat, as a fraction of the heartbeat interval. Below 1, so that the client learns of
 /// a silent leader before the next heartbeat replaces this one.
 const HEARTBEAT_TIMEOUT_FRACTION: f32 = 0.75;
@@ -54,7 +63,8 @@ pub(crate) async fn commit(coordinator: Arc<Coordinator>, request: CommitRequest
 async fn run(coordinator: Arc<Coordinator>, request: CommitRequest, reply: oneshot::Sender<CommitOutcome>) {
     let CommitRequest { start_ts, age, mutations } = request;
     let committer = Committer::new(start_ts, mutations, coordinator.config.commit);
-    let driver = Driver { coordinator: &coordinator, start_ts, age, primary: committer.primary().clone() };
+    let (age, primary) = (OracleAge::new(start_ts, age), committer.primary().clone());
+    let driver = Driver { coordinator: &coordinator, start_ts, age, primary };
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
     coordinator.metrics.record_outcome(&outcome);
     let permit = cleanup.is_some().then(|| coordinator.background.try_acquire());
@@ -96,7 +106,7 @@ enum Completed {
 struct Driver<'a> {
     coordinator: &'a Coordinator,
     start_ts: Timestamp,
-    age: Stopwatch,
+    age: OracleAge,
     primary: Key,
 }
 
@@ -104,6 +114,10 @@ impl Driver<'_> {
     /// Runs the committer to its end. Requests still in flight then are dropped: their answers change nothing any more.
     async fn run_to_outcome(&self, mut committer: Committer) -> (CommitOutcome, Option<Cleanup>) {
         let started = Stopwatch::start();
+        if let Err(error) = self.refresh_age().await {
+            // Nothing was sent.
+            return (Err(error), None);
+        }
         let mut in_flight: FuturesUnordered<BoxFuture<'_, Completed>> = FuturesUnordered::new();
         in_flight.push(Box::pin(self.heartbeat_interval_passes(false)));
         let mut effects = committer.start();
@@ -144,6 +158,15 @@ impl Driver<'_> {
                 None => return (Err(TxnError::Undetermined), None),
             };
         }
+    }
+
+    /// Fetches a timestamp, unless this node received one just now.
+    async fn refresh_age(&self) -> Result<(), TxnError> {
+        let tso = &self.coordinator.tso;
+        if self.age.is_stale(tso.newest(), UNSEEN_MAX) {
+            self.age.observe(tso.timestamp().await?);
+        }
+        Ok(())
     }
 
     async fn prewrite(&self, batch: BatchId, mutations: Vec<Mutation>, attempt: u32) -> Completed {
@@ -200,6 +223,10 @@ impl Driver<'_> {
     /// Extends the life of the primary's lock.
     async fn send_heartbeat(&self, timeout: Duration) {
         self.coordinator.metrics.heartbeats.inc();
+        let wait = self.heartbeat_interval().mul_f32(HEARTBEAT_TIMESTAMP_FRACTION);
+        if let Ok(Ok(now)) = tokio::time::timeout(wait, self.coordinator.tso.timestamp()).await {
+            self.age.observe(now);
+        }
         let sent = self.coordinator.kv.heartbeat(&self.primary, self.start_ts, || self.ttl_ms(), timeout).await;
         if let Err(error) = sent {
             // The lock does not exist yet, or is gone: the answer to the prewrite or the commit will tell.
@@ -215,7 +242,7 @@ impl Driver<'_> {
     /// The ttl, counted from start_ts, of a lock that lives for `lock_ttl` from now on.
     fn ttl_ms(&self) -> u64 {
         let ttl = u64::try_from(self.coordinator.config.lock_ttl.as_millis()).unwrap_or(u64::MAX);
-        self.age.elapsed_ms().saturating_add(ttl)
+        self.age.elapsed_ms(self.coordinator.tso.newest()).saturating_add(ttl)
     }
 
     /// Commits the secondaries or rolls back the locks. Other transactions resolve the locks for which this fails.

@@ -267,6 +267,11 @@ impl LogEngine {
         LogStats::of(&self.handle.pipeline)
     }
 
+    /// Free space on the disk of the log in bytes, approximately; `u64::MAX` if unknown.
+    pub fn free_bytes(&self) -> u64 {
+        self.state().disk.free_bytes().unwrap_or(u64::MAX)
+    }
+
     /// The error of a poisoned log; `None` if it is not poisoned.
     pub fn poisoned(&self) -> Option<LogError> {
         self.state().poisoned()

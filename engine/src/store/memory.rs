@@ -16,7 +16,7 @@ use crate::cf::Cf;
 
 type Map = OrdMap<Arc<[u8]>, Arc<[u8]>>;
 /// An entry of a map.
-type Entry<'a> = (&'a Arc<[u8]>, &'a Arc<[u8]>);
+type Entry = (Arc<[u8]>, Arc<[u8]>);
 
 /// The four column families at one point in time.
 #[derive(Clone, Debug, Default)]
@@ -166,9 +166,9 @@ impl Reader for MemorySnapshot {
         Ok(self.families.map(cf).get(key).map(|value| value.to_vec()))
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>> {
         let (lower, upper) = (lower.to_vec(), upper.to_vec());
-        Ok(Box::new(MemoryCursor { map: self.families.map(cf), lower, upper, at: None }))
+        Ok(Box::new(MemoryCursor { map: self.families.map(cf).clone(), lower, upper, at: None }))
     }
 }
 
@@ -242,36 +242,37 @@ fn read_rows(
     Ok(())
 }
 
-/// A cursor over one map. Every step searches from the root, so both directions cost the same.
-struct MemoryCursor<'a> {
-    map: &'a Map,
+/// A cursor over one map, which it shares with the snapshot. Every step searches from the root, so both directions cost
+/// the same.
+struct MemoryCursor {
+    map: Map,
     lower: Vec<u8>,
     upper: Vec<u8>,
-    at: Option<(&'a [u8], &'a [u8])>,
+    at: Option<Entry>,
 }
 
-impl<'a> MemoryCursor<'a> {
+impl MemoryCursor {
     /// Moves to the first key from `from` on, if it is within the bounds.
     fn seek_forward(&mut self, from: Bound<&[u8]>) -> bool {
         let found = self.map.range::<_, [u8]>((from, Bound::Unbounded)).next();
-        self.set_position(found)
+        self.at = found.filter(|(key, _)| self.holds(key)).map(|(key, value)| (Arc::clone(key), Arc::clone(value)));
+        self.at.is_some()
     }
 
     /// Moves to the last key up to `to`, if it is within the bounds.
     fn seek_backward(&mut self, to: Bound<&[u8]>) -> bool {
         let found = self.map.range::<_, [u8]>((Bound::Unbounded, to)).next_back();
-        self.set_position(found)
+        self.at = found.filter(|(key, _)| self.holds(key)).map(|(key, value)| (Arc::clone(key), Arc::clone(value)));
+        self.at.is_some()
     }
 
-    fn set_position(&mut self, found: Option<Entry<'a>>) -> bool {
-        let within =
-            |key: &[u8]| key >= self.lower.as_slice() && (self.upper.is_empty() || key < self.upper.as_slice());
-        self.at = found.map(|(key, value)| (key.as_ref(), value.as_ref())).filter(|(key, _)| within(key));
-        self.at.is_some()
+    /// Whether `key` is within the bounds.
+    fn holds(&self, key: &[u8]) -> bool {
+        key >= self.lower.as_slice() && (self.upper.is_empty() || key < self.upper.as_slice())
     }
 }
 
-impl Cursor for MemoryCursor<'_> {
+impl Cursor for MemoryCursor {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let from = key.max(&self.lower).to_vec();
         Ok(self.seek_forward(Bound::Included(&from)))
@@ -295,23 +296,23 @@ impl Cursor for MemoryCursor<'_> {
     }
 
     fn next(&mut self) -> Result<bool> {
-        let Some((key, _)) = self.at else { return Ok(false) };
-        Ok(self.seek_forward(Bound::Excluded(key)))
+        let Some((key, _)) = self.at.take() else { return Ok(false) };
+        Ok(self.seek_forward(Bound::Excluded(&key)))
     }
 
     fn prev(&mut self) -> Result<bool> {
-        let Some((key, _)) = self.at else { return Ok(false) };
-        Ok(self.seek_backward(Bound::Excluded(key)))
+        let Some((key, _)) = self.at.take() else { return Ok(false) };
+        Ok(self.seek_backward(Bound::Excluded(&key)))
     }
 
     #[expect(clippy::expect_used, reason = "documented: the cursor must be valid")]
     fn key(&self) -> &[u8] {
-        self.at.expect("the cursor is valid").0
+        &self.at.as_ref().expect("the cursor is valid").0
     }
 
     #[expect(clippy::expect_used, reason = "documented: the cursor must be valid")]
     fn value(&self) -> &[u8] {
-        self.at.expect("the cursor is valid").1
+        &self.at.as_ref().expect("the cursor is valid").1
     }
 }
 

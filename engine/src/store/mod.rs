@@ -62,14 +62,15 @@ pub trait Reader {
     fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// A cursor over the keys in `[lower, upper)`. An empty `upper` means no upper bound. The cursor has no position
-    /// before the first seek.
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor + '_>>;
+    /// before the first seek. It keeps the view alive, so it may outlive the reader.
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>>;
 }
 
 /// A position in one column family within fixed bounds.
 ///
-/// Every seek and step returns whether the cursor is valid: positioned on a key. Errors are sticky.
-pub trait Cursor {
+/// Every seek and step returns whether the cursor is valid: positioned on a key. Errors are sticky. A cursor may move
+/// to another thread.
+pub trait Cursor: Send {
     /// To the first key at or after `key`.
     fn seek(&mut self, key: &[u8]) -> Result<bool>;
     /// To the last key at or before `key`.

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use engine::Cf;
-use engine::store::rocks::{RocksStore, StoreMetrics};
+use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics};
 use engine::store::{Reader, Store, StoreError};
+use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
 use crate::common::{dump, open, options, put};
 
@@ -180,6 +181,66 @@ fn a_snapshot_outlives_its_store() {
     });
     assert_eq!(read.join().unwrap(), b"1");
     open(&dir);
+}
+
+#[test]
+fn a_cursor_outlives_its_snapshot_and_its_store() {
+    let temporary = tempfile::tempdir().unwrap();
+    let dir = temporary.path().join("store");
+    let store = open(&dir);
+    store.write(&put(Cf::Default, b"a", b"1")).unwrap();
+    let mut cursor = store.snapshot().cursor(Cf::Default, b"", b"").unwrap();
+    store.write(&put(Cf::Default, b"a", b"2")).unwrap();
+    store.write(&put(Cf::Default, b"b", b"2")).unwrap();
+    store.flush().unwrap();
+    drop(store);
+    // The database stays open until the cursor is dropped.
+    assert!(matches!(RocksStore::open(&dir, &options()), Err(StoreError::Locked { .. })));
+    let read = std::thread::spawn(move || {
+        assert!(cursor.seek_to_first().unwrap());
+        let value = cursor.value().to_vec();
+        assert!(!cursor.next().unwrap());
+        value
+    });
+    assert_eq!(read.join().unwrap(), b"1");
+    open(&dir);
+}
+
+/// The deleted records that a cursor over all locks walks.
+fn deleted_locks(store: &RocksStore) -> u64 {
+    set_perf_stats(PerfStatsLevel::EnableCount);
+    let mut counters = PerfContext::default();
+    counters.reset();
+    let snapshot = store.snapshot();
+    assert!(!snapshot.cursor(Cf::Lock, b"", b"").unwrap().seek_to_first().unwrap());
+    counters.metric(PerfMetric::InternalDeleteSkippedCount)
+}
+
+/// Every transaction leaves a deleted lock for each of its keys. They leave the files soon after a flush, without
+/// waiting for other files to compact with.
+#[test]
+fn a_file_of_deletions_is_compacted_soon() {
+    for flush_between in [false, true] {
+        let temporary = tempfile::tempdir().unwrap();
+        let store = RocksStore::open(&temporary.path().join("store"), &RocksOptions::default()).unwrap();
+        let (mut puts, mut deletes) = (WriteBatch::new(), WriteBatch::new());
+        for n in 0u32..10_000 {
+            puts.put(Cf::Lock, &n.to_be_bytes(), b"lock");
+            deletes.delete(Cf::Lock, &n.to_be_bytes());
+        }
+        store.write(&puts).unwrap();
+        if flush_between {
+            store.flush().unwrap();
+        }
+        store.write(&deletes).unwrap();
+        assert_eq!(deleted_locks(&store), 10_000);
+        store.flush().unwrap();
+        let polls = (0..10_000).take_while(|_| {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+            deleted_locks(&store) > 0
+        });
+        assert!(polls.count() < 10_000, "the deletions are still there, flush between {flush_between}");
+    }
 }
 
 /// RocksDB's atomic flush can return before its memtables are on disk (see `store::rocks::flush`); a flush of the store

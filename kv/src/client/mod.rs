@@ -193,12 +193,12 @@ impl Client {
 
     /// Reads one page of a range at `start_ts`: at most `limit` pairs and about [`ClientConfig::page_bytes`] bytes.
     /// Crosses region boundaries, one region after the other. A page may hold fewer than `limit` pairs, or none, while
-    /// `resume` is set: only `resume: None` marks the end. With a `limit` of 0 it sends nothing and returns no pairs.
+    /// `resume` is set: only `resume: None` marks the end. With a `limit` of 0 it sends nothing and returns no pairs. A
+    /// page that has pairs ends before a lock, and the next page begins with it.
     ///
     /// # Errors
     ///
-    /// `Key(Locked)` if a lock blocks the page before it is full; the pairs read so far are dropped. And those of
-    /// [`Client`]. Never `Undetermined`.
+    /// `Key(Locked)` if a lock blocks the first pair. And those of [`Client`]. Never `Undetermined`.
     pub async fn scan(&self, range: &ScanRange, start_ts: Timestamp, limit: u32) -> Result<Page, ClientError> {
         self.router.scan(range, start_ts, limit).await
     }

@@ -15,6 +15,9 @@ use super::backoff::RetryClass;
 use super::endpoint::CallError;
 use crate::api::ServerError;
 
+/// Refusals of one replica in a row after which the next replica is asked.
+const REFUSALS_MAX: usize = 2;
+
 /// Where to send a request: a region as the cache knows it, and the replica to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -22,7 +25,7 @@ pub struct Route {
     pub region: Arc<Region>,
     /// The store of the replica that probably leads the region.
     pub store: StoreId,
-    /// Whether a replica failed since the region last served. After a success the caller then calls
+    /// Whether a replica failed or refused since the region last served. After a success the caller then calls
     /// [`RegionCache::confirm`].
     pub unproven: bool,
 }
@@ -40,6 +43,8 @@ struct Entry {
     target: StoreId,
     /// Replicas that failed in a row. Once all voters have failed, the entry is dropped and the region located again.
     failures: usize,
+    /// How often in a row the target answered that it cannot serve yet.
+    refusals: usize,
     /// Whether the entry was looked up since the eviction hand last passed it.
     used: AtomicBool,
 }
@@ -53,7 +58,8 @@ impl Entry {
 
     /// The route, not counted as a use.
     fn peek(&self) -> Route {
-        Route { region: Arc::clone(&self.region), store: self.target, unproven: self.failures > 0 }
+        let unproven = self.failures > 0 || self.refusals > 0;
+        Route { region: Arc::clone(&self.region), store: self.target, unproven }
     }
 }
 
@@ -127,7 +133,7 @@ impl RegionCache {
         let target = leader.filter(|store| region.peer_on(*store).is_some()).or(kept).unwrap_or(fallback);
         self.evict_if_full();
         self.starts.insert(region.id, region.start.clone());
-        let entry = Entry { region: Arc::new(region), target, failures: 0, used: AtomicBool::new(true) };
+        let entry = Entry { region: Arc::new(region), target, failures: 0, refusals: 0, used: AtomicBool::new(true) };
         self.entries.insert(entry.region.start.clone(), entry);
         true
     }
@@ -139,10 +145,10 @@ impl RegionCache {
         }
     }
 
-    /// Records that a replica served: resets the count of failed replicas.
+    /// Records that a replica served: resets the counts of failed replicas and of refusals.
     pub fn confirm(&mut self, id: RegionId) {
         if let Some(entry) = self.entry_mut(id) {
-            entry.failures = 0;
+            (entry.failures, entry.refusals) = (0, 0);
         }
     }
 
@@ -197,7 +203,20 @@ impl RegionCache {
                 RetryClass::Stale
             }
             RegionError::ServerBusy { .. } => RetryClass::Busy,
-            RegionError::StaleCommand { .. } | RegionError::NotReady { .. } => RetryClass::NoLeader,
+            RegionError::StaleCommand { .. } | RegionError::NotReady { .. } => {
+                self.on_refusal(route);
+                RetryClass::NoLeader
+            }
+        }
+    }
+
+    /// Counts an answer of a target that cannot serve yet. A leader is usually ready at the next attempt. A store that
+    /// cannot serve for long, or for good, refuses again; then the other replicas are asked.
+    fn on_refusal(&mut self, route: &Route) {
+        let Some(entry) = self.entry_mut(route.region.id).filter(|entry| entry.target == route.store) else { return };
+        entry.refusals = entry.refusals.saturating_add(1);
+        if entry.refusals >= REFUSALS_MAX {
+            self.rotate(route);
         }
     }
 
@@ -206,7 +225,7 @@ impl RegionCache {
     fn set_leader(&mut self, route: &Route, leader: StoreId) {
         let Some(entry) = self.entry_mut(route.region.id) else { return };
         if entry.region.peer_on(leader).is_some() {
-            entry.target = leader;
+            (entry.target, entry.refusals) = (leader, 0);
         } else if !is_newer(entry.region.epoch, route.region.epoch) {
             self.invalidate(route.region.id);
         }
@@ -228,7 +247,7 @@ impl RegionCache {
         }
         let at = voters.iter().position(|store| *store == route.store).map_or(0, |at| at + 1);
         if let Some(next) = voters.get(at % voters.len()) {
-            entry.target = *next;
+            (entry.target, entry.refusals) = (*next, 0);
         }
     }
 

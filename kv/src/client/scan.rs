@@ -47,6 +47,11 @@ impl ScanRange {
         }
     }
 
+    /// The resume key of a page that ended before this range, the rest.
+    fn into_resume(self) -> Key {
+        if self.reverse { self.end } else { self.start }
+    }
+
     /// The part of the range that lies in the route's region.
     fn clip_to_region(&self, route: &Route) -> ScanRange {
         let start = bound::ceil(&route.region.start).max(self.start.clone());
@@ -71,7 +76,8 @@ impl ScanRange {
 }
 
 impl Router {
-    /// Reads one page: region after region until it has `limit` pairs or `page_bytes` bytes, or the range ends.
+    /// Reads one page: region after region until it has `limit` pairs or `page_bytes` bytes, or the range ends. A page
+    /// that has pairs also ends before a lock; the next page begins with it.
     pub(super) async fn scan(&self, range: &ScanRange, start_ts: Timestamp, limit: u32) -> Result<Page, ClientError> {
         let mut pairs: Vec<(Key, Bytes)> = Vec::new();
         let mut bytes_left = self.config.page_bytes;
@@ -83,8 +89,7 @@ impl Router {
         loop {
             let left = limit.saturating_sub(u32::try_from(pairs.len()).unwrap_or(u32::MAX));
             if left == 0 || bytes_left == 0 {
-                let resume = if rest.reverse { rest.end } else { rest.start };
-                return Ok(Page { pairs, resume: Some(resume) });
+                return Ok(Page { pairs, resume: Some(rest.into_resume()) });
             }
             let route = self.scan_route(&rest, &mut retry).await?;
             let part = rest.clip_to_region(&route);
@@ -113,7 +118,13 @@ impl Router {
                     retry = self.idempotent_retry();
                 }
                 Ok(other) => return Err(ClientError::unexpected_response("Scan", &other)),
-                Err(error) => pause(retry.on_failure(self, &route, error)?).await,
+                Err(error) => match retry.on_failure(self, &route, error) {
+                    Ok(wait) => pause(wait).await,
+                    Err(ClientError::Key(_)) if !pairs.is_empty() => {
+                        return Ok(Page { pairs, resume: Some(rest.into_resume()) });
+                    }
+                    Err(error) => return Err(error),
+                },
             }
         }
     }

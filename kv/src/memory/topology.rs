@@ -167,7 +167,7 @@ impl Reader for RegionReader {
         self.snapshot.get(cf, key)
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
         self.check(self.region.contains_range(lower, upper))?;
         self.snapshot.cursor(cf, lower, upper)
     }

@@ -2,18 +2,22 @@
 //!
 //! Three column families hold a key. A [`lock`] record in `Cf::Lock` says that a transaction is about to change the
 //! key.
-//! [`write`](mod@write) records in `Cf::Write`, one per commit or rollback and newest first, say what each transaction
-//! did. Long values are in `Cf::Default`, under the start_ts of the transaction that wrote them. [`reader`] serves
-//! point reads and [`scanner`] range reads, on any `engine::store::Reader`. Nothing here writes. `docs/formats.md` pins
-//! the layout of keys and records.
+//! [`write`](mod@write) records in `Cf::Write`, one per commit and newest first, say what each transaction did.
+//! `Cf::Default` holds, under the start_ts of a transaction, its long value or the [`mark`] of its rollback. [`reader`]
+//! serves point reads and [`scanner`] range reads, on any `engine::store::Reader`. Nothing here writes.
+//! `docs/formats.md` pins the layout of keys and records.
+//!
+//! A read takes a bounded number of steps per key, however many transactions only locked the key or were rolled back
+//! there: the record of a lock names the last data record, and marks are not among the records.
 //!
 //! # Layers
 //!
-//! 1. `lock`, `write`: the records
+//! 1. `lock`, `mark`, `write`: the records
 //! 2. `versions`: a cursor over the versions of a key
 //! 3. `reader`, `scanner`: point reads, range reads
 
 pub mod lock;
+pub mod mark;
 pub mod reader;
 pub mod scanner;
 pub mod versions;

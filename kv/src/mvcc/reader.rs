@@ -94,7 +94,7 @@ fn blocking_lock<R: Reader + ?Sized>(reader: &R, key: &Key, storage: &[u8], ts: 
 /// The value that a read at `ts` sees, ignoring locks.
 fn visible<R: Reader + ?Sized>(
     reader: &R,
-    versions: &mut Versions<'_>,
+    versions: &mut Versions,
     storage: &[u8],
     ts: Timestamp,
 ) -> Result<Option<Bytes>> {

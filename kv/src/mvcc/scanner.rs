@@ -1,15 +1,19 @@
 //! Range reads at a snapshot timestamp, in both directions.
 //!
-//! Two cursors move through the range together, one over the locks and one over the write records. At each key the
-//! scan first checks the lock, then finds the newest data record at or below the timestamp. It seeks past a key with
-//! many versions instead of stepping through them.
+//! A page is read in two passes. The first walks the write records and finds, at each key, the newest data record at or
+//! below the timestamp. It seeks past a key with many versions instead of stepping through them. It ends at the end of
+//! the range, at a limit of pairs or bytes, or at a limit of cursor movements. The second pass walks the locks of
+//! exactly the keys that the first one covered, and ends the page before the first lock that blocks it.
 //!
-//! A page ends at the end of the range, at a limit of pairs or bytes, before a blocking lock, or at a limit of cursor
-//! movements. Except at the end of the range it names a resume key, so a caller can run a long scan in slices.
+//! The bounds of the second pass matter. Every commit leaves a deleted lock behind until compaction removes it, and a
+//! cursor walks over deleted records unseen. A lock cursor that looked for the next lock of the range would walk the
+//! deleted locks of all keys behind the page, on every page. Within the bounds of a page, each deleted lock belongs to
+//! a key whose commit record the first pass has walked, or to one that was rolled back. So the cost of a page is
+//! bounded by what it covers.
 //!
-//! A page that has pairs ends before a blocking lock, and the next page begins with it. A page that meets a blocking
-//! lock before its first pair fails with the locks of all keys that it would have returned, so that the caller resolves
-//! them together.
+//! Except at the end of the range a page names a resume key, so a caller can run a long scan in slices. A page that has
+//! pairs ends before a blocking lock, and the next page begins with it. A page that meets a blocking lock before its
+//! first pair fails with the blocking locks of all keys that it covers, so that the caller resolves them together.
 
 use bytes::Bytes;
 use engine::Cf;
@@ -19,7 +23,7 @@ use tso::Timestamp;
 use super::lock::LockRecord;
 use super::versions::{after_versions, is_version_of, long_value};
 use super::write::{WriteKind, WriteRecord};
-use crate::api::{KeyError, LockInfo, ScanRequest};
+use crate::api::{KeyError, ScanRequest};
 use crate::error::{ActionError, Result};
 use crate::key::{Key, split_ts, storage_range, versioned};
 use crate::size::BlockingLocks;
@@ -52,23 +56,53 @@ pub struct ScanPage {
     pub end: PageEnd,
 }
 
-/// Reads a page: at most `request.limit` pairs, about `request.max_bytes` bytes, and about `max_steps` cursor
-/// movements.
+/// The limits of a page. Each counts as at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageLimits {
+    /// The most pairs.
+    pub pairs: u32,
+    /// The bytes of keys and values after which the page ends. The last pair may exceed it.
+    pub bytes: u32,
+    /// About the most cursor movements over the write records, and as many over the locks.
+    pub steps: usize,
+}
+
+/// Reads one page: the first one of a [`Scanner`], with the limits of the request.
 ///
 /// # Errors
 ///
-/// [`KeyError::Locked`] if a lock blocks the first pair; [`ActionError::Mvcc`] if the store fails or its data is
-/// corrupt.
+/// As [`Scanner::next_page`].
 pub fn scan<R: Reader + ?Sized>(reader: &R, request: &ScanRequest, max_steps: usize) -> Result<ScanPage, ActionError> {
-    if !request.end.is_empty() && request.start >= request.end {
-        return Ok(ScanPage { pairs: Vec::new(), resume: None, end: PageEnd::Range });
+    if request.is_empty() {
+        return Ok(ScanPage::empty());
     }
-    Scanner::new(reader, request)?.run(max_steps)
+    let limits = PageLimits { pairs: request.limit, bytes: request.max_bytes, steps: max_steps };
+    Scanner::open(reader, request)?.next_page(reader, limits)
+}
+
+impl ScanPage {
+    /// The page of a range that holds no key.
+    pub const fn empty() -> ScanPage {
+        ScanPage { pairs: Vec::new(), resume: None, end: PageEnd::Range }
+    }
+
+    /// Whether the page has a pair before `key`, in the direction of the scan.
+    fn has_pair_before(&self, key: &Key, reverse: bool) -> bool {
+        self.pairs.first().is_some_and(|(first, _)| if reverse { first > key } else { first < key })
+    }
+
+    /// Ends the page before `key`.
+    fn cut(&mut self, key: Key, reverse: bool, end: PageEnd) {
+        let kept = self.pairs.partition_point(|(found, _)| if reverse { *found > key } else { *found < key });
+        self.pairs.truncate(kept);
+        self.resume = Some(if reverse { key.successor() } else { key });
+        self.end = end;
+    }
 }
 
 /// A cursor that moves in the direction of the scan and counts its movements.
-struct DirectedCursor<'r> {
-    cursor: Box<dyn Cursor + 'r>,
+struct DirectedCursor {
+    cursor: Box<dyn Cursor>,
     reverse: bool,
     /// Whether the cursor is on a key.
     valid: bool,
@@ -81,144 +115,177 @@ struct VisiblePut {
     short_value: Option<Bytes>,
 }
 
-/// The state of one page being read.
-struct Scanner<'r, R: ?Sized> {
-    reader: &'r R,
-    request: &'r ScanRequest,
-    locks: DirectedCursor<'r>,
-    writes: DirectedCursor<'r>,
+/// A scan of a range, page after page, on one snapshot. Every call gets the reader of that snapshot.
+///
+/// Invariant: unless the last page ended the range or failed, the cursor is on the first write record of the rest.
+pub struct Scanner {
+    /// The part of the range that is not read yet. The limits of the request are not used.
+    rest: ScanRequest,
+    /// Over the write records of the whole range. It is kept from page to page.
+    writes: DirectedCursor,
     /// The key being examined, in storage form.
     current: Vec<u8>,
-    pairs: Vec<(Key, Bytes)>,
-    bytes: usize,
-    /// Locks that block the page. Once there is one, visible keys are only counted.
-    blocking: BlockingLocks,
-    /// Visible keys without a blocking lock, counted since the first blocking lock.
-    counted: usize,
 }
 
-impl<'r, R: Reader + ?Sized> Scanner<'r, R> {
-    fn new(reader: &'r R, request: &'r ScanRequest) -> Result<Scanner<'r, R>> {
+impl Scanner {
+    /// A scan at the start of the range, which must not be empty. The limits of the request have no effect.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError`](crate::error::MvccError) if the store fails.
+    pub fn open<R: Reader + ?Sized>(reader: &R, request: &ScanRequest) -> Result<Scanner> {
         let (start, end) = storage_range(&request.start, &request.end);
-        let open = |cf| -> Result<DirectedCursor<'r>> {
-            let cursor = reader.cursor(cf, &start, &end)?;
-            let mut cursor = DirectedCursor { cursor, reverse: request.reverse, valid: false, steps: 0 };
-            cursor.seek_to_start()?;
-            Ok(cursor)
-        };
-        Ok(Scanner {
-            reader,
-            request,
-            locks: open(Cf::Lock)?,
-            writes: open(Cf::Write)?,
-            current: Vec::new(),
-            pairs: Vec::new(),
-            bytes: 0,
-            blocking: BlockingLocks::default(),
-            counted: 0,
-        })
+        let writes = DirectedCursor::open(reader, Cf::Write, (&start, &end), request.reverse)?;
+        Ok(Scanner { rest: request.clone(), writes, current: Vec::new() })
     }
 
-    fn run(mut self, max_steps: usize) -> Result<ScanPage, ActionError> {
+    /// The part of the range that is not read yet.
+    pub fn rest(&self) -> &ScanRequest {
+        &self.rest
+    }
+
+    /// Reads the next page.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Locked`] if a lock blocks the first pair; [`ActionError::Mvcc`] if the store fails or its data is
+    /// corrupt. The scan cannot go on after an error.
+    pub fn next_page<R: Reader + ?Sized>(&mut self, reader: &R, limits: PageLimits) -> Result<ScanPage, ActionError> {
+        let limits = PageLimits { pairs: limits.pairs.max(1), bytes: limits.bytes.max(1), steps: limits.steps.max(1) };
+        if self.rest.is_empty() {
+            return Ok(ScanPage::empty());
+        }
+        let mut page = self.read_versions(reader, limits)?;
+        self.end_before_locks(reader, limits, &mut page)?;
+        if let Some(resume) = &page.resume {
+            let bound = if self.rest.reverse { &mut self.rest.end } else { &mut self.rest.start };
+            *bound = resume.clone();
+        }
+        Ok(page)
+    }
+
+    /// The first pass: the visible versions of the rest, whatever their locks, up to the limits.
+    fn read_versions<R: Reader + ?Sized>(&mut self, reader: &R, limits: PageLimits) -> Result<ScanPage> {
+        self.writes.steps = 0;
+        let (mut pairs, mut bytes) = (Vec::new(), 0);
         let end = loop {
-            if self.is_full() {
+            if pairs.len() >= limits.pairs as usize || bytes >= limits.bytes as usize {
                 break PageEnd::Limit;
             }
             if !self.load_current()? {
                 break PageEnd::Range;
             }
-            if self.locks.steps + self.writes.steps >= max_steps {
+            if self.writes.steps >= limits.steps {
                 break PageEnd::Work;
             }
-            if let Some(lock) = self.take_blocking_lock()? {
-                if !self.pairs.is_empty() {
-                    break PageEnd::Lock;
-                }
-                self.blocking.push(lock);
-                self.writes.skip_key(&self.current)?;
-            } else {
-                self.take_version()?;
+            if let Some((key, value)) = self.take_version(reader)? {
+                bytes += key.as_bytes().len() + value.len();
+                pairs.push((key, value));
             }
         };
-        if !self.blocking.is_empty() {
-            return Err(KeyError::Locked(self.blocking.into_locks()).into());
-        }
         let resume = match end {
             PageEnd::Range => None,
             PageEnd::Limit => Some(self.resume_key(false)?),
             PageEnd::Lock | PageEnd::Work => Some(self.resume_key(true)?),
         };
-        Ok(ScanPage { pairs: self.pairs, resume, end })
+        // Nothing is before the empty key, and as the end of a range it means "after every key".
+        Ok(match resume {
+            Some(resume) if resume.is_empty() => ScanPage { pairs, resume: None, end: PageEnd::Range },
+            resume => ScanPage { pairs, resume, end },
+        })
     }
 
-    fn is_full(&self) -> bool {
-        let seen = self.pairs.len() + self.blocking.len() + self.counted;
-        seen >= (self.request.limit as usize).max(1)
-            || self.bytes >= (self.request.max_bytes as usize).max(1)
-            || self.blocking.is_full()
+    /// The second pass. Ends `page` before the first lock that blocks it, or before a lock that the steps do not reach.
+    /// Fails with the blocking locks if no pair is before them.
+    fn end_before_locks<R: Reader + ?Sized>(
+        &mut self,
+        reader: &R,
+        limits: PageLimits,
+        page: &mut ScanPage,
+    ) -> Result<(), ActionError> {
+        let reverse = self.rest.reverse;
+        let (lower, upper) = match &page.resume {
+            None => storage_range(&self.rest.start, &self.rest.end),
+            Some(resume) if reverse => storage_range(resume, &self.rest.end),
+            Some(resume) => storage_range(&self.rest.start, resume),
+        };
+        let mut locks = DirectedCursor::open(reader, Cf::Lock, (&lower, &upper), reverse)?;
+        let mut blocking = BlockingLocks::default();
+        while locks.valid && blocking.len() < limits.pairs as usize && !blocking.is_full() {
+            if locks.steps == limits.steps {
+                if blocking.is_empty() {
+                    self.cut(page, Key::from_storage(locks.cursor.key())?, PageEnd::Work)?;
+                }
+                break;
+            }
+            let lock = LockRecord::decode(locks.cursor.value())?;
+            if lock.blocks_read_at(self.rest.start_ts) {
+                let key = Key::from_storage(locks.cursor.key())?;
+                if blocking.is_empty() && page.has_pair_before(&key, reverse) {
+                    self.cut(page, key, PageEnd::Lock)?;
+                    break;
+                }
+                blocking.push(lock.info(key));
+            }
+            locks.step()?;
+        }
+        if blocking.is_empty() { Ok(()) } else { Err(KeyError::Locked(blocking.into_locks()).into()) }
+    }
+
+    /// Ends the page before `key`, and moves back to what is not read then.
+    fn cut(&mut self, page: &mut ScanPage, key: Key, end: PageEnd) -> Result<()> {
+        let storage = key.to_storage();
+        self.writes.valid = if self.rest.reverse {
+            self.writes.cursor.seek_for_prev(&after_versions(&storage))?
+        } else {
+            self.writes.cursor.seek(&storage)?
+        };
+        page.cut(key, self.rest.reverse, end);
+        Ok(())
     }
 
     /// The resume key of a next page that includes the current key, or excludes it.
     fn resume_key(&self, include_current: bool) -> Result<Key> {
         let key = Key::from_storage(&self.current)?;
         // The bound is inclusive for a forward scan and exclusive for a reverse scan.
-        Ok(if include_current == self.request.reverse { key.successor() } else { key })
+        Ok(if include_current == self.rest.reverse { key.successor() } else { key })
     }
 
-    /// Makes the next key that has a lock or a write record the current one. Returns false at the end of the range.
+    /// Makes the next key that has a write record the current one. Returns false at the end of the range.
     fn load_current(&mut self) -> Result<bool> {
-        let write_key = if self.writes.valid { Some(split_ts(self.writes.cursor.key())?.0) } else { None };
-        let lock_key = if self.locks.valid { Some(self.locks.cursor.key()) } else { None };
-        let next = match (write_key, lock_key) {
-            (Some(write), Some(lock)) if self.request.reverse => write.max(lock),
-            (Some(write), Some(lock)) => write.min(lock),
-            (Some(key), None) | (None, Some(key)) => key,
-            (None, None) => return Ok(false),
-        };
+        if !self.writes.valid {
+            return Ok(false);
+        }
+        let (key, _) = split_ts(self.writes.cursor.key())?;
         self.current.clear();
-        self.current.extend_from_slice(next);
+        self.current.extend_from_slice(key);
         Ok(true)
     }
 
-    /// The lock of the current key, if it blocks the read. Moves the lock cursor past the key.
-    fn take_blocking_lock(&mut self) -> Result<Option<LockInfo>> {
-        if !self.locks.valid || self.locks.cursor.key() != self.current {
-            return Ok(None);
-        }
-        let lock = LockRecord::decode(self.locks.cursor.value())?;
-        self.locks.step()?;
-        if !lock.blocks_read_at(self.request.start_ts) {
-            return Ok(None);
-        }
-        Ok(Some(lock.info(Key::from_storage(&self.current)?)))
-    }
-
-    /// Adds the visible version of the current key to the page, and moves the write cursor past the key.
-    fn take_version(&mut self) -> Result<()> {
-        let want_value = !self.request.keys_only && self.blocking.is_empty();
-        let Some(put) = self.writes.visible(&self.current, self.request.start_ts, want_value)? else {
-            return Ok(());
-        };
-        if !self.blocking.is_empty() {
-            self.counted += 1;
-            return Ok(());
-        }
+    /// The pair of the current key, if the key is visible. Moves past the key.
+    fn take_version<R: Reader + ?Sized>(&mut self, reader: &R) -> Result<Option<(Key, Bytes)>> {
+        let keys_only = self.rest.keys_only;
+        let Some(put) = self.writes.visible(&self.current, self.rest.start_ts, !keys_only)? else { return Ok(None) };
         let value = match put.short_value {
-            _ if self.request.keys_only => Bytes::new(),
+            _ if keys_only => Bytes::new(),
             Some(short) => short,
-            None => long_value(self.reader, &self.current, put.start_ts)?,
+            None => long_value(reader, &self.current, put.start_ts)?,
         };
-        let key = Key::from_storage(&self.current)?;
-        self.bytes += key.as_bytes().len() + value.len();
-        self.pairs.push((key, value));
-        Ok(())
+        Ok(Some((Key::from_storage(&self.current)?, value)))
     }
 }
 
-impl DirectedCursor<'_> {
-    fn seek_to_start(&mut self) -> Result<()> {
-        self.valid = if self.reverse { self.cursor.seek_to_last()? } else { self.cursor.seek_to_first()? };
-        Ok(())
+impl DirectedCursor {
+    /// A cursor on the first record of the bounds, in the direction of the scan.
+    fn open<R: Reader + ?Sized>(
+        reader: &R,
+        cf: Cf,
+        (lower, upper): (&[u8], &[u8]),
+        reverse: bool,
+    ) -> Result<DirectedCursor> {
+        let mut cursor = reader.cursor(cf, lower, upper)?;
+        let valid = if reverse { cursor.seek_to_last()? } else { cursor.seek_to_first()? };
+        Ok(DirectedCursor { cursor, reverse, valid, steps: 0 })
     }
 
     fn step(&mut self) -> Result<()> {
@@ -304,15 +371,19 @@ impl DirectedCursor<'_> {
         Ok(visible)
     }
 
-    /// The first data record from the cursor on, towards older versions.
+    /// The first data record from the cursor on, towards older versions. See [`Versions::seek_data`].
+    ///
+    /// [`Versions::seek_data`]: super::versions::Versions::seek_data
     fn first_data(&mut self, storage: &[u8], want_value: bool) -> Result<Option<VisiblePut>> {
         while self.is_on(storage) {
             let write = WriteRecord::decode(self.cursor.value())?;
-            if write.kind.is_data() {
-                return Ok(visible_put(&write, want_value));
-            }
+            let WriteKind::Lock { last_data } = write.kind else { return Ok(visible_put(&write, want_value)) };
+            let Some(last_data) = last_data else { return Ok(None) };
             self.steps += 1;
             self.valid = self.cursor.next()?;
+            if self.is_on(storage) && self.commit_ts()? > last_data {
+                self.seek_version(storage, last_data)?;
+            }
         }
         Ok(None)
     }

@@ -5,29 +5,30 @@ use engine::Cf;
 use engine::store::{Cursor, Reader};
 use tso::Timestamp;
 
-use super::write::WriteRecord;
+use super::mark::is_mark;
+use super::write::{WriteKind, WriteRecord};
 use crate::error::{MvccError, Result};
 use crate::key::{TS_LEN, push_ts, split_ts, versioned};
 
 /// A cursor over the write records of one key at a time. Each call names the key in storage form.
-pub struct Versions<'r> {
-    cursor: Box<dyn Cursor + 'r>,
+pub struct Versions {
+    cursor: Box<dyn Cursor>,
     /// Buffer for the target of a seek.
     target: Vec<u8>,
 }
 
-impl<'r> Versions<'r> {
+impl Versions {
     /// A cursor over the versions of one key, given in storage form.
-    pub fn of_key<R: Reader + ?Sized>(reader: &'r R, storage: &[u8]) -> Result<Versions<'r>> {
+    pub fn of_key<R: Reader + ?Sized>(reader: &R, storage: &[u8]) -> Result<Versions> {
         Versions::of_range(reader, storage, &after_versions(storage))
     }
 
     /// A cursor over the versions of the keys from `first` to `last`, both included, given in storage form.
-    pub fn of_keys<R: Reader + ?Sized>(reader: &'r R, first: &[u8], last: &[u8]) -> Result<Versions<'r>> {
+    pub fn of_keys<R: Reader + ?Sized>(reader: &R, first: &[u8], last: &[u8]) -> Result<Versions> {
         Versions::of_range(reader, first, &after_versions(last))
     }
 
-    fn of_range<R: Reader + ?Sized>(reader: &'r R, lower: &[u8], upper: &[u8]) -> Result<Versions<'r>> {
+    fn of_range<R: Reader + ?Sized>(reader: &R, lower: &[u8], upper: &[u8]) -> Result<Versions> {
         Ok(Versions { cursor: reader.cursor(Cf::Write, lower, upper)?, target: Vec::new() })
     }
 
@@ -39,10 +40,12 @@ impl<'r> Versions<'r> {
         Ok(self.cursor.seek(&self.target)? && self.is_on(storage))
     }
 
-    /// Moves to the next older record of the key and returns whether there is one. Requires that the cursor is on a
-    /// record.
-    pub fn next_older(&mut self, storage: &[u8]) -> Result<bool> {
-        Ok(self.cursor.next()? && self.is_on(storage))
+    /// Moves to the oldest record of the key at or above `ts`. Returns whether there is one.
+    pub fn seek_oldest(&mut self, storage: &[u8], ts: Timestamp) -> Result<bool> {
+        self.target.clear();
+        self.target.extend_from_slice(storage);
+        push_ts(&mut self.target, ts);
+        Ok(self.cursor.seek_for_prev(&self.target)? && self.is_on(storage))
     }
 
     /// The timestamp and the record at the cursor. Requires that the last move returned true.
@@ -51,13 +54,20 @@ impl<'r> Versions<'r> {
         Ok((ts, WriteRecord::decode(self.cursor.value())?))
     }
 
-    /// Moves to the newest record at or below `ts` that sets or deletes the key. Returns whether there is one.
+    /// Moves to the newest record at or below `ts` that sets or deletes the key. Returns whether there is one. Takes at
+    /// most two seeks and one step.
     pub fn seek_data(&mut self, storage: &[u8], ts: Timestamp) -> Result<bool> {
         let mut found = self.seek(storage, ts)?;
-        while found && !self.current()?.1.kind.is_data() {
-            found = self.next_older(storage)?;
+        while found {
+            let WriteKind::Lock { last_data } = self.current()?.1.kind else { return Ok(true) };
+            let Some(last_data) = last_data else { return Ok(false) };
+            // Most often it is the next record, and a step is cheaper than a seek.
+            found = self.cursor.next()? && self.is_on(storage);
+            if found && self.current()?.0 > last_data {
+                found = self.seek(storage, last_data)?;
+            }
         }
-        Ok(found)
+        Ok(false)
     }
 
     fn is_on(&self, storage: &[u8]) -> bool {
@@ -82,11 +92,12 @@ pub(super) fn after_versions(storage: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`MvccError::Inconsistent`] if it is missing, [`MvccError::Store`] if the store fails.
+/// [`MvccError::Inconsistent`] if it is missing or a rollback mark is in its place, [`MvccError::Store`] if the store
+/// fails.
 pub fn long_value<R: Reader + ?Sized>(reader: &R, storage: &[u8], start_ts: Timestamp) -> Result<Bytes> {
     match reader.get(Cf::Default, &versioned(storage, start_ts))? {
-        Some(value) => Ok(Bytes::from(value)),
-        None => {
+        Some(value) if !is_mark(&value)? => Ok(Bytes::from(value)),
+        _ => {
             let key = storage.escape_ascii();
             Err(MvccError::Inconsistent(format!("the value of {key} written by {start_ts} is missing")))
         }

@@ -6,6 +6,7 @@ use tso::Timestamp;
 
 use crate::error::{ActionError, MvccError, Result};
 use crate::key::{Key, versioned};
+use crate::mvcc::mark::{has_mark, put_mark};
 use crate::mvcc::versions::Versions;
 use crate::mvcc::{LockKind, LockRecord, WriteKind, WriteRecord};
 
@@ -66,26 +67,32 @@ pub(super) struct History {
     pub(super) newer: Option<NewerCommit>,
 }
 
-/// Reads the key's records from the newest down to `start_ts`. The search does not end at a newer commit: the
-/// transaction's own commit may be below it, and a repeated prewrite must find that rather than a conflict.
-pub(super) fn history(versions: &mut Versions<'_>, storage: &[u8], start_ts: Timestamp) -> Result<History> {
+/// Looks for the transaction's own record, and for commits above `start_ts`.
+///
+/// The own commit, if there is one, is the oldest commit above `start_ts` (invariant 4 of this module's parent), so two
+/// seeks find both, however many commits are above. It may be below a newer commit, and a repeated prewrite must find
+/// it rather than a conflict.
+pub(super) fn history<R: Reader + ?Sized>(
+    reader: &R,
+    versions: &mut Versions,
+    storage: &[u8],
+    start_ts: Timestamp,
+) -> Result<History> {
     let mut history = History::default();
-    let mut found = versions.seek(storage, Timestamp::MAX)?;
-    while found {
-        let (ts, write) = versions.current()?;
-        if ts < start_ts {
-            break;
+    if versions.seek(storage, Timestamp::MAX)? {
+        let (commit_ts, write) = versions.current()?;
+        if commit_ts > start_ts {
+            history.newer = Some(NewerCommit { start_ts: write.start_ts, commit_ts });
         }
-        if ts == start_ts && (write.kind == WriteKind::Rollback || write.overlapped_rollback) {
-            return Ok(History { own: Some(TxnRecord::RolledBack), newer: None });
-        }
+    }
+    if history.newer.is_some() && versions.seek_oldest(storage, start_ts.next())? {
+        let (commit_ts, write) = versions.current()?;
         if write.start_ts == start_ts {
-            return Ok(History { own: Some(TxnRecord::Committed { commit_ts: ts }), newer: None });
+            return Ok(History { own: Some(TxnRecord::Committed { commit_ts }), newer: None });
         }
-        if ts > start_ts && write.kind != WriteKind::Rollback && history.newer.is_none() {
-            history.newer = Some(NewerCommit { start_ts: write.start_ts, commit_ts: ts });
-        }
-        found = versions.next_older(storage)?;
+    }
+    if has_mark(reader, storage, start_ts)? {
+        return Ok(History { own: Some(TxnRecord::RolledBack), newer: None });
     }
     Ok(history)
 }
@@ -96,7 +103,7 @@ pub(super) fn own_record<R: Reader + ?Sized>(
     storage: &[u8],
     start_ts: Timestamp,
 ) -> Result<Option<TxnRecord>> {
-    Ok(history(&mut Versions::of_key(reader, storage)?, storage, start_ts)?.own)
+    Ok(history(reader, &mut Versions::of_key(reader, storage)?, storage, start_ts)?.own)
 }
 
 /// Replaces a lock by a commit record.
@@ -108,60 +115,46 @@ pub(super) fn commit_lock<R: Reader + ?Sized>(
     commit_ts: Timestamp,
 ) -> Result<()> {
     assert!(commit_ts >= lock.min_commit_ts && commit_ts > lock.start_ts, "invariant 3: {lock:?} at {commit_ts}");
+    let row = versioned(storage, commit_ts);
+    if reader.get(Cf::Write, &row)?.is_some() {
+        return Err(inconsistent("is committed twice", storage, commit_ts));
+    }
     let kind = match lock.kind {
         LockKind::Put => WriteKind::Put,
         LockKind::Delete => WriteKind::Delete,
-        LockKind::Lock => WriteKind::Lock,
+        LockKind::Lock => WriteKind::Lock { last_data: last_data(reader, storage, commit_ts)? },
     };
-    let row = versioned(storage, commit_ts);
-    // Keep the rollback mark of a transaction whose start_ts is our commit_ts.
-    let overlapped_rollback = match reader.get(Cf::Write, &row)? {
-        None => false,
-        Some(bytes) => match WriteRecord::decode(&bytes)?.kind {
-            WriteKind::Rollback => true,
-            _ => return Err(inconsistent("is committed twice", storage, commit_ts)),
-        },
-    };
-    let short_value = lock.short_value.as_deref();
-    let write = WriteRecord { kind, start_ts: lock.start_ts, short_value, overlapped_rollback };
+    let write = WriteRecord { kind, start_ts: lock.start_ts, short_value: lock.short_value.as_deref() };
     batch.put(Cf::Write, &row, &write.encode());
     batch.delete(Cf::Lock, storage);
     Ok(())
 }
 
-/// Removes a lock and its staged value, and writes a rollback mark.
+/// The commit_ts of the newest record at or below `ts` that sets or deletes the key; `None` if there is none.
+fn last_data<R: Reader + ?Sized>(reader: &R, storage: &[u8], ts: Timestamp) -> Result<Option<Timestamp>> {
+    let mut versions = Versions::of_key(reader, storage)?;
+    if !versions.seek(storage, ts)? {
+        return Ok(None);
+    }
+    let (commit_ts, write) = versions.current()?;
+    Ok(match write.kind {
+        WriteKind::Put | WriteKind::Delete => Some(commit_ts),
+        WriteKind::Lock { last_data } => last_data,
+    })
+}
+
+/// Removes a lock, and replaces its staged value, if any, by a rollback mark.
 pub(super) fn rollback_lock<R: Reader + ?Sized>(
     reader: &R,
     batch: &mut WriteBatch,
     storage: &[u8],
     lock: &LockRecord,
 ) -> Result<()> {
-    if lock.kind == LockKind::Put && lock.short_value.is_none() {
-        batch.delete(Cf::Default, &versioned(storage, lock.start_ts));
+    if has_mark(reader, storage, lock.start_ts)? {
+        return Err(inconsistent("has a lock and a rollback mark of one transaction", storage, lock.start_ts));
     }
     batch.delete(Cf::Lock, storage);
-    mark_rolled_back(reader, batch, storage, lock.start_ts)
-}
-
-/// Writes a rollback mark, so that a later prewrite of the transaction fails.
-pub(super) fn mark_rolled_back<R: Reader + ?Sized>(
-    reader: &R,
-    batch: &mut WriteBatch,
-    storage: &[u8],
-    start_ts: Timestamp,
-) -> Result<()> {
-    let row = versioned(storage, start_ts);
-    let record = match reader.get(Cf::Write, &row)? {
-        None => WriteRecord::rollback(start_ts).encode(),
-        Some(bytes) => {
-            let present = WriteRecord::decode(&bytes)?;
-            if present.kind == WriteKind::Rollback || present.start_ts == start_ts {
-                return Err(inconsistent("has a lock and a record of one transaction", storage, start_ts));
-            }
-            WriteRecord { overlapped_rollback: true, ..present }.encode()
-        }
-    };
-    batch.put(Cf::Write, &row, &record);
+    put_mark(batch, storage, lock.start_ts);
     Ok(())
 }
 

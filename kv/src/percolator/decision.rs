@@ -4,12 +4,11 @@ use engine::WriteBatch;
 use engine::store::Reader;
 use tso::Timestamp;
 
-use super::common::{
-    TxnRecord, check_commit_ts, check_key, check_start_ts, commit_lock, mark_rolled_back, own_record, rollback_lock,
-};
+use super::common::{TxnRecord, check_commit_ts, check_key, check_start_ts, commit_lock, own_record, rollback_lock};
 use crate::api::KeyError;
 use crate::error::ActionError;
 use crate::key::Key;
+use crate::mvcc::mark::put_mark;
 use crate::mvcc::reader::load_lock;
 
 /// Commits `keys` at `commit_ts`: replaces their locks by commit records. On the primary key this is the commit point.
@@ -72,7 +71,7 @@ pub fn rollback<R: Reader + ?Sized>(reader: &R, keys: &[Key], start_ts: Timestam
         match own_record(reader, &storage, start_ts)? {
             Some(TxnRecord::Committed { commit_ts }) => return Err(KeyError::Committed { start_ts, commit_ts }.into()),
             Some(TxnRecord::RolledBack) => (),
-            None => mark_rolled_back(reader, &mut batch, &storage, start_ts)?,
+            None => put_mark(&mut batch, &storage, start_ts),
         }
     }
     Ok(batch)

@@ -10,13 +10,15 @@
 //!
 //! Invariants, over the records of one key:
 //! 1. At most one transaction holds the lock.
-//! 2. A transaction has at most one of: the lock, a commit record, a rollback mark (a rollback record at its start_ts,
-//!    or the flag `overlapped_rollback` on the record at its start_ts). A commit record or a rollback mark stays until
-//!    garbage collection, and the lock never comes back.
+//! 2. A transaction has at most one of: the lock, a commit record, a rollback mark. A commit record or a rollback mark
+//!    stays until garbage collection, and the lock never comes back. A mark has a row of its own: writing it never
+//!    rewrites data.
 //! 3. A commit record is above the start_ts of its transaction and at or above the `min_commit_ts` of its lock.
 //! 4. The intervals from start_ts to commit_ts of two transactions that committed to the key do not overlap: prewrite
 //!    refuses if another transaction committed above its start_ts, and the lock keeps others out until the commit.
 //! 5. A lock or a commit record of a `Put` without a short value has its value in `Cf::Default`.
+//! 6. The commit record of a `Lock` names the newest `Put` or `Delete` below it. A rollback mark names none: the commit
+//!    of another transaction may still come below the mark, because its commit_ts was taken before.
 //!
 //! Garbage collection must resolve all locks below its safe point first. Without its primary's commit record, a
 //! transaction's remaining locks would be rolled back.

@@ -83,7 +83,7 @@ fn check_request(request: &PrewriteRequest) -> Result<(), ActionError> {
 /// Checks one mutation against the lock and the records of its key.
 fn check_mutation<R: Reader + ?Sized>(
     reader: &R,
-    versions: &mut Versions<'_>,
+    versions: &mut Versions,
     mutation: &Mutation,
     storage: &[u8],
     start_ts: Timestamp,
@@ -93,7 +93,7 @@ fn check_mutation<R: Reader + ?Sized>(
         return Ok(KeyState::Prewritten);
     }
     let key = &mutation.key;
-    let history = history(versions, storage, start_ts)?;
+    let history = history(reader, versions, storage, start_ts)?;
     match history.own {
         Some(TxnRecord::RolledBack) => return Err(KeyError::RolledBack { start_ts }.into()),
         Some(TxnRecord::Committed { .. }) => return Ok(KeyState::Committed),

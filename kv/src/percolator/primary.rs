@@ -4,11 +4,12 @@ use engine::store::Reader;
 use engine::{Cf, WriteBatch};
 use tso::Timestamp;
 
-use super::common::{Effects, TxnRecord, check_key, check_start_ts, mark_rolled_back, own_record, rollback_lock};
+use super::common::{Effects, TxnRecord, check_key, check_start_ts, own_record, rollback_lock};
 use crate::api::{CheckTxnStatusRequest, KeyError, TxnStatus};
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::mvcc::LockRecord;
+use crate::mvcc::mark::put_mark;
 use crate::mvcc::reader::load_lock;
 
 /// Reads the status of the transaction `lock_ts` from its primary. A transaction that met one of its locks asks.
@@ -44,7 +45,7 @@ pub fn check_txn_status<R: Reader + ?Sized>(
         Some(TxnRecord::Committed { commit_ts }) => TxnStatus::Committed { commit_ts },
         Some(TxnRecord::RolledBack) => TxnStatus::RolledBack,
         None if request.rollback_if_missing => {
-            mark_rolled_back(reader, &mut batch, &storage, start_ts)?;
+            put_mark(&mut batch, &storage, start_ts);
             TxnStatus::RolledBack
         }
         None => TxnStatus::Missing,

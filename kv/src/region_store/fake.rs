@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::{Cursor, Reader, Result as StoreResult, Store, StoreError};
@@ -32,6 +33,8 @@ pub(crate) enum ProposalOutcome {
 pub(crate) struct FakeStore {
     data: MemoryStore,
     state: Arc<Mutex<State>>,
+    /// Cursors over write records that views opened.
+    write_cursors: Arc<AtomicUsize>,
 }
 
 struct State {
@@ -59,6 +62,7 @@ pub(crate) struct FakeView {
     region: Region,
     term: Term,
     unreadable: Option<UnreadableRow>,
+    write_cursors: Arc<AtomicUsize>,
 }
 
 impl FakeStore {
@@ -84,7 +88,7 @@ impl FakeStore {
             read_indexes: 0,
             proposals: 0,
         };
-        FakeStore { data: MemoryStore::new(), state: Arc::new(Mutex::new(state)) }
+        FakeStore { data: MemoryStore::new(), state: Arc::new(Mutex::new(state)), write_cursors: Arc::default() }
     }
 
     pub(crate) fn context(&self) -> RegionContext {
@@ -113,6 +117,16 @@ impl FakeStore {
         self.state.lock().has_lease = has_lease;
     }
 
+    /// Raises the version of the region's epoch, as a split at its end would.
+    pub(crate) fn raise_epoch(&self) {
+        self.state.lock().region.epoch.version += 1;
+    }
+
+    /// The number of cursors over write records that reads opened so far.
+    pub(crate) fn write_cursors(&self) -> usize {
+        self.write_cursors.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn read_indexes(&self) -> usize {
         self.state.lock().read_indexes
     }
@@ -138,17 +152,15 @@ impl FakeStore {
     }
 
     fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
-        if let Some(why) = &state.poisoned {
-            return Err(RegionError::NotReady { region: state.region.id, why: why.clone() });
-        }
-        if !state.is_leader {
+        if state.poisoned.is_some() || !state.is_leader {
             return Err(RegionError::NotLeader { region: state.region.id, leader: None });
         }
         if state.region.epoch != context.epoch {
             return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
         }
         let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
-        Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable })
+        let write_cursors = Arc::clone(&self.write_cursors);
+        Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable, write_cursors })
     }
 
     fn apply(&self, batch: &WriteBatch) -> LogIndex {
@@ -166,8 +178,11 @@ impl Reader for FakeView {
         self.snapshot.get(cf, key)
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
         assert!(self.region.contains_range(lower, upper), "cursor outside the region");
+        if cf == Cf::Write {
+            self.write_cursors.fetch_add(1, Ordering::Relaxed);
+        }
         self.snapshot.cursor(cf, lower, upper)
     }
 }

@@ -87,6 +87,55 @@ async fn a_dropped_write_keeps_its_latches_while_its_proposal_is_under_way() {
     until(|| scheduler.latched_writes() == 0 && Arc::strong_count(&permit) == 1).await;
 }
 
+/// A runtime of one thread, which may be dropped while futures of its tasks live on.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+/// Regression: without a runtime at hand the drop released the latches, with the proposal under way.
+#[test]
+fn a_write_that_is_dropped_outside_of_a_runtime_keeps_its_latches() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let (release, held) = oneshot::channel();
+    store.push_outcome(ProposalOutcome::Held(held));
+    let runtime = runtime();
+    let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
+    runtime.block_on(async { assert!(poll!(&mut first).is_pending()) });
+    drop(first);
+    assert_eq!(scheduler.latched_writes(), 1);
+    runtime.block_on(async {
+        let mut second = Box::pin(scheduler.run(prewrite(&store, b"k", 11), ()));
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            assert!(poll!(&mut second).is_pending());
+        }
+        release.send(()).unwrap();
+        assert!(matches!(second.await, Err(ServerError::Key(KeyError::Locked(_)))), "the dropped write took effect");
+        until(|| scheduler.latched_writes() == 0).await;
+    });
+}
+
+/// The task of a proposal ends with its runtime. Its outcome is then unknown, and the region is fenced.
+#[test]
+fn a_write_that_is_lost_with_its_runtime_fences_the_region() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let (_release, held) = oneshot::channel();
+    store.push_outcome(ProposalOutcome::Held(held));
+    let ending = runtime();
+    let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));
+    ending.block_on(async { assert!(poll!(&mut first).is_pending()) });
+    drop(ending);
+    drop(first);
+    assert_eq!(scheduler.latched_writes(), 0);
+    runtime().block_on(async {
+        assert!(is_fenced(&scheduler.run(prewrite(&store, b"k", 11), ()).await));
+        store.set_term(6);
+        assert_eq!(scheduler.run(prewrite(&store, b"k", 11), ()).await, Ok(Response::Done));
+    });
+}
+
 #[tokio::test]
 async fn a_dropped_write_that_was_not_proposed_releases_its_latches() {
     let store = FakeStore::new();

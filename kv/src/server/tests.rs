@@ -110,6 +110,105 @@ async fn a_long_scan_merges_its_slices() {
     }
 }
 
+/// Reads a range in pages of 700 pairs, with `between` called before each page but the first. Returns the keys, in key
+/// order, and the number of pages.
+async fn read_pages(
+    server: &KvServer<FakeStore>,
+    store: &FakeStore,
+    reverse: bool,
+    between: impl Fn(),
+) -> (Vec<Key>, usize) {
+    let [mut start, mut end] = [Key::from_static(b"c"), Key::from_static(b"x")];
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let RequestBody::Scan(whole) = scan(&start, &end, reverse) else { panic!("not a scan") };
+        let body = RequestBody::Scan(ScanRequest { limit: 700, ..whole });
+        let answer = server.handle(Request { context: store.context(), body }).await;
+        let Ok(Response::Pairs { pairs, resume }) = answer else { panic!("{answer:?}") };
+        found.extend(pairs.into_iter().map(|(key, _)| key));
+        pages += 1;
+        match resume {
+            None => break,
+            Some(resume) if reverse => end = resume,
+            Some(resume) => start = resume,
+        }
+        between();
+    }
+    if reverse {
+        found.reverse();
+    }
+    (found, pages)
+}
+
+/// All pages of a statement read through one cursor over the write records. A change of the region's epoch ends it.
+#[tokio::test]
+async fn the_pages_of_a_statement_share_a_cursor() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
+    for (n, chunk) in keys.chunks(500).enumerate() {
+        put(&server, &store, chunk, 10 + 10 * n as u64).await;
+    }
+    for reverse in [false, true] {
+        let before = store.write_cursors();
+        assert_eq!(read_pages(&server, &store, reverse, || ()).await, (keys.clone(), 5));
+        assert_eq!(store.write_cursors() - before, 1, "reverse {reverse}");
+        let before = store.write_cursors();
+        assert_eq!(read_pages(&server, &store, reverse, || store.raise_epoch()).await, (keys.clone(), 5));
+        assert_eq!(store.write_cursors() - before, 5, "reverse {reverse}, the epoch changes");
+    }
+}
+
+/// A kept scan does not stand in for the checks of the read path.
+#[tokio::test]
+async fn a_kept_scan_serves_no_request_that_the_store_refuses() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let keys: Vec<Key> = (0..2_000).map(|n| Key::new(format!("k{n:05}"))).collect();
+    put(&server, &store, &keys, 10).await;
+    let old = store.context();
+    let [start, end] = [Key::from_static(b"c"), Key::from_static(b"x")];
+    let page = |context, start: &Key| {
+        let RequestBody::Scan(whole) = scan(start, &end, false) else { panic!("not a scan") };
+        Request { context, body: RequestBody::Scan(ScanRequest { limit: 700, ..whole }) }
+    };
+    let first = server.handle(page(old, &start)).await;
+    let Ok(Response::Pairs { resume: Some(next), .. }) = first else { panic!("{first:?}") };
+    store.raise_epoch();
+    let refused = server.handle(page(old, &next)).await;
+    assert!(matches!(refused, Err(ServerError::Region(RegionError::EpochNotMatch { .. }))), "{refused:?}");
+    store.set_leader(false);
+    let refused = server.handle(page(store.context(), &next)).await;
+    assert!(matches!(refused, Err(ServerError::Region(RegionError::NotLeader { .. }))), "{refused:?}");
+    store.set_leader(true);
+    store.set_lease(false);
+    let served = server.handle(page(store.context(), &next)).await;
+    assert!(matches!(served, Ok(Response::Pairs { .. })) && store.read_indexes() == 1, "{served:?}");
+}
+
+/// A page that ends before a lock is not continued: the next ones see the lock, and then what became of it.
+#[tokio::test]
+async fn a_scan_that_met_a_lock_continues_on_a_new_snapshot() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let keys: Vec<Key> = (0..2_000).map(|n| Key::new(format!("k{n:05}"))).collect();
+    put(&server, &store, &keys, 10).await;
+    let locked = std::slice::from_ref(&keys[900]);
+    let request = |body| Request { context: store.context(), body };
+    assert_eq!(server.handle(request(prewrite(locked, b"new", 500))).await, Ok(Response::Done));
+    let end = Key::from_static(b"x");
+    let answer = server.handle(request(scan(&Key::from_static(b"c"), &end, false))).await;
+    let Ok(Response::Pairs { pairs, resume: Some(resume) }) = answer else { panic!("{answer:?}") };
+    assert_eq!((pairs.len(), &resume), (900, &keys[900]));
+    let met = server.handle(request(scan(&resume, &end, false))).await;
+    assert!(matches!(met, Err(ServerError::Key(KeyError::Locked(_)))), "{met:?}");
+    let commit = RequestBody::Commit { keys: locked.to_vec(), start_ts: ts(500), commit_ts: ts(600) };
+    assert_eq!(server.handle(request(commit)).await, Ok(Response::Done));
+    let answer = server.handle(request(scan(&resume, &end, false))).await;
+    let Ok(Response::Pairs { pairs, resume: None }) = answer else { panic!("{answer:?}") };
+    assert_eq!((pairs.len(), &pairs[0]), (1_100, &(keys[900].clone(), Bytes::from_static(b"new"))));
+}
+
 #[tokio::test]
 async fn requests_in_flight_are_bounded_and_counted() {
     let store = FakeStore::new();
@@ -237,7 +336,7 @@ async fn a_response_above_the_message_limit_becomes_an_invalid_request() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
     let key = Key::from_static(b"k");
-    let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
+    let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None };
     store.write_raw(Cf::Write, &versioned(&key.to_storage(), ts(20)), &record.encode());
     store.write_raw(Cf::Default, &versioned(&key.to_storage(), ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
     let mut client = serve_and_connect(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
@@ -284,8 +383,7 @@ fn requests_reading(key: &Key) -> [RequestBody; 4] {
 async fn corrupt_data_poisons_the_store() {
     let key = Key::from_static(b"k");
     for n in 0..requests_reading(&key).len() {
-        let missing =
-            WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None, overlapped_rollback: false };
+        let missing = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None };
         let corruptions: [(Cf, Vec<u8>, Vec<u8>); 3] = [
             (Cf::Lock, key.to_storage(), vec![99]),
             (Cf::Write, versioned(&key.to_storage(), ts(20)), vec![1, 77]),
@@ -304,7 +402,7 @@ async fn corrupt_data_poisons_the_store() {
             assert!(matches!(answer, Err(ServerError::Failed(_))), "{:?}: {answer:?}", request.body);
             assert!(store.poisoned().is_some(), "{:?} on corruption {at}", request.body);
             let after = server.handle(request).await;
-            assert!(matches!(after, Err(ServerError::Region(RegionError::NotReady { .. }))), "{after:?}");
+            assert!(matches!(after, Err(ServerError::Region(RegionError::NotLeader { .. }))), "{after:?}");
         }
     }
 }

@@ -6,3 +6,6 @@ mod client;
 mod cluster;
 mod model;
 mod percolator;
+mod scan_cost;
+mod versions;
+mod write_path;

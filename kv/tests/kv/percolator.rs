@@ -29,8 +29,9 @@ use kv::api::{
 };
 use kv::error::ActionError;
 use kv::key::split_ts;
+use kv::mvcc::mark::is_mark;
 use kv::mvcc::scanner::scan;
-use kv::mvcc::{LockRecord, WriteRecord, reader};
+use kv::mvcc::{LockRecord, WriteKind, WriteRecord, reader};
 use kv::percolator;
 use tso::Timestamp;
 
@@ -269,9 +270,15 @@ fn show(cf: Cf, key: &[u8], value: &[u8]) -> Outcome<String> {
         }
         Cf::Write => {
             let write = WriteRecord::decode(value)?;
-            let flag = if write.overlapped_rollback { ", overlapped rollback" } else { "" };
-            format!("{head} {:?} of {}{}{flag}", write.kind, show_ts(write.start_ts), inline(write.short_value))
+            let kind = match write.kind {
+                WriteKind::Put => "Put".to_owned(),
+                WriteKind::Delete => "Delete".to_owned(),
+                WriteKind::Lock { last_data: None } => "Lock above nothing,".to_owned(),
+                WriteKind::Lock { last_data: Some(at) } => format!("Lock above {},", show_ts(at)),
+            };
+            format!("{head} {kind} of {}{}", show_ts(write.start_ts), inline(write.short_value))
         }
+        _ if is_mark(value)? => format!("{head} rollback mark"),
         _ => format!("{head} {}", show_value(value)),
     })
 }

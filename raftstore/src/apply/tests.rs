@@ -1,6 +1,5 @@
 //! Apply over an in-memory store: writes, refusals, and the faults that stop the store.
 
-use engine::disk::SimDisk;
 use engine::store::Reader;
 use engine::store::memory::MemoryStore;
 
@@ -33,7 +32,6 @@ fn fixture() -> Fixture {
     let delegate = Arc::new(Delegate::new(Arc::clone(&region), position(5, 2)));
     let mut apply = ApplyLoop::new(ApplyParts {
         store: store.clone(),
-        snapshots: SnapshotFiles::open(SimDisk::new()).unwrap(),
         queue: Arc::new(ApplyQueue { mailbox: Mailbox::new(16), backlog: AtomicUsize::new(0) }),
         inbox: Arc::clone(&inbox),
         wake: Box::new(|| {}),

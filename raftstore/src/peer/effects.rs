@@ -1,12 +1,14 @@
 //! The effects of a peer, as plain data.
 
+use std::sync::Arc;
+
 use raft::eraftpb::Entry;
 
 use crate::peer::proposal::CommittedReplies;
 use crate::ports::RaftMessage;
 use crate::records::{LogPosition, SnapshotIntent};
-use crate::region::{LogIndex, PeerMeta, Term};
-use crate::storage::LogOp;
+use crate::region::{LogIndex, PeerMeta, Region, Term};
+use crate::storage::{Fetch, LogOp};
 use crate::time::MonoTime;
 
 /// Number of a peer's log write; ascends by one.
@@ -24,14 +26,27 @@ pub(crate) struct Effects {
     /// Messages to send now. A leader's appends precede its own fsync; replies that depend on an fsync appear here
     /// after it.
     pub(crate) messages: Vec<RaftMessage>,
+    /// A snapshot was installed: descriptor and position with which apply continues.
+    pub(crate) installed: Option<(Arc<Region>, LogPosition)>,
     /// Committed entries for apply.
     pub(crate) committed: Option<Committed>,
-    /// A snapshot for apply to install. Its intent is durable.
+    /// A snapshot to install. Its intent is durable, and everything emitted to apply is applied.
     pub(crate) install: Option<SnapshotIntent>,
     /// An installed snapshot whose file can be removed.
     pub(crate) obsolete_snapshot: Option<SnapshotIntent>,
     /// Whether to build a snapshot for a follower.
     pub(crate) build_snapshot: bool,
+    /// Old entries to read for followers.
+    pub(crate) fetches: Vec<Fetch>,
+    /// Leadership changes to announce.
+    pub(crate) events: Vec<RoleEvent>,
+}
+
+/// The effects of a peer that depend on no write under way.
+#[derive(Debug, Default)]
+pub(crate) struct UrgentEffects {
+    /// Messages to send now.
+    pub(crate) messages: Vec<RaftMessage>,
     /// Leadership changes to announce.
     pub(crate) events: Vec<RoleEvent>,
 }

@@ -89,10 +89,10 @@ pub(crate) fn admit(message: &RaftMessage, at: &GateContext<'_>) -> Result<(), R
         MessageType::MsgAppendResponse => {
             refuse_if(raft.index > at.last.0 || (raft.reject && raft.reject_hint > raft.index), Refusal::Malformed)
         }
-        MessageType::MsgRequestVoteResponse
-        | MessageType::MsgRequestPreVoteResponse
-        | MessageType::MsgHeartbeat
-        | MessageType::MsgHeartbeatResponse => Ok(()),
+        MessageType::MsgHeartbeatResponse => refuse_if(raft.index > MAX_NUMBER, Refusal::Malformed),
+        MessageType::MsgRequestVoteResponse | MessageType::MsgRequestPreVoteResponse | MessageType::MsgHeartbeat => {
+            Ok(())
+        }
         _ => Err(Refusal::Foreign),
     }
 }

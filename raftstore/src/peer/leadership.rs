@@ -12,8 +12,11 @@ use super::replica::Peer;
 use crate::error::RegionError;
 #[cfg(feature = "planted-bugs")]
 use crate::region::LogIndex;
-use crate::region::{Epoch, PeerRole, StoreId, Term};
+use crate::region::{Epoch, PeerMeta, PeerRole, StoreId, Term};
 use crate::time::MonoTime;
+
+/// Election timeouts between two offers of leadership to the same replica.
+const OFFER_PAUSE: u32 = 6;
 
 impl Peer {
     /// Updates all state that depends on raft-rs' state. Called after every call that may change it.
@@ -54,6 +57,9 @@ impl Peer {
             }
         }
         self.leader_term = leads;
+        self.outgoing.clear();
+        self.node.store().clear_fetches();
+        self.offers.clear();
         if leads.is_some() {
             // raft-rs has appended the empty entry of the new term.
             self.record_proposed(now);
@@ -81,21 +87,51 @@ impl Peer {
         self.after_raft(now);
     }
 
-    /// Offers leadership to the replica on `to`. Does nothing if this replica does not lead or `to` holds no other
-    /// voter.
+    /// Offers leadership to the replica on `to`. Does nothing if this replica does not lead, or `to` holds no other
+    /// voter or one that installs a snapshot or needs one: it could not serve.
     pub(crate) fn transfer_leader(&mut self, to: StoreId, now: MonoTime) {
         let target = self.region.peer_on(to).filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
-        let Some(target) = target.filter(|_| self.is_leader()) else { return };
+        let eligible = |target: &PeerMeta| self.is_leader() && self.could_lead(target.id.get());
+        let Some(target) = target.filter(eligible) else { return };
+        self.offers.insert(target.id.get(), now);
         self.node.transfer_leader(target.id.get());
         self.after_raft(now);
     }
 
-    /// The live voter with the longest matching log, other than this one: the target of a leadership transfer.
+    /// Offers leadership to the best successor, if there is one and no offer is open. A transfer that fails is given up
+    /// after an election timeout, and proposals are refused until then. So no successor gets a second offer within
+    /// `OFFER_PAUSE` election timeouts. May be called with every tick.
+    pub(crate) fn offer_leadership(&mut self, now: MonoTime) {
+        if !self.is_leader() || self.node.raft.lead_transferee.is_some() {
+            return;
+        }
+        let Some(to) = self.best_successor(now) else { return };
+        let last = self.region.peer_on(to).and_then(|p| self.offers.get(&p.id.get()));
+        if last.is_none_or(|at| now.since(*at) >= self.config.election_timeout() * OFFER_PAUSE) {
+            self.transfer_leader(to, now);
+        }
+    }
+
+    /// The live voter with the longest matching log, other than this one, that could lead at once: the target of a
+    /// leadership transfer. Those without an offer so far come first, then the one whose offer is oldest.
     pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
         let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
+        let able = voters.filter(|p| self.is_live(p.id.get(), now) && self.could_lead(p.id.get()));
+        let matched = |p: &PeerMeta| self.node.raft.prs().get(p.id.get()).map(|pr| pr.matched);
+        let offered = |p: &PeerMeta| self.offers.get(&p.id.get());
+        able.max_by_key(|p| (Reverse(offered(p)), matched(p), Reverse(p.store))).map(|p| p.store)
+    }
+
+    /// The live voter to which to offer leadership if this replica cannot write: the one with the longest matching log,
+    /// other than `avoided` if there are several. Unless `any` is set, only one that has written what this replica has
+    /// not.
+    pub(crate) fn next_successor(&self, avoided: Option<StoreId>, any: bool, now: MonoTime) -> Option<StoreId> {
+        let written = self.node.raft.raft_log.persisted;
+        let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
         let live = voters.filter(|p| self.is_live(p.id.get(), now));
-        let best = live.filter_map(|p| self.node.raft.prs().get(p.id.get()).map(|pr| (pr.matched, p.store)));
-        best.max_by_key(|(matched, store)| (*matched, Reverse(*store))).map(|(_, store)| store)
+        let matched = live.filter_map(|p| Some((self.node.raft.prs().get(p.id.get())?.matched, p.store)));
+        let fit = matched.filter(|(matched, _)| any || *matched > written);
+        fit.max_by_key(|(matched, store)| (Some(*store) != avoided, *matched, Reverse(*store))).map(|(_, store)| store)
     }
 
     /// Runs before a `MsgTimeoutNow` leaves: suspends the lease and stamps the message with the last log position.

@@ -14,18 +14,20 @@
 //!
 //! # Layers
 //!
-//! 1. `gate`, `lease`, `read`, `proposal`, `truncate`, `coalesce`: rules and queues, without raft-rs' node
+//! 1. `gate`, `lease`, `read`, `proposal`, `truncate`, `outgoing`, `coalesce`: rules and queues, without raft-rs' node
 //! 2. `effects`: the output of a peer
 //! 3. `replica`: the state of a peer
 //! 4. `leadership`: elections, the lease, rounds of reads
-//! 5. `start`, `step`, `retention`, `propose`: start, inputs, truncation, proposals
-//! 6. `ready`: the effects
+//! 5. `start`, `step`, `retention`, `propose`: start, inputs, truncation and snapshots for followers, proposals
+//! 6. `urgent`: the effects that wait for no write
+//! 7. `ready`: the others
 
 mod coalesce;
 pub(crate) mod effects;
 mod gate;
 mod leadership;
 mod lease;
+mod outgoing;
 pub(crate) mod proposal;
 mod propose;
 pub(crate) mod read;
@@ -37,6 +39,8 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod truncate;
+mod urgent;
 
 pub(crate) use replica::{Peer, PeerFault};
+pub(crate) use retention::LogPressure;
 pub(crate) use start::PeerStart;

@@ -2,8 +2,8 @@
 //!
 //! raft-rs runs with asynchronous readies: entries count as stable once handed over, and as persisted once their write
 //! is durable. Writes are numbered. A ready waits in `inflight` for its write, and so do its messages, unless this
-//! replica leads. A ready without anything to write waits for the newest write before it, because its messages may
-//! depend on that one.
+//! replica leads or they are `urgent`. A ready without anything to write waits for the newest write before it, because
+//! its messages may depend on that one.
 //!
 //! The commit index alone is not written. It is written along with entries after it has moved far enough, and
 //! recovery derives the rest (see `storage::recover`).
@@ -12,10 +12,12 @@
 //! installation is redone from the file:
 //!
 //! 1. The intent is written to the log group. Log, term and vote stay unchanged.
-//! 2. Apply replaces the region's data, with descriptor and applied position in the last write, and flushes.
+//! 2. Once apply has nothing of the region left, a worker replaces the region's data, with descriptor and applied
+//!    position in the last write, and flushes. The peer emits no entries meanwhile.
 //! 3. The log restarts behind the snapshot, and the intent is removed.
 //!
-//! Only then is the snapshot acknowledged to the leader.
+//! Only then is the snapshot acknowledged to the leader. Until then the answers to heartbeats say which snapshot is
+//! being installed, in the field `index` that raft-rs leaves 0 there (see `outgoing`).
 
 use std::sync::Arc;
 
@@ -26,7 +28,6 @@ use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::coalesce::coalesce;
 use super::effects::{Committed, Effects, WriteNumber, position};
-use super::lease::Evidence;
 use super::replica::{InstallStage, Installing, Peer, PeerFault, PendingReady};
 use crate::ports::RaftMessage;
 use crate::records::{self, LogPosition, SnapshotIntent};
@@ -52,9 +53,8 @@ impl Peer {
             }
             self.handle_ready(now);
         }
-        if self.node.store().take_snapshot_request() {
-            self.out.build_snapshot = true;
-        }
+        self.request_build(now);
+        self.out.fetches.append(&mut self.node.store().take_fetches());
         std::mem::take(&mut self.out)
     }
 
@@ -64,6 +64,7 @@ impl Peer {
             || self.out.write.is_some()
             || !self.out.messages.is_empty()
             || !self.out.events.is_empty()
+            || self.out.installed.is_some()
             || self.out.install.is_some()
             || self.out.obsolete_snapshot.is_some()
     }
@@ -76,15 +77,17 @@ impl Peer {
         self.release_durable(now);
     }
 
-    /// Apply has replaced and flushed the region's data.
+    /// A worker has replaced and flushed the region's data.
     pub(crate) fn on_installed(&mut self, key: SnapshotKey, now: MonoTime) {
         let Some(installing) = self.installing.as_mut().filter(|i| i.intent.key == key) else { return };
         assert_eq!(installing.stage, InstallStage::Replacing, "the data is replaced once its intent is durable");
         installing.stage = InstallStage::Finishing(self.next_write);
         let start = LogPosition { index: key.index, term: key.term };
         let region = installing.intent.region.clone();
-        self.applied = start;
+        assert!(self.emitted <= self.applied.index.get(), "nothing was emitted during the installation");
+        (self.applied, self.emitted) = (start, start.index.get());
         self.region = Arc::new(region);
+        self.out.installed = Some((Arc::clone(&self.region), start));
         let hard_state = self.node.store().hard_state().clone();
         self.written_hard_state = hard_state.clone();
         self.write(LogOp::Restart { start, hard_state });
@@ -101,16 +104,10 @@ impl Peer {
     }
 
     fn handle_ready(&mut self, now: MonoTime) {
+        self.take_urgent_messages();
         let mut ready = self.node.ready();
         let number = ready.number();
-        for state in ready.take_read_states() {
-            if let Some(sent) = self.reads.confirm(&state.request_ctx, LogIndex::new(state.index)) {
-                let max_lease = self.max_lease();
-                self.lease.renew(sent, Evidence::Heartbeat, max_lease);
-            }
-        }
-        let messages = ready.take_messages();
-        self.send(messages);
+        self.confirm_reads(ready.take_read_states());
         let snapshot = !ready.snapshot().is_empty();
         if snapshot {
             self.begin_install(&ready);
@@ -118,16 +115,22 @@ impl Peer {
         let entries = ready.take_entries();
         self.write_ready(&ready, entries, snapshot);
         let committed = ready.take_committed_entries();
-        let mut messages = ready.take_persisted_messages();
+        let mut waiting = ready.take_persisted_messages();
+        let at_once = ready.take_messages();
+        if self.is_vote_durable() {
+            self.send(at_once);
+        } else {
+            // A sole voter leads as soon as it campaigns.
+            waiting.extend(at_once);
+        }
         self.node.advance_append_async(ready);
-        let messages = messages.drain(..).filter_map(|m| self.envelope(m)).collect();
+        let messages = waiting.drain(..).filter_map(|m| self.envelope(m)).collect();
         let write = self.out.write.unwrap_or(self.next_write - 1);
         self.inflight.push_back(PendingReady { write, number, messages, snapshot });
         self.emit_committed(committed);
         #[cfg(feature = "planted-bugs")]
         self.leak_uncommitted();
         self.release_durable(now);
-        self.reads.on_applied(self.applied.index, Term::new(self.node.raft.term));
     }
 
     fn write_ready(&mut self, ready: &Ready, entries: Vec<Entry>, snapshot: bool) {
@@ -140,7 +143,10 @@ impl Peer {
         if voted || far || snapshot {
             let state = state.clone();
             self.written_hard_state = state.clone();
-            self.write(LogOp::HardState(state));
+            let write = self.write(LogOp::HardState(state));
+            if voted {
+                self.vote_write = write;
+            }
         }
         if !entries.is_empty() {
             let number = *self.out.write.get_or_insert(self.next_write);
@@ -158,12 +164,18 @@ impl Peer {
         }
         let commit = self.node.raft.raft_log.committed;
         assert!(entries.last().is_some_and(|e| e.index <= commit), "no entry above the commit index is applied");
+        self.emit(entries, commit);
+    }
+
+    fn emit(&mut self, entries: Vec<Entry>, commit: u64) {
+        assert!(self.installing.is_none(), "no entry is applied while the data is replaced");
+        self.emitted = entries.last().map_or(self.emitted, |last| last.index);
         let replies = self.proposals.take_committed(&entries);
         self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(commit) });
     }
 
     /// Releases readies whose writes are durable, and advances a snapshot installation.
-    fn release_durable(&mut self, now: MonoTime) {
+    pub(super) fn release_durable(&mut self, now: MonoTime) {
         #[cfg(feature = "planted-bugs")]
         if self.config.planted(crate::config::PlantedBug::AckBeforeFsync) {
             self.durable = self.next_write - 1;
@@ -214,11 +226,15 @@ impl Peer {
         self.installing = Some(Installing { intent, stage: InstallStage::Intended });
     }
 
-    /// Whether the installation is complete. Requests stage 2 once stage 1 is durable.
+    /// Whether the installation is complete. Called once stage 1 is durable; requests stage 2 once apply has nothing of
+    /// this region left.
     fn advance_install(&mut self) -> bool {
         let Some(installing) = self.installing.as_mut() else { return true };
         match installing.stage {
             InstallStage::Intended => {
+                if self.applied.index.get() < self.emitted {
+                    return false;
+                }
                 installing.stage = InstallStage::Replacing;
                 self.out.install = Some(installing.intent.clone());
                 false
@@ -234,17 +250,30 @@ impl Peer {
         self.out.obsolete_snapshot = Some(intent);
     }
 
-    fn send(&mut self, messages: Vec<Message>) {
+    pub(super) fn send(&mut self, messages: Vec<Message>) {
         for message in coalesce(messages) {
+            let kind = message.get_msg_type();
+            if kind == MessageType::MsgAppend && self.outgoing.is_installing(message.to) {
+                // It would be refused. raft-rs tries again with the next heartbeat.
+                continue;
+            }
+            if kind == MessageType::MsgSnapshot {
+                self.outgoing.sent(message.to, message.get_snapshot().get_metadata().index);
+            }
             if let Some(message) = self.envelope(message) {
                 self.out.messages.push(message);
             }
         }
     }
 
-    fn envelope(&self, message: Message) -> Option<RaftMessage> {
+    fn envelope(&self, mut message: Message) -> Option<RaftMessage> {
         // A replica that has left the region gets no messages.
         let to = self.region.peer(PeerId::new(message.to))?;
+        if let Some(installing) = &self.installing
+            && message.get_msg_type() == MessageType::MsgHeartbeatResponse
+        {
+            message.index = installing.intent.key.index.get();
+        }
         Some(RaftMessage { region: self.region.id, epoch: self.region.epoch, from: self.me, to, message })
     }
 
@@ -261,7 +290,6 @@ impl Peer {
         let Ok(entries) = self.node.store().entries(self.leaked + 1, last + 1, None, context) else { return };
         let Some(entries) = Some(entries).filter(|e| !e.is_empty()) else { return };
         self.leaked = last;
-        let replies = self.proposals.take_committed(&entries);
-        self.out.add_committed(Committed { entries, replies, commit: LogIndex::new(last) });
+        self.emit(entries, last);
     }
 }

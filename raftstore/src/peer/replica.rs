@@ -12,6 +12,7 @@ use rand::rngs::StdRng;
 
 use super::effects::{Effects, PeerView, WriteNumber};
 use super::lease::Lease;
+use super::outgoing::Outgoing;
 use super::proposal::{Proposal, Proposals};
 use super::read::ReadQueue;
 use crate::config::StoreConfig;
@@ -68,7 +69,7 @@ pub(super) struct Installing {
 pub(super) enum InstallStage {
     /// Stage 1: the intent is being written.
     Intended,
-    /// Stage 2: apply is replacing the data.
+    /// Stage 2: a worker is replacing the data.
     Replacing,
     /// Stage 3: the new log start is being written.
     Finishing(WriteNumber),
@@ -80,7 +81,8 @@ pub(super) enum InstallStage {
 /// 1. `applied <= commit`, and `applied` is never above the last entry that the log has acknowledged.
 /// 2. `inflight` holds, in order, every ready that raft-rs does not know to be persisted.
 /// 3. While the lease is valid, `leader_term` is the current term.
-/// 4. A message that depends on a durable write leaves only after `on_durable` of that write.
+/// 4. While a worker replaces the region's data, everything emitted to apply is applied, and nothing is emitted.
+/// 5. A message that depends on a durable write leaves only after `on_durable` of that write.
 pub(crate) struct Peer {
     pub(super) node: RawNode<PeerStorage>,
     pub(super) region: Arc<Region>,
@@ -102,6 +104,8 @@ pub(crate) struct Peer {
     pub(super) proposals: Proposals,
     pub(super) reads: ReadQueue,
     pub(super) applied: LogPosition,
+    /// Last entry emitted to apply.
+    pub(super) emitted: u64,
     /// End of the newest promise to a leader (see `gate`).
     pub(super) promised_until: MonoTime,
     /// Time of the last message of each other replica.
@@ -109,9 +113,15 @@ pub(crate) struct Peer {
     pub(super) inflight: VecDeque<PendingReady>,
     pub(super) next_write: WriteNumber,
     pub(super) durable: WriteNumber,
+    /// The write of the current term and vote.
+    pub(super) vote_write: WriteNumber,
     /// The hard state last written to the log.
     pub(super) written_hard_state: raft::eraftpb::HardState,
     pub(super) installing: Option<Installing>,
+    /// Snapshots for followers, while this replica leads.
+    pub(super) outgoing: Outgoing,
+    /// When this leader last offered its leadership to each replica.
+    pub(super) offers: BTreeMap<u64, MonoTime>,
     /// Highest index emitted by the `ApplyAboveCommit` bug.
     #[cfg(feature = "planted-bugs")]
     pub(super) leaked: u64,

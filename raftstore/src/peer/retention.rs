@@ -1,8 +1,9 @@
 //! Retention: which log entries and snapshot files a replica keeps for its followers.
 
-use raft::{ProgressState, Storage};
+use raft::{ProgressState, SnapshotStatus, Storage};
 
 use super::effects::position;
+use super::outgoing::SILENCE;
 use super::replica::{Peer, PeerFault};
 use super::truncate::{Retention, TruncationInput, truncation_bound};
 use crate::records::LogPosition;
@@ -10,12 +11,25 @@ use crate::region::{LogIndex, Region};
 use crate::snapshot::SnapshotKey;
 use crate::time::MonoTime;
 
+/// What the log's disk and files demand of a truncation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogPressure {
+    /// Entries up to this index keep the log engine from freeing old files.
+    pub(crate) pinning: LogIndex,
+    /// The disk has too little free space to hold the log for snapshots.
+    pub(crate) space_is_short: bool,
+}
+
 impl Peer {
     /// Truncates the log and returns its new start, which the caller must write. Entries above `flushed` are kept,
-    /// because a restart replays them. Entries up to `pinning` keep the log engine from freeing old files. No effect of
-    /// the peer depends on this write, and it depends on no effect.
+    /// because a restart replays them. No effect of the peer depends on this write, and it depends on no effect.
     #[must_use]
-    pub(crate) fn truncate_log(&mut self, flushed: LogIndex, pinning: LogIndex, now: MonoTime) -> Option<LogPosition> {
+    pub(crate) fn truncate_log(
+        &mut self,
+        flushed: LogIndex,
+        pressure: LogPressure,
+        now: MonoTime,
+    ) -> Option<LogPosition> {
         if self.is_installing() {
             return None;
         }
@@ -25,20 +39,19 @@ impl Peer {
         let mut followers = Vec::new();
         if self.is_leader() {
             let others = self.node.raft.prs().iter().filter(|(id, _)| self.is_live(**id, now));
-            // A follower that is being sent a snapshot continues from it. So does one that has received it and is
-            // installing it: raft-rs considers the snapshot done once delivered, but the follower will ask for the
-            // entries after it.
-            let kept = storage.kept_snapshot().map_or(0, |key| key.index.get());
-            let start = storage.start().index.get();
-            let installing_from = |pr: &raft::Progress| if pr.matched < start { kept } else { 0 };
-            let continues_from = |pr: &raft::Progress| pr.matched.max(pr.pending_snapshot).max(installing_from(pr));
-            followers.extend(others.map(|(_, pr)| LogIndex::new(continues_from(pr))));
+            followers.extend(others.map(|(_, pr)| LogIndex::new(pr.matched)));
         }
+        let (start, last) = (storage.start().index, storage.last());
+        self.release_holds(last, lag, now);
+        let held = self.held().filter(|_| !pressure.space_is_short);
         let flushed = flushed.min(self.applied.index);
-        let log = TruncationInput { start: storage.start().index, last: storage.last(), flushed, pinning, followers };
+        let log = TruncationInput { start, last, flushed, pinning: pressure.pinning, followers, held };
         let keep = Retention { tail: self.config.log_tail_entries, lag };
         let bound = truncation_bound(&log, keep)?;
-        match storage.term(bound.get()) {
+        if self.held().is_some_and(|held| held < bound) {
+            self.give_up_snapshots(now);
+        }
+        match self.node.store().term(bound.get()) {
             Ok(term) => {
                 // Applied entries are acknowledged by the log, so no write in flight precedes them.
                 assert!(bound <= self.applied.index, "only applied entries are truncated");
@@ -53,9 +66,82 @@ impl Peer {
         }
     }
 
+    /// The index that snapshots hold: of the one being built, the one kept for followers, and those that followers
+    /// install or continue from.
+    fn held(&self) -> Option<LogIndex> {
+        let storage = self.node.store();
+        let kept = storage.kept_snapshot().map(|key| key.index);
+        self.outgoing.held(storage.start().index.get()).map(LogIndex::new).into_iter().chain(kept).min()
+    }
+
+    /// Whether a snapshot holds an entry.
+    pub(crate) fn is_held(&self, index: LogIndex) -> bool {
+        self.held().is_some_and(|held| held < index)
+    }
+
+    /// Ends the holds of followers that have caught up, or were silent for too long.
+    fn release_holds(&mut self, last: LogIndex, lag: u64, now: MonoTime) {
+        let silence = self.config.election_timeout() * SILENCE;
+        let (prs, heard) = (self.node.raft.prs(), &self.last_heard);
+        self.outgoing.release(|follower, index| {
+            let silent = heard.get(&follower).is_none_or(|at| now.since(*at) > silence);
+            let matched = prs.get(follower).map_or(0, |pr| pr.matched);
+            silent || (matched >= index && last.get() - matched <= lag)
+        });
+    }
+
+    /// The space for the entries behind the snapshots ran out.
+    fn give_up_snapshots(&mut self, now: MonoTime) {
+        tracing::warn!(region = %self.region.id, "too little disk space to hold the log for snapshots");
+        self.node.store().drop_snapshot();
+        self.outgoing.give_up(now, self.config.election_timeout());
+    }
+
+    /// Requests the snapshot that raft-rs asks for, unless an earlier build failed a short while ago.
+    pub(super) fn request_build(&mut self, now: MonoTime) {
+        if self.is_leader() && self.outgoing.may_build(now) && self.node.store().take_snapshot_request() {
+            self.outgoing.build_started(self.applied.index.get());
+            self.out.build_snapshot = true;
+        }
+    }
+
     /// The snapshot requested by `Effects::build_snapshot` was built, or building failed (`None`).
-    pub(crate) fn on_snapshot_built(&mut self, built: Option<(SnapshotKey, Region)>) {
+    pub(crate) fn on_snapshot_built(&mut self, built: Option<(SnapshotKey, Region)>, now: MonoTime) {
+        self.outgoing.build_ended(built.is_some(), now, self.config.election_timeout());
         self.node.store().on_snapshot_built(built);
+    }
+
+    /// The snapshot of this index was delivered to `peer`, or its delivery failed.
+    pub(crate) fn on_snapshot_sent(&mut self, peer: u64, index: LogIndex, delivered: bool, now: MonoTime) {
+        if !self.is_leader() {
+            return;
+        }
+        if self.outgoing.delivery_ended(peer, delivered, now, self.config.election_timeout()) {
+            self.node.store().drop_snapshot();
+        }
+        self.defer_snapshots(now);
+        // A late report of an earlier snapshot says nothing about the one on its way.
+        let awaited = |pr: &raft::Progress| pr.state == ProgressState::Snapshot && pr.pending_snapshot == index.get();
+        if self.node.raft.prs().get(peer).is_some_and(awaited) {
+            let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
+            self.node.report_snapshot(peer, status);
+            self.after_raft(now);
+        }
+    }
+
+    /// Tells the storage which followers get no snapshot for now.
+    pub(super) fn defer_snapshots(&mut self, now: MonoTime) {
+        self.node.store().set_deferred(self.outgoing.deferred(now).collect());
+    }
+
+    /// Whether a follower could lead as soon as it is elected. One that needs a snapshot, is sent one or installs one
+    /// could not.
+    pub(super) fn could_lead(&self, follower: u64) -> bool {
+        let start = self.node.store().start().index.get();
+        let is_current = |pr: &raft::Progress| {
+            pr.state != ProgressState::Snapshot && pr.matched >= start && !self.outgoing.is_behind(follower, pr.matched)
+        };
+        !self.outgoing.is_installing(follower) && self.node.raft.prs().get(follower).is_some_and(is_current)
     }
 
     /// Snapshot files in use: the one kept for followers, and the one being installed. The first is released if no
@@ -64,7 +150,9 @@ impl Peer {
     pub(crate) fn snapshots_in_use(&mut self, now: MonoTime) -> Vec<SnapshotKey> {
         let start = self.node.store().start().index.get();
         let needs = |(id, pr): (&u64, &raft::Progress)| {
-            pr.state == ProgressState::Snapshot || (self.is_live(*id, now) && pr.matched < start)
+            pr.state == ProgressState::Snapshot
+                || self.outgoing.is_behind(*id, pr.matched)
+                || (self.is_live(*id, now) && pr.matched < start)
         };
         if !self.is_leader() || !self.node.raft.prs().iter().any(needs) {
             self.node.store().drop_snapshot();

@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 
 use super::effects::Effects;
 use super::lease::Lease;
+use super::outgoing::Outgoing;
 use super::proposal::Proposals;
 use super::read::ReadQueue;
 use super::replica::{Peer, PeerFault, Unappended};
@@ -37,7 +38,8 @@ impl Peer {
         let promised = now.plus(start.config.election_timeout());
         let promised_until = if planted_amnesia(&mut start) { now } else { promised };
         let PeerStart { region, me, config, log, recovered, applied, seed } = start;
-        let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes);
+        let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes)
+            .map_err(|what| PeerFault::Log(region.id, what))?;
         let fault = |error: raft::Error| PeerFault::Start(region.id, error.to_string());
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let node = RawNode::new(&raft_config(&config, me, applied), storage, &logger).map_err(fault)?;
@@ -55,14 +57,18 @@ impl Peer {
             announced: None,
             lease: Lease::Expired,
             proposed: VecDeque::new(),
+            emitted: applied.index.get(),
             applied,
             promised_until,
             last_heard: BTreeMap::new(),
             inflight: VecDeque::new(),
             next_write: 1,
             durable: 0,
+            vote_write: 0,
             written_hard_state: recovered.hard_state,
             installing: None,
+            outgoing: Outgoing::default(),
+            offers: BTreeMap::new(),
             #[cfg(feature = "planted-bugs")]
             leaked: 0,
             out: Effects::default(),

@@ -1,14 +1,16 @@
 //! Inputs of a replica: messages, ticks, reports of apply and the transport, and the end of the store.
 
-use raft::SnapshotStatus;
-use raft::eraftpb::MessageType;
+use engine::log::LogError;
+use raft::StateRole;
+use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::gate::{self, GateContext, Refusal};
 use super::replica::{Peer, PeerFault};
-use crate::error::{ProposeError, RegionError};
+use crate::error::ProposeError;
 use crate::ports::RaftMessage;
 use crate::records::LogPosition;
 use crate::region::Term;
+use crate::storage::Fetch;
 use crate::time::MonoTime;
 
 impl Peer {
@@ -37,10 +39,23 @@ impl Peer {
             self.fault = Some(PeerFault::LostEntries(self.region.id, what));
             return Ok(());
         }
+        self.note_installation(&raft);
         // An error means that raft-rs ignored the message.
         let _ = self.node.step(raft);
         self.after_raft(now);
         Ok(())
+    }
+
+    /// Notes what an answer says about a snapshot that its sender installs (see `ready`).
+    fn note_installation(&mut self, answer: &Message) {
+        if !self.is_leader() || answer.term != self.node.raft.term {
+            return;
+        }
+        match answer.get_msg_type() {
+            MessageType::MsgHeartbeatResponse => self.outgoing.answered(answer.from, answer.index),
+            MessageType::MsgAppendResponse if !answer.reject => self.outgoing.appended(answer.from, answer.index),
+            _ => {}
+        }
     }
 
     /// One tick of the Raft clock. Missed ticks are skipped: a lease relies on ticks of full length.
@@ -48,6 +63,8 @@ impl Peer {
         self.reads.expire(now, self.region.id);
         let expired = now.since(MonoTime::ZERO).saturating_sub(self.config.read_timeout);
         self.proposals.expire_orphans(MonoTime::ZERO.plus(expired));
+        self.defer_snapshots(now);
+        self.node.store().tick();
         // A log that is being replaced must not campaign. Time still counts: the replica may vote for others once it
         // has not heard its leader for an election timeout.
         if self.is_installing() {
@@ -58,6 +75,10 @@ impl Peer {
         // Nor may a sole voter campaign while the end of its log is not durable: no other voter's reply waits for it.
         let unpersisted = self.node.raft.raft_log.persisted < self.node.raft.raft_log.last_index();
         if self.is_only_voter() && !self.is_leader() && unpersisted {
+            return;
+        }
+        // A candidate whose own vote is not durable has asked nobody yet; its time to be elected has not begun.
+        if self.node.raft.state == StateRole::Candidate && !self.is_vote_durable() {
             return;
         }
         self.node.tick();
@@ -77,20 +98,30 @@ impl Peer {
                 self.after_raft(now);
             }
         }
+        if self.installing.is_some() {
+            // It may have waited for apply.
+            self.release_durable(now);
+        }
         self.reads.on_applied(applied.index, Term::new(self.node.raft.term));
         self.announce();
+    }
+
+    /// Old entries for followers were read.
+    pub(crate) fn on_fetched(&mut self, fetch: Fetch, read: Result<Vec<Entry>, LogError>, now: MonoTime) {
+        for context in self.node.store().on_fetched(fetch, read) {
+            self.node.on_entries_fetched(context);
+        }
+        self.after_raft(now);
+    }
+
+    /// A read of old entries could not be started.
+    pub(crate) fn on_fetch_refused(&mut self, fetch: Fetch) {
+        self.node.store().fetch_refused(fetch);
     }
 
     /// The transport refused a message to `peer`.
     pub(crate) fn on_unreachable(&mut self, peer: u64, now: MonoTime) {
         self.node.report_unreachable(peer);
-        self.after_raft(now);
-    }
-
-    /// A snapshot was delivered to `peer`, or its delivery failed.
-    pub(crate) fn on_snapshot_sent(&mut self, peer: u64, delivered: bool, now: MonoTime) {
-        let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
-        self.node.report_snapshot(peer, status);
         self.after_raft(now);
     }
 
@@ -101,13 +132,13 @@ impl Peer {
             proposal.reply.send(Err(ProposeError::Poisoned(why.to_string())));
         }
         self.proposals.poison(why);
-        self.reads.fail_all(&RegionError::NotReady { region: self.region.id, why: why.to_string() });
+        self.reads.fail_all(&self.not_leader());
     }
 
     /// The store stops: fails all waiting requests. Pending proposals become undetermined.
     pub(crate) fn stop(&mut self) {
         self.lease.expire();
-        let stops = self.not_ready("the store stops");
+        let stops = self.not_leader();
         for proposal in std::mem::take(&mut self.unappended).proposals {
             proposal.reply.send(Err(stops.clone().into()));
         }

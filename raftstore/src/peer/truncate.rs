@@ -4,6 +4,9 @@
 //! them. Other entries are kept for followers. A leader keeps what a live follower still needs, up to a limit; a
 //! follower further behind gets a snapshot. Every replica keeps a tail in case it becomes leader. If the log engine
 //! reports that old entries of the region pin files with little live data, only entries needed for a restart are kept.
+//!
+//! Snapshots hold the log regardless of those limits and reports, because a snapshot without the entries after it is
+//! useless (`outgoing`). Only space ends a hold: the caller then passes none.
 
 use crate::region::LogIndex;
 
@@ -19,6 +22,8 @@ pub(crate) struct TruncationInput {
     pub(crate) pinning: LogIndex,
     /// On a leader, the lowest index that each live follower needs to continue from. Empty on a follower.
     pub(crate) followers: Vec<LogIndex>,
+    /// The lowest index that a snapshot holds.
+    pub(crate) held: Option<LogIndex>,
 }
 
 /// Limits of what is kept for followers.
@@ -36,7 +41,8 @@ pub(crate) fn truncation_bound(log: &TruncationInput, keep: Retention) -> Option
     let needed =
         log.followers.iter().map(|f| f.get()).filter(|matched| last.saturating_sub(*matched) <= keep.lag).min();
     let kept_for_others = last.saturating_sub(keep.tail).min(needed.unwrap_or(u64::MAX));
-    let bound = log.flushed.get().min(kept_for_others.max(log.pinning.get()));
+    let held = log.held.map_or(u64::MAX, LogIndex::get);
+    let bound = log.flushed.get().min(held).min(kept_for_others.max(log.pinning.get()));
     (bound > log.start.get()).then(|| LogIndex::new(bound))
 }
 
@@ -51,10 +57,15 @@ mod tests {
     }
 
     fn bound_with_pinning(flushed: u64, followers: &[u64], pinning: u64) -> Option<u64> {
+        bound_with_hold(flushed, followers, pinning, None)
+    }
+
+    fn bound_with_hold(flushed: u64, followers: &[u64], pinning: u64, held: Option<u64>) -> Option<u64> {
         let followers = followers.iter().map(|f| LogIndex::new(*f)).collect();
         let index = LogIndex::new;
         let (pinning, flushed) = (index(pinning), index(flushed));
-        let log = TruncationInput { start: index(5), last: index(100), flushed, pinning, followers };
+        let held = held.map(index);
+        let log = TruncationInput { start: index(5), last: index(100), flushed, pinning, followers, held };
         truncation_bound(&log, KEEP).map(LogIndex::get)
     }
 
@@ -82,6 +93,15 @@ mod tests {
         assert_eq!(bound_with_pinning(100, &[], 100), Some(100), "no tail");
         assert_eq!(bound_with_pinning(70, &[60], 80), Some(70), "a restart needs what is not flushed");
         assert_eq!(bound_with_pinning(100, &[70], 30), Some(70), "unneeded entries go even if they pin nothing");
+    }
+
+    #[test]
+    fn snapshot_holds_the_log_whatever_the_limits() {
+        assert_eq!(bound_with_hold(100, &[10], 0, Some(20)), Some(20), "beyond the lag");
+        assert_eq!(bound_with_hold(100, &[10], 80, Some(20)), Some(20), "pinned files");
+        assert_eq!(bound_with_hold(15, &[10], 0, Some(20)), Some(15));
+        assert_eq!(bound_with_hold(100, &[99], 0, Some(95)), Some(90), "the tail");
+        assert_eq!(bound_with_hold(100, &[99], 0, Some(5)), None);
     }
 
     #[test]

@@ -49,8 +49,14 @@ impl SnapshotFiles {
     }
 
     /// Writes the data of `region` as seen by `reader`. Complete and durable on return. Does nothing if the file
-    /// exists.
-    pub fn build(&self, key: SnapshotKey, region: &Region, reader: &dyn Reader) -> Result<(), StoreError> {
+    /// exists. Fails when `goes_on` says no, with an `Io` error of kind `Interrupted`.
+    pub fn build(
+        &self,
+        key: SnapshotKey,
+        region: &Region,
+        reader: &dyn Reader,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), StoreError> {
         if self.contains(key) {
             return Ok(());
         }
@@ -60,6 +66,9 @@ impl SnapshotFiles {
             let mut cursor = reader.cursor(cf, &region.start, &region.end)?;
             let mut valid = cursor.seek_to_first()?;
             while valid {
+                if !goes_on() {
+                    return Err(StoreError::Io(io::ErrorKind::Interrupted.into()));
+                }
                 builder.row(cf, cursor.key(), cursor.value())?;
                 valid = cursor.next()?;
             }

@@ -21,6 +21,22 @@ pub(crate) fn region(start: &[u8], end: &[u8]) -> Region {
     Region { id: RegionId::new(7), start: start.to_vec(), end: end.to_vec(), epoch, peers: Vec::new() }
 }
 
+/// A store with about `bytes` incompressible bytes.
+pub(crate) fn noise(bytes: usize) -> MemoryStore {
+    let (store, mut batch, mut state) = (MemoryStore::new(), WriteBatch::new(), 1u64);
+    for row in 0..bytes / 4096 {
+        let value: Vec<u8> = (0..4096)
+            .map(|_| {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        batch.put(Cf::Default, format!("k{row:06}").as_bytes(), &value);
+    }
+    store.write(&batch).unwrap();
+    store
+}
+
 /// A store with `rows` rows in each family, some outside `k..l`.
 pub(crate) fn store(rows: usize, value: usize) -> MemoryStore {
     let store = MemoryStore::new();
@@ -45,7 +61,7 @@ fn all(files: &SnapshotFiles, key: SnapshotKey) -> Result<Vec<Row>, StoreError> 
 fn built(rows: usize, value: usize) -> (Arc<SimDisk>, SnapshotFiles, SnapshotKey) {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
-    files.build(key(7, 2, 9), &region(b"k", b"l"), &store(rows, value).snapshot()).unwrap();
+    files.build(key(7, 2, 9), &region(b"k", b"l"), &store(rows, value).snapshot(), &|| true).unwrap();
     (disk, files, key(7, 2, 9))
 }
 
@@ -122,7 +138,7 @@ fn failed_sync_publishes_nothing() {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
     disk.fail_nth(Operation::Sync, 1, io::ErrorKind::Other);
-    let failed = files.build(key(7, 2, 9), &region(b"k", b"l"), &store(5, 5).snapshot());
+    let failed = files.build(key(7, 2, 9), &region(b"k", b"l"), &store(5, 5).snapshot(), &|| true);
     assert!(matches!(failed, Err(StoreError::Io(_))));
     assert!(disk.list().unwrap().is_empty());
 }
@@ -240,7 +256,7 @@ fn golden_bytes() {
     batch.put(Cf::Default, b"k1", b"v");
     batch.put(Cf::Write, b"k2", &[b'x'; 100]);
     store.write(&batch).unwrap();
-    files.build(key(7, 2, 9), &region(b"k", b""), &store.snapshot()).unwrap();
+    files.build(key(7, 2, 9), &region(b"k", b""), &store.snapshot(), &|| true).unwrap();
     let bytes = disk.content("7-2-9.snap").unwrap();
     let hex: Vec<String> =
         bytes.chunks(16).map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect()).collect();

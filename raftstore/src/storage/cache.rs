@@ -84,12 +84,6 @@ impl EntryCache {
         while self.first <= index && self.pop_front() {}
     }
 
-    /// The term of an entry, if it is cached.
-    pub(super) fn term(&self, index: u64) -> Option<u64> {
-        let at = usize::try_from(index.checked_sub(self.first)?).ok()?;
-        self.entries.get(at).map(|e| e.term)
-    }
-
     /// Entries `low..high`: at least one if there is any, then as many as fit in `max` bytes.
     pub(super) fn slice(&self, low: u64, high: u64, max: u64) -> Vec<Entry> {
         let skip = usize::try_from(low.saturating_sub(self.first)).unwrap_or(usize::MAX);
@@ -122,6 +116,12 @@ impl EntryCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl EntryCache {
+        fn term(&self, index: u64) -> Option<u64> {
+            self.slice(index, index + 1, u64::MAX).first().map(|e| e.term).filter(|_| index >= self.first)
+        }
+    }
 
     fn entries(range: std::ops::Range<u64>, term: u64) -> Vec<Entry> {
         range.map(|index| Entry { index, term, data: vec![0; 76], ..Entry::default() }).collect()

@@ -5,17 +5,20 @@
 //!
 //! # Layers
 //!
-//! 1. `log_op`, `cache`: changes to a group and the bytes of an entry; the newest entries in memory
-//! 2. `recover`: the durable state after a restart
+//! 1. `log_op`, `cache`, `terms`: changes to a group and the bytes of an entry; newest entries and all terms in memory
+//! 2. `recover`, `fetches`: the durable state after a restart; old entries read by another thread
 //! 3. `peer_storage`: the `raft::Storage`
 
 mod cache;
+mod fetches;
 mod log_op;
 mod peer_storage;
 mod recover;
+mod terms;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use log_op::{LogOp, group, restart, truncate};
+pub(crate) use fetches::Fetch;
+pub(crate) use log_op::{LogOp, decode_entry, group, restart, truncate};
 pub(crate) use peer_storage::PeerStorage;
 pub(crate) use recover::{Recovered, recover};

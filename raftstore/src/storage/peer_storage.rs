@@ -2,18 +2,23 @@
 //!
 //! raft-rs considers entries stable once handed over, long before the log acknowledges them; until then the log cannot
 //! read them. So the storage answers from memory for all unacknowledged entries, and for a bounded tail of acknowledged
-//! ones, which serves followers that keep up. It never writes: changes leave the peer as
+//! ones, which serves followers that keep up. Old entries for followers that lag are read by another thread
+//! (`fetches`), and terms are in memory, so the store thread does not wait for a cold disk. Only committed entries that
+//! are to be applied are read here; they are old only after a restart. It never writes: changes leave the peer as
 //! [`LogOp`](super::log_op::LogOp)s.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use engine::log::{LogEngine, LogError};
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
 use super::cache::{self, EntryCache};
+use super::fetches::{Fetch, Fetches};
 use super::log_op::{decode_entry, group};
 use super::recover::Recovered;
+use super::terms::Terms;
 use crate::records::{self, LogPosition};
 use crate::region::{LogIndex, Region, RegionId, Term};
 use crate::snapshot::SnapshotKey;
@@ -43,8 +48,12 @@ pub(crate) struct PeerStorage {
     /// The entry before the first one.
     start: LogPosition,
     last: u64,
+    terms: Terms,
     pub(super) cache: EntryCache,
+    fetches: RefCell<Fetches>,
     slot: RefCell<SnapshotSlot>,
+    /// Replicas that get no snapshot for now.
+    deferred: RefCell<BTreeSet<u64>>,
     /// The first read failure of the log. The peer stops at its next check.
     failure: RefCell<Option<String>>,
     appended: AppendedSizes,
@@ -58,8 +67,21 @@ struct AppendedSizes {
 }
 
 impl PeerStorage {
-    pub(crate) fn new(log: LogEngine, region: &Region, recovered: &Recovered, cache_bytes: usize) -> PeerStorage {
-        PeerStorage {
+    /// Reads a few entries to learn their terms. Fails with a description if the log cannot be read.
+    pub(crate) fn new(
+        log: LogEngine,
+        region: &Region,
+        recovered: &Recovered,
+        cache_bytes: usize,
+    ) -> Result<PeerStorage, String> {
+        let term = |index| {
+            let bytes = log.entry(group(region.id), index).map_err(|error| format!("entry {index}: {error}"))?;
+            decode_entry(index, &bytes).map(|entry| entry.term).map_err(|error| format!("entry {index}: {error}"))
+        };
+        let terms = Terms::recover(recovered.start, recovered.last.get(), term)?;
+        Ok(PeerStorage {
+            terms,
+            fetches: RefCell::default(),
             log,
             region: region.id,
             conf_state: records::conf_state(region),
@@ -68,9 +90,10 @@ impl PeerStorage {
             last: recovered.last.get(),
             cache: EntryCache::new(recovered.last.get(), cache_bytes),
             slot: RefCell::default(),
+            deferred: RefCell::default(),
             failure: RefCell::default(),
             appended: AppendedSizes::default(),
-        }
+        })
     }
 
     pub(crate) fn start(&self) -> LogPosition {
@@ -91,7 +114,11 @@ impl PeerStorage {
 
     /// Appends entries that go to the log under write number `write`.
     pub(crate) fn append(&mut self, entries: &[Entry], write: u64) {
-        let Some(last) = entries.last() else { return };
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
+        if first.index <= self.last {
+            self.clear_fetches();
+        }
+        self.terms.append(entries);
         self.last = last.index;
         self.appended.entries += entries.len() as u64;
         self.appended.bytes += entries.iter().map(|e| e.data.len() as u64 + 16).sum::<u64>();
@@ -105,6 +132,8 @@ impl PeerStorage {
 
     /// Restarts the log after a snapshot.
     pub(crate) fn restart(&mut self, start: LogPosition, conf_state: ConfState) {
+        self.clear_fetches();
+        self.terms = Terms::new(start);
         self.start = start;
         self.last = start.index.get();
         self.conf_state = conf_state;
@@ -116,6 +145,7 @@ impl PeerStorage {
     pub(crate) fn truncate(&mut self, start: LogPosition) {
         assert!(self.start.index <= start.index && start.index.get() <= self.last, "truncation within the log");
         self.start = start;
+        self.terms.truncate(start.index.get());
         self.cache.truncate(start.index.get());
     }
 
@@ -155,6 +185,11 @@ impl PeerStorage {
         }
     }
 
+    /// Sets the replicas that get no snapshot for now, because deliveries to them failed.
+    pub(crate) fn set_deferred(&self, replicas: BTreeSet<u64>) {
+        *self.deferred.borrow_mut() = replicas;
+    }
+
     /// Releases the snapshot.
     pub(crate) fn drop_snapshot(&self) {
         let mut slot = self.slot.borrow_mut();
@@ -163,34 +198,66 @@ impl PeerStorage {
         }
     }
 
+    /// Old entries to be read by another thread; each ends with `on_fetched` or `fetch_refused`.
+    pub(crate) fn take_fetches(&self) -> Vec<Fetch> {
+        self.fetches.borrow_mut().take_requests()
+    }
+
+    /// A read could not be started.
+    pub(crate) fn fetch_refused(&self, fetch: Fetch) {
+        self.fetches.borrow_mut().refused(fetch);
+    }
+
+    /// Entries were read. Returns the contexts with which raft-rs must be called.
+    pub(crate) fn on_fetched(&self, fetch: Fetch, read: Result<Vec<Entry>, LogError>) -> Vec<raft::GetEntriesContext> {
+        let entries = match read {
+            Ok(entries) => entries,
+            // Truncated while they were read: raft-rs finds out when it is called.
+            Err(LogError::Compacted { .. }) if fetch.low <= self.start.index.get() => Vec::new(),
+            Err(error) => {
+                let what = format!("cannot read entries {} to {}: {error}", fetch.low, fetch.high);
+                self.failure.borrow_mut().get_or_insert(what);
+                return Vec::new();
+            }
+        };
+        self.fetches.borrow_mut().finish(fetch, entries)
+    }
+
+    /// Forgets the entries read for followers.
+    pub(crate) fn clear_fetches(&self) {
+        self.fetches.borrow_mut().clear();
+    }
+
+    /// A tick has passed.
+    pub(crate) fn tick(&self) {
+        self.fetches.borrow_mut().tick();
+    }
+
     /// The first read failure of the log.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failure.borrow().clone()
     }
 
-    fn record_failure<T>(&self, what: String, can_wait: bool) -> raft::Result<T> {
+    fn record_failure<T>(&self, what: String) -> raft::Result<T> {
         self.failure.borrow_mut().get_or_insert_with(|| what.clone());
-        if can_wait {
-            return Err(StorageError::LogTemporarilyUnavailable.into());
-        }
         Err(StorageError::Other(what.into()).into())
     }
 
     /// Entries `low..high` from the log: at least one, about `max` bytes.
-    fn read_log(&self, low: u64, high: u64, max: u64, can_wait: bool) -> raft::Result<Vec<Entry>> {
+    fn read_log(&self, low: u64, high: u64, max: u64) -> raft::Result<Vec<Entry>> {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let raw = match self.log.entries(group(self.region), low, high, max) {
             Ok(raw) => raw,
             Err(LogError::Compacted { .. }) => return Err(StorageError::Compacted.into()),
             Err(error) => {
-                return self.record_failure(format!("cannot read entries {low} to {high}: {error}"), can_wait);
+                return self.record_failure(format!("cannot read entries {low} to {high}: {error}"));
             }
         };
         let mut entries = Vec::with_capacity(raw.len());
         for (index, bytes) in (low..).zip(&raw) {
             match decode_entry(index, bytes) {
                 Ok(entry) => entries.push(entry),
-                Err(error) => return self.record_failure(format!("entry {index}: {error}"), can_wait),
+                Err(error) => return self.record_failure(format!("entry {index}: {error}")),
             }
         }
         Ok(entries)
@@ -227,7 +294,11 @@ impl Storage for PeerStorage {
         if low >= cached_from {
             return Ok(self.cache.slice(low, high, max));
         }
-        let mut entries = self.read_log(low, high.min(cached_from), max, context.can_async())?;
+        if context.can_async() {
+            let fetched = self.fetches.borrow_mut().get(low, high.min(cached_from), max, context);
+            return fetched.ok_or_else(|| StorageError::LogTemporarilyUnavailable.into());
+        }
+        let mut entries = self.read_log(low, high.min(cached_from), max)?;
         let next = low + entries.len() as u64;
         let used: u64 = entries.iter().map(cache::size).sum();
         if next == cached_from && next < high && used < max {
@@ -250,14 +321,7 @@ impl Storage for PeerStorage {
         if index > self.last {
             return Err(StorageError::Unavailable.into());
         }
-        if let Some(term) = self.cache.term(index) {
-            return Ok(term);
-        }
-        let entries = self.read_log(index, index + 1, u64::MAX, false)?;
-        match entries.first() {
-            Some(entry) => Ok(entry.term),
-            None => Err(StorageError::Unavailable.into()),
-        }
+        Ok(self.terms.get(index))
     }
 
     fn first_index(&self) -> raft::Result<u64> {
@@ -268,7 +332,10 @@ impl Storage for PeerStorage {
         Ok(self.last)
     }
 
-    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+    fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        if self.deferred.borrow().contains(&to) {
+            return Err(StorageError::SnapshotTemporarilyUnavailable.into());
+        }
         let mut slot = self.slot.borrow_mut();
         match &*slot {
             SnapshotSlot::Ready(snapshot) => {

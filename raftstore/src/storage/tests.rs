@@ -46,7 +46,7 @@ fn fixture() -> Fixture {
     log.submit_with(batch, Durability::Synced, Box::new(|_| {})).unwrap();
     writer.turn();
     let recovered = recover(&log, ID).unwrap().unwrap();
-    let storage = PeerStorage::new(log.clone(), &region(), &recovered, 250);
+    let storage = PeerStorage::new(log.clone(), &region(), &recovered, 250).unwrap();
     Fixture { disk, log, writer, storage, writes: 0 }
 }
 

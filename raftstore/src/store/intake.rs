@@ -8,7 +8,7 @@ use raft::eraftpb::MessageType;
 
 use super::state::StoreLoop;
 use crate::error::RegionError;
-use crate::messages::{Completions, JobOutcome, StoreMsg};
+use crate::messages::{Completions, Fetched, JobOutcome, StoreMsg};
 use crate::peer::proposal::Proposal;
 use crate::ports::RaftMessage;
 use crate::region::RegionId;
@@ -39,8 +39,10 @@ impl Overload {
 impl StoreLoop {
     /// Feeds the completions of a turn to the peers. Returns whether there were any.
     pub(super) fn take_completions(&mut self, completions: Completions, now: MonoTime) -> bool {
-        let Completions { durable, log_failure, applied, installed, jobs, snapshots_sent } = completions;
-        let mut busy = !(applied.is_empty() && installed.is_empty() && jobs.is_empty() && snapshots_sent.is_empty());
+        let Completions { durable, log_failure, applied, built, installed, fetched, jobs, snapshots_sent } =
+            completions;
+        let mut busy = !(applied.is_empty() && fetched.is_empty() && jobs.is_empty());
+        busy |= !(built.is_empty() && installed.is_empty() && snapshots_sent.is_empty());
         if let Some(why) = log_failure {
             self.parts.health.poison(&format!("log: {why}"));
             return true;
@@ -53,6 +55,10 @@ impl StoreLoop {
                 self.with_peer(region, |peer| peer.on_durable(write, now));
             }
         }
+        for (region, built) in built {
+            self.building_snapshots.remove(&region);
+            self.with_peer(region, |peer| peer.on_snapshot_built(built, now));
+        }
         for key in installed {
             self.with_peer(key.region, |peer| peer.on_installed(key, now));
             self.publish(key.region);
@@ -61,8 +67,11 @@ impl StoreLoop {
         for (region, position) in applied {
             self.with_peer(region, |peer| peer.on_applied(position, now));
         }
-        for ((region, to), delivered) in snapshots_sent {
-            self.with_peer(region, |peer| peer.on_snapshot_sent(to.get(), delivered, now));
+        for Fetched { region, fetch, read } in fetched {
+            self.with_peer(region, |peer| peer.on_fetched(fetch, read, now));
+        }
+        for ((region, to, index), delivered) in snapshots_sent {
+            self.with_peer(region, |peer| peer.on_snapshot_sent(to.get(), index, delivered, now));
         }
         for job in jobs {
             self.on_job_done(job, now);
@@ -72,16 +81,12 @@ impl StoreLoop {
 
     fn on_job_done(&mut self, job: JobOutcome, now: MonoTime) {
         match job {
-            JobOutcome::SnapshotBuilt(region, built) => {
-                self.building_snapshots.remove(&region);
-                self.with_peer(region, |peer| peer.on_snapshot_built(built));
-            }
-            JobOutcome::Flushed { flushed, after_flush } => {
+            JobOutcome::Flushed { flushed, after_flush, free_bytes } => {
                 let before = self.reading_flushed.take().unwrap_or(0);
                 if after_flush {
                     self.unflushed_bytes = self.unflushed_bytes.saturating_sub(before);
                 }
-                self.truncate_logs(&flushed, now);
+                self.truncate_logs(&flushed, free_bytes, now);
                 self.log_space.request_pinning_check();
                 self.purge();
             }

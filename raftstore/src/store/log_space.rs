@@ -44,9 +44,9 @@ impl LogSpace {
         self.pinning.get(&region).copied().unwrap_or_default()
     }
 
-    /// Whether any region pins old files.
-    pub(super) fn is_pinned(&self) -> bool {
-        !self.pinning.is_empty()
+    /// The regions that pin old files, each with its last entry there.
+    pub(super) fn pinned(&self) -> impl Iterator<Item = (RegionId, LogIndex)> {
+        self.pinning.iter().map(|(region, last)| (*region, *last))
     }
 
     /// Whether a step may begin.
@@ -111,6 +111,10 @@ mod tests {
 
     fn step(outcome: PurgeOutcome) -> PurgeStep {
         PurgeStep { pinning: None, outcome }
+    }
+
+    fn is_pinned(space: &LogSpace) -> bool {
+        space.pinned().next().is_some()
     }
 
     /// A step for which the log had nothing to write.
@@ -208,7 +212,7 @@ mod tests {
         space.begin();
         assert!(!space.is_pinning_check_due(), "once");
         nothing_to_write(&mut space, pinned());
-        assert!(!space.is_due() && space.is_pinned());
+        assert!(!space.is_due() && is_pinned(&space));
         // The check alone makes a step due.
         space.request_pinning_check();
         assert!(space.is_due() && !space.is_urgent());
@@ -219,11 +223,11 @@ mod tests {
         let mut space = LogSpace::default();
         let (region, last) = (RegionId::new(7), LogIndex::new(9));
         space.on_purged(pinned());
-        assert_eq!((space.pinning(region), space.is_pinned()), (last, true));
+        assert_eq!((space.pinning(region), is_pinned(&space)), (last, true));
         space.on_purged(PurgeStep::default());
-        assert!(space.is_pinned());
+        assert!(is_pinned(&space));
         space.on_purged(PurgeStep { pinning: Some(Vec::new()), ..PurgeStep::default() });
-        assert_eq!((space.pinning(region), space.is_pinned()), (LogIndex::default(), false));
+        assert_eq!((space.pinning(region), is_pinned(&space)), (LogIndex::default(), false));
     }
 
     /// A failed purge has no result: the pinning regions and the due work stay, and the check is repeated.
@@ -237,12 +241,12 @@ mod tests {
         space.on_failed();
         assert_eq!(space.pinning(RegionId::new(7)), LogIndex::new(9));
         space.on_settled(true);
-        assert!(space.is_pinned() && space.is_due() && space.is_pinning_check_due());
+        assert!(is_pinned(&space) && space.is_due() && space.is_pinning_check_due());
         space.begin();
         space.on_failed();
         space.on_settled(true);
         space.begin();
         nothing_to_write(&mut space, step(PurgeOutcome::Idle));
-        assert!(space.is_pinned() && !space.is_due(), "checked once, by the step that succeeded");
+        assert!(is_pinned(&space) && !space.is_due(), "checked once, by the step that succeeded");
     }
 }

@@ -6,7 +6,8 @@
 //! 2. *Decide* reads the clock, then feeds the peers: completions first, then messages, then a tick if one is due.
 //! 3. *Execute* carries out the effects of the peers. It publishes the read state, submits *one* log batch for all
 //!    peers (`log_queue`), submits truncations apart from it (`upkeep`), sends messages, and queues committed entries
-//!    for apply.
+//!    for apply. A peer for whose writes or committed entries there is no room still does what is urgent: heartbeats,
+//!    their answers, rounds of reads (`peer::urgent`).
 //!
 //! Three orderings matter:
 //!
@@ -20,7 +21,8 @@
 //!
 //! # Layers
 //!
-//! 1. `log_queue`, `log_space`, `scrub`: log batches in flight, the purge of log files, the pace of scrubbing
+//! 1. `log_queue`, `log_space`, `scrub`, `offers`: log batches in flight, the purge of log files, the pace of scrubbing
+//!    and of offers of leadership
 //! 2. `state`: the state of the loop
 //! 3. `stop`, `upkeep`: the end of a store, truncation and purge
 //! 4. `execute`, `intake`: effects, completions and messages
@@ -30,6 +32,7 @@ mod execute;
 mod intake;
 mod log_queue;
 mod log_space;
+mod offers;
 mod scrub;
 mod state;
 mod stop;

@@ -5,22 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::log::LogEngine;
+use engine::log::{LogBatch, LogEngine};
 
 use super::log_queue::{LogQueue, Truncations};
 use super::log_space::LogSpace;
+use super::offers::Offers;
 use super::scrub::ScrubPace;
 use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
 use crate::error::RegionError;
 use crate::mailbox::{Mailbox, Refused};
-use crate::messages::{ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, Job, StoreMsg};
+use crate::messages::{
+    ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, InstallTask, Job, SnapshotQueues, StoreMsg,
+};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::peer::effects::{RoleEvent, WriteNumber};
 use crate::ports::{RoleListener, Transport};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
+use crate::storage::Fetch;
 use crate::time::MonoTime;
 
 /// A log batch that was submitted and is not durable yet.
@@ -29,6 +33,15 @@ pub(super) struct InFlightBatch {
     pub(super) number: u64,
     pub(super) writes: Vec<(RegionId, WriteNumber)>,
     pub(super) bytes: usize,
+    pub(super) submitted: MonoTime,
+}
+
+/// The batch being collected for the log, with the writes of the peers in it.
+#[derive(Default)]
+pub(super) struct NextBatch {
+    pub(super) log: LogBatch,
+    pub(super) writes: Vec<(RegionId, WriteNumber)>,
+    pub(super) must_sync: bool,
 }
 
 pub(super) struct PeerSlot {
@@ -58,6 +71,8 @@ pub(crate) struct LoopParts {
     pub(crate) inbox: Arc<CompletionInbox>,
     pub(crate) apply: Arc<ApplyQueue>,
     pub(crate) background: Arc<Mailbox<Job>>,
+    pub(crate) snapshot_queues: SnapshotQueues,
+    pub(crate) fetches: Arc<Mailbox<(RegionId, Fetch)>>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
 }
@@ -67,30 +82,36 @@ pub(crate) struct LoopParts {
 /// Invariants:
 /// 1. `batches` ascend by number; a batch leaves when the log has acknowledged it. `inflight_bytes` is the sum of their
 ///    bytes.
-/// 2. `unwritten_bytes` is the sum over all peers of entry bytes taken in and not yet submitted to the log.
-/// 3. Effects are taken from a peer only when there is room to carry them out.
+/// 2. `unwritten_bytes` is the sum over all peers of entry bytes taken in and not yet in a batch.
+/// 3. Effects are taken from a peer only when there is room to carry them out, except urgent ones.
+/// 4. Every write in `next_batch` follows those in `batches`.
 pub(crate) struct StoreLoop {
     pub(super) parts: LoopParts,
     pub(super) log: Arc<LogQueue>,
     pub(super) peers: BTreeMap<RegionId, PeerSlot>,
     /// Peers that may have effects.
     pub(super) dirty: BTreeSet<RegionId>,
+    /// Effects are taken from this region on in the next turn: the first one that met no room in the last turn.
+    pub(super) first_served: RegionId,
     /// Peers with requests that wait for apply.
     pub(super) awaiting_apply: BTreeSet<RegionId>,
     pub(super) last_tick: MonoTime,
     pub(super) stage: Stage,
     pub(super) batches: VecDeque<InFlightBatch>,
-    pub(super) next_batch: u64,
+    pub(super) next_batch: NextBatch,
+    /// The number of the last batch submitted.
+    pub(super) submitted: u64,
     pub(super) inflight_bytes: usize,
     pub(super) unwritten_bytes: usize,
-    /// Whether the log's disk was full at the last tick.
-    pub(super) was_full: bool,
+    pub(super) offers: Offers,
     /// Whether the log's disk was full at the last truncation.
     pub(super) was_full_at_truncation: bool,
     /// New log starts of regions, to be submitted.
     pub(super) truncations: Truncations,
     /// Tasks that did not fit into apply's mailbox.
     pub(super) pending_apply: VecDeque<ApplyTask>,
+    /// Snapshots to install that did not fit into the queue of the workers.
+    pub(super) pending_installs: VecDeque<InstallTask>,
     /// Regions whose snapshot file is queued or being built.
     pub(super) building_snapshots: BTreeSet<RegionId>,
     /// While a `ReadFlushed` job is queued or runs: `unflushed_bytes` when it was queued.
@@ -103,6 +124,8 @@ pub(crate) struct StoreLoop {
     /// Messages taken from the mailbox for this turn.
     pub(super) messages: Vec<StoreMsg>,
     pub(super) halted: bool,
+    /// A graceful stop transfers leaderships and the store still serves.
+    pub(super) handing_over: bool,
     /// The clock reading of the previous turn.
     #[cfg(feature = "planted-bugs")]
     pub(super) old_clock: MonoTime,
@@ -117,17 +140,20 @@ impl StoreLoop {
             parts,
             peers: BTreeMap::new(),
             dirty: BTreeSet::new(),
+            first_served: RegionId::default(),
             awaiting_apply: BTreeSet::new(),
             last_tick: now,
             stage: Stage::Intake,
             batches: VecDeque::new(),
-            next_batch: 1,
+            next_batch: NextBatch::default(),
+            submitted: 0,
             inflight_bytes: 0,
             unwritten_bytes: 0,
-            was_full: false,
+            offers: Offers::default(),
             was_full_at_truncation: false,
             truncations: Truncations::new(),
             pending_apply: VecDeque::new(),
+            pending_installs: VecDeque::new(),
             building_snapshots: BTreeSet::new(),
             reading_flushed: None,
             log_space: LogSpace::default(),
@@ -135,6 +161,7 @@ impl StoreLoop {
             unflushed_bytes: 0,
             messages: Vec::new(),
             halted: false,
+            handing_over: false,
             #[cfg(feature = "planted-bugs")]
             old_clock: now,
         }
@@ -209,15 +236,11 @@ impl StoreLoop {
         RegionError::RegionNotFound { region, store: self.parts.id }
     }
 
-    /// Offers the leadership of every region to its best follower.
+    /// Offers the leadership of every region to its best follower. May be called often (`Peer::offer_leadership`).
     pub(super) fn transfer_leaderships(&mut self, now: MonoTime) {
         let regions: Vec<RegionId> = self.peers.keys().copied().collect();
         for region in regions {
-            self.with_peer(region, |peer| {
-                if let Some(to) = peer.best_successor(now).filter(|_| peer.is_leader()) {
-                    peer.transfer_leader(to, now);
-                }
-            });
+            self.with_peer(region, |peer| peer.offer_leadership(now));
         }
     }
 
@@ -231,7 +254,7 @@ impl StoreLoop {
 
     /// Bytes of log that are not durable yet.
     pub(super) fn log_backlog(&self) -> usize {
-        self.inflight_bytes + self.unwritten_bytes
+        self.inflight_bytes + self.next_batch.log.bytes() + self.unwritten_bytes
     }
 
     /// Whether too many bytes of committed entries wait for apply.

@@ -5,6 +5,7 @@ use crate::error::{ProposeError, RegionError};
 use crate::messages::{ApplyTask, StoreMsg};
 use crate::peer::Peer;
 use crate::peer::effects::RoleEvent;
+use crate::region::RegionId;
 use crate::time::MonoTime;
 
 impl StoreLoop {
@@ -27,9 +28,7 @@ impl StoreLoop {
         for message in messages.drain(..) {
             match message {
                 StoreMsg::Propose(_, proposal) => proposal.reply.send(Err(ProposeError::Poisoned(why.to_string()))),
-                StoreMsg::Read(region, _, reply) => {
-                    reply.send(Err(RegionError::NotReady { region, why: format!("store is poisoned: {why}") }));
-                }
+                StoreMsg::Read(region, _, reply) => reply.send(Err(self.redirect(region))),
                 StoreMsg::Raft(_) | StoreMsg::Transfer(..) => {}
             }
         }
@@ -50,35 +49,44 @@ impl StoreLoop {
         }
     }
 
-    /// Starts a graceful stop: transfers leaderships away.
+    /// Starts a graceful stop: transfers leaderships away. Ticks offer those that are left again, because a successor
+    /// may let an offer pass. The store serves until they are handed over.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
+        self.handing_over = true;
         self.transfer_leaderships(now);
     }
 
-    /// Whether a graceful stop has nothing left to wait for.
-    pub(crate) fn is_drained(&self, now: MonoTime) -> bool {
-        let waits = |slot: &PeerSlot| {
-            slot.peer.pending_proposals() > 0 || (slot.peer.is_leader() && slot.peer.best_successor(now).is_some())
-        };
-        self.pending_apply.is_empty() && self.batches.is_empty() && !self.peers.values().any(waits)
+    /// Continues a graceful stop after a turn: refuses requests once every leadership with a live successor is handed
+    /// over. Returns whether there is nothing left to wait for. Before that the store serves, so a region whose
+    /// successor cannot take over yet stays available.
+    pub(crate) fn continue_stop(&mut self, now: MonoTime) -> bool {
+        let leads = |slot: &PeerSlot| slot.peer.is_leader() && slot.peer.best_successor(now).is_some();
+        if self.handing_over && !self.peers.values().any(leads) {
+            self.handing_over = false;
+            self.parts.health.stop();
+        }
+        let proposals = self.peers.values().any(|slot| slot.peer.pending_proposals() > 0);
+        let log = !self.batches.is_empty() || !self.next_batch.log.is_empty();
+        let waits = proposals || log || !self.pending_apply.is_empty();
+        !self.handing_over && !waits
     }
 
     /// Ends a graceful stop. Requests that still wait fail; the outcome of pending proposals is undetermined.
     pub(crate) fn finish_stop(&mut self) {
         self.halted = true;
+        self.parts.health.stop();
         self.close_peers(Peer::stop);
-        let region_of = |m: &StoreMsg| match m {
-            StoreMsg::Propose(region, _) | StoreMsg::Read(region, ..) | StoreMsg::Transfer(region, _) => *region,
-            StoreMsg::Raft(message) => message.region,
-        };
         for message in self.parts.mailbox.close() {
-            let region = region_of(&message);
-            let refused = RegionError::NotReady { region, why: "the store stops".to_string() };
             match message {
-                StoreMsg::Propose(_, proposal) => proposal.reply.send(Err(refused.into())),
-                StoreMsg::Read(_, _, reply) => reply.send(Err(refused)),
+                StoreMsg::Propose(region, proposal) => proposal.reply.send(Err(self.redirect(region).into())),
+                StoreMsg::Read(region, _, reply) => reply.send(Err(self.redirect(region))),
                 StoreMsg::Raft(_) | StoreMsg::Transfer(..) => {}
             }
         }
+    }
+
+    /// The refusal of a store that does not serve any more. Its delegates are closed, so a leader names no leader.
+    fn redirect(&self, region: RegionId) -> RegionError {
+        RegionError::NotLeader { region, leader: self.peers.get(&region).and_then(|slot| slot.delegate.leader()) }
     }
 }

@@ -70,6 +70,9 @@ impl StoreLoop {
         let backlog = self.parts.apply.backlog.load(Ordering::SeqCst);
         self.parts.metrics.apply_backlog.set(i64::try_from(backlog).unwrap_or(i64::MAX));
         self.parts.metrics.log_backlog.set(i64::try_from(self.log_backlog()).unwrap_or(i64::MAX));
+        if self.handing_over {
+            self.transfer_leaderships(now);
+        }
         self.retry_full_log(now);
         if self.log_space.is_due() {
             self.purge();

@@ -7,48 +7,76 @@
 
 use super::state::StoreLoop;
 use crate::messages::Job;
+use crate::peer::LogPressure;
 use crate::region::{LogIndex, RegionId};
 use crate::time::MonoTime;
 
 impl StoreLoop {
-    /// Retries batches that met a full disk. A store that cannot write offers its leaderships to other stores, once per
-    /// episode: they may have space.
+    /// Retries batches that met a full disk. While the store cannot write, offers its leaderships to other stores.
     pub(super) fn retry_full_log(&mut self, now: MonoTime) {
         let full = self.log.is_full();
-        if full && !self.was_full {
-            self.transfer_leaderships(now);
+        if full || self.is_log_stalled(now) {
+            self.offer_leaderships(full, now);
+        } else {
+            self.offers.end();
         }
-        self.was_full = full;
         self.log.retry();
+    }
+
+    /// Whether the oldest batch has waited too long for its sync.
+    fn is_log_stalled(&self, now: MonoTime) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.parts.config.planted(crate::config::PlantedBug::StalledLeaderStays) {
+            return false;
+        }
+        self.batches.front().is_some_and(|oldest| now.since(oldest.submitted) >= self.parts.config.log_stall)
+    }
+
+    /// Offers every leadership whose next offer is due. While the log is stalled, only to a replica that has written
+    /// more than this one; otherwise the write may be slow everywhere.
+    fn offer_leaderships(&mut self, full: bool, now: MonoTime) {
+        let election_timeout = self.parts.config.election_timeout();
+        for (region, slot) in &mut self.peers {
+            let Some(avoided) = self.offers.due(*region, now).filter(|_| slot.peer.is_leader()) else { continue };
+            if let Some(to) = slot.peer.next_successor(avoided, full, now) {
+                slot.peer.transfer_leader(to, now);
+                self.dirty.insert(*region);
+                self.offers.made(*region, to, election_timeout, now);
+            }
+        }
     }
 
     pub(super) fn start_log_gc(&mut self, now: MonoTime) {
         if self.reading_flushed.is_some() {
             return;
         }
-        // Entries that pin old log files can be truncated only after their effects are flushed.
-        let flush = self.unflushed_bytes >= self.parts.config.flush_log_bytes || self.log_space.is_pinned();
+        // Entries that pin old log files can be truncated only after their effects are flushed. A flush does not help
+        // while a snapshot holds them.
+        let is_held = |region: RegionId, last| self.peers.get(&region).is_none_or(|slot| slot.peer.is_held(last));
+        let pinned = self.log_space.pinned().any(|(region, last)| !is_held(region, last));
+        let flush = self.unflushed_bytes >= self.parts.config.flush_log_bytes || pinned;
         let regions = self.peers.keys().copied().collect();
         if self.parts.background.push(Job::ReadFlushed { regions, flush }).is_ok() {
             self.reading_flushed = Some(self.unflushed_bytes);
         }
+        let keep = self.peers.values_mut().flat_map(|slot| slot.peer.snapshots_in_use(now)).collect();
         // A file that is still being built is in no peer's `snapshots_in_use` and must not be swept.
-        if self.building_snapshots.is_empty() {
-            let keep = self.peers.values_mut().flat_map(|slot| slot.peer.snapshots_in_use(now)).collect();
-            let applied = self.peers.iter().map(|(id, slot)| (*id, slot.peer.applied().index)).collect();
-            self.queue_job(Job::Sweep { keep, applied });
-        }
+        let swept = self.peers.iter().filter(|(id, _)| !self.building_snapshots.contains(id));
+        let applied = swept.map(|(id, slot)| (*id, slot.peer.applied().index)).collect();
+        self.queue_job(Job::Sweep { keep, applied });
     }
 
-    /// Truncates the logs of all regions. If the disk is still full after an earlier truncation, keeps only what a
-    /// restart needs; followers that lag further get a snapshot.
-    pub(super) fn truncate_logs(&mut self, flushed: &[(RegionId, LogIndex)], now: MonoTime) {
+    /// Truncates the logs of all regions. If the disk is short of space, holds nothing for snapshots. If it is still
+    /// full after an earlier truncation, keeps only what a restart needs; followers that lag further get a snapshot.
+    pub(super) fn truncate_logs(&mut self, flushed: &[(RegionId, LogIndex)], free_bytes: u64, now: MonoTime) {
         let full = self.log.is_full();
+        let space_is_short = full || free_bytes < self.parts.config.log_hold_free_bytes;
         let pressed = std::mem::replace(&mut self.was_full_at_truncation, full) && full;
         for (region, index) in flushed {
             let pinning = if pressed { *index } else { self.log_space.pinning(*region) };
             let Some(slot) = self.peers.get_mut(region) else { continue };
-            self.truncations.extend(slot.peer.truncate_log(*index, pinning, now).map(|start| (*region, start)));
+            let pressure = LogPressure { pinning, space_is_short };
+            self.truncations.extend(slot.peer.truncate_log(*index, pressure, now).map(|start| (*region, start)));
             self.dirty.insert(*region);
         }
     }

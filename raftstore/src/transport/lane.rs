@@ -1,4 +1,5 @@
-//! The task that sends the queue of one store: connects, says Hello, streams frames, and starts again after a failure.
+//! The task that sends the queue of one lane to a store: connects, says Hello, streams frames, and starts again after
+//! a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::context::{SendContext, describe, describe_status, now};
+use super::lane_kind::LaneKind;
 use super::metrics::DropReason;
 use super::pacing::Backoff;
 use super::proto::{encode_message, wire};
@@ -17,19 +19,24 @@ use crate::region::StoreId;
 const FRAMES_AHEAD: usize = 2;
 
 /// Runs the lane until the transport is dropped.
-pub(super) async fn run(context: Arc<SendContext>, queue: Arc<Queue>, store: StoreId, mut stop: watch::Receiver<()>) {
+pub(super) async fn run(
+    context: Arc<SendContext>,
+    queue: Arc<Queue>,
+    (store, kind): (StoreId, LaneKind),
+    mut stop: watch::Receiver<()>,
+) {
     tokio::select! {
         _ = stop.changed() => {}
-        () = drive(&context, &queue, store) => {}
+        () = drive(&context, &queue, store, kind) => {}
     }
     queue.close();
 }
 
 /// Connects whenever messages are queued. During the backoff the queue is closed, so sends are refused and the sender
 /// learns that the store is unreachable.
-async fn drive(context: &SendContext, queue: &Queue, store: StoreId) {
+async fn drive(context: &SendContext, queue: &Queue, store: StoreId, kind: LaneKind) {
     let options = &context.options;
-    let seed = options.jitter_seed ^ store.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let seed = options.jitter_seed ^ (store.get() * 2 + kind as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut backoff = Backoff::new(options.backoff_floor, options.backoff_cap, seed);
     loop {
         queue.wait().await;
@@ -43,7 +50,7 @@ async fn drive(context: &SendContext, queue: &Queue, store: StoreId) {
             backoff.reset();
         }
         let pause = backoff.next();
-        tracing::info!(%store, %failure, dropped, ?pause, "connection to a store ended");
+        tracing::info!(%store, lane = kind.label(), %failure, dropped, ?pause, "connection to a store ended");
         tokio::time::sleep(pause).await;
         queue.reopen();
     }

@@ -20,9 +20,9 @@ pub struct TransportOptions {
     pub frame_bytes: usize,
     /// Most bytes of a frame, hence of a message, on both sides. Default 16 MiB.
     pub max_frame_bytes: usize,
-    /// Most messages queued for one store. Default 8192.
+    /// Most messages queued for one lane to a store. Default 8192.
     pub queue_messages: usize,
-    /// Most bytes queued for one store. Default 32 MiB.
+    /// Most bytes queued for one lane to a store. Default 32 MiB.
     pub queue_bytes: usize,
     /// Timeout for connecting, and for the first frame of a stream. Default 2 s.
     pub connect_timeout: Duration,
@@ -40,13 +40,15 @@ pub struct TransportOptions {
     pub snapshots_receiving: usize,
     /// Rate limit for sending snapshot files, in bytes per second. Default 100 MiB.
     pub snapshot_bytes_per_second: u64,
-    /// Largest snapshot file accepted, in bytes. Default 16 GiB.
-    pub max_snapshot_bytes: u64,
-    /// Longest time without progress in a snapshot transfer. Default 30 s.
+    /// Longest time without progress in a snapshot transfer. At the end the receiver verifies and syncs the file, for
+    /// which it has this time and a second more for each 16 MiB. Default 30 s.
     pub snapshot_stall: Duration,
     /// Seed of the backoff jitter; different on every store.
     pub jitter_seed: u64,
 }
+
+/// Bytes per second at which the slowest disk reads and syncs.
+const SLOWEST_DISK: u64 = 16 << 20;
 
 impl TransportOptions {
     /// The default settings.
@@ -66,10 +68,14 @@ impl TransportOptions {
             snapshots_waiting: 32,
             snapshots_receiving: 4,
             snapshot_bytes_per_second: 100 << 20,
-            max_snapshot_bytes: 16 << 30,
             snapshot_stall: Duration::from_secs(30),
             jitter_seed,
         }
+    }
+
+    /// How long a receiver may take to verify and sync a file of `bytes` bytes.
+    pub(super) fn snapshot_answer_timeout(&self, bytes: u64) -> Duration {
+        self.snapshot_stall.saturating_add(Duration::from_secs(bytes / SLOWEST_DISK))
     }
 
     /// Most bytes of a message: the frame limit less the overhead.

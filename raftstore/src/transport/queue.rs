@@ -1,4 +1,4 @@
-//! The bounded queue of messages to one store.
+//! The bounded queue of one lane to a store.
 //!
 //! The store thread pushes and never blocks; the lane task takes up to a frame of messages at a time. Messages and
 //! bytes are bounded on push, so a slow receiver costs bounded memory.

@@ -1,4 +1,4 @@
-//! The sending side of the transport: a queue and a lane task for each target store.
+//! The sending side of the transport: two lanes for each target store, each a queue and a task.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::context::{AddressBook, SendContext};
+use super::lane_kind::LaneKind;
 use super::metrics::{DropReason, TransportMetrics};
 use super::options::TransportOptions;
 use super::queue::{PushError, Queue, frame_bytes};
@@ -19,7 +20,7 @@ use crate::snapshot::{SnapshotFiles, SnapshotKey};
 /// The sending side. Dropping it ends its tasks: queued messages are dropped, and snapshots report failure.
 pub struct GrpcTransport {
     context: Arc<SendContext>,
-    lanes: RwLock<BTreeMap<StoreId, Arc<Queue>>>,
+    lanes: RwLock<BTreeMap<(StoreId, LaneKind), Arc<Queue>>>,
     runtime: Handle,
     /// The tasks end when this is dropped.
     stop: watch::Sender<()>,
@@ -42,19 +43,19 @@ impl GrpcTransport {
         }
     }
 
-    /// The queue of a store. The first use starts the task that sends it.
-    fn lane(&self, store: StoreId) -> Result<Arc<Queue>, SendError> {
-        if let Some(queue) = self.lanes.read().get(&store) {
+    /// The queue of a lane. The first use starts the task that sends it.
+    fn lane(&self, store: StoreId, kind: LaneKind) -> Result<Arc<Queue>, SendError> {
+        if let Some(queue) = self.lanes.read().get(&(store, kind)) {
             return Ok(Arc::clone(queue));
         }
         if self.context.addresses.address(store).is_none() {
             return Err(SendError::UnknownStore);
         }
         let mut lanes = self.lanes.write();
-        let queue = lanes.entry(store).or_insert_with(|| {
+        let queue = lanes.entry((store, kind)).or_insert_with(|| {
             let options = &self.context.options;
             let queue = Arc::new(Queue::new(options.queue_messages, options.queue_bytes));
-            let task = lane::run(Arc::clone(&self.context), Arc::clone(&queue), store, self.stop.subscribe());
+            let task = lane::run(Arc::clone(&self.context), Arc::clone(&queue), (store, kind), self.stop.subscribe());
             self.runtime.spawn(task);
             queue
         });
@@ -72,7 +73,7 @@ impl Transport for GrpcTransport {
             tracing::error!(store = %message.to.store, bytes, limit, "a message exceeds the frame limit");
             return Err(SendError::TooLarge { bytes, limit });
         }
-        let refused = self.lane(message.to.store)?.push(message);
+        let refused = self.lane(message.to.store, LaneKind::of(&message))?.push(message);
         refused.map_err(|refused| {
             let reason = match refused {
                 PushError::Full => DropReason::QueueFull,

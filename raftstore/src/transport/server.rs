@@ -2,11 +2,17 @@
 //!
 //! Streams are independent. Each starts with a Hello for this cluster and this store. A message that cannot be decoded,
 //! is for another store or exceeds a limit ends its stream with a status that says so; the sender then reconnects.
+//!
+//! A snapshot file is received once. A sender may have given up on a receiver whose disk is slow, and announce the file
+//! again: while it is still being verified, the announcement is refused, and once it is here, it is not received again.
+//! Its size is limited by the disk only.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::store::{Store, StoreError};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -18,7 +24,7 @@ use super::proto::{Malformed, PROTOCOL, SnapshotStart, decode_message, wire};
 use crate::handle::StoreHandle;
 use crate::ports::RaftMessage;
 use crate::region::StoreId;
-use crate::snapshot::{SnapshotFiles, SnapshotWriter};
+use crate::snapshot::{SnapshotFiles, SnapshotKey, SnapshotWriter};
 
 /// The gRPC service, as the node's router takes it.
 pub type TransportService = RaftTransportServer<TransportServer>;
@@ -57,6 +63,8 @@ pub struct TransportServer {
     files: SnapshotFiles,
     metrics: TransportMetrics,
     receiving: Arc<Semaphore>,
+    /// Snapshots being received.
+    arriving: Arc<Mutex<BTreeSet<SnapshotKey>>>,
     stop: Arc<watch::Sender<bool>>,
 }
 
@@ -70,7 +78,8 @@ impl TransportServer {
     ) -> TransportServer {
         let receiving = Arc::new(Semaphore::new(options.snapshots_receiving.max(1)));
         let stop = Arc::new(watch::channel(false).0);
-        TransportServer { options: Arc::new(options), inbox, files, metrics, receiving, stop }
+        let arriving = Arc::default();
+        TransportServer { options: Arc::new(options), inbox, files, metrics, receiving, arriving, stop }
     }
 
     /// A gRPC server builder with the windows and keep-alive probes that long streams need. The node adds its services
@@ -172,14 +181,32 @@ impl TransportServer {
         let from = self.check_hello(start.hello.take())?;
         let start = SnapshotStart::decode(start)?;
         self.check_message(&start.message, from)?;
-        if start.size > self.options.max_snapshot_bytes {
-            return Err(Status::invalid_argument(format!("a snapshot of {} bytes is too large", start.size)));
+        let Some(arriving) = Arriving::begin(&self.arriving, start.key) else {
+            return Err(Status::aborted("this store already receives the snapshot"));
+        };
+        let files = self.files.clone();
+        if !blocking(move || Ok(files.contains(start.key))).await? {
+            self.receive_file(&mut stream, &start, arriving).await?;
         }
+        if self.inbox.deliver(start.message).is_err() {
+            self.metrics.drop_messages(DropReason::NotTaken, 1);
+            return Err(Status::unavailable("the store did not take the message"));
+        }
+        Ok(wire::SnapshotDone {})
+    }
+
+    /// Receives a file, verifies it and makes it durable. `arriving` lasts until then, even if the sender gives up.
+    async fn receive_file(
+        &self,
+        stream: &mut Streaming<wire::SnapshotChunk>,
+        start: &SnapshotStart,
+        arriving: Arriving,
+    ) -> Result<(), Status> {
         let Ok(_receiving) = self.receiving.try_acquire() else {
             return Err(Status::resource_exhausted("this store already receives its maximum of snapshots"));
         };
-        let files = self.files.clone();
-        let mut writer = blocking(move || files.receive(start.key)).await?;
+        let (files, key) = (self.files.clone(), start.key);
+        let mut writer = blocking(move || files.receive(key)).await?;
         let mut received = 0;
         while let Some(chunk) = with_timeout(self.options.snapshot_stall, stream.message()).await? {
             received += chunk.data.len() as u64;
@@ -191,13 +218,32 @@ impl TransportServer {
         if received != start.size {
             return Err(Status::data_loss(format!("received {received} of {} bytes of the snapshot", start.size)));
         }
-        blocking(move || writer.finish()).await?;
-        if self.inbox.deliver(start.message).is_err() {
-            self.metrics.drop_messages(DropReason::NotTaken, 1);
-            return Err(Status::unavailable("the store did not take the message"));
-        }
+        let finish = move || {
+            let _arriving = arriving;
+            writer.finish()
+        };
+        blocking(finish).await?;
         self.metrics.snapshots_received.inc();
-        Ok(wire::SnapshotDone {})
+        Ok(())
+    }
+}
+
+/// A snapshot in `TransportServer::arriving`, until dropped.
+struct Arriving {
+    all: Arc<Mutex<BTreeSet<SnapshotKey>>>,
+    key: SnapshotKey,
+}
+
+impl Arriving {
+    /// `None` if the snapshot is arriving already.
+    fn begin(all: &Arc<Mutex<BTreeSet<SnapshotKey>>>, key: SnapshotKey) -> Option<Arriving> {
+        all.lock().insert(key).then(|| Arriving { all: Arc::clone(all), key })
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.key);
     }
 }
 

@@ -1,4 +1,6 @@
 //! Sends a snapshot file in chunks, under flow control and the common rate limit, on its own connection.
+//!
+//! A receiver that has the file already answers to its announcement, and the rest of it is not sent.
 
 use std::sync::Arc;
 
@@ -81,7 +83,7 @@ async fn send(context: &Arc<SendContext>, message: RaftMessage, key: SnapshotKey
         fed = &mut feeder => {
             fed?;
             // Everything is sent; the receiver still has to verify and sync the file.
-            let answer = tokio::time::timeout(context.options.snapshot_stall, call).await;
+            let answer = tokio::time::timeout(context.options.snapshot_answer_timeout(size), call).await;
             answer.map_err(|_| "no answer in time".to_owned())?
         }
     };

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::disk::SimDisk;
+use engine::disk::{Disk as _, SimDisk};
 use engine::store::Store as _;
 use parking_lot::Mutex;
 use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
+use tokio::io::AsyncReadExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 
-use super::proto::{decode_message, encode_message, wire};
+use super::proto::{SnapshotStart, decode_message, encode_message, wire};
 use super::{
     AddressBook, ClusterId, DropReason, GrpcTransport, Inbox, NotTaken, TransportMetrics, TransportOptions,
     TransportServer,
 };
 use crate::ports::{RaftMessage, SendError, Transport as _};
 use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, RegionId, StoreId};
-use crate::snapshot::tests::{key, region, store};
+use crate::snapshot::tests::{key, noise, region, store};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
 const CLUSTER: ClusterId = ClusterId::new(0xc0ffee);
@@ -65,6 +66,8 @@ impl Inbox for ChannelInbox {
 struct Endpoint {
     runtime: Option<Runtime>,
     inbox: mpsc::Receiver<RaftMessage>,
+    /// The disk of `files`.
+    disk: Arc<SimDisk>,
     files: SnapshotFiles,
     metrics: TransportMetrics,
     server: TransportServer,
@@ -89,14 +92,15 @@ impl Endpoint {
     fn start(options: TransportOptions, inbox_size: usize, addresses: &Addresses) -> Endpoint {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (sender, inbox) = mpsc::channel(inbox_size);
-        let (files, metrics) = (files(), metrics());
+        let disk = SimDisk::new();
+        let (files, metrics) = (SnapshotFiles::open(disk.clone()).unwrap(), metrics());
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         addresses.0.lock().insert(options.store, listener.local_addr().unwrap().to_string());
         let inbox_handle = Arc::new(ChannelInbox(sender));
         let server = TransportServer::new(options.clone(), inbox_handle, files.clone(), metrics.clone());
         let (builder, service) = (TransportServer::builder(&options), server.service());
         runtime.spawn(async move { builder.serve_with_incoming(service, TcpListenerStream::new(listener)).await });
-        Endpoint { runtime: Some(runtime), inbox, files, metrics, server }
+        Endpoint { runtime: Some(runtime), inbox, disk, files, metrics, server }
     }
 
     fn receive(&mut self) -> RaftMessage {
@@ -254,6 +258,58 @@ fn stopping_server_ends_its_streams() {
     sender.until("the stream ended", || sender.metrics.connection_failures.get() > 0);
 }
 
+/// Forwards to `target` what each connection sends, up to `limit` bytes of it; then that connection is stuck. Returns
+/// the address to connect to.
+async fn stuck_link(target: String, limit: u64) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let (near_in, mut near_out) = near.into_split();
+            let (mut far_in, mut far_out) = tokio::net::TcpStream::connect(&target).await.unwrap().into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut far_in, &mut near_out).await });
+            tokio::spawn(async move {
+                let copied = tokio::io::copy(&mut near_in.take(limit), &mut far_out).await;
+                // Holds both halves open.
+                std::future::pending::<()>().await;
+                drop((copied, far_out));
+            });
+        }
+    });
+    address
+}
+
+/// Regression: heartbeats waited behind the appends before them, so a link full of entries took leaderships.
+#[test]
+fn heartbeats_do_not_wait_behind_appends() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 4096, &sender.addresses);
+    let behind = sender.addresses.address(StoreId::new(2)).unwrap();
+    let link = sender.runtime.block_on(async { stuck_link(behind, 300_000).await });
+    sender.addresses.0.lock().insert(StoreId::new(2), link);
+    let of_kind = |kind, size| {
+        let mut message = message(1, 2, size);
+        message.message.set_msg_type(kind);
+        message
+    };
+    // Twenty megabytes: more than all buffers on the way hold.
+    for _ in 0..200 {
+        sender.transport.send(of_kind(MessageType::MsgAppend, 100_000)).unwrap();
+    }
+    sender.transport.send(of_kind(MessageType::MsgTimeoutNow, 1)).unwrap();
+    sender.transport.send(of_kind(MessageType::MsgHeartbeat, 1)).unwrap();
+    sender.transport.send(of_kind(MessageType::MsgAppendResponse, 1)).unwrap();
+    let mut arrived = Vec::new();
+    while !arrived.contains(&MessageType::MsgAppendResponse) {
+        arrived.push(endpoint.receive().message.get_msg_type());
+    }
+    let appends = arrived.iter().filter(|kind| **kind == MessageType::MsgAppend).count();
+    assert!(
+        arrived.contains(&MessageType::MsgHeartbeat) && arrived.len() == appends + 2 && appends <= 3,
+        "{arrived:?}"
+    );
+}
+
 #[test]
 fn back_pressure_refuses_instead_of_growing() {
     let mut small = options(1);
@@ -368,7 +424,7 @@ fn announcement() -> RaftMessage {
 fn snapshot_is_durable_before_its_message() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot(), &|| true).unwrap();
     assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
     assert_eq!(endpoint.receive(), announcement());
     let sent: Vec<_> = sender.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
@@ -379,11 +435,72 @@ fn snapshot_is_durable_before_its_message() {
     assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (1, 1));
 }
 
+/// The sender gave up waiting while the receiver, whose disk is slow, verified the file.
+#[test]
+fn file_that_the_receiver_has_is_not_sent_again() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    // More than the windows of the connection hold.
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &noise(16 << 20).snapshot(), &|| true).unwrap();
+    let size = sender.files.size(key(7, 2, 9)).unwrap();
+    assert!(size > 15 << 20);
+    for _ in 0..2 {
+        assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+        assert_eq!(endpoint.receive(), announcement());
+    }
+    assert!(sender.metrics.snapshot_bytes.get() < size * 3 / 2, "{} bytes", sender.metrics.snapshot_bytes.get());
+    assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (2, 1));
+}
+
+/// While a file is still being received or verified, nobody sends it a second time.
+#[test]
+fn file_that_is_arriving_is_not_received_twice() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1000 };
+    let first =
+        wire::SnapshotChunk { start: Some(start.encode(options(1).hello(StoreId::new(2)))), data: Vec::new().into() };
+    // It has announced the file and sends nothing.
+    let (chunks, outgoing) = mpsc::channel(1);
+    let mut raw = sender.raw(2);
+    let stalled = sender.runtime.spawn(async move { raw.snapshot(ReceiverStream::new(outgoing)).await });
+    chunks.blocking_send(first).unwrap();
+    sender.until("the announcement to arrive", || {
+        endpoint.disk.list().unwrap().iter().any(|name| name.ends_with(".tmp"))
+    });
+    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)));
+    drop(chunks);
+    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
+    assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+    assert_eq!(endpoint.receive(), announcement());
+}
+
+/// Snapshots of 16 GiB and more were refused.
+#[test]
+fn size_of_a_snapshot_is_not_limited() {
+    let sender = Sender::new(options(1));
+    let endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1 << 44 };
+    let only =
+        wire::SnapshotChunk { start: Some(start.encode(options(1).hello(StoreId::new(2)))), data: Vec::new().into() };
+    let status = sender.runtime.block_on(sender.raw(2).snapshot(tokio_stream::iter([only]))).unwrap_err();
+    assert_eq!((status.code(), endpoint.files.list().unwrap().len()), (tonic::Code::DataLoss, 0), "{status}");
+}
+
+/// The receiver of a large file needs longer to verify it.
+#[test]
+fn answer_to_a_large_snapshot_may_take_longer() {
+    let options = options(1);
+    assert_eq!(options.snapshot_answer_timeout(1 << 20), options.snapshot_stall);
+    assert_eq!(options.snapshot_answer_timeout(64 << 30), options.snapshot_stall + Duration::from_secs(4096));
+}
+
 #[test]
 fn undeliverable_snapshot_is_reported() {
     let sender = Sender::new(options(1));
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no file");
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no address");
     let mut endpoint = Endpoint::start(options(2), 1, &sender.addresses);
     let mut wrong = announcement();
@@ -400,7 +517,7 @@ fn undeliverable_snapshot_is_reported() {
 #[test]
 fn dropping_the_transport_reports_snapshots_as_failed() {
     let sender = Sender::new(options(1));
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot()).unwrap();
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
     let (report, reported) = tokio::sync::oneshot::channel();

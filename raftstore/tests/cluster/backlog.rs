@@ -128,7 +128,7 @@ fn follower_with_a_stalled_log_takes_in_a_bounded_backlog() {
 }
 
 /// Writes large values until one is refused because the disk is full. Returns those that wait for space.
-fn fill(cluster: &mut Cluster, store: u64) -> Vec<Task<Result<raftstore::LogIndex, ProposeError>>> {
+pub(crate) fn fill(cluster: &mut Cluster, store: u64) -> Vec<Task<Result<raftstore::LogIndex, ProposeError>>> {
     let disk = &cluster.nodes[&store].disk;
     disk.set_capacity(Some(disk.used() + MEGABYTE as u64));
     let mut waiting = Vec::new();

@@ -91,6 +91,11 @@ pub(crate) struct Cluster {
     pub(crate) held: Vec<RaftMessage>,
     /// Stores whose apply is paused.
     pub(crate) apply_paused: BTreeSet<u64>,
+    /// Stores whose snapshot workers are paused, in the middle of a build or before an installation.
+    pub(crate) builds_paused: BTreeSet<u64>,
+    pub(crate) installs_paused: BTreeSet<u64>,
+    /// Stores whose log reader is paused.
+    pub(crate) log_reads_paused: BTreeSet<u64>,
     /// Stores whose log is paused.
     pub(crate) log_paused: BTreeSet<u64>,
     /// Number of snapshots sent.
@@ -129,17 +134,25 @@ impl Cluster {
 
     /// A cluster with these log settings.
     pub(crate) fn with_log(stores: u64, config: StoreConfig, log: LogOptions) -> Cluster {
+        Cluster::with_regions(stores, config, log, regions(stores))
+    }
+
+    /// A cluster with these regions.
+    pub(crate) fn with_regions(stores: u64, config: StoreConfig, log: LogOptions, regions: Vec<Region>) -> Cluster {
         let mut cluster = Cluster {
             clock: Arc::new(VirtualClock(AtomicU64::new(1_000_000_000))),
             wire: Arc::default(),
             nodes: BTreeMap::new(),
             config,
             log,
-            regions: regions(stores),
+            regions,
             isolated: BTreeSet::new(),
             hold: |_| false,
             held: Vec::new(),
             apply_paused: BTreeSet::new(),
+            builds_paused: BTreeSet::new(),
+            installs_paused: BTreeSet::new(),
+            log_reads_paused: BTreeSet::new(),
             log_paused: BTreeSet::new(),
             snapshots_sent: 0,
             lives: 0,
@@ -205,8 +218,14 @@ impl Cluster {
         for round in 0..10_000 {
             let mut busy = self.deliver();
             for node in self.nodes.values_mut() {
-                let (apply, log) = (self.apply_paused.contains(&node.id), self.log_paused.contains(&node.id));
-                busy |= node.turn(&*self.clock, apply, log);
+                let paused = Paused {
+                    apply: self.apply_paused.contains(&node.id),
+                    builds: self.builds_paused.contains(&node.id),
+                    installs: self.installs_paused.contains(&node.id),
+                    log: self.log_paused.contains(&node.id),
+                    log_reads: self.log_reads_paused.contains(&node.id),
+                };
+                busy |= node.turn(&*self.clock, paused);
             }
             if !busy {
                 return;
@@ -276,7 +295,7 @@ impl Cluster {
         let mut writer = target.receive(key).unwrap();
         let mut offset = 0;
         loop {
-            let bytes = source.read(key, offset, 1000).unwrap();
+            let Ok(bytes) = source.read(key, offset, 1000) else { return false };
             if bytes.is_empty() {
                 break;
             }
@@ -390,12 +409,25 @@ impl Cluster {
     }
 }
 
+/// The parts of a node that do not run.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Paused {
+    pub(crate) apply: bool,
+    pub(crate) builds: bool,
+    pub(crate) installs: bool,
+    pub(crate) log: bool,
+    pub(crate) log_reads: bool,
+}
+
 impl Node {
-    pub(crate) fn turn(&mut self, clock: &dyn Clock, apply_paused: bool, log_paused: bool) -> bool {
+    pub(crate) fn turn(&mut self, clock: &dyn Clock, paused: Paused) -> bool {
         let Some(core) = self.core.as_mut() else { return false };
         let mut busy = core.store_turn(clock);
-        busy |= !log_paused && self.writer.as_mut().is_some_and(|w| w.turn() > 0);
-        busy |= !apply_paused && core.apply_turn();
+        busy |= !paused.log && self.writer.as_mut().is_some_and(|w| w.turn() > 0);
+        busy |= !paused.apply && core.apply_turn();
+        busy |= !paused.log_reads && core.log_read_turn();
+        busy |= !paused.builds && core.build_turn();
+        busy |= !paused.installs && core.install_turn();
         busy | core.background_turn()
     }
 }

@@ -5,8 +5,10 @@
 
 mod backlog;
 mod harness;
+mod liveness;
 mod log_space;
 mod reads;
 mod replication;
 mod runtime;
 mod snapshots;
+mod stopping;

@@ -255,7 +255,7 @@ fn panic_poisons_the_store() {
 fn calls(handle: &Handle, basis: &RegionSnapshot<MemoryStore>) -> [&'static str; 7] {
     let region = |result: Result<(), RegionError>| match result {
         Ok(()) => "ok",
-        Err(RegionError::NotReady { .. }) => "not ready",
+        Err(RegionError::NotLeader { leader: None, .. }) => "no leader",
         Err(RegionError::ServerBusy { .. }) => "busy",
         Err(_) => "other",
     };
@@ -292,14 +292,14 @@ fn calls_on_a_stopped_or_poisoned_store_are_refused() {
     };
     let (_dir, handle, runtime, basis) = start();
     runtime.stop().unwrap();
-    let not_ready = ["not ready"; 4];
-    assert_eq!(calls(&handle, &basis), [&not_ready[..], &["busy", "busy", LOST]].concat()[..]);
+    let refused = ["no leader"; 4];
+    assert_eq!(calls(&handle, &basis), [&refused[..], &["no leader", "busy", LOST]].concat()[..]);
     assert_eq!((handle.poisoned(), handle.regions().len()), (None, 2));
 
     let (_dir, handle, runtime, basis) = start();
     handle.poison("planted");
-    assert_eq!(calls(&handle, &basis), [&not_ready[..], &["poisoned", "ok", LOST]].concat()[..]);
+    assert_eq!(calls(&handle, &basis), [&refused[..], &["poisoned", "ok", LOST]].concat()[..]);
     assert!(runtime.stop().is_err());
-    assert_eq!(calls(&handle, &basis), [&not_ready[..], &["poisoned", "busy", LOST]].concat()[..]);
+    assert_eq!(calls(&handle, &basis), [&refused[..], &["poisoned", "busy", LOST]].concat()[..]);
     assert_eq!((handle.poisoned(), handle.regions().len()), (Some("planted".to_owned()), 2));
 }

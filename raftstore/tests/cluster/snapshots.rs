@@ -24,6 +24,16 @@ fn config() -> StoreConfig {
 /// must remove.
 fn lagging() -> Cluster {
     let mut cluster = Cluster::with_config(3, config());
+    fall_behind(&mut cluster);
+    cluster
+}
+
+fn fall_behind(cluster: &mut Cluster) {
+    fall_behind_by(cluster, 60);
+}
+
+/// Isolates store 3 and writes `entries` values to region 1, which store 1 leads.
+fn fall_behind_by(cluster: &mut Cluster, entries: u8) {
     cluster.lead(1, 1);
     cluster.write(1, b"gone", b"x");
     cluster.wait_stored(b"gone", b"x");
@@ -33,11 +43,10 @@ fn lagging() -> Cluster {
     let leader = cluster.leader(1);
     let mut task = cluster.start_write(leader, 1, delete);
     cluster.finish(&mut task).unwrap();
-    for value in 0..60u8 {
+    for value in 0..entries {
         cluster.write(1, KEY, &[value]);
     }
     cluster.run_for(Duration::from_secs(3));
-    cluster
 }
 
 fn caught_up(cluster: &mut Cluster) {
@@ -68,13 +77,13 @@ fn follower_beyond_the_log_gets_a_snapshot() {
 #[test]
 fn nothing_is_served_while_a_snapshot_is_installed() {
     let mut cluster = lagging();
-    cluster.apply_paused.insert(3);
+    cluster.installs_paused.insert(3);
     cluster.isolated.clear();
     cluster.run_for(Duration::from_secs(2));
     let error = cluster.handle(3).evaluate(cluster.ctx(1)).err();
     assert!(matches!(error, Some(RegionError::NotLeader { .. } | RegionError::NotReady { .. })), "{error:?}");
     assert_eq!(cluster.stored(3, KEY), None);
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     caught_up(&mut cluster);
 }
 
@@ -83,12 +92,12 @@ fn nothing_is_served_while_a_snapshot_is_installed() {
 #[test]
 fn interrupted_installation_is_redone() {
     for changes in 0..12 {
-        for apply_runs in [false, true] {
+        for install_runs in [false, true] {
             let mut cluster = lagging();
             cluster.isolated.clear();
             cluster.hold = |m| is(m, MessageType::MsgSnapshot);
-            if !apply_runs {
-                cluster.apply_paused.insert(3);
+            if !install_runs {
+                cluster.installs_paused.insert(3);
             }
             // The file is on the follower; the message is still held.
             cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
@@ -98,7 +107,7 @@ fn interrupted_installation_is_redone() {
             cluster.deliver_one(message);
             cluster.run_for(Duration::from_millis(40));
             cluster.crash(3, changes);
-            cluster.apply_paused.clear();
+            cluster.installs_paused.clear();
             cluster.start(3);
             caught_up(&mut cluster);
         }
@@ -127,14 +136,14 @@ fn store_that_fails_while_replacing_the_data_starts_over() {
 #[test]
 fn term_is_kept_through_an_installation() {
     let mut cluster = lagging();
-    cluster.apply_paused.insert(3);
+    cluster.installs_paused.insert(3);
     cluster.isolated.clear();
     cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
     cluster.run_for(Duration::from_millis(100));
     let term = cluster.handle(3).region(RegionId::new(1)).unwrap().term;
     cluster.isolated.insert(3);
     cluster.crash(3, 5);
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     cluster.start(3);
     assert!(cluster.handle(3).region(RegionId::new(1)).unwrap().term >= term);
     cluster.isolated.clear();
@@ -144,7 +153,7 @@ fn term_is_kept_through_an_installation() {
 /// A cluster whose store 3 has started to install a snapshot and makes no progress.
 fn installing() -> Cluster {
     let mut cluster = lagging();
-    cluster.apply_paused.insert(3);
+    cluster.installs_paused.insert(3);
     cluster.isolated.clear();
     cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
     cluster.run_for(Duration::from_millis(100));
@@ -163,7 +172,7 @@ fn installing_replica_votes_for_others() {
     cluster.run_until("another leader", |c| leads(c, 2));
     assert!(!leads(&cluster, 3));
     assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     cluster.isolated.clear();
     cluster.run_until("the old leader to learn of it", |c| !leads(c, 1));
     caught_up(&mut cluster);
@@ -180,7 +189,7 @@ fn log_behind_a_delivered_snapshot_is_kept_during_installation() {
     }
     // Many log truncations.
     cluster.run_for(Duration::from_secs(5));
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     caught_up(&mut cluster);
     assert_eq!(cluster.snapshots_sent, sent);
 }
@@ -190,7 +199,7 @@ fn log_behind_a_delivered_snapshot_is_kept_during_installation() {
 fn start_reports_a_bad_file_of_an_unfinished_installation() {
     let mut cluster = installing();
     cluster.crash(3, 1);
-    cluster.apply_paused.clear();
+    cluster.installs_paused.clear();
     let files = std::sync::Arc::clone(&cluster.nodes[&3].files);
     let name = engine::disk::Disk::list(&*files).unwrap().into_iter().find(|name| name.ends_with(".snap")).unwrap();
     let sound = files.content(&name).unwrap();
@@ -215,4 +224,234 @@ fn start_reports_a_bad_file_of_an_unfinished_installation() {
 
     cluster.start(3);
     caught_up(&mut cluster);
+}
+
+/// Writes `count` values to region 1 and lets the logs be truncated many times.
+fn write_on(cluster: &mut Cluster, count: u8) {
+    for value in 0..count {
+        cluster.write(1, KEY, &[value]);
+    }
+    cluster.run_for(Duration::from_secs(5));
+}
+
+/// Snapshot files that a store has built.
+fn built(cluster: &Cluster, store: u64) -> f64 {
+    cluster.metric(store, "raftstore_snapshots_total", Some("built"))
+}
+
+/// Regression: while the file of a large region was written, sent and installed, the log was truncated past its index,
+/// at the latest when more entries followed than are kept for a lagging follower. So the region was built again, for
+/// as long as clients wrote.
+#[test]
+fn log_is_held_from_the_start_of_a_build_until_the_follower_has_caught_up() {
+    let mut cluster = lagging();
+    cluster.builds_paused.insert(1);
+    cluster.installs_paused.insert(3);
+    cluster.isolated.clear();
+    write_on(&mut cluster, 30);
+    // The data is taken. Writing the file takes long.
+    let core = cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap();
+    assert!(core.build_turn());
+    write_on(&mut cluster, 30);
+    cluster.builds_paused.clear();
+    write_on(&mut cluster, 30);
+    assert_eq!(snapshot_files(&cluster, 3), 1, "delivered, not installed");
+    write_on(&mut cluster, 30);
+    cluster.installs_paused.clear();
+    caught_up(&mut cluster);
+    assert_eq!((cluster.snapshots_sent, built(&cluster, 1)), (1, 1.0));
+    // The hold ends, and the file goes.
+    cluster.run_for(Duration::from_secs(5));
+    write_on(&mut cluster, 2);
+    assert_eq!((snapshot_files(&cluster, 1), snapshot_files(&cluster, 3)), (0, 0));
+}
+
+/// Only space ends a hold. The follower then gets another snapshot.
+#[test]
+fn hold_ends_when_the_disk_is_short_of_space() {
+    let mut cluster = Cluster::with_config(3, StoreConfig { log_hold_free_bytes: 1 << 40, ..config() });
+    fall_behind(&mut cluster);
+    let disk = std::sync::Arc::clone(&cluster.nodes[&1].disk);
+    cluster.installs_paused.insert(3);
+    cluster.isolated.clear();
+    cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+    write_on(&mut cluster, 30);
+    // Less free space than `log_hold_free_bytes`, enough to go on.
+    disk.set_capacity(Some(disk.used() + (1 << 30)));
+    write_on(&mut cluster, 30);
+    cluster.installs_paused.clear();
+    caught_up(&mut cluster);
+    assert!(cluster.snapshots_sent > 1, "the entries after the first one were truncated");
+    assert_eq!(cluster.handle(1).poisoned(), None);
+}
+
+/// A new leader learns from the follower's answers that it installs a snapshot, and holds the log for it.
+#[test]
+fn new_leader_holds_the_log_for_an_installing_follower() {
+    let mut cluster = Cluster::with_config(3, StoreConfig { log_tail_entries: 60, ..config() });
+    fall_behind_by(&mut cluster, 150);
+    cluster.installs_paused.insert(3);
+    cluster.isolated.clear();
+    cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+    cluster.run_for(Duration::from_millis(100));
+    cluster.lead(1, 2);
+    cluster.run_for(Duration::from_secs(1));
+    // More than the tail, one truncation after another.
+    for _ in 0..4 {
+        write_on(&mut cluster, 30);
+    }
+    let sent = cluster.snapshots_sent;
+    cluster.installs_paused.clear();
+    caught_up(&mut cluster);
+    assert_eq!(cluster.snapshots_sent, sent);
+}
+
+/// Neither a build nor an installation delays other regions: apply, flushes and truncation go on.
+#[test]
+fn other_regions_go_on_during_builds_and_installations() {
+    let mut cluster = lagging();
+    cluster.builds_paused.insert(1);
+    cluster.isolated.clear();
+    cluster.lead(2, 1);
+    let flushed = |c: &Cluster, store: u64, value: &[u8]| {
+        engine::store::Store::get_flushed(&c.nodes[&store].store, engine::Cf::Default, OTHER).unwrap().as_deref()
+            == Some(value)
+    };
+    for (value, installing) in [(b"build", false), (b"inst.", true)] {
+        if installing {
+            cluster.installs_paused.insert(3);
+            cluster.builds_paused.clear();
+            cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+        }
+        cluster.write(2, OTHER, value);
+        cluster.wait_stored(OTHER, value);
+        cluster.run_until("flushes", |c| flushed(c, 1, value) && flushed(c, 3, value));
+    }
+    assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
+    cluster.installs_paused.clear();
+    caught_up(&mut cluster);
+}
+
+/// Regression: a leader that was asked to hand over to a replica that installs a snapshot refused writes for an
+/// election timeout.
+#[test]
+fn installing_replica_is_no_successor() {
+    let mut cluster = installing();
+    cluster.handle(1).transfer_leader(RegionId::new(1), raftstore::StoreId::new(3)).unwrap();
+    cluster.settle();
+    let mut write = cluster.start_write(1, 1, crate::harness::put(KEY, b"at once"));
+    cluster.settle();
+    write.poll().expect("an answer without waiting").unwrap();
+    // With the other store away, a stopping leader has nobody to wait for.
+    cluster.isolated.insert(2);
+    cluster.run_for(Duration::from_secs(3));
+    let now = cluster.now();
+    let core = cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap();
+    core.begin_stop(now);
+    cluster.settle();
+    let now = cluster.now();
+    assert!(cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().continue_stop(now));
+}
+
+/// A stopping leader whose first successor lets the offer pass takes another. Until then it leads.
+#[test]
+fn stopping_leader_offers_again() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    cluster.write(1, KEY, b"x");
+    cluster.wait_stored(KEY, b"x");
+    cluster.hold = |m| is(m, MessageType::MsgTimeoutNow) && m.to.store.get() == 2;
+    let now = cluster.now();
+    cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().begin_stop(now);
+    cluster.run_for(Duration::from_millis(500));
+    assert!(!cluster.held.is_empty(), "store 2 was asked first");
+    cluster.run_until("store 3 to lead", |c| c.handle(3).region(RegionId::new(1)).unwrap().is_leader);
+}
+
+/// A key of region 2.
+const OTHER: &[u8] = b"other";
+
+/// Store 1 stops while store 3 installs a snapshot of region 1. Region 2 moves to store 3 at once and is served there.
+#[test]
+fn leader_stops_while_its_successor_installs_another_region() {
+    let mut cluster = Cluster::with_config(3, config());
+    cluster.lead(2, 1);
+    fall_behind(&mut cluster);
+    cluster.installs_paused.insert(3);
+    cluster.isolated.clear();
+    cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+    cluster.write(2, OTHER, b"x");
+    cluster.wait_stored(OTHER, b"x");
+    // Store 2 accepts no offer, so store 3 is the only successor for region 2, and none for region 1.
+    cluster.hold = |m| is(m, MessageType::MsgTimeoutNow) && m.to.store.get() == 2;
+    let now = cluster.now();
+    cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap().begin_stop(now);
+    let ctx = cluster.ctx(2);
+    cluster.run_until("store 3 to serve region 2", |c| c.handle(3).evaluate(ctx).is_ok());
+    let mut write = cluster.start_write(3, 2, crate::harness::put(OTHER, b"y"));
+    cluster.finish(&mut write).unwrap();
+    assert!(!cluster.handle(3).region(RegionId::new(1)).unwrap().is_leader);
+    assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
+}
+
+/// Regression: a build that failed was repeated with every heartbeat.
+#[test]
+fn failed_build_backs_off() {
+    let mut cluster = lagging();
+    let files = std::sync::Arc::clone(&cluster.nodes[&1].files);
+    files.set_capacity(Some(0));
+    cluster.isolated.clear();
+    let before = files.calls(Operation::Create);
+    cluster.run_for(Duration::from_secs(60));
+    let tries = files.calls(Operation::Create) - before;
+    assert!((3..=10).contains(&tries), "{tries} builds in 60 election timeouts");
+    files.set_capacity(None);
+    caught_up(&mut cluster);
+}
+
+/// A file that cannot be delivered, here because it is lost, is built anew.
+#[test]
+fn lost_snapshot_is_built_again() {
+    let mut cluster = lagging();
+    cluster.builds_paused.insert(1);
+    cluster.isolated.clear();
+    cluster.run_for(Duration::from_secs(1));
+    let core = cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap();
+    assert!(core.build_turn() && core.build_turn());
+    let files = std::sync::Arc::clone(&cluster.nodes[&1].files);
+    let name = engine::disk::Disk::list(&*files).unwrap().pop().unwrap();
+    files.lose(&name);
+    cluster.builds_paused.clear();
+    caught_up(&mut cluster);
+    assert_eq!(built(&cluster, 1), 2.0);
+}
+
+/// Entries that are no longer cached are read by a thread of their own; the store thread reads nothing. While that
+/// thread waits for the disk, everything but the follower that needs them goes on.
+#[test]
+fn old_entries_are_not_read_on_the_store_thread() {
+    let config = StoreConfig { entry_cache_bytes: 0, log_scrub_bytes: 0, ..StoreConfig::default() };
+    let mut cluster = Cluster::with_config(3, config);
+    cluster.lead(1, 1);
+    cluster.lead(2, 1);
+    cluster.isolated.insert(3);
+    for value in 0..60u8 {
+        cluster.write(1, KEY, &[value]);
+    }
+    cluster.log_reads_paused.insert(1);
+    cluster.isolated.clear();
+    let disk = std::sync::Arc::clone(&cluster.nodes[&1].disk);
+    cluster.run_for(Duration::from_secs(3));
+    let before = disk.calls(Operation::Read);
+    for value in 0..5u8 {
+        cluster.write(2, OTHER, &[value]);
+    }
+    cluster.wait_stored(OTHER, &[4]);
+    cluster.run_for(Duration::from_secs(10));
+    assert_eq!(cluster.leader(1), 1);
+    assert_ne!(cluster.stored(3, KEY), Some(vec![59]), "nobody has read what it needs");
+    assert_eq!(disk.calls(Operation::Read), before, "neither ticks nor answers read");
+    cluster.log_reads_paused.clear();
+    cluster.wait_stored(KEY, &[59]);
+    assert_eq!(cluster.snapshots_sent, 0);
 }

@@ -40,7 +40,8 @@ impl World {
                 self.raft.on_send(&message)?;
                 let size = self.nodes.get(&store).and_then(|node| node.live.as_ref());
                 let size = size.and_then(|live| live.snapshots.size(key).ok()).unwrap_or_default();
-                let delay = self.network.snapshot_delay(size);
+                let (least, most) = self.options.snapshot_work_us;
+                let delay = self.network.snapshot_delay(size) + self.network.pick(least, most) * 1000;
                 self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", MessageLine(&message)));
                 self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done });
             }

@@ -40,7 +40,14 @@ pub(crate) enum Part {
     Log,
     Apply,
     Background,
+    Build,
+    Install,
+    LogRead,
 }
+
+/// All parts.
+pub(crate) const PARTS: [Part; 7] =
+    [Part::Store, Part::Log, Part::Apply, Part::Background, Part::Build, Part::Install, Part::LogRead];
 
 /// Scheduled events. Events of the same time run in the order in which they were pushed.
 #[derive(Default)]

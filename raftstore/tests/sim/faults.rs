@@ -11,7 +11,7 @@ use rand::Rng;
 use raftstore::StoreId;
 
 use crate::checkers::Checked;
-use crate::events::{Event, Part};
+use crate::events::{Event, PARTS, Part};
 use crate::node::{Node, Scheduled};
 use crate::options::FaultKind;
 use crate::world::{CandidateCrash, World};
@@ -454,7 +454,7 @@ impl World {
             let operation = self.clients.begin_probe(client, store);
             self.send_operation(client, operation)?;
         }
-        for part in [Part::Store, Part::Log, Part::Apply, Part::Background] {
+        for part in PARTS {
             self.wake(store, part);
         }
         Ok(())

@@ -79,6 +79,11 @@ impl Network {
         self.delay() + bytes * 50
     }
 
+    /// A number of this range.
+    pub(crate) fn pick(&mut self, least: u64, most: u64) -> u64 {
+        self.rng.random_range(least..=most)
+    }
+
     fn delay(&mut self) -> u64 {
         let (low, high) = self.options.latency_us;
         let mut micros = self.rng.random_range(low..=high);

@@ -85,6 +85,9 @@ pub(crate) struct Scheduled {
     pub(crate) log: bool,
     pub(crate) apply: bool,
     pub(crate) background: bool,
+    pub(crate) build: bool,
+    pub(crate) install: bool,
+    pub(crate) log_read: bool,
 }
 
 /// See the module documentation.

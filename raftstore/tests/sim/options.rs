@@ -38,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) network: NetworkOptions,
     pub(crate) disk: DiskOptions,
     pub(crate) faults: FaultOptions,
+    /// Range of the time in microseconds of each step of a snapshot: building, sending, installing.
+    pub(crate) snapshot_work_us: (u64, u64),
     /// Settings of every store.
     pub(crate) config: StoreConfig,
     /// Bytes of a log file.
@@ -169,6 +171,7 @@ impl Options {
             disk: DiskOptions { sync_us: if rng.random_bool(0.7) { (50, 1500) } else { (1000, 15_000) }, lies: false },
             faults: faults(&mut rng, election),
             log_file_bytes: if rng.random_bool(0.7) { 64 << 10 } else { 1 << 20 },
+            snapshot_work_us: snapshot_work(&mut rng, election),
             clock_drift_ppm: if rng.random_bool(0.5) { 0 } else { 10_000 },
             config,
         }
@@ -205,6 +208,7 @@ fn config(rng: &mut StdRng) -> StoreConfig {
         log_gc_ticks: rng.random_range(2..=20),
         log_tail_entries: rng.random_range(0..=20),
         log_lag_entries: if rng.random_bool(0.6) { rng.random_range(5..=40) } else { 65_536 },
+        log_hold_free_bytes: 1 << rng.random_range(10..=16),
         flush_log_bytes: 1 << rng.random_range(9..=17),
         ..StoreConfig::default()
     }
@@ -245,6 +249,12 @@ fn network(rng: &mut StdRng, election: Duration, frame_bytes: usize) -> NetworkO
         reports_unreachable: rng.random_bool(0.5),
         frame_bytes,
     }
+}
+
+/// Quick, or slow enough for many writes, elections and restarts during a step.
+fn snapshot_work(rng: &mut StdRng, election: Duration) -> (u64, u64) {
+    let election_us = election.as_micros() as u64;
+    if rng.random_bool(0.5) { (10, 5_000) } else { (election_us / 4, election_us * rng.random_range(1..=4)) }
 }
 
 fn faults(rng: &mut StdRng, election: Duration) -> FaultOptions {

@@ -44,6 +44,28 @@ fn snapshot_file_outlives_its_installation() {
     });
 }
 
+/// The log was truncated past a snapshot while it was built, sent or installed, so its receiver needed another one, for
+/// as long as clients wrote.
+#[test]
+fn snapshots_end_while_clients_write() {
+    assert_no_violation(12, |options| {
+        only(options, &[FaultKind::Crash, FaultKind::Partition, FaultKind::IsolateLeader]);
+        let election = options.config.election_timeout();
+        let work = election.as_micros() as u64;
+        options.snapshot_work_us = (work, work * 2);
+        options.config.log_gc_ticks = 1;
+        options.config.log_tail_entries = 0;
+        options.config.log_lag_entries = 1;
+        options.config.flush_log_bytes = 1;
+        options.config.log_hold_free_bytes = 0;
+        options.think = election / 100;
+        options.faults.interval = election * 3;
+        options.safety = election * 20;
+        // A snapshot takes about ten election timeouts.
+        options.liveness = election * 60;
+    });
+}
+
 /// A replaced leader that still trusted its lease would answer clients right after a pause or while isolated. Never
 /// found in the core; kept because only these faults lead there.
 #[test]

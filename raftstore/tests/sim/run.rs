@@ -96,6 +96,10 @@ fn drive(world: &mut World) -> Checked {
     run_until_done(world, deadline, "a write to every region is confirmed", |world| {
         Ok(world.regions_written_since(since))
     })?;
+    let applied = world.applied();
+    run_until_done(world, deadline, "every replica catches up while clients write", |world| {
+        Ok(world.lags_behind(&applied).is_none())
+    })?;
     world.clients_on = false;
     run_until_done(world, deadline, "every client has its answer", |world| Ok(world.clients.all_idle()))?;
     let mut difference = None;

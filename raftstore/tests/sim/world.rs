@@ -10,14 +10,14 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use raftstore::StoreId;
 use raftstore::ports::RaftMessage;
+use raftstore::{LogIndex, RegionId, StoreId};
 
 use crate::checkers::raft::RaftChecker;
 use crate::checkers::replicas::ReplicaChecker;
 use crate::checkers::{Checked, Violation, violated};
 use crate::client::{Clients, Operation, Step};
-use crate::events::{Event, EventQueue, Part};
+use crate::events::{Event, EventQueue, PARTS, Part};
 use crate::faults::Fault;
 use crate::network::Network;
 use crate::node::{Node, Scheduled};
@@ -185,11 +185,13 @@ impl World {
             return;
         }
         let (life, slowness, slow_apply) = (node.life, node.slowness, node.slow_apply);
+        let (least, most) = self.options.snapshot_work_us;
         let delay = match part {
+            Part::Build | Part::Install => self.rng.random_range(least..=most) * 1000,
             Part::Apply => self.rng.random_range(1_000..100_000 + slow_apply),
             Part::Store => self.rng.random_range(1_000..100_000),
             Part::Log => self.rng.random_range(low..=high) * 1000 * slowness,
-            Part::Background => self.rng.random_range(100_000..5_000_000),
+            Part::Background | Part::LogRead => self.rng.random_range(100_000..5_000_000),
         };
         self.schedule(delay, Event::Turn { store, life, part });
     }
@@ -206,10 +208,13 @@ impl World {
             Part::Log => live.writer.turn() > 0,
             Part::Apply => live.core.apply_turn(),
             Part::Background => live.core.background_turn(),
+            Part::Build => live.core.build_turn(),
+            Part::Install => live.core.install_turn(),
+            Part::LogRead => live.core.log_read_turn(),
         };
         if busy {
             self.trace.line(self.now, format_args!("{store} {part:?} turn"));
-            for next in [Part::Store, Part::Log, Part::Apply, Part::Background] {
+            for next in PARTS {
                 self.wake(store, next);
             }
         }
@@ -398,7 +403,7 @@ impl World {
                 let interval = self.options.config.tick_interval.as_nanos() as u64;
                 let phase = self.rng.random_range(0..interval);
                 self.schedule(phase, Event::Tick { store, life });
-                for part in [Part::Store, Part::Apply, Part::Background] {
+                for part in PARTS {
                     self.wake(store, part);
                 }
                 self.after_call(store, true)
@@ -432,6 +437,27 @@ impl World {
     pub(crate) fn regions_written_since(&self, since: u64) -> bool {
         let written = |region: &raftstore::Region| self.clients.confirmed.get(&region.id).is_some_and(|at| *at > since);
         self.options.regions.iter().all(written)
+    }
+
+    /// The highest applied index of each region.
+    pub(crate) fn applied(&self) -> BTreeMap<RegionId, LogIndex> {
+        let live = self.nodes.values().filter_map(|node| node.live.as_ref());
+        let mut highest = BTreeMap::new();
+        for status in live.flat_map(|live| live.handle.regions()) {
+            let index = highest.entry(status.region.id).or_insert(status.applied);
+            *index = status.applied.max(*index);
+        }
+        highest
+    }
+
+    /// A replica that has not applied its region up to this index.
+    pub(crate) fn lags_behind(&self, applied: &BTreeMap<RegionId, LogIndex>) -> Option<(StoreId, RegionId)> {
+        let lags = |store: StoreId, region: RegionId, index: LogIndex| {
+            let live = self.nodes.get(&store).and_then(|node| node.live.as_ref());
+            live.and_then(|live| live.handle.region(region)).is_none_or(|status| status.applied < index)
+        };
+        let replicas = self.options.regions.iter().flat_map(|region| region.peers.iter().map(|p| (p.store, region.id)));
+        replicas.into_iter().find(|(store, region)| applied.get(region).is_some_and(|at| lags(*store, *region, *at)))
     }
 
     /// Why the replicas differ; `None` if they agree.
@@ -469,5 +495,8 @@ fn flag(scheduled: &mut Scheduled, part: Part) -> &mut bool {
         Part::Log => &mut scheduled.log,
         Part::Apply => &mut scheduled.apply,
         Part::Background => &mut scheduled.background,
+        Part::Build => &mut scheduled.build,
+        Part::Install => &mut scheduled.install,
+        Part::LogRead => &mut scheduled.log_read,
     }
 }

@@ -2,6 +2,9 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod handovers;
 mod oracle_random;
 mod oracle_scripts;
+mod pauses;
+mod region;
 mod service;

@@ -1,9 +1,10 @@
-//! Golden scripts of the oracle. Each command prints its result. `now` is the wall clock, `mono` the monotonic clock.
+//! Golden scripts of the oracle. Each command prints its result. `now` is the wall clock, `mono` the monotonic clock;
+//! `at` sets both. `cold=1` makes a `start` the first of a process that has known no other leader.
 
 use std::error::Error;
 
 use goldenscript::{Command, Context};
-use tso::oracle::{ClockReading, Oracle};
+use tso::oracle::{ClockReading, Oracle, Origin};
 use tso::{LeaderTerm, Timestamp};
 
 #[derive(Default)]
@@ -22,15 +23,17 @@ impl goldenscript::Runner for Runner {
         let mut args = command.consume_args();
         let mut number = |key: &str| args.take_key(key).map(str::parse::<u64>).transpose();
         let (term, wall_ms, mark_ms) = (number("term")?, number("now")?, number("mark")?);
-        self.mono_ms = number("mono")?.unwrap_or(self.mono_ms);
-        let now = wall_ms.map(|wall_ms| ClockReading { wall_ms, mono_ms: self.mono_ms });
+        let at_ms = number("at")?;
+        self.mono_ms = at_ms.or(number("mono")?).unwrap_or(self.mono_ms);
+        let now = at_ms.or(wall_ms).map(|wall_ms| ClockReading { wall_ms, mono_ms: self.mono_ms });
         let count = number("count")?.unwrap_or(1);
+        let origin = if args.take_key("cold").is_some() { Origin::ColdStart } else { Origin::Handover };
         args.reject_next()?;
         let term = LeaderTerm(term.unwrap_or(1));
         let mark = mark_ms.map(|ms| Timestamp::new(ms, 0));
         let output = match command.name.as_str() {
             "start" => {
-                self.oracle.start(term, mark.unwrap_or_default());
+                self.oracle.start(term, mark.unwrap_or_default(), now.ok_or("now?")?, origin);
                 "started".to_owned()
             }
             "stop" => {
@@ -56,6 +59,10 @@ impl goldenscript::Runner for Runner {
                 Ok(range) => format!("{} to {}", range.first(), range.last),
                 Err(refusal) => format!("refused: {refusal}"),
             },
+            "offset" => match self.oracle.offset_ms(now.ok_or("now?")?) {
+                Some(offset_ms) => format!("{offset_ms} ms ahead of the wall clock"),
+                None => "not the leader".to_owned(),
+            },
             name => return Err(format!("unknown command {name}").into()),
         };
         Ok(output)
@@ -69,6 +76,12 @@ fn run(script: &str) {
 #[test]
 fn clock() {
     run("clock");
+}
+
+#[test]
+fn cold_start() {
+    run("cold_start");
+    run("cold_start_behind");
 }
 
 #[test]

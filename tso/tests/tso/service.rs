@@ -1,123 +1,50 @@
 //! The service, the router and the client, over a simulated system region and real sockets.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio_stream::wrappers::TcpListenerStream;
 use tso::oracle::{ClockReading, WINDOW_MS};
-
 use tso::service::Clocks;
 use tso::timestamp::MAX_COUNT;
 use tso::{
-    AllocateError, LeaderTerm, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Timestamp, TsoClient,
-    TsoClientOptions, TsoError, TsoRouter, TsoService, Window, WindowError,
+    AllocateError, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Timestamp, TsoClient, TsoClientOptions,
+    TsoError, TsoRouter, TsoService,
 };
 
-/// The system region: one mark, one leadership at a time.
-struct Region {
-    mark: Mutex<Timestamp>,
-    /// The node that leads, and its term.
-    leader: Mutex<(usize, LeaderTerm)>,
-    /// The number of raises that fail without effect.
-    fail_raises: AtomicU32,
-    /// The number of raises that take effect and then report a failure.
-    lose_raises: AtomicU32,
-    /// The leader's address that the nodes return as a hint.
-    hint: Mutex<Option<String>>,
-}
+use super::region::{NodeWindow, Region};
 
-impl Default for Region {
-    fn default() -> Region {
-        Region {
-            mark: Mutex::default(),
-            leader: Mutex::new((usize::MAX, LeaderTerm(0))),
-            fail_raises: AtomicU32::new(0),
-            lose_raises: AtomicU32::new(0),
-            hint: Mutex::default(),
-        }
-    }
-}
-
-impl Region {
-    fn check(&self, node: usize, term: LeaderTerm) -> Result<(), WindowError> {
-        if *self.leader.lock() == (node, term) { Ok(()) } else { Err(WindowError::NotLeader) }
-    }
-
-    /// Moves the leadership to `node`, in a new term.
-    fn elect(&self, node: usize) -> LeaderTerm {
-        let mut leader = self.leader.lock();
-        *leader = (node, LeaderTerm(leader.1.0 + 1));
-        leader.1
-    }
-}
-
-/// Decrements a counter; false if it is 0.
-fn take_one(left: &AtomicU32) -> bool {
-    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
-}
-
-struct NodeWindow {
-    region: Arc<Region>,
-    node: usize,
-}
-
-impl Window for NodeWindow {
-    fn load(&self, term: LeaderTerm) -> BoxFuture<'_, Result<Timestamp, WindowError>> {
-        async move {
-            self.region.check(self.node, term)?;
-            Ok(*self.region.mark.lock())
-        }
-        .boxed()
-    }
-
-    fn raise(&self, term: LeaderTerm, mark: Timestamp) -> BoxFuture<'_, Result<(), WindowError>> {
-        async move {
-            tokio::task::yield_now().await;
-            self.region.check(self.node, term)?;
-            if take_one(&self.region.fail_raises) {
-                return Err(WindowError::Failed("dropped".into()));
-            }
-            {
-                let mut stored = self.region.mark.lock();
-                *stored = mark.max(*stored);
-            }
-            if take_one(&self.region.lose_raises) {
-                return Err(WindowError::Failed("no answer".into()));
-            }
-            Ok(())
-        }
-        .boxed()
-    }
-
-    fn lease_holds(&self, term: LeaderTerm) -> bool {
-        self.region.check(self.node, term).is_ok()
-    }
-
-    fn leader_address(&self) -> Option<String> {
-        self.region.hint.lock().clone()
-    }
-}
-
-/// A wall clock that the test sets, and a monotonic clock that stands still.
+/// A wall clock that the test sets, and a monotonic clock that moves only with `advance`.
 #[derive(Clone)]
-struct Clock(Arc<AtomicU64>);
+struct Clock {
+    wall_ms: Arc<AtomicU64>,
+    mono_ms: Arc<AtomicU64>,
+}
 
 impl Clock {
     fn at(now_ms: u64) -> Clock {
-        Clock(Arc::new(AtomicU64::new(now_ms)))
+        Clock { wall_ms: Arc::new(AtomicU64::new(now_ms)), mono_ms: Arc::default() }
     }
 
     fn set(&self, now_ms: u64) {
-        self.0.store(now_ms, Ordering::SeqCst);
+        self.wall_ms.store(now_ms, Ordering::SeqCst);
     }
 
-    fn wall(&self) -> Clocks {
-        let now = Arc::clone(&self.0);
-        Arc::new(move || ClockReading { wall_ms: now.load(Ordering::SeqCst), mono_ms: 0 })
+    /// Time passes, by both clocks.
+    fn advance(&self, ms: u64) {
+        self.wall_ms.fetch_add(ms, Ordering::SeqCst);
+        self.mono_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    fn clocks(&self) -> Clocks {
+        let clock = self.clone();
+        Arc::new(move || ClockReading {
+            wall_ms: clock.wall_ms.load(Ordering::SeqCst),
+            mono_ms: clock.mono_ms.load(Ordering::SeqCst),
+        })
     }
 }
 
@@ -141,7 +68,7 @@ async fn a_leader_serves_until_it_steps_down() {
     let registry = prometheus::Registry::new();
     let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
     let metrics = ServiceMetrics::new(&registry).unwrap();
-    let service = TsoService::new(window, Clock::at(50_000).wall(), Some(metrics));
+    let service = TsoService::new(window, Clock::at(50_000).clocks(), Some(metrics));
     *region.hint.lock() = Some("elsewhere".into());
     let not_leader = AllocateError::NotLeader { hint: Some("elsewhere".into()) };
     assert_eq!(service.allocate(1).await, Err(not_leader.clone()));
@@ -163,12 +90,37 @@ async fn a_leader_serves_until_it_steps_down() {
     assert!(text.contains("tso_timestamps_total") && text.contains("tso_refused_total"), "{text}");
 }
 
+/// An hour's jump of the wall clock moves no timestamp, and shows as a metric until it is caught up.
+#[tokio::test]
+async fn the_distance_from_the_wall_clock_is_a_metric() {
+    let (region, clock) = (Arc::new(Region::default()), Clock::at(50_000));
+    let registry = prometheus::Registry::new();
+    let window = Arc::new(NodeWindow { region: Arc::clone(&region), node: 1 });
+    let service = TsoService::new(window, clock.clocks(), Some(ServiceMetrics::new(&registry).unwrap()));
+    let offset_ms = || {
+        let families = registry.gather();
+        let family = families.iter().find(|family| family.name() == "tso_wall_clock_offset_ms").unwrap();
+        family.get_metric()[0].get_gauge().get_value() as i64
+    };
+    service.on_leader(region.elect(1));
+    let last = service.allocate(1).await.unwrap().last;
+    clock.set(50_000 + 3_600_000);
+    eventually("the metric", || offset_ms() == -3_600_000).await;
+    assert_eq!(service.allocate(1).await.unwrap().last, last.next());
+    clock.advance(1_000);
+    eventually("the metric", || offset_ms() == -3_599_500).await;
+    clock.set(49_000);
+    eventually("the metric", || offset_ms() == 2_500).await;
+    service.on_step_down();
+    assert_eq!(offset_ms(), 0);
+}
+
 #[tokio::test]
 async fn failed_raises_are_retried() {
     let region = Arc::new(Region::default());
     region.fail_raises.store(2, Ordering::SeqCst);
     region.lose_raises.store(2, Ordering::SeqCst);
-    let service = service(&region, 1, Clock::at(50_000).wall());
+    let service = service(&region, 1, Clock::at(50_000).clocks());
     service.on_leader(region.elect(1));
     let range = service.allocate(1).await.unwrap();
     assert!(range.last < *region.mark.lock());
@@ -179,7 +131,7 @@ async fn failed_raises_are_retried() {
 async fn a_window_that_cannot_be_raised_is_unavailable() {
     let region = Arc::new(Region::default());
     region.fail_raises.store(u32::MAX, Ordering::SeqCst);
-    let service = service(&region, 1, Clock::at(50_000).wall());
+    let service = service(&region, 1, Clock::at(50_000).clocks());
     service.on_leader(region.elect(1));
     let (raised, step_down) = (service.clone(), service.clone());
     let waiting = tokio::spawn(async move { raised.allocate(1).await });
@@ -196,11 +148,11 @@ async fn a_window_that_cannot_be_raised_is_unavailable() {
 async fn the_window_is_kept_ahead_of_the_clock() {
     let region = Arc::new(Region::default());
     let clock = Clock::at(50_000);
-    let service = service(&region, 1, clock.wall());
+    let service = service(&region, 1, clock.clocks());
     service.on_leader(region.elect(1));
     let mut last = service.allocate(1).await.unwrap().last;
     // The window advances without requests.
-    clock.set(52_000);
+    clock.advance(2_000);
     eventually("a raised window", || *region.mark.lock() == Timestamp::new(55_000, 0)).await;
     // Requests are served after clock jumps in either direction.
     for now_ms in [52_000 + 3_600_000, 52_000, 52_000 + 7_200_000, 1] {
@@ -237,7 +189,7 @@ async fn a_paused_leader_hands_out_nothing() {
 async fn a_new_leader_starts_above_the_old_one() {
     let region = Arc::new(Region::default());
     let (old_clock, new_clock) = (Clock::at(90_000), Clock::at(50_000));
-    let (old, new) = (service(&region, 1, old_clock.wall()), service(&region, 2, new_clock.wall()));
+    let (old, new) = (service(&region, 1, old_clock.clocks()), service(&region, 2, new_clock.clocks()));
     old.on_leader(region.elect(1));
     let mut last = old.allocate(1).await.unwrap().last;
     let stale = region.elect(2);
@@ -267,7 +219,7 @@ impl Server {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let service = service(region, node, clock.wall());
+        let service = service(region, node, clock.clocks());
         let server = tso::grpc::server(service.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.spawn(async move {

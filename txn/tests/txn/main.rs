@@ -5,6 +5,7 @@
 mod bank;
 mod common;
 mod crash;
+mod handovers;
 mod history;
 mod limits;
 mod real_stores;

@@ -162,8 +162,16 @@ async fn transfer(db: &Database, rng: &mut StdRng) -> Result<(), TxnError> {
 
 async fn balances(txn: &Transaction, by_scan: bool) -> Result<Vec<u64>, TxnError> {
     let pairs = if by_scan {
-        let all = ScanRange { start: key("a"), end: Key::default(), reverse: false };
-        txn.scan(&all, 100).await?.pairs
+        let mut rest = ScanRange { start: key("a"), end: Key::default(), reverse: false };
+        let mut pairs = Vec::new();
+        loop {
+            let page = txn.scan(&rest, 100).await?;
+            pairs.extend(page.pairs);
+            match page.resume {
+                Some(resume) => rest = rest.resume_at(resume),
+                None => break pairs,
+            }
+        }
     } else {
         let keys: Vec<Key> = (0..ACCOUNTS).map(account).collect();
         txn.batch_get(&keys).await?

@@ -35,6 +35,11 @@ const BLOCK_BYTES: usize = 8 << 10;
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
 /// The share of a memtable used for a bloom filter. Most reads look for a lock that does not exist.
 const MEMTABLE_BLOOM_RATIO: f64 = 0.02;
+/// A new file is compacted soon if, of this many adjacent entries, so many are deletions, or of all its entries so
+/// large a share. Every transaction leaves a deleted lock for each of its keys, and a cursor walks over each of them.
+const DELETION_WINDOW: usize = 4_096;
+const DELETIONS_IN_WINDOW: usize = 2_048;
+const DELETED_SHARE: f64 = 0.5;
 /// Well below the default limit of 1,024 descriptors per process; the rest is for sockets and the log.
 const MAX_OPEN_FILES: i32 = 512;
 
@@ -84,6 +89,7 @@ fn family(write_buffer_bytes: usize, cache: &Cache) -> Options {
     family.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
     family.set_target_file_size_base(TARGET_FILE_BYTES);
     family.set_level_compaction_dynamic_level_bytes(true);
+    family.add_compact_on_deletion_collector_factory(DELETION_WINDOW, DELETIONS_IN_WINDOW, DELETED_SHARE);
     family
 }
 

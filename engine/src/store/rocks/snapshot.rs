@@ -1,8 +1,9 @@
 //! Snapshots of the RocksDB store and the cursors over them.
 //!
-//! A snapshot owns a handle to the database: it can move to another thread and outlive every [`super::RocksStore`]. The
-//! database is closed when the last store handle and the last snapshot are dropped.
-#![expect(unsafe_code, reason = "a snapshot that owns the database it borrows from")]
+//! A snapshot owns a handle to the database, and a cursor owns its snapshot: both can move to another thread and
+//! outlive every [`super::RocksStore`]. The database is closed when the last store handle, the last snapshot and the
+//! last cursor are dropped.
+#![expect(unsafe_code, reason = "snapshots and cursors that own what they borrow from")]
 
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ impl Reader for RocksSnapshot {
         Ok(found.map(|value| value.to_vec()))
     }
 
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor + '_>> {
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>> {
         let mut options = ReadOptions::default();
         options.set_snapshot(&self.pinned.snapshot);
         if !lower.is_empty() {
@@ -67,20 +68,29 @@ impl Reader for RocksSnapshot {
             // Reversed bounds hold nothing. RocksDB requires them in order.
             options.set_iterate_upper_bound(upper.max(lower));
         }
-        let database = &self.pinned.database;
-        Ok(Box::new(RocksCursor { iter: database.db.raw_iterator_cf_opt(database.family(cf)?, options), failed: None }))
+        let database: *const Database = Arc::as_ptr(&self.pinned.database);
+        // SAFETY: `database` is the heap allocation of the `Arc` in `pinned`, which does not move and is never mutated.
+        // The reference lives in `iter` alone, and the cursor drops `iter` before its own `pinned`. The snapshot, to
+        // which the options of `iter` refer, is in `pinned` as well.
+        let database = unsafe { &*database };
+        let iter = database.db.raw_iterator_cf_opt(database.family(cf)?, options);
+        Ok(Box::new(RocksCursor { iter, failed: None, _pinned: Arc::clone(&self.pinned) }))
     }
 }
 
 /// A cursor over a RocksDB iterator. It copies neither keys nor values.
-struct RocksCursor<'a> {
-    iter: DBRawIterator<'a>,
+///
+/// Invariant: `_pinned` is declared last and therefore dropped last, so snapshot and database outlive the iterator.
+struct RocksCursor {
+    /// It lives as long as `_pinned`, which the type system cannot express. Never handed out.
+    iter: DBRawIterator<'static>,
     /// The first failure. Every later call returns it.
     failed: Option<rocksdb::Error>,
+    _pinned: Arc<Pinned>,
 }
 
-impl RocksCursor<'_> {
-    fn step(&mut self, go: impl FnOnce(&mut DBRawIterator<'_>)) -> Result<bool> {
+impl RocksCursor {
+    fn step(&mut self, go: impl FnOnce(&mut DBRawIterator<'static>)) -> Result<bool> {
         if self.failed.is_none() {
             go(&mut self.iter);
             if self.iter.valid() {
@@ -92,7 +102,7 @@ impl RocksCursor<'_> {
     }
 }
 
-impl Cursor for RocksCursor<'_> {
+impl Cursor for RocksCursor {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         self.step(|iter| iter.seek(key))
     }

@@ -215,6 +215,24 @@ async fn empty_and_inverted_ranges_are_empty() {
     assert_eq!(client.batch_get(&[], cluster.timestamp()).await, Ok(Vec::new()));
 }
 
+/// The pairs before a lock are read once, however many regions they come from.
+#[tokio::test]
+async fn a_page_of_a_scan_hands_out_what_is_before_a_lock() {
+    let (cluster, client, model) = filled(1, Faults::none(), 100).await;
+    let start_ts = cluster.timestamp();
+    let delete = vec![Mutation { key: key(40), op: MutationOp::Delete }];
+    client.prewrite(delete, &key(40), start_ts, || 3_000).await.expect("prewritten");
+    let [before, after] = [(Key::default(), key(40)), (key(40).successor(), Key::default())];
+    for (reverse, (start, end), resume) in [(false, before, key(40)), (true, after, key(40).successor())] {
+        let whole = ScanRange { start: Key::default(), end: Key::default(), reverse };
+        let page = client.scan(&whole, cluster.timestamp(), 1_000).await.expect("served");
+        assert_eq!(page.pairs, expected(&model, &ScanRange { start, end, reverse }));
+        assert_eq!(page.resume, Some(resume.clone()));
+        let locked = client.scan(&whole.resume_at(resume), cluster.timestamp(), 1_000).await;
+        assert!(matches!(&locked, Err(ClientError::Key(KeyError::Locked(locks))) if locks.len() == 1), "{locked:?}");
+    }
+}
+
 #[tokio::test]
 async fn all_locks_of_all_regions_are_reported() {
     let (cluster, client, _) = filled(1, Faults::none(), 100).await;

@@ -5,6 +5,7 @@
 //! same sum in every snapshot.
 
 mod client;
+mod redirect;
 mod stores;
 
 use std::collections::BTreeSet;

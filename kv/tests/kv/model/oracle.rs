@@ -8,6 +8,7 @@ use engine::store::Store;
 use kv::Key;
 use kv::api::{CheckTxnStatusRequest, MutationOp, RequestBody, Response, ScanRequest, TxnStatus};
 use kv::key::split_ts;
+use kv::mvcc::mark::is_mark;
 use kv::mvcc::scanner::scan;
 use kv::mvcc::{WriteKind, WriteRecord, reader};
 use tso::Timestamp;
@@ -47,6 +48,7 @@ impl History {
 
 pub(crate) fn check(world: &mut World) -> Result<(), String> {
     world.resolve_all()?;
+    check_overlaps(&acknowledged(world))?;
     let mut history = History::default();
     let mut committed = Vec::new();
     for n in 0..world.txns.len() {
@@ -71,6 +73,17 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
     check_overlaps(&history)?;
     check_records(world)?;
     check_store(world, &history)
+}
+
+/// The commits that coordinators know of, without asking the store.
+fn acknowledged(world: &World) -> History {
+    let mut history = History::default();
+    for txn in &world.txns {
+        if let Phase::Committed(commit_ts) = txn.phase {
+            history.add(txn, commit_ts);
+        }
+    }
+    history
 }
 
 /// The commit_ts of the transaction; `None` if it did not commit.
@@ -143,18 +156,20 @@ fn check_records(world: &World) -> Result<(), String> {
         match cf {
             Cf::Lock => return Err("a lock outlived its resolution".to_owned()),
             Cf::Write => {
-                let versioned = key;
-                let (key, _) = decode(&versioned)?;
+                let (key, _) = decode(&key)?;
                 let write = WriteRecord::decode(&value).map_err(|error| error.to_string())?;
-                if write.kind == WriteKind::Rollback || write.overlapped_rollback {
-                    marks.insert(versioned);
-                }
                 if write.kind == WriteKind::Put && write.short_value.is_none() {
                     needed.insert((key.clone(), write.start_ts));
                 }
                 if !records.insert((key.clone(), write.start_ts)) {
                     return Err(format!("two records of {} on {key:?}", write.start_ts));
                 }
+            }
+            _ if is_mark(&value).map_err(|error| error.to_string())? => {
+                if !records.insert(decode(&key)?) {
+                    return Err(format!("a mark and a record at {}", key.escape_ascii()));
+                }
+                marks.insert(key);
             }
             _ => {
                 values.insert(decode(&key)?);

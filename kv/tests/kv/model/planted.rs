@@ -8,6 +8,7 @@ use engine::{Cf, Op, WriteBatch};
 use kv::api::{KeyError, RequestBody, Response};
 use kv::error::ActionError;
 use kv::key::split_ts;
+use kv::mvcc::mark::is_mark;
 use kv::mvcc::{WriteKind, WriteRecord};
 use kv::percolator;
 
@@ -20,17 +21,19 @@ pub(crate) enum PlantedBug {
     IgnoreLocks,
     /// Prewrite does not see rollback records.
     IgnoreRollbacks,
-    /// A commit at the timestamp of another transaction's rollback record overwrites the record.
-    OverwriteRollbackMark,
+    /// A commit at the timestamp of another transaction's rollback mark removes the mark.
+    RemoveRollbackMark,
+    /// The commit record of a lock does not name the data record below it.
+    ForgetLastData,
 }
 
 /// The store, and the rollback marks that were ever written to it.
 pub(crate) struct ModelStore {
     pub(crate) store: MemoryStore,
     bug: Option<PlantedBug>,
-    /// The keys of the records that are or carry a rollback mark.
+    /// The keys of the rollback marks.
     pub(crate) marks: BTreeSet<Vec<u8>>,
-    /// The number of commits that had to keep another transaction's mark.
+    /// The number of commits at exactly the timestamp of another transaction's mark.
     pub(crate) overlaps: u64,
 }
 
@@ -54,18 +57,18 @@ impl ModelStore {
                 let above = |key: &[u8]| split_ts(key).unwrap().1 > request.start_ts;
                 self.without(|cf, key, _| cf == Cf::Write && above(key))
             }
-            (RequestBody::Prewrite(_), Some(PlantedBug::IgnoreRollbacks)) => self.without(|cf, _, value| {
-                cf == Cf::Write && WriteRecord::decode(value).unwrap().kind == WriteKind::Rollback
-            }),
+            (RequestBody::Prewrite(_), Some(PlantedBug::IgnoreRollbacks)) => {
+                self.without(|cf, _, value| cf == Cf::Default && is_mark(value).unwrap())
+            }
             _ => self.store.clone(),
         };
         match percolator::evaluate(&store.snapshot(), body) {
             Ok((batch, response)) => {
                 let commits =
                     matches!(body, RequestBody::Commit { .. } | RequestBody::ResolveLock { commit_ts: Some(_), .. });
-                self.overlaps += if commits { overlaps(&batch) } else { 0 };
-                let overwrites = commits && self.bug == Some(PlantedBug::OverwriteRollbackMark);
-                self.write(&if overwrites { without_overlaps(&batch) } else { batch.clone() })?;
+                let overlapped = if commits { self.overlapped_marks(&batch) } else { Vec::new() };
+                self.overlaps += overlapped.len() as u64;
+                self.write(&self.plant(&batch, &overlapped))?;
                 Ok((Ok(response), !batch.is_empty()))
             }
             Err(ActionError::Key(error)) => Ok((Err(error), false)),
@@ -73,16 +76,40 @@ impl ModelStore {
         }
     }
 
-    /// Writes a batch and tracks its rollback marks. Fails if a record overwrites a mark without keeping it.
+    /// The batch of an action with the planted bug.
+    fn plant(&self, batch: &WriteBatch, overlapped: &[Vec<u8>]) -> WriteBatch {
+        match self.bug {
+            Some(PlantedBug::RemoveRollbackMark) => {
+                let mut out = batch.clone();
+                overlapped.iter().for_each(|mark| out.delete(Cf::Default, mark));
+                out
+            }
+            Some(PlantedBug::ForgetLastData) => without_positions(batch),
+            _ => batch.clone(),
+        }
+    }
+
+    /// The marks at exactly the keys and timestamps of the commit records of a batch.
+    fn overlapped_marks(&self, batch: &WriteBatch) -> Vec<Vec<u8>> {
+        let records = batch.iter().filter_map(|op| match op {
+            Op::Put { cf: Cf::Write, key, .. } => Some(key.to_vec()),
+            _ => None,
+        });
+        records.filter(|key| self.marks.contains(key)).collect()
+    }
+
+    /// Writes a batch and tracks its rollback marks. Fails if it removes or overwrites one.
     pub(crate) fn write(&mut self, batch: &WriteBatch) -> Result<(), String> {
         for op in batch.iter() {
-            if let Op::Put { cf: Cf::Write, key, value } = op {
-                let write = WriteRecord::decode(value).map_err(|error| error.to_string())?;
-                if write.kind == WriteKind::Rollback || write.overlapped_rollback {
-                    self.marks.insert(key.to_vec());
-                } else if self.marks.contains(key) {
-                    return Err(format!("the rollback mark at {} was lost", key.escape_ascii()));
-                }
+            let (cf, key, mark) = match op {
+                Op::Put { cf, key, value } => (cf, key, cf == Cf::Default && is_mark(value).unwrap()),
+                Op::Delete { cf, key } => (cf, key, false),
+                Op::DeleteRange { .. } => return Err("an action deleted a range".to_owned()),
+            };
+            if mark {
+                self.marks.insert(key.to_vec());
+            } else if cf == Cf::Default && self.marks.contains(key) {
+                return Err(format!("the rollback mark at {} was lost", key.escape_ascii()));
             }
         }
         self.store.write(batch).map_err(|error| error.to_string())
@@ -102,23 +129,18 @@ impl ModelStore {
     }
 }
 
-/// The number of records in a batch that carry another transaction's rollback mark.
-fn overlaps(batch: &WriteBatch) -> u64 {
-    let overlaps = |op: &Op<'_>| match op {
-        Op::Put { cf: Cf::Write, value, .. } => WriteRecord::decode(value).unwrap().overlapped_rollback,
-        _ => false,
-    };
-    batch.iter().filter(overlaps).count() as u64
-}
-
-/// The batch without the rollback marks of other transactions.
-fn without_overlaps(batch: &WriteBatch) -> WriteBatch {
+/// The batch with lock records that name no data record.
+fn without_positions(batch: &WriteBatch) -> WriteBatch {
     let mut out = WriteBatch::new();
     for op in batch.iter() {
         match op {
             Op::Put { cf: Cf::Write, key, value } => {
-                let write = WriteRecord { overlapped_rollback: false, ..WriteRecord::decode(value).unwrap() };
-                out.put(Cf::Write, key, &write.encode());
+                let write = WriteRecord::decode(value).unwrap();
+                let kind = match write.kind {
+                    WriteKind::Lock { .. } => WriteKind::Lock { last_data: None },
+                    kind => kind,
+                };
+                out.put(Cf::Write, key, &WriteRecord { kind, ..write }.encode());
             }
             Op::Put { cf, key, value } => out.put(cf, key, value),
             Op::Delete { cf, key } => out.delete(cf, key),

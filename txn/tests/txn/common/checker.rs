@@ -66,9 +66,13 @@ pub(crate) fn check(history: &[Txn]) -> Result<(), String> {
         check_inside(*n, &history[*n].ops, &appenders)?;
     }
     lost_appends(history, &txns, &versions)?;
-    let graph = Graph::new(history, &txns, &appenders, &versions);
+    let mut graph = Graph::new(history, &txns, &appenders, &versions);
+    if let Some(cycle) = graph.cycle() {
+        return Err(format!("cycle through transactions {cycle:?}"));
+    }
+    graph.add_real_time(history);
     match graph.cycle() {
-        Some(cycle) => Err(format!("cycle through transactions {cycle:?}")),
+        Some(cycle) => Err(format!("stale: cycle through transactions {cycle:?} and real time")),
         None => Ok(()),
     }
 }
@@ -170,8 +174,8 @@ fn lost_appends(history: &[Txn], txns: &[usize], versions: &BTreeMap<u64, Vec<u6
     Ok(())
 }
 
-/// Dependencies (`forced`: write-write, write-read, real time) and anti-dependencies (`anti`: read-write) between
-/// transactions.
+/// Dependencies (`forced`: write-write, write-read, and real time once added) and anti-dependencies (`anti`:
+/// read-write) between transactions.
 struct Graph {
     nodes: Vec<usize>,
     forced: HashMap<usize, HashSet<usize>>,
@@ -203,14 +207,19 @@ impl Graph {
                 }
             }
         }
-        for a in txns.iter().filter(|n| history[**n].outcome == Outcome::Committed) {
-            for b in txns {
+        graph
+    }
+
+    /// Adds that a transaction follows every commit that was acknowledged before it began.
+    fn add_real_time(&mut self, history: &[Txn]) {
+        let nodes = self.nodes.clone();
+        for a in nodes.iter().filter(|n| history[**n].outcome == Outcome::Committed) {
+            for b in &nodes {
                 if history[*a].ended < history[*b].began {
-                    graph.force(*a, *b);
+                    self.force(*a, *b);
                 }
             }
         }
-        graph
     }
 
     fn force(&mut self, from: usize, to: usize) {

@@ -1,0 +1,132 @@
+//! Rows per second of a count: of the first tenth of a table, of the last and of all of it, after a load, after an
+//! update and after a delete of every row.
+//!
+//! ```text
+//! cargo bench --bench scan [-- --rows 1000000 --rounds 3]
+//! ```
+//!
+//! The systems are those of `benches/system`: Cortado through the gateway that leads all regions and through one that
+//! leads none, and PostgreSQL. The cost of a row should be the same wherever it is in the table and whatever happened
+//! to it. After the delete, the rows are those that were. Figures are medians.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a benchmark, at the edge"
+)]
+
+#[path = "../system/cortado.rs"]
+mod cortado;
+#[path = "../system/cpu.rs"]
+mod cpu;
+#[path = "../system/demo.rs"]
+mod demo;
+#[path = "../system/postgres.rs"]
+mod postgres;
+
+use std::ops::Range;
+use std::time::Instant;
+
+use clap::Parser;
+use tokio_postgres::{Client, NoTls};
+
+/// Rows of one statement that changes rows.
+const BATCH: usize = 1_000;
+
+#[derive(Parser)]
+struct Options {
+    /// Number of rows in the table
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: i64,
+    /// Counts of each part; the report shows their median
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Passed by cargo
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// A running system.
+pub trait System {
+    /// The name in the report.
+    fn name(&self) -> &'static str;
+    /// The port that the clients connect to.
+    fn port(&self) -> u16;
+    /// The process ids of its servers. CPU time includes their descendants.
+    fn servers(&self) -> Vec<u32>;
+    /// Whether it measures the same servers as the system before it, with their data.
+    fn shares_data(&self) -> bool {
+        false
+    }
+}
+
+/// What was done to every row.
+const STATES: [(&str, fn(Range<i64>) -> String); 3] = [
+    ("loaded", |ids| {
+        let values: Vec<String> = ids.map(|id| format!("({id},{id})")).collect();
+        format!("INSERT INTO scanned (id, v) VALUES {}", values.join(","))
+    }),
+    ("updated", |ids| format!("UPDATE scanned SET v = v + 1 WHERE id >= {} AND id < {}", ids.start, ids.end)),
+    ("deleted", |ids| format!("DELETE FROM scanned WHERE id >= {} AND id < {}", ids.start, ids.end)),
+];
+
+#[tokio::main]
+async fn main() {
+    let options = Options::parse();
+    let [leader, other] = cortado::start();
+    let systems: Vec<Box<dyn System>> = vec![leader, other, Box::new(postgres::start())];
+    for system in systems.iter().filter(|system| !system.shares_data()) {
+        let table = "CREATE TABLE scanned (id bigint PRIMARY KEY, v bigint NOT NULL)";
+        connect(system.port()).await.batch_execute(table).await.unwrap();
+    }
+    println!("| rows are | part | system | rows/s | CPU us/row, all nodes |\n|---|---|---|---|---|");
+    let tenth = options.rows / 10;
+    let parts =
+        [("first tenth", 0..tenth), ("last tenth", options.rows - tenth..options.rows), ("all", 0..options.rows)];
+    for (state, change) in STATES {
+        for system in systems.iter().filter(|system| !system.shares_data()) {
+            let client = connect(system.port()).await;
+            for first in (0..options.rows).step_by(BATCH) {
+                let ids = first..(first + BATCH as i64).min(options.rows);
+                client.batch_execute(&change(ids)).await.unwrap();
+            }
+            eprintln!("{}: every row is {state}", system.name());
+        }
+        for (part, ids) in &parts {
+            for system in &systems {
+                let expected = if state == "deleted" { 0 } else { ids.end - ids.start };
+                let mut runs = Vec::new();
+                for _ in 0..options.rounds {
+                    runs.push(count(system.as_ref(), ids.clone(), expected).await);
+                }
+                runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let (per_second, cpu_us) = runs[runs.len() / 2];
+                println!("| {state} | {part} | {} | {per_second:.0} | {cpu_us:.2} |", system.name());
+            }
+        }
+    }
+}
+
+async fn connect(port: u16) -> Client {
+    let config = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
+    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Counts the rows in a range of ids. Returns ids per second, and the CPU time per id in microseconds.
+async fn count(system: &dyn System, ids: Range<i64>, expected: i64) -> (f64, f64) {
+    let client = connect(system.port()).await;
+    let servers = system.servers();
+    let spent = || servers.iter().map(|pid| cpu::of_tree(*pid).as_secs_f64()).sum::<f64>();
+    let (before, start) = (spent(), Instant::now());
+    let sql = "SELECT count(*) FROM scanned WHERE id >= $1 AND id < $2";
+    let found: i64 = client.query_one(sql, &[&ids.start, &ids.end]).await.unwrap().get(0);
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(found, expected, "{}: {ids:?}", system.name());
+    let rows = (ids.end - ids.start) as f64;
+    (rows / seconds, (spent() - before) * 1e6 / rows)
+}

@@ -1,0 +1,81 @@
+//! Three Cortado nodes as child processes of `cortado demo`.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The number of nodes.
+pub const NODES: u16 = 3;
+/// The region whose leader issues timestamps.
+pub const SYSTEM_REGION: u64 = 1;
+/// The region that holds all tables.
+pub const DATA_REGION: u64 = 2;
+/// The distance from a node's PostgreSQL port to its port for other nodes.
+const LISTEN_OFFSET: u16 = 1000;
+
+/// A running demo. Dropping it stops its nodes and removes their data.
+pub struct Demo {
+    process: Child,
+    /// The PostgreSQL port of the first node; those of the others follow.
+    pub port: u16,
+}
+
+/// The first of three free ports in a row, with free ports 1000 and 2000 above each.
+fn free_port_range() -> u16 {
+    let free = |base: u16| {
+        (0..NODES).all(|n| [0, 1000, 2000].iter().all(|up| TcpListener::bind(("127.0.0.1", base + up + n)).is_ok()))
+    };
+    (20_000..30_000).step_by(10).find(|base| free(*base)).expect("free ports")
+}
+
+impl Demo {
+    /// Starts a demo in a temporary directory and waits until it serves.
+    pub fn start() -> Demo {
+        let port = free_port_range();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_cortado"))
+            .args(["demo", "--nodes", &NODES.to_string(), "--pg-port", &port.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("Ctrl-C stops")), "the demo did not come up");
+        // Drains later output, which would otherwise fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Demo { process, port }
+    }
+
+    /// The number (from 0) of the node that leads a region.
+    pub fn leader(&self, region: u64) -> u16 {
+        let host = format!("127.0.0.1:{}", self.port + LISTEN_OFFSET);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let mut status = Command::new(env!("CARGO_BIN_EXE_cortado"));
+            let out = status.args(["status", "--json", "--host", &host]).output().unwrap();
+            let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
+            let regions = status["regions"].as_array().cloned().unwrap_or_default();
+            let found = regions.iter().find(|r| r["id"] == region).and_then(|r| r["leader"].as_u64());
+            if let Some(node) = found {
+                return node as u16 - 1;
+            }
+            // The nodes send heartbeats once a second.
+            assert!(Instant::now() < deadline, "nobody leads region {region}: {status:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The process ids of the nodes, in the order of their numbers.
+    pub fn nodes(&self) -> Vec<u32> {
+        let id = self.process.id();
+        let text = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        // SIGTERM: the demo stops its nodes and removes their data.
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,157 @@
+//! A region whose proposals the test applies, loses or leaves undetermined. It stands in for `raftstore::StoreHandle`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use engine::store::memory::{MemorySnapshot, MemoryStore};
+use engine::store::{Cursor, Reader, Result as StoreResult, Store};
+use engine::{Cf, WriteBatch};
+use kv::region_store::{RegionStore, RegionView};
+use parking_lot::Mutex;
+use raftstore::{
+    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
+    RegionStatus, StoreId, Term,
+};
+use tokio::sync::oneshot;
+
+type Reply = oneshot::Sender<Result<LogIndex, ProposeError>>;
+
+/// One region on one store, which leads it in every term.
+///
+/// Invariants:
+/// 1. Entries take effect in the order of their proposals.
+/// 2. When a term begins, every entry of an earlier term is applied or lost.
+#[derive(Clone)]
+pub(crate) struct ModelRegion {
+    pub(crate) data: MemoryStore,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    region: Region,
+    term: Term,
+    applied: u64,
+    /// Proposed and not applied. A reply that is gone was lost: the proposer sees an unknown outcome.
+    pending: VecDeque<(WriteBatch, Option<Reply>)>,
+}
+
+#[derive(Clone)]
+pub(crate) struct ModelView {
+    snapshot: MemorySnapshot,
+    region: Region,
+    term: Term,
+}
+
+impl ModelRegion {
+    pub(crate) fn new() -> ModelRegion {
+        let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
+        let epoch = Epoch { conf_ver: 1, version: 1 };
+        let region = Region { id: RegionId::FIRST_DATA, start: Vec::new(), end: Vec::new(), epoch, peers: vec![peer] };
+        let state = State { region, term: Term::new(1), applied: 0, pending: VecDeque::new() };
+        ModelRegion { data: MemoryStore::new(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn context(&self) -> RegionContext {
+        let state = self.state.lock();
+        RegionContext { region: state.region.id, epoch: state.region.epoch }
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.state.lock().pending.len()
+    }
+
+    /// Applies the oldest proposal, if there is one.
+    pub(crate) fn apply_next(&self) {
+        let mut state = self.state.lock();
+        let Some((batch, reply)) = state.pending.pop_front() else { return };
+        self.data.write(&batch).unwrap();
+        state.applied += 1;
+        if let Some(reply) = reply {
+            let _ = reply.send(Ok(LogIndex::new(state.applied)));
+        }
+    }
+
+    /// The proposer of a pending entry gets no answer. The entry stays.
+    pub(crate) fn lose_reply(&self, at: usize) {
+        if let Some((_, reply)) = self.state.lock().pending.get_mut(at) {
+            drop(reply.take());
+        }
+    }
+
+    /// A new term begins. The first `kept` pending entries are applied, the others are lost, and no proposer learns it.
+    pub(crate) fn elect(&self, kept: usize) {
+        let mut state = self.state.lock();
+        for (batch, _) in std::mem::take(&mut state.pending).into_iter().take(kept) {
+            self.data.write(&batch).unwrap();
+            state.applied += 1;
+        }
+        state.term = Term::new(state.term.get() + 1);
+    }
+
+    fn view(&self, context: RegionContext) -> ModelView {
+        let state = self.state.lock();
+        assert_eq!(context.region, state.region.id);
+        ModelView { snapshot: self.data.snapshot(), region: state.region.clone(), term: state.term }
+    }
+}
+
+impl Reader for ModelView {
+    fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        self.snapshot.get(cf, key)
+    }
+
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
+        self.snapshot.cursor(cf, lower, upper)
+    }
+}
+
+impl RegionView for ModelView {
+    fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn term(&self) -> Term {
+        self.term
+    }
+}
+
+impl RegionStore for ModelRegion {
+    type View = ModelView;
+
+    fn store_id(&self) -> StoreId {
+        StoreId::new(1)
+    }
+
+    fn locate(&self, _key: &[u8]) -> Option<RegionStatus> {
+        let State { region, term, applied, .. } = &*self.state.lock();
+        let (leader, applied) = (region.peers.first().copied(), LogIndex::new(*applied));
+        Some(RegionStatus { region: region.clone(), leader, term: *term, applied, is_leader: true })
+    }
+
+    fn try_read(&self, context: RegionContext) -> Result<Option<ModelView>, RegionError> {
+        Ok(Some(self.view(context)))
+    }
+
+    async fn read(&self, context: RegionContext) -> Result<ModelView, RegionError> {
+        Ok(self.view(context))
+    }
+
+    fn evaluate(&self, context: RegionContext) -> Result<ModelView, RegionError> {
+        Ok(self.view(context))
+    }
+
+    async fn propose(&self, basis: &ModelView, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+        let region = basis.region.id;
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut state = self.state.lock();
+            if basis.term != state.term {
+                return Err(RegionError::StaleCommand { region }.into());
+            }
+            state.pending.push_back((batch, Some(reply)));
+        }
+        answer.await.unwrap_or(Err(ProposeError::Undetermined { region }))
+    }
+
+    fn poison(&self, _why: &str) {}
+}

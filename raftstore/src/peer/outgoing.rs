@@ -1,0 +1,239 @@
+//! The snapshots that a leader gives to its followers: when one may be built and sent, and how long it holds the log.
+//!
+//! A snapshot helps only if the follower can continue from it. So its index **holds** the log, from the start of the
+//! build until the follower has appended past it and caught up to within the usual lag. A large region takes minutes to
+//! build, to send and to install, and millions of entries may follow meanwhile; no limit in entries ends the hold. It
+//! ends without success only
+//!
+//! - if the disk of the log has less free space than `log_hold_free_bytes`, or is full,
+//! - if the follower has been silent for [`SILENCE`] election timeouts, or
+//! - with the leadership.
+//!
+//! The follower then needs another snapshot. Builds that failed or became useless are repeated after a back-off that
+//! doubles up to a bound; so are deliveries. After [`TRIES`] failed deliveries the file is given up: it may be damaged.
+//!
+//! A replica that installs a snapshot says so in its answers to heartbeats (`ready`). Its leader, even a new one, then
+//! holds the log for it, sends it no entries, and does not choose it as successor.
+//!
+//! Pure: the time comes in with each call.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::time::MonoTime;
+
+/// Election timeouts after which a silent follower no longer holds the log.
+pub(super) const SILENCE: u32 = 60;
+/// Longest back-off in election timeouts.
+const LONGEST: u32 = 16;
+/// Failed deliveries in a row after which a file is given up.
+const TRIES: u32 = 3;
+
+/// A follower that is sent a snapshot, installs it, or catches up from it.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    /// The index of the snapshot.
+    index: u64,
+    /// Whether the follower says that it installs it.
+    installing: bool,
+}
+
+/// Repeated failures, and when to try again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Backoff {
+    failures: u32,
+    until: MonoTime,
+}
+
+impl Backoff {
+    fn failed(&mut self, now: MonoTime, unit: Duration) {
+        let factor = 1 << self.failures.min(LONGEST.ilog2());
+        self.failures = self.failures.saturating_add(1);
+        self.until = now.plus(unit * factor);
+    }
+}
+
+/// See the module documentation.
+///
+/// Invariants:
+/// 1. At most one build is in progress.
+/// 2. Every follower that was sent a snapshot, or says that it installs one, has a hold until it has caught up.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    /// The applied index when the build in progress was requested; the snapshot's index is not below it.
+    building: Option<u64>,
+    builds: Backoff,
+    holds: BTreeMap<u64, Hold>,
+    deliveries: BTreeMap<u64, Backoff>,
+}
+
+impl Outgoing {
+    /// Forgets everything but a build in progress: the leadership ended.
+    pub(super) fn clear(&mut self) {
+        *self = Outgoing { building: self.building, ..Outgoing::default() };
+    }
+
+    /// Whether a build may begin.
+    pub(super) fn may_build(&self, now: MonoTime) -> bool {
+        self.building.is_none() && now >= self.builds.until
+    }
+
+    /// A build is requested while `applied` is applied.
+    pub(super) fn build_started(&mut self, applied: u64) {
+        assert!(self.building.is_none(), "one build at a time");
+        self.building = Some(applied);
+    }
+
+    /// The build has ended. `unit` is the election timeout.
+    pub(super) fn build_ended(&mut self, succeeded: bool, now: MonoTime, unit: Duration) {
+        self.building = None;
+        if succeeded {
+            self.builds = Backoff::default();
+        } else {
+            self.builds.failed(now, unit);
+        }
+    }
+
+    /// A snapshot of this index is sent to `follower`.
+    pub(super) fn sent(&mut self, follower: u64, index: u64) {
+        self.holds.insert(follower, Hold { index, installing: false });
+    }
+
+    /// A delivery to `follower` has ended. Returns whether the file is to be given up.
+    pub(super) fn delivery_ended(&mut self, follower: u64, delivered: bool, now: MonoTime, unit: Duration) -> bool {
+        if delivered {
+            self.deliveries.remove(&follower);
+            return false;
+        }
+        let deliveries = self.deliveries.entry(follower).or_default();
+        deliveries.failed(now, unit);
+        deliveries.failures.is_multiple_of(TRIES)
+    }
+
+    /// Followers to which no snapshot is sent for now.
+    pub(super) fn deferred(&self, now: MonoTime) -> impl Iterator<Item = u64> {
+        self.deliveries.iter().filter(move |(_, backoff)| now < backoff.until).map(|(follower, _)| *follower)
+    }
+
+    /// `follower` has answered a heartbeat: it installs the snapshot of this index, or none (0).
+    pub(super) fn answered(&mut self, follower: u64, installing: u64) {
+        if installing > 0 {
+            self.holds.insert(follower, Hold { index: installing, installing: true });
+        } else if let Some(hold) = self.holds.get_mut(&follower) {
+            hold.installing = false;
+        }
+    }
+
+    /// `follower` has appended up to `matched`: it no longer installs what is below.
+    pub(super) fn appended(&mut self, follower: u64, matched: u64) {
+        if let Some(hold) = self.holds.get_mut(&follower).filter(|hold| hold.index <= matched) {
+            (hold.index, hold.installing) = (matched, false);
+        }
+    }
+
+    /// Whether `follower` says that it installs a snapshot.
+    pub(super) fn is_installing(&self, follower: u64) -> bool {
+        self.holds.get(&follower).is_some_and(|hold| hold.installing)
+    }
+
+    /// Whether `follower` was sent a snapshot or installs one, and has not appended past it.
+    pub(super) fn is_behind(&self, follower: u64, matched: u64) -> bool {
+        self.holds.get(&follower).is_some_and(|hold| matched < hold.index)
+    }
+
+    /// Drops the holds of followers that `is_done`: caught up or silent. The arguments are the follower and its index.
+    pub(super) fn release(&mut self, is_done: impl Fn(u64, u64) -> bool) {
+        self.holds.retain(|follower, hold| !is_done(*follower, hold.index));
+    }
+
+    /// The last index that may be truncated; `None` if nothing is held. A follower whose snapshot is from before
+    /// `start`, the start of the log, cannot continue from it.
+    pub(super) fn held(&self, start: u64) -> Option<u64> {
+        self.holds.values().map(|hold| hold.index).chain(self.building).filter(|index| *index >= start).min()
+    }
+
+    /// The space ran out: gives up all holds. The next build waits.
+    pub(super) fn give_up(&mut self, now: MonoTime, unit: Duration) {
+        self.holds.clear();
+        self.builds.failed(now, unit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: Duration = Duration::from_secs(1);
+
+    fn at(millis: u64) -> MonoTime {
+        MonoTime::from_millis(millis)
+    }
+
+    #[test]
+    fn index_is_held_from_the_start_of_the_build_until_the_follower_is_past_it() {
+        let mut outgoing = Outgoing::default();
+        assert_eq!(outgoing.held(0), None);
+        outgoing.build_started(100);
+        assert_eq!(outgoing.held(0), Some(100));
+        outgoing.build_ended(true, at(0), UNIT);
+        outgoing.sent(2, 120);
+        assert_eq!((outgoing.held(0), outgoing.is_behind(2, 7)), (Some(120), true));
+        outgoing.answered(2, 120);
+        assert!(outgoing.is_installing(2));
+        outgoing.appended(2, 90);
+        assert!(outgoing.is_installing(2), "an answer from before the snapshot");
+        outgoing.appended(2, 120);
+        assert!(!outgoing.is_installing(2) && !outgoing.is_behind(2, 120));
+        outgoing.appended(2, 5000);
+        assert_eq!(outgoing.held(0), Some(5000), "it still catches up");
+        outgoing.release(|follower, index| follower == 2 && index >= 5000);
+        assert_eq!(outgoing.held(0), None);
+    }
+
+    #[test]
+    fn slowest_follower_holds() {
+        let mut outgoing = Outgoing::default();
+        outgoing.sent(2, 120);
+        outgoing.answered(3, 90);
+        outgoing.answered(4, 0);
+        assert_eq!((outgoing.held(0), outgoing.is_installing(3), outgoing.is_installing(4)), (Some(90), true, false));
+        assert_eq!(outgoing.held(100), Some(120), "the log of this leader starts behind the other");
+        outgoing.answered(3, 0);
+        assert!(!outgoing.is_installing(3) && outgoing.is_behind(3, 0));
+    }
+
+    #[test]
+    fn failed_builds_back_off_up_to_a_bound() {
+        let mut outgoing = Outgoing::default();
+        let mut now = at(0);
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            assert!(outgoing.may_build(now));
+            outgoing.build_started(1);
+            assert!(!outgoing.may_build(now));
+            outgoing.build_ended(false, now, UNIT);
+            let wait = outgoing.builds.until.since(now);
+            assert!(!outgoing.may_build(now.plus(wait - Duration::from_nanos(1))));
+            waits.push(wait.as_secs());
+            now = now.plus(wait);
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 16, 16]);
+        outgoing.build_started(1);
+        outgoing.build_ended(true, now, UNIT);
+        assert!(outgoing.may_build(now));
+        outgoing.give_up(now, UNIT);
+        assert!(!outgoing.may_build(now) && outgoing.may_build(now.plus(UNIT)));
+    }
+
+    #[test]
+    fn failed_deliveries_back_off_and_end() {
+        let mut outgoing = Outgoing::default();
+        assert!(!outgoing.delivery_ended(2, false, at(0), UNIT));
+        assert_eq!(outgoing.deferred(at(999)).collect::<Vec<_>>(), [2]);
+        assert_eq!(outgoing.deferred(at(1000)).count(), 0);
+        assert!(!outgoing.delivery_ended(2, false, at(1000), UNIT));
+        assert!(outgoing.delivery_ended(2, false, at(3000), UNIT), "the file may be damaged");
+        assert!(!outgoing.delivery_ended(2, true, at(9000), UNIT));
+        assert_eq!(outgoing.deferred(at(9000)).count(), 0);
+    }
+}
