@@ -55,8 +55,12 @@ impl<V: RegionView> OpenScan<V> {
     /// Whether `request` asks for the rest of this scan.
     fn is_continued_by(&self, context: RegionContext, request: &ScanRequest) -> bool {
         let rest = self.scanner.rest();
-        let limits = ScanRequest { limit: rest.limit, max_bytes: rest.max_bytes, ..request.clone() };
-        self.context == context && *rest == limits
+        // Each page has limits of its own.
+        let ScanRequest { start, end, start_ts, limit: _, max_bytes: _, reverse, keys_only } = request;
+        self.context == context
+            && (rest.start_ts, rest.reverse, rest.keys_only) == (*start_ts, *reverse, *keys_only)
+            && rest.start == *start
+            && rest.end == *end
     }
 }
 

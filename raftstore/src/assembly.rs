@@ -221,7 +221,14 @@ impl<S: Store> StoreCore<S> {
         let RecoveredRegion { region, applied, raft } = recovered;
         let Some(me) = region.peer_on(store) else { return Err(OpenError::NotHere { region: region.id, store }) };
         let region = Arc::new(region);
-        let delegate = Arc::new(Delegate::new(Arc::clone(&region), applied));
+        let delegate = Delegate::new(Arc::clone(&region), applied);
+        #[cfg(feature = "planted-bugs")]
+        let delegate = {
+            let mut delegate = delegate;
+            delegate.plant(self.handle.context.config.planted_bug);
+            delegate
+        };
+        let delegate = Arc::new(delegate);
         self.apply.add_region(Arc::clone(&region), Arc::clone(&delegate), applied);
         let start = PeerStart {
             me,

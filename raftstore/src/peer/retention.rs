@@ -47,6 +47,11 @@ impl Peer {
         self.release_holds(last, lag, now);
         let held = self.held().filter(|_| !pressure.space_is_short);
         let flushed = flushed.min(self.applied.index);
+        #[cfg(feature = "planted-bugs")]
+        let flushed = match self.config.planted(crate::config::PlantedBug::TruncationAboveFlushed) {
+            true => self.applied.index,
+            false => flushed,
+        };
         let log = TruncationInput { start, last, flushed, pinning: pressure.pinning, followers, held };
         let keep = Retention { tail: self.config.log_tail_entries, lag };
         let bound = truncation_bound(&log, keep)?;
