@@ -18,8 +18,10 @@ need protoc protobuf-compiler
 if [ "${1:-}" = test ]; then
     # The PostgreSQL clients of the tests.
     need psql postgresql-client
-    /usr/bin/python3 -c 'import psycopg' 2>/dev/null || python3 -c 'import psycopg' 2>/dev/null ||
-        missing+=(python3-psycopg)
+    for module in psycopg asyncpg; do
+        /usr/bin/python3 -c "import $module" 2>/dev/null || python3 -c "import $module" 2>/dev/null ||
+            missing+=("python3-$module")
+    done
 fi
 # bindgen loads libclang at build time.
 if [ -z "$(find /usr/lib /usr/lib64 /usr/local/lib -name 'libclang*.so*' -print -quit 2>/dev/null)" ]; then

@@ -132,8 +132,8 @@ impl SharedParts {
 impl<S: Store> StoreCore<S> {
     /// Recovers all regions from disk.
     ///
-    /// Completes snapshot installations that a crash interrupted. For that it may write to the log and block until the
-    /// write is durable; the log must be running.
+    /// Snapshot installations that a crash or stop interrupted are continued by [`StoreCore::install_turn`]. Their regions
+    /// do not serve until then, and cannot lead.
     ///
     /// # Errors
     ///
@@ -142,7 +142,8 @@ impl<S: Store> StoreCore<S> {
     /// - `Store`, `Log`: the key-value store or the log failed.
     /// - `Damaged`: the records of a region contradict each other.
     /// - `NotHere`: a region on disk has no peer on this store.
-    /// - `SnapshotMissing`, `SnapshotDamaged`: the file of an interrupted installation is missing or damaged.
+    /// - `SnapshotMissing`, `SnapshotDamaged`: the file of an interrupted installation is missing, or its header or footer
+    ///   is damaged. Damage in between poisons the store when it is found.
     pub fn open(parts: StoreParts<S>, now: MonoTime) -> Result<StoreCore<S>, OpenError> {
         let StoreParts { store_id, config, store, log, snapshots, transport, listener, clock, seed, registry } = parts;
         let shared_parts = SharedParts::new(config, &registry)?;
@@ -220,7 +221,14 @@ impl<S: Store> StoreCore<S> {
         let RecoveredRegion { region, applied, raft } = recovered;
         let Some(me) = region.peer_on(store) else { return Err(OpenError::NotHere { region: region.id, store }) };
         let region = Arc::new(region);
-        let delegate = Arc::new(Delegate::new(Arc::clone(&region), applied));
+        let delegate = Delegate::new(Arc::clone(&region), applied);
+        #[cfg(feature = "planted-bugs")]
+        let delegate = {
+            let mut delegate = delegate;
+            delegate.plant(self.handle.context.config.planted_bug);
+            delegate
+        };
+        let delegate = Arc::new(delegate);
         self.apply.add_region(Arc::clone(&region), Arc::clone(&delegate), applied);
         let start = PeerStart {
             me,

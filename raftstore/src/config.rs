@@ -131,6 +131,14 @@ pub enum PlantedBug {
     LivenessWaitsForDisk,
     /// A leader keeps its leadership while its log is stalled.
     StalledLeaderStays,
+    /// The lease stays valid while leadership is offered to another replica.
+    LeaseNotSuspected,
+    /// A read joins the open round, whose index and heartbeats precede its arrival.
+    ReadJoinsOlderRound,
+    /// A leader reads under its lease, and evaluates, before it has applied an entry of its own term.
+    OwnTermUnchecked,
+    /// A replica truncates its log to its applied index, whose effects may not be flushed.
+    TruncationAboveFlushed,
 }
 
 /// A setting out of range, or two settings that contradict each other.

@@ -39,6 +39,8 @@ pub(crate) struct Delegate {
     lease: AtomicU64,
     applied_index: AtomicU64,
     applied_term: AtomicU64,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<crate::config::PlantedBug>,
 }
 
 /// The state of the replica under one generation.
@@ -62,7 +64,15 @@ impl Delegate {
             lease: AtomicU64::new(0),
             applied_index: AtomicU64::new(applied.index.get()),
             applied_term: AtomicU64::new(applied.term.get()),
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         }
+    }
+
+    /// Enables a deliberate bug.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn plant(&mut self, bug: Option<crate::config::PlantedBug>) {
+        self.planted = bug;
     }
 
     /// Publishes the state of the peer. Store thread only. Returns whether the descriptor changed.
@@ -221,6 +231,10 @@ impl Delegate {
     }
 
     fn has_applied_own_term(&self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(crate::config::PlantedBug::OwnTermUnchecked) {
+            return true;
+        }
         self.applied_term.load(SeqCst) == self.term.load(SeqCst)
     }
 

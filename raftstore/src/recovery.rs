@@ -4,18 +4,18 @@
 //! the last flush, so they may be behind the log, never ahead of it. A log group without a descriptor is left alone:
 //! replaying the parent's log will create the region.
 
-use std::io::ErrorKind;
+use std::collections::BTreeMap;
 
 use engine::log::{Durability, LogBatch, LogEngine, LogError};
-use engine::store::{Reader, Store, StoreError};
+use engine::store::{Reader, Store};
 use engine::{Cf, WriteBatch};
 use raft::eraftpb::HardState;
 
 use crate::error::OpenError;
-use crate::records::{self, BOOTSTRAP_POSITION, LogPosition, SnapshotIntent};
+use crate::records::{self, BOOTSTRAP_POSITION, LogPosition};
 use crate::region::{Region, RegionId};
 use crate::snapshot::SnapshotFiles;
-use crate::snapshot_worker::install_snapshot;
+use crate::snapshot_worker::check_file;
 use crate::storage::{self, Recovered};
 
 /// A region recovered from disk.
@@ -70,16 +70,41 @@ fn check_region(region: &Region) -> Result<(), OpenError> {
     Err(OpenError::Damaged { region: region.id, what: "its descriptor is not sound".to_string() })
 }
 
-/// Recovers every region and its Raft state, after completing interrupted snapshot installations.
+/// Recovers every region and its Raft state. A region with an interrupted snapshot installation has an intent: its peer
+/// continues the installation, and until then the region's data is undefined.
 pub(crate) fn recover_all<S: Store>(
     store: &S,
     log: &LogEngine,
     snapshots: &SnapshotFiles,
 ) -> Result<Vec<RecoveredRegion>, OpenError> {
-    finish_installs(store, log, snapshots)?;
     let snapshot = store.snapshot();
+    let mut descriptors = read_descriptors(&snapshot)?;
+    for group in log.groups() {
+        let Some(Recovered { intent: Some(intent), .. }) = storage::recover(log, RegionId::new(group.0))? else {
+            continue;
+        };
+        check_file(snapshots.check(intent.key), &intent)?;
+        descriptors.entry(intent.key.region).or_insert(intent.region);
+    }
+    let mut regions = Vec::new();
+    for region in descriptors.into_values() {
+        check_region(&region)?;
+        let damaged = |what: &str| OpenError::Damaged { region: region.id, what: what.to_string() };
+        let mut raft = storage::recover(log, region.id)?.ok_or_else(|| damaged("it has no log"))?;
+        let applied = match snapshot.get(Cf::Meta, &records::applied_key(region.id))? {
+            Some(applied) => records::decode_position(&applied).map_err(|e| damaged(&e.to_string()))?,
+            None if raft.intent.is_some() => LogPosition::default(),
+            None => return Err(damaged("it has no applied position")),
+        };
+        raft.reconcile(region.id, applied)?;
+        regions.push(RecoveredRegion { region, applied, raft });
+    }
+    Ok(regions)
+}
+
+fn read_descriptors(snapshot: &impl Reader) -> Result<BTreeMap<RegionId, Region>, OpenError> {
     let (lower, upper) = records::descriptor_range();
-    let mut descriptors = Vec::new();
+    let mut descriptors = BTreeMap::new();
     let mut cursor = snapshot.cursor(Cf::Meta, &lower, &upper)?;
     let mut found = cursor.seek_to_first()?;
     while found {
@@ -88,55 +113,10 @@ pub(crate) fn recover_all<S: Store>(
         if cursor.key() != records::descriptor_key(region.id) {
             return Err(damaged(format!("descriptor of region {} is stored under another key", region.id)));
         }
-        check_region(&region)?;
-        descriptors.push(region);
+        descriptors.insert(region.id, region);
         found = cursor.next()?;
     }
-    let mut regions = Vec::new();
-    for region in descriptors {
-        let damaged = |what: &str| OpenError::Damaged { region: region.id, what: what.to_string() };
-        let applied = snapshot.get(Cf::Meta, &records::applied_key(region.id))?;
-        let applied = applied.ok_or_else(|| damaged("it has no applied position"))?;
-        let applied = records::decode_position(&applied).map_err(|e| damaged(&e.to_string()))?;
-        let mut raft = storage::recover(log, region.id)?.ok_or_else(|| damaged("it has no log"))?;
-        raft.reconcile(region.id, applied)?;
-        regions.push(RecoveredRegion { region, applied, raft });
-    }
-    Ok(regions)
-}
-
-/// Completes every snapshot whose intent is in the log. Replacing the data again is harmless; serving half-replaced
-/// data is not.
-fn finish_installs<S: Store>(store: &S, log: &LogEngine, snapshots: &SnapshotFiles) -> Result<(), OpenError> {
-    for group in log.groups() {
-        let region = RegionId::new(group.0);
-        let Some(Recovered { intent: Some(intent), mut hard_state, .. }) = storage::recover(log, region)? else {
-            continue;
-        };
-        let start = install_snapshot(store, snapshots, &intent, &|| true)
-            .map_err(|error| install_error(snapshots, &intent, error))?;
-        hard_state.commit = start.index.get();
-        let mut batch = LogBatch::new();
-        storage::restart(group, start, &hard_state, &mut batch);
-        write_log(log, batch)?;
-        snapshots.remove(intent.key)?;
-    }
-    Ok(())
-}
-
-/// The error of an installation that failed. It names a fault of the snapshot file, if there is one, because an
-/// operator can fix that.
-fn install_error(snapshots: &SnapshotFiles, intent: &SnapshotIntent, error: StoreError) -> OpenError {
-    let (region, snapshot) = (intent.region.id, intent.key);
-    match snapshots.verify(snapshot) {
-        Err(StoreError::Io(error)) if error.kind() == ErrorKind::NotFound => {
-            OpenError::SnapshotMissing { region, snapshot }
-        }
-        Err(StoreError::Corrupt(what)) => OpenError::SnapshotDamaged { region, snapshot, what },
-        Err(other) => OpenError::Store(other),
-        // The file is sound, so the key-value store failed.
-        Ok(()) => OpenError::Store(error),
-    }
+    Ok(descriptors)
 }
 
 /// Writes a batch and waits until it is durable.

@@ -14,13 +14,16 @@
 //! after a crash their data and positions agree, and the installation is done again.
 //!
 //! When the store stops or is poisoned, a task in progress is given up. That is like a crash in the middle: a build
-//! leaves no file, and the next start does the installation again.
+//! leaves no file, and an installation is done again after the next start, by a worker: the other regions of the store
+//! serve meanwhile.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use engine::store::{Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 
+use crate::error::OpenError;
 use crate::mailbox::Mailbox;
 use crate::messages::{CompletionInbox, Health, InstallTask};
 use crate::metrics::Metrics;
@@ -132,9 +135,14 @@ impl<S: Store> SnapshotInstaller<S> {
                 metrics.snapshots.with_label_values(&["installed"]).inc();
                 inbox.update(|c| c.installed.push(task.intent.key));
             }
-            // Given up: the intent stays, and the next start does it again.
+            // Given up: the intent stays, and a worker of the next life does it again.
             Err(_) if health.refuses_requests() => {}
-            Err(error) => health.poison(&format!("snapshot {}: {error}", task.intent.key)),
+            Err(error) => {
+                // The file is at fault, or the key-value store.
+                let fault = check_file(snapshots.verify(task.intent.key), &task.intent).err();
+                let why = fault.map_or_else(|| error.to_string(), |fault| fault.to_string());
+                health.poison(&format!("installation of snapshot {}: {why}", task.intent.key));
+            }
         }
         wake();
     }
@@ -142,7 +150,7 @@ impl<S: Store> SnapshotInstaller<S> {
 
 /// Replaces a region's data, descriptor and applied position by those of a snapshot file. Flushed on return. Fails when
 /// `goes_on` says no; the data is then undefined, as after a crash.
-pub(crate) fn install_snapshot<S: Store>(
+fn install_snapshot<S: Store>(
     store: &S,
     files: &SnapshotFiles,
     intent: &SnapshotIntent,
@@ -153,11 +161,21 @@ pub(crate) fn install_snapshot<S: Store>(
     let mut last = WriteBatch::new();
     last.put(Cf::Meta, &records::descriptor_key(region.id), &records::encode_region(region));
     last.put(Cf::Meta, &records::applied_key(region.id), &records::encode_position(position));
-    let stopped = || Err(StoreError::Io(std::io::ErrorKind::Interrupted.into()));
+    let stopped = || Err(StoreError::Io(ErrorKind::Interrupted.into()));
     let checked = |row: Result<Row, StoreError>| if goes_on() { row } else { stopped() };
     let mut rows = files.rows(intent.key)?.map(checked);
     store.replace_range(&region.start, &region.end, &mut rows, &last)?;
     Ok(position)
+}
+
+/// The error of an installation whose file is missing or damaged, which an operator can mend.
+pub(crate) fn check_file(checked: Result<(), StoreError>, intent: &SnapshotIntent) -> Result<(), OpenError> {
+    let (region, snapshot) = (intent.region.id, intent.key);
+    checked.map_err(|error| match error {
+        StoreError::Io(error) if error.kind() == ErrorKind::NotFound => OpenError::SnapshotMissing { region, snapshot },
+        StoreError::Corrupt(what) => OpenError::SnapshotDamaged { region, snapshot, what },
+        other => OpenError::Store(other),
+    })
 }
 
 /// Takes the oldest task. If there are more, wakes another worker of the queue.

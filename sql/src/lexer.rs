@@ -128,6 +128,9 @@ const MODIFIERS: &[&str] = &[
     "PROCEDURAL",
 ];
 
+/// Kinds of objects whose names have two words.
+const TWO_WORDS: &[&str] = &["ACCESS", "DEFAULT", "EVENT", "FOREIGN", "LARGE", "MATERIALIZED", "TEXT"];
+
 /// The name of a statement in errors and metrics: `INSERT`, `CREATE TABLE`.
 pub(crate) fn command_name(text: &str) -> String {
     let mut lexer = Lexer::new(text);
@@ -144,7 +147,8 @@ pub(crate) fn command_name(text: &str) -> String {
             Token::Symbol('(') if words.is_empty() => continue,
             _ => break,
         }
-        if words.len() == 2 || !matches!(words.first().map(String::as_str), Some("CREATE" | "DROP" | "ALTER")) {
+        let whole = if words.get(1).is_some_and(|kind| TWO_WORDS.contains(&&**kind)) { 3 } else { 2 };
+        if words.len() == whole || !matches!(words.first().map(String::as_str), Some("CREATE" | "DROP" | "ALTER")) {
             break;
         }
     }

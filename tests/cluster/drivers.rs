@@ -1,8 +1,8 @@
 //! Three drivers run one script with the same results: tokio-postgres (prepared, binary), psycopg (prepared, text and
-//! binary) and psql (simple).
+//! binary) and psql (simple). asyncpg and libpq's pipelines get their errors.
 //!
-//! `make test` installs psql and psycopg (Debian: postgresql-client, python3-psycopg). Without them the test fails with
-//! that message.
+//! `make test` installs psql, psycopg and asyncpg (Debian: postgresql-client, python3-psycopg, python3-asyncpg).
+//! Without them the test fails with that message.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,12 @@ async fn drivers_agree() {
     assert_eq!(with_tokio_postgres(&cluster.connect(1).await, &runs).await, expected, "tokio-postgres");
     assert_eq!(with_psycopg(port(2), "text"), expected, "psycopg, text");
     assert_eq!(with_psycopg(port(0), "binary"), expected, "psycopg, binary");
+    let errors = ["42601", "42703", "22012", "42P01"];
+    let mut pipelines: Vec<String> = errors.iter().map(|state| format!("asyncpg {state}")).collect();
+    pipelines.push("asyncpg cursor [1, 2, 3]".to_string());
+    pipelines.extend(errors[..3].iter().map(|state| format!("libpq {state}")));
+    pipelines.push("libpq flush 42601".to_string());
+    assert_eq!(with_python("asyncpg, psycopg", "pipelines.py", &[&port(1).to_string()]), pipelines);
 }
 
 fn with_psql(port: u16, runs: &[Run]) -> Vec<String> {
@@ -218,22 +224,21 @@ fn date(days: i64) -> (i64, i64, i64) {
 }
 
 fn with_psycopg(port: u16, mode: &str) -> Vec<String> {
-    // psycopg may be installed for the distribution's Python or for the first one on the PATH.
-    let has_psycopg = |python: &&str| {
-        Command::new(python).args(["-c", "import psycopg"]).output().is_ok_and(|out| out.status.success())
+    let script = folder().join("script.sql");
+    with_python("psycopg", "run.py", &[&port.to_string(), &script.to_string_lossy(), mode])
+}
+
+/// Runs a Python program with these modules and returns its lines.
+fn with_python(modules: &str, program: &str, args: &[&str]) -> Vec<String> {
+    // The modules may be installed for the distribution's Python or for the first one on the PATH.
+    let has_modules = |python: &&str| {
+        Command::new(python).args(["-c", &format!("import {modules}")]).output().is_ok_and(|out| out.status.success())
     };
     let python = ["/usr/bin/python3", "python3"]
         .into_iter()
-        .find(has_psycopg)
-        .expect("psycopg 3 must be installed: apt-get install python3-psycopg");
-    let out = Command::new(python)
-        .arg(folder().join("run.py"))
-        .arg(port.to_string())
-        .arg(folder().join("script.sql"))
-        .arg(mode)
-        .env_remove("PGTZ")
-        .output()
-        .unwrap();
+        .find(has_modules)
+        .unwrap_or_else(|| panic!("{modules} must be installed: apt-get install python3-psycopg python3-asyncpg"));
+    let out = Command::new(python).arg(folder().join(program)).args(args).env_remove("PGTZ").output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap().lines().map(str::to_string).collect()
 }

@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::metrics::ClientMetrics;
 use crate::source::{TsoError, TsoSource};
@@ -60,6 +61,15 @@ struct Batcher {
     metrics: Option<ClientMetrics>,
 }
 
+/// The newest timestamp that a client has received. The oracle's time was at or above it then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewestTimestamp {
+    /// The timestamp; [`Timestamp::ZERO`] before the first.
+    pub timestamp: Timestamp,
+    /// The time since it was received; [`Duration::MAX`] before the first.
+    pub age: Duration,
+}
+
 type Waiter = oneshot::Sender<Result<Timestamp, TsoError>>;
 
 /// Invariants:
@@ -71,6 +81,8 @@ struct State {
     in_flight: bool,
     queue: VecDeque<Waiter>,
     newest: Timestamp,
+    /// When `newest` was received.
+    received: Option<Instant>,
     closed: bool,
 }
 
@@ -130,10 +142,14 @@ impl TsoClient {
         }
     }
 
-    /// The newest timestamp that this client has received, for any of its callers; [`Timestamp::ZERO`] before the
-    /// first. Sends nothing. The oracle's time is at or above it.
-    pub fn newest(&self) -> Timestamp {
-        self.batcher.state.lock().newest
+    /// The newest timestamp that this client has received, for any of its callers. Sends nothing.
+    #[expect(clippy::disallowed_methods, reason = "the client is an edge: it reads the clock when timestamps arrive")]
+    pub fn newest(&self) -> NewestTimestamp {
+        let (timestamp, received) = {
+            let state = self.batcher.state.lock();
+            (state.newest, state.received)
+        };
+        NewestTimestamp { timestamp, age: received.map_or(Duration::MAX, |received| received.elapsed()) }
     }
 
     /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. The
@@ -265,13 +281,16 @@ impl Batcher {
     }
 
     /// Validates a source's answer: the requested count, and above every timestamp handed out before the request.
+    #[expect(clippy::disallowed_methods, reason = "the client is an edge: it reads the clock when timestamps arrive")]
     fn check_range(&self, range: TsRange, count: u32, newest: Timestamp) -> Result<TsRange, TsoError> {
         if range.count != count || range.first() <= newest {
             tracing::error!(?range, count, %newest, "the timestamp oracle issued a range that is not new");
             return Err(TsoError::Unavailable(format!("a range of {} up to {} is not new", range.count, range.last)));
         }
         let mut state = self.state.lock();
-        state.newest = state.newest.max(range.last);
+        if range.last > state.newest {
+            (state.newest, state.received) = (range.last, Some(Instant::now()));
+        }
         Ok(range)
     }
 }

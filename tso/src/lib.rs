@@ -31,7 +31,7 @@ pub mod source;
 pub mod timestamp;
 pub mod window;
 
-pub use client::{TsoClient, TsoClientOptions};
+pub use client::{NewestTimestamp, TsoClient, TsoClientOptions};
 pub use cluster::ClusterTag;
 pub use grpc::RemoteSource;
 pub use metrics::{ClientMetrics, ServiceMetrics};

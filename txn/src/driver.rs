@@ -6,7 +6,7 @@
 //! The number of tasks past their commit point is bounded: beyond the bound, a commit cleans up before it answers.
 //!
 //! A lock's ttl counts from start_ts, in the oracle's time. So every request that writes a lock carries the
-//! transaction's age at the time it is *sent*, and the age comes from the newest timestamp ([`OracleAge`]): the
+//! transaction's age at the time it is *sent*, and the age comes from the newest timestamp of this node: the
 //! oracle's time moves forward with each of its handovers. A commit whose node has seen no timestamp for a while
 //! fetches one first, and so does every heartbeat.
 //!
@@ -27,7 +27,7 @@ use tso::Timestamp;
 use crate::committer::{BatchId, Committer, Effect, Event};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
-use crate::timing::{OracleAge, Stopwatch, lock_pause};
+use crate::timing::{Stopwatch, lock_pause, lock_ttl_ms};
 
 /// A commit fetches a timestamp first if this node has received none for this long: a handover may have gone unnoticed.
 const UNSEEN_MAX: Duration = Duration::from_millis(100);
@@ -45,8 +45,6 @@ pub(crate) type CommitOutcome = Result<Option<Timestamp>, TxnError>;
 pub(crate) struct CommitRequest {
     /// The transaction.
     pub(crate) start_ts: Timestamp,
-    /// Runs since start_ts was received.
-    pub(crate) age: Stopwatch,
     /// Its mutations, in key order, at least one.
     pub(crate) mutations: Vec<Mutation>,
 }
@@ -61,10 +59,9 @@ pub(crate) async fn commit(coordinator: Arc<Coordinator>, request: CommitRequest
 }
 
 async fn run(coordinator: Arc<Coordinator>, request: CommitRequest, reply: oneshot::Sender<CommitOutcome>) {
-    let CommitRequest { start_ts, age, mutations } = request;
+    let CommitRequest { start_ts, mutations } = request;
     let committer = Committer::new(start_ts, mutations, coordinator.config.commit);
-    let (age, primary) = (OracleAge::new(start_ts, age), committer.primary().clone());
-    let driver = Driver { coordinator: &coordinator, start_ts, age, primary };
+    let driver = Driver { coordinator: &coordinator, start_ts, primary: committer.primary().clone() };
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
     coordinator.metrics.record_outcome(&outcome);
     let permit = cleanup.is_some().then(|| coordinator.background.try_acquire());
@@ -106,7 +103,6 @@ enum Completed {
 struct Driver<'a> {
     coordinator: &'a Coordinator,
     start_ts: Timestamp,
-    age: OracleAge,
     primary: Key,
 }
 
@@ -114,7 +110,7 @@ impl Driver<'_> {
     /// Runs the committer to its end. Requests still in flight then are dropped: their answers change nothing any more.
     async fn run_to_outcome(&self, mut committer: Committer) -> (CommitOutcome, Option<Cleanup>) {
         let started = Stopwatch::start();
-        if let Err(error) = self.refresh_age().await {
+        if let Err(error) = self.refresh_time().await {
             // Nothing was sent.
             return (Err(error), None);
         }
@@ -161,10 +157,10 @@ impl Driver<'_> {
     }
 
     /// Fetches a timestamp, unless this node received one just now.
-    async fn refresh_age(&self) -> Result<(), TxnError> {
+    async fn refresh_time(&self) -> Result<(), TxnError> {
         let tso = &self.coordinator.tso;
-        if self.age.is_stale(tso.newest(), UNSEEN_MAX) {
-            self.age.observe(tso.timestamp().await?);
+        if tso.newest().age > UNSEEN_MAX {
+            tso.timestamp().await?;
         }
         Ok(())
     }
@@ -224,9 +220,8 @@ impl Driver<'_> {
     async fn send_heartbeat(&self, timeout: Duration) {
         self.coordinator.metrics.heartbeats.inc();
         let wait = self.heartbeat_interval().mul_f32(HEARTBEAT_TIMESTAMP_FRACTION);
-        if let Ok(Ok(now)) = tokio::time::timeout(wait, self.coordinator.tso.timestamp()).await {
-            self.age.observe(now);
-        }
+        // The client remembers it. Without an answer the last one must do.
+        let _ = tokio::time::timeout(wait, self.coordinator.tso.timestamp()).await;
         let sent = self.coordinator.kv.heartbeat(&self.primary, self.start_ts, || self.ttl_ms(), timeout).await;
         if let Err(error) = sent {
             // The lock does not exist yet, or is gone: the answer to the prewrite or the commit will tell.
@@ -241,8 +236,7 @@ impl Driver<'_> {
 
     /// The ttl, counted from start_ts, of a lock that lives for `lock_ttl` from now on.
     fn ttl_ms(&self) -> u64 {
-        let ttl = u64::try_from(self.coordinator.config.lock_ttl.as_millis()).unwrap_or(u64::MAX);
-        self.age.elapsed_ms(self.coordinator.tso.newest()).saturating_add(ttl)
+        lock_ttl_ms(self.start_ts, self.coordinator.tso.newest(), self.coordinator.config.lock_ttl)
     }
 
     /// Commits the secondaries or rolls back the locks. Other transactions resolve the locks for which this fails.

@@ -1,9 +1,9 @@
-//! Time in the coordinator: the stopwatch, which is the only clock, the oracle's time as a transaction knows it, and
-//! the pauses before retries, which are pure.
+//! Time in the coordinator: the stopwatch, which is the only clock; the ttl of locks and the pauses before retries,
+//! which are pure.
 //!
 //! Locks expire by the physical part of timestamps, and that is not the time of a stopwatch: a handover of the oracle
-//! moves it forward by up to three seconds, and it then runs at half speed. So the life of a lock is computed from the
-//! newest timestamp, and a stopwatch measures only the time since that one was received.
+//! moves it forward by up to three seconds, and it then runs at half speed. So the ttl of a lock is computed from the
+//! newest timestamp and the time since it was received.
 //!
 //! A wait for a lock is short at first, because most commits take a few milliseconds. It never exceeds the time that
 //! the lock can live without a heartbeat, so that the locks of a dead coordinator are found as soon as they expire.
@@ -11,9 +11,8 @@
 use std::time::Duration;
 
 use kv::client::Jitter;
-use parking_lot::Mutex;
 use tokio::time::Instant;
-use tso::Timestamp;
+use tso::{NewestTimestamp, Timestamp};
 
 /// The pause before the second attempt; it doubles with each further attempt.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
@@ -43,49 +42,14 @@ impl Stopwatch {
     pub(crate) fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
-
-    /// The time since the start, in milliseconds.
-    pub(crate) fn elapsed_ms(self) -> u64 {
-        u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
 }
 
-/// The oracle's time since a transaction's start_ts, as far as the transaction knows.
-#[derive(Debug)]
-pub(crate) struct OracleAge {
-    start_ts: Timestamp,
-    /// The timestamp that was received last, and the time since.
-    last: Mutex<(Timestamp, Stopwatch)>,
-}
-
-impl OracleAge {
-    /// `age` runs since `start_ts` was received.
-    pub(crate) fn new(start_ts: Timestamp, age: Stopwatch) -> OracleAge {
-        OracleAge { start_ts, last: Mutex::new((start_ts, age)) }
-    }
-
-    /// Records a timestamp that was just received.
-    pub(crate) fn observe(&self, timestamp: Timestamp) {
-        *self.last.lock() = (timestamp, Stopwatch::start());
-    }
-
-    /// The oracle's milliseconds since start_ts. `newest` is the newest timestamp that this node has received.
-    pub(crate) fn elapsed_ms(&self, newest: Timestamp) -> u64 {
-        let (last, since) = *self.last.lock();
-        self.between_ms(last).saturating_add(since.elapsed_ms()).max(self.between_ms(newest))
-    }
-
-    /// Whether the oracle's time may have moved unseen: this node received no timestamp for longer than `limit`.
-    /// `newest` is the newest that it has received.
-    pub(crate) fn is_stale(&self, newest: Timestamp, limit: Duration) -> bool {
-        let (last, since) = *self.last.lock();
-        let seen_ms = newest.physical_ms().saturating_sub(last.physical_ms());
-        since.elapsed() > limit + Duration::from_millis(seen_ms)
-    }
-
-    fn between_ms(&self, timestamp: Timestamp) -> u64 {
-        timestamp.physical_ms().saturating_sub(self.start_ts.physical_ms())
-    }
+/// The ttl, in milliseconds from the physical part of `start_ts`, of a lock that lives for `lock_ttl` from now on, by
+/// the oracle's time. `newest` is what this node knows of that time.
+pub(crate) fn lock_ttl_ms(start_ts: Timestamp, newest: NewestTimestamp, lock_ttl: Duration) -> u64 {
+    let seen_ms = newest.timestamp.physical_ms().saturating_sub(start_ts.physical_ms());
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    seen_ms.saturating_add(ms(newest.age)).saturating_add(ms(lock_ttl))
 }
 
 /// The pause before attempt `attempt` (from 1; none at 0) on a locked key. `remaining` is how long the last of the
@@ -108,6 +72,20 @@ fn backoff(attempt: u32, longest: Duration, jitter: Jitter) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ttl_counts_the_time_of_the_oracle() {
+        let (start_ts, lock_ttl) = (Timestamp::new(1_000, 7), Duration::from_secs(3));
+        let ttl_ms = |physical_ms, age_ms| {
+            let (timestamp, age) = (Timestamp::new(physical_ms, 0), Duration::from_millis(age_ms));
+            lock_ttl_ms(start_ts, NewestTimestamp { timestamp, age }, lock_ttl)
+        };
+        assert_eq!(ttl_ms(1_000, 0), 3_000);
+        // A handover moved the oracle by two seconds; the node saw that 300 ms ago.
+        assert_eq!(ttl_ms(3_000, 300), 5_300);
+        let unknown = NewestTimestamp { timestamp: Timestamp::ZERO, age: Duration::MAX };
+        assert_eq!(lock_ttl_ms(start_ts, unknown, lock_ttl), u64::MAX);
+    }
 
     #[test]
     fn pauses_grow_are_capped_and_end_with_the_lock() {

@@ -12,7 +12,6 @@ use crate::buffer::{View, WriteBuffer};
 use crate::coordinator::Coordinator;
 use crate::driver::{self, CommitRequest};
 use crate::error::TxnError;
-use crate::timing::Stopwatch;
 
 /// A transaction under snapshot isolation. Reads see the snapshot at `start_ts` with the transaction's own writes laid
 /// over it. Writes are buffered until [`Transaction::commit`]. Dropping the transaction without a commit discards the
@@ -41,15 +40,13 @@ use crate::timing::Stopwatch;
 pub struct Transaction {
     coordinator: Arc<Coordinator>,
     start_ts: Timestamp,
-    /// Runs since start_ts was received: the age of the transaction.
-    age: Stopwatch,
     buffer: WriteBuffer,
 }
 
 impl Transaction {
     pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Timestamp) -> Transaction {
         let buffer = WriteBuffer::new(coordinator.config.buffer);
-        Transaction { coordinator, start_ts, age: Stopwatch::start(), buffer }
+        Transaction { coordinator, start_ts, buffer }
     }
 
     /// The timestamp of the snapshot, and the identity of the transaction.
@@ -206,7 +203,7 @@ impl Transaction {
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        let Transaction { coordinator, start_ts, age, buffer } = self;
-        driver::commit(coordinator, CommitRequest { start_ts, age, mutations: buffer.into_mutations() }).await
+        let Transaction { coordinator, start_ts, buffer } = self;
+        driver::commit(coordinator, CommitRequest { start_ts, mutations: buffer.into_mutations() }).await
     }
 }

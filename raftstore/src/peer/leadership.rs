@@ -102,10 +102,21 @@ impl Peer {
     /// after an election timeout, and proposals are refused until then. So no successor gets a second offer within
     /// `OFFER_PAUSE` election timeouts. May be called with every tick.
     pub(crate) fn offer_leadership(&mut self, now: MonoTime) {
+        self.offer_to(self.best_successor(now), now);
+    }
+
+    /// The same, but only to a replica that has written what this one has not: this one's log is stalled, and those of
+    /// the others may be as well.
+    pub(crate) fn offer_unwritten(&mut self, now: MonoTime) {
+        let written = self.node.raft.raft_log.persisted;
+        self.offer_to(self.successor(written + 1, now), now);
+    }
+
+    fn offer_to(&mut self, successor: Option<StoreId>, now: MonoTime) {
         if !self.is_leader() || self.node.raft.lead_transferee.is_some() {
             return;
         }
-        let Some(to) = self.best_successor(now) else { return };
+        let Some(to) = successor else { return };
         let last = self.region.peer_on(to).and_then(|p| self.offers.get(&p.id.get()));
         if last.is_none_or(|at| now.since(*at) >= self.config.election_timeout() * OFFER_PAUSE) {
             self.transfer_leader(to, now);
@@ -115,23 +126,17 @@ impl Peer {
     /// The live voter with the longest matching log, other than this one, that could lead at once: the target of a
     /// leadership transfer. Those without an offer so far come first, then the one whose offer is oldest.
     pub(crate) fn best_successor(&self, now: MonoTime) -> Option<StoreId> {
-        let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
-        let able = voters.filter(|p| self.is_live(p.id.get(), now) && self.could_lead(p.id.get()));
-        let matched = |p: &PeerMeta| self.node.raft.prs().get(p.id.get()).map(|pr| pr.matched);
-        let offered = |p: &PeerMeta| self.offers.get(&p.id.get());
-        able.max_by_key(|p| (Reverse(offered(p)), matched(p), Reverse(p.store))).map(|p| p.store)
+        self.successor(0, now)
     }
 
-    /// The live voter to which to offer leadership if this replica cannot write: the one with the longest matching log,
-    /// other than `avoided` if there are several. Unless `any` is set, only one that has written what this replica has
-    /// not.
-    pub(crate) fn next_successor(&self, avoided: Option<StoreId>, any: bool, now: MonoTime) -> Option<StoreId> {
-        let written = self.node.raft.raft_log.persisted;
+    /// The best successor among those that have acknowledged the entry at `least`.
+    fn successor(&self, least: u64, now: MonoTime) -> Option<StoreId> {
         let voters = self.region.peers.iter().filter(|p| p.role == PeerRole::Voter && p.id != self.me.id);
-        let live = voters.filter(|p| self.is_live(p.id.get(), now));
-        let matched = live.filter_map(|p| Some((self.node.raft.prs().get(p.id.get())?.matched, p.store)));
-        let fit = matched.filter(|(matched, _)| any || *matched > written);
-        fit.max_by_key(|(matched, store)| (Some(*store) != avoided, *matched, Reverse(*store))).map(|(_, store)| store)
+        let able = voters.filter(|p| self.is_live(p.id.get(), now) && self.could_lead(p.id.get()));
+        let matched = |p: &PeerMeta| self.node.raft.prs().get(p.id.get()).map_or(0, |pr| pr.matched);
+        let able = able.filter(|p| matched(p) >= least);
+        let offered = |p: &PeerMeta| self.offers.get(&p.id.get());
+        able.max_by_key(|p| (Reverse(offered(p)), matched(p), Reverse(p.store))).map(|p| p.store)
     }
 
     /// Runs before a `MsgTimeoutNow` leaves: suspends the lease and stamps the message with the last log position.
@@ -141,6 +146,10 @@ impl Peer {
         let unstamped = |m: &&mut Message| m.get_msg_type() == MessageType::MsgTimeoutNow && m.index == 0;
         for message in self.node.raft.msgs.iter_mut().filter(unstamped) {
             (message.index, message.log_term) = last;
+            #[cfg(feature = "planted-bugs")]
+            if self.config.planted(crate::config::PlantedBug::LeaseNotSuspected) {
+                continue;
+            }
             self.lease.suspect(now);
         }
     }
@@ -200,6 +209,10 @@ impl Peer {
         {
             self.reads.confirm_now(reply, deadline, LogIndex::new(self.node.raft.raft_log.committed));
             return self.reads.on_applied(self.applied.index, self.term());
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.config.planted(crate::config::PlantedBug::ReadJoinsOlderRound) {
+            return self.reads.join_open_round(reply, deadline);
         }
         self.reads.enqueue(reply, deadline);
     }

@@ -5,7 +5,8 @@
 //! build, to send and to install, and millions of entries may follow meanwhile; no limit in entries ends the hold. It
 //! ends without success only
 //!
-//! - if the disk of the log has less free space than `log_hold_free_bytes`, or is full,
+//! - if the disk of the log has less free space than `log_hold_free_bytes`, or is full (then the limits for other
+//!   lagging followers apply),
 //! - if the follower has been silent for [`SILENCE`] election timeouts, or
 //! - with the leadership.
 //!
@@ -131,6 +132,11 @@ impl Outgoing {
         }
     }
 
+    /// The index of the snapshot that `follower` was sent or installs; 0 for none.
+    pub(super) fn index(&self, follower: u64) -> u64 {
+        self.holds.get(&follower).map_or(0, |hold| hold.index)
+    }
+
     /// Whether `follower` says that it installs a snapshot.
     pub(super) fn is_installing(&self, follower: u64) -> bool {
         self.holds.get(&follower).is_some_and(|hold| hold.installing)
@@ -177,7 +183,7 @@ mod tests {
         assert_eq!(outgoing.held(0), Some(100));
         outgoing.build_ended(true, at(0), UNIT);
         outgoing.sent(2, 120);
-        assert_eq!((outgoing.held(0), outgoing.is_behind(2, 7)), (Some(120), true));
+        assert_eq!((outgoing.held(0), outgoing.is_behind(2, 7), outgoing.index(2)), (Some(120), true, 120));
         outgoing.answered(2, 120);
         assert!(outgoing.is_installing(2));
         outgoing.appended(2, 90);

@@ -89,6 +89,17 @@ impl ReadQueue {
         self.wait(index, Request { reply, deadline });
     }
 
+    /// Adds a request to the round that is open, if one is; this is the `ReadJoinsOlderRound` bug.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn join_open_round(&mut self, reply: ReadReply, deadline: MonoTime) {
+        self.len += 1;
+        let request = Request { reply, deadline };
+        match self.rounds.front_mut() {
+            Some(round) => round.requests.push(request),
+            None => self.arrived.push(request),
+        }
+    }
+
     /// Opens a round for all queued requests. `None` if there are none (unless `renew` is set, for the lease) or if too
     /// many rounds are open.
     pub(crate) fn open_round(&mut self, now: MonoTime, renew: bool) -> Option<[u8; 8]> {

@@ -8,8 +8,8 @@
 //! The commit index alone is not written. It is written along with entries after it has moved far enough, and
 //! recovery derives the rest (see `storage::recover`).
 //!
-//! A snapshot is installed in three stages. Each is durable before the next, so after a crash between any two the
-//! installation is redone from the file:
+//! A snapshot is installed in three stages. Each is durable before the next, so after a crash between any two the next
+//! life continues with stage 2, from the file:
 //!
 //! 1. The intent is written to the log group. Log, term and vote stay unchanged.
 //! 2. Once apply has nothing of the region left, a worker replaces the region's data, with descriptor and applied
@@ -224,6 +224,15 @@ impl Peer {
         self.node.mut_store().restart(position(metadata.index, metadata.term), conf_state);
         self.write(LogOp::Intent(intent.clone()));
         self.installing = Some(Installing { intent, stage: InstallStage::Intended });
+    }
+
+    /// Continues an installation that a crash or stop interrupted: stage 1 is durable. raft-rs knows of no snapshot; its
+    /// log begins behind it.
+    pub(super) fn continue_install(&mut self, intent: SnapshotIntent, now: MonoTime) {
+        assert!(self.inflight.is_empty(), "a replica continues its installation before anything else");
+        self.installing = Some(Installing { intent, stage: InstallStage::Intended });
+        self.inflight.push_back(PendingReady { write: 0, number: 0, messages: Vec::new(), snapshot: true });
+        self.release_durable(now);
     }
 
     /// Whether the installation is complete. Called once stage 1 is durable; requests stage 2 once apply has nothing of

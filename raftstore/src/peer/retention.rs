@@ -39,12 +39,19 @@ impl Peer {
         let mut followers = Vec::new();
         if self.is_leader() {
             let others = self.node.raft.prs().iter().filter(|(id, _)| self.is_live(**id, now));
-            followers.extend(others.map(|(_, pr)| LogIndex::new(pr.matched)));
+            // A follower that is sent a snapshot, or installs it, continues from there.
+            let continues_from = |(id, pr): (&u64, &raft::Progress)| pr.matched.max(self.outgoing.index(*id));
+            followers.extend(others.map(continues_from).map(LogIndex::new));
         }
         let (start, last) = (storage.start().index, storage.last());
         self.release_holds(last, lag, now);
         let held = self.held().filter(|_| !pressure.space_is_short);
         let flushed = flushed.min(self.applied.index);
+        #[cfg(feature = "planted-bugs")]
+        let flushed = match self.config.planted(crate::config::PlantedBug::TruncationAboveFlushed) {
+            true => self.applied.index,
+            false => flushed,
+        };
         let log = TruncationInput { start, last, flushed, pinning: pressure.pinning, followers, held };
         let keep = Retention { tail: self.config.log_tail_entries, lag };
         let bound = truncation_bound(&log, keep)?;

@@ -37,12 +37,14 @@ impl Peer {
     pub(crate) fn new(mut start: PeerStart, now: MonoTime) -> Result<Peer, PeerFault> {
         let promised = now.plus(start.config.election_timeout());
         let promised_until = if planted_amnesia(&mut start) { now } else { promised };
-        let PeerStart { region, me, config, log, recovered, applied, seed } = start;
+        let PeerStart { region, me, config, log, mut recovered, applied, seed } = start;
         let storage = PeerStorage::new(log, &region, &recovered, config.entry_cache_bytes)
             .map_err(|what| PeerFault::Log(region.id, what))?;
         let fault = |error: raft::Error| PeerFault::Start(region.id, error.to_string());
         let logger = slog::Logger::root(slog::Discard, slog::o!());
-        let node = RawNode::new(&raft_config(&config, me, applied), storage, &logger).map_err(fault)?;
+        // For raft-rs the log begins behind a snapshot whose installation was interrupted.
+        let known = if recovered.intent.is_some() { recovered.start } else { applied };
+        let node = RawNode::new(&raft_config(&config, me, known), storage, &logger).map_err(fault)?;
         let observed = (node.raft.state, node.raft.term);
         let mut peer = Peer {
             unappended: Unappended::default(),
@@ -77,7 +79,9 @@ impl Peer {
             config,
         };
         peer.draw_timeout();
-        if peer.is_only_voter() {
+        if let Some(intent) = recovered.intent.take() {
+            peer.continue_install(intent, now);
+        } else if peer.is_only_voter() {
             peer.campaign(now);
         }
         Ok(peer)

@@ -78,7 +78,16 @@ impl SnapshotFiles {
 
     /// Whether the file exists and its header and footer are sound. Damage in between is found when the rows are read.
     pub fn contains(&self, key: SnapshotKey) -> bool {
-        self.reader(key).is_ok()
+        self.check(key).is_ok()
+    }
+
+    /// What [`SnapshotFiles::contains`] finds wrong.
+    ///
+    /// # Errors
+    ///
+    /// `Io` of kind `NotFound` if there is no file, `Corrupt` if its header or footer is damaged.
+    pub fn check(&self, key: SnapshotKey) -> Result<(), StoreError> {
+        self.reader(key).map(drop)
     }
 
     /// Reads and verifies the whole file.

@@ -14,7 +14,8 @@ pub(crate) struct Recovered {
     pub(crate) hard_state: HardState,
     pub(crate) start: LogPosition,
     pub(crate) last: LogIndex,
-    /// An unfinished snapshot installation. The log is still the one from before it.
+    /// An unfinished snapshot installation. The log group is still the one from before it. `reconcile` sets start and
+    /// end to the snapshot's position, as they are for raft-rs during an installation.
     pub(crate) intent: Option<SnapshotIntent>,
 }
 
@@ -47,8 +48,13 @@ impl Recovered {
     /// the end of the log or before its start.
     pub(crate) fn reconcile(&mut self, region: RegionId, applied: LogPosition) -> Result<(), OpenError> {
         let damaged = |what: String| Err(OpenError::Damaged { region, what });
+        if let Some(SnapshotIntent { key, .. }) = &self.intent {
+            self.start = LogPosition { index: key.index, term: key.term };
+            self.last = key.index;
+            self.hard_state.commit = key.index.get();
+        }
         let last = self.last.get();
-        if applied.index < self.start.index {
+        if applied.index < self.start.index && self.intent.is_none() {
             return damaged(format!(
                 "applied index {} is before the start of its log, {}",
                 applied.index, self.start.index
@@ -60,10 +66,11 @@ impl Recovered {
         if self.hard_state.commit > last {
             return damaged(format!("commit index {} is after the end of its log, {last}", self.hard_state.commit));
         }
-        if applied.term.get() > self.hard_state.term {
+        if applied.term.max(self.start.term).get() > self.hard_state.term {
             return damaged(format!(
                 "applied term {} is after the current term, {}",
-                applied.term, self.hard_state.term
+                applied.term.max(self.start.term),
+                self.hard_state.term
             ));
         }
         self.hard_state.commit = self.hard_state.commit.max(applied.index.get());

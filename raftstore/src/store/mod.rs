@@ -21,8 +21,7 @@
 //!
 //! # Layers
 //!
-//! 1. `log_queue`, `log_space`, `scrub`, `offers`: log batches in flight, the purge of log files, the pace of scrubbing
-//!    and of offers of leadership
+//! 1. `log_queue`, `log_space`, `scrub`: log batches in flight, the purge of log files, the pace of scrubbing
 //! 2. `state`: the state of the loop
 //! 3. `stop`, `upkeep`: the end of a store, truncation and purge
 //! 4. `execute`, `intake`: effects, completions and messages
@@ -32,7 +31,6 @@ mod execute;
 mod intake;
 mod log_queue;
 mod log_space;
-mod offers;
 mod scrub;
 mod state;
 mod stop;

@@ -9,7 +9,6 @@ use engine::log::{LogBatch, LogEngine};
 
 use super::log_queue::{LogQueue, Truncations};
 use super::log_space::LogSpace;
-use super::offers::Offers;
 use super::scrub::ScrubPace;
 use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Router};
@@ -103,7 +102,6 @@ pub(crate) struct StoreLoop {
     pub(super) submitted: u64,
     pub(super) inflight_bytes: usize,
     pub(super) unwritten_bytes: usize,
-    pub(super) offers: Offers,
     /// Whether the log's disk was full at the last truncation.
     pub(super) was_full_at_truncation: bool,
     /// New log starts of regions, to be submitted.
@@ -149,7 +147,6 @@ impl StoreLoop {
             submitted: 0,
             inflight_bytes: 0,
             unwritten_bytes: 0,
-            offers: Offers::default(),
             was_full_at_truncation: false,
             truncations: Truncations::new(),
             pending_apply: VecDeque::new(),

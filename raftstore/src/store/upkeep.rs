@@ -14,11 +14,13 @@ use crate::time::MonoTime;
 impl StoreLoop {
     /// Retries batches that met a full disk. While the store cannot write, offers its leaderships to other stores.
     pub(super) fn retry_full_log(&mut self, now: MonoTime) {
-        let full = self.log.is_full();
-        if full || self.is_log_stalled(now) {
-            self.offer_leaderships(full, now);
-        } else {
-            self.offers.end();
+        if self.log.is_full() {
+            self.transfer_leaderships(now);
+        } else if self.is_log_stalled(now) {
+            for (region, slot) in &mut self.peers {
+                slot.peer.offer_unwritten(now);
+                self.dirty.insert(*region);
+            }
         }
         self.log.retry();
     }
@@ -30,20 +32,6 @@ impl StoreLoop {
             return false;
         }
         self.batches.front().is_some_and(|oldest| now.since(oldest.submitted) >= self.parts.config.log_stall)
-    }
-
-    /// Offers every leadership whose next offer is due. While the log is stalled, only to a replica that has written
-    /// more than this one; otherwise the write may be slow everywhere.
-    fn offer_leaderships(&mut self, full: bool, now: MonoTime) {
-        let election_timeout = self.parts.config.election_timeout();
-        for (region, slot) in &mut self.peers {
-            let Some(avoided) = self.offers.due(*region, now).filter(|_| slot.peer.is_leader()) else { continue };
-            if let Some(to) = slot.peer.next_successor(avoided, full, now) {
-                slot.peer.transfer_leader(to, now);
-                self.dirty.insert(*region);
-                self.offers.made(*region, to, election_timeout, now);
-            }
-        }
     }
 
     pub(super) fn start_log_gc(&mut self, now: MonoTime) {

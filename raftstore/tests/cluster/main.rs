@@ -12,3 +12,4 @@ mod replication;
 mod runtime;
 mod snapshots;
 mod stopping;
+mod threads;

@@ -212,9 +212,20 @@ fn start_reports_a_bad_file_of_an_unfinished_installation() {
         let mut damaged = sound.clone();
         damaged[at] ^= 1;
         files.set_content(&name, damaged);
-        let error = cluster.try_start(3).unwrap_err();
-        assert!(matches!(error, OpenError::SnapshotDamaged { .. }), "{error}");
-        assert!(error.to_string().contains("replace this store"), "{error}");
+        let error = if at == sound.len() / 2 {
+            // Found when the rows are read, and then the store stops.
+            cluster.start(3);
+            let poisoned = |c: &Cluster| c.nodes[&3].core.as_ref().unwrap().poisoned();
+            cluster.run_until("the damage to be found", |c| poisoned(c).is_some());
+            let why = poisoned(&cluster).unwrap();
+            cluster.crash(3, 1);
+            why
+        } else {
+            let error = cluster.try_start(3).unwrap_err();
+            assert!(matches!(error, OpenError::SnapshotDamaged { .. }), "{error}");
+            error.to_string()
+        };
+        assert!(error.contains("is damaged") && error.contains("replace this store"), "{error}");
     }
 
     files.set_content(&name, sound);
@@ -454,4 +465,36 @@ fn old_entries_are_not_read_on_the_store_thread() {
     cluster.log_reads_paused.clear();
     cluster.wait_stored(KEY, &[59]);
     assert_eq!(cluster.snapshots_sent, 0);
+}
+
+/// Regression: a store that restarted in the middle of an installation completed it before it served anything.
+#[test]
+fn restarted_store_continues_an_installation_while_it_serves() {
+    let mut cluster = installing();
+    let sent = cluster.snapshots_sent;
+    cluster.crash(3, 1);
+    cluster.start(3);
+    // The other region is served, and store 3 may lead it.
+    cluster.lead(2, 3);
+    cluster.write(2, OTHER, b"x");
+    cluster.wait_stored(OTHER, b"x");
+    // It votes for others in the region that it installs, and never leads it.
+    cluster.handle(1).transfer_leader(RegionId::new(1), raftstore::StoreId::new(3)).unwrap();
+    cluster.run_for(Duration::from_secs(1));
+    cluster.isolated.insert(1);
+    let leads = |c: &Cluster, store: u64| c.handle(store).region(RegionId::new(1)).unwrap().is_leader;
+    cluster.run_until("another leader", |c| leads(c, 2));
+    cluster.isolated = [1, 2].into();
+    cluster.run_for(Duration::from_secs(20));
+    assert!(!leads(&cluster, 3));
+    assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
+    // Stopped again, with the data half replaced.
+    cluster.nodes[&3].store.fail_write(1);
+    cluster.installs_paused.clear();
+    cluster.run_until("the store to fail", |c| c.nodes[&3].core.as_ref().unwrap().poisoned().is_some());
+    cluster.crash(3, 2);
+    cluster.start(3);
+    cluster.isolated.clear();
+    caught_up(&mut cluster);
+    assert_eq!(cluster.snapshots_sent, sent, "the file was there");
 }

@@ -29,7 +29,11 @@ impl World {
                     self.held_offers.iter_mut().for_each(|held| held.push(message.clone()));
                     return Ok(());
                 }
-                let copies = self.network.delivery_delays(store, message.to.store);
+                if self.hold_answer(&message) {
+                    self.trace.line(self.now, format_args!("{} is held", MessageLine(&message)));
+                    return Ok(());
+                }
+                let copies = self.network.delivery_delays(&message, self.now);
                 self.stats.lost += u64::from(copies.is_empty());
                 self.trace.line(self.now, format_args!("{} x{}", MessageLine(&message), copies.len()));
                 for delay in copies {
@@ -49,6 +53,16 @@ impl World {
         Ok(())
     }
 
+    /// Holds an answer to a leader if the fault says so.
+    fn hold_answer(&mut self, message: &RaftMessage) -> bool {
+        let to = message.to.store;
+        let Some((_, held)) = self.held_answers.as_mut().filter(|(leader, _)| *leader == to) else { return false };
+        let kind = message.message.msg_type();
+        let holds = matches!(kind, MessageType::MsgHeartbeatResponse | MessageType::MsgAppendResponse);
+        held.extend(holds.then(|| message.clone()));
+        holds
+    }
+
     /// Whether this is a vote request of the candidate that loses power while campaigning.
     fn is_vote_of_crashing_candidate(&mut self, store: StoreId, message: &RaftMessage) -> bool {
         let inner = &message.message;
@@ -64,9 +78,9 @@ impl World {
         self.candidate_crash == this
     }
 
-    /// Schedules a message that ignores cuts.
+    /// Schedules a message that ignores cuts. It arrives after what clients send now was taken in.
     pub(crate) fn schedule_past_cut(&mut self, message: RaftMessage) {
-        self.schedule(1000, Event::DeliverPast(Box::new(message)));
+        self.schedule(1_000_000, Event::DeliverPast(Box::new(message)));
     }
 
     pub(crate) fn deliver(&mut self, message: RaftMessage, past_cut: bool) -> Checked {
@@ -108,8 +122,7 @@ impl World {
         if copied.is_ok() {
             self.stats.snapshots += 1;
             if let Some(live) = self.nodes.get_mut(&to).and_then(|node| node.live.as_mut()) {
-                let last = live.delivered.entry(key.region).or_default();
-                *last = (*last).max(key.index.get());
+                live.delivered.entry(key.region).or_default().insert(key.index.get());
             }
             self.deliver(message, false)?;
         }

@@ -25,6 +25,8 @@ pub(crate) enum Event {
     Client { client: usize, ticket: u64 },
     /// A client's timeout for the operation with this value.
     ClientTimeout { client: usize, value: u64 },
+    /// The prober takes its next step.
+    Probe,
     /// A fault begins.
     Fault,
     /// A fault ends.

@@ -37,6 +37,10 @@ pub(crate) enum Fault {
     PauseClients,
     /// The held `MsgTimeoutNow` messages arrive, and the store that sent them is isolated.
     DeliverHeldOffers(StoreId),
+    /// Looks whether the leader whose answers are held was replaced, until this time.
+    AwaitSuccessor(u64),
+    /// The held answers arrive.
+    DeliverHeldAnswers,
     /// Probes whether the store still serves lease reads.
     ProbeLease(StoreId),
     /// The log's disk of the store is full.
@@ -47,6 +51,10 @@ pub(crate) enum Fault {
     SlowApply(StoreId),
     /// The store's turns are stalled between stages.
     SlowTurns(StoreId),
+    /// The syncs of the store's log are slow.
+    SlowSync(StoreId),
+    /// What the store sends leaves it slowly.
+    SlowLink(StoreId),
     /// The store has campaigned and loses power.
     CandidateCrash(StoreId),
 }
@@ -97,6 +105,12 @@ impl World {
             FaultKind::SlowTurns => self.slow_down(store, |node, longest| node.slow_turns = longest),
             FaultKind::StallLeaderTurn => self.stall_leader_turn(),
             FaultKind::CrashCandidate => self.crash_candidate(),
+            FaultKind::LateAnswers => self.late_answers(),
+            FaultKind::SlowSync => self.slow_syncs(store, duration),
+            FaultKind::SlowLink => self.slow_link(store),
+        }
+        if !matches!(kind, FaultKind::SlowSync | FaultKind::SlowLink) {
+            self.disturb();
         }
         let end = match kind {
             FaultKind::TornCrash => Fault::Torn(store),
@@ -105,6 +119,7 @@ impl World {
             FaultKind::SlowDisk => Fault::Slow(store),
             FaultKind::SlowApply => Fault::SlowApply(store),
             FaultKind::SlowTurns => Fault::SlowTurns(store),
+            FaultKind::SlowLink => Fault::SlowLink(store),
             _ => return Ok(()),
         };
         self.schedule(duration, Event::EndFault(end));
@@ -275,6 +290,55 @@ impl World {
         }
     }
 
+    /// Tests rounds of reads against answers from before the leader was replaced: they confirm no read that arrived
+    /// after them.
+    fn late_answers(&mut self) {
+        let Some((leader, _)) = self.some_leader() else { return };
+        if self.held_answers.is_some() {
+            return;
+        }
+        self.held_answers = Some((leader, Vec::new()));
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        // Long enough for the lease to run down to where it opens a round; then nothing arrives any more.
+        let held = self.fault_rng.random_range(election / 2..election * 3 / 4);
+        self.schedule(held, Event::EndFault(Fault::Isolate(leader)));
+        let until = self.now + held + election * 2;
+        self.schedule(held + election / 2, Event::EndFault(Fault::AwaitSuccessor(until)));
+    }
+
+    /// Lets the held answers arrive a little after a successor serves, while the old leader does not know it.
+    fn await_successor(&mut self, until: u64) {
+        let Some((leader, _)) = self.held_answers.as_ref() else { return };
+        let status = |node: &Node| node.live.as_ref().map(|live| live.handle.regions()).unwrap_or_default();
+        let led: Vec<_> = self.nodes.get(leader).map(status).unwrap_or_default();
+        let others = self.nodes.values().filter(|node| node.id != *leader).flat_map(status);
+        let successors: Vec<_> = others.filter(|status| status.is_leader).collect();
+        let replaced = led
+            .iter()
+            .filter(|old| old.is_leader)
+            .any(|old| successors.iter().any(|new| new.region.id == old.region.id && new.term > old.term));
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        if replaced || self.now >= until {
+            self.schedule(election / 6, Event::EndFault(Fault::DeliverHeldAnswers));
+        } else {
+            self.schedule(election / 20, Event::EndFault(Fault::AwaitSuccessor(until)));
+        }
+    }
+
+    /// Clients read at the old leader, then the answers arrive.
+    fn deliver_held_answers(&mut self) -> Checked {
+        let Some((leader, held)) = self.held_answers.take() else { return Ok(()) };
+        self.trace.line(self.now, format_args!("late: {} answers", held.len()));
+        for client in self.clients.idle() {
+            let operation = self.clients.begin_probe(client, leader);
+            self.send_operation(client, operation)?;
+        }
+        for message in held {
+            self.schedule_past_cut(message);
+        }
+        Ok(())
+    }
+
     fn isolate(&mut self, leader: StoreId) {
         if !self.faults_on {
             return;
@@ -331,6 +395,39 @@ impl World {
         }
     }
 
+    /// Syncs that take up to some election timeouts: hiccups of one store's disk, or short ones of all disks.
+    fn slow_syncs(&mut self, store: StoreId, duration: u64) {
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        let everywhere = self.fault_rng.random_bool(0.5);
+        let most = if everywhere { self.longest_hiccup() } else { election * 6 };
+        let longest = self.fault_rng.random_range(election / 2..=most);
+        for id in (1..=self.options.stores).map(StoreId::new).filter(|id| everywhere || *id == store) {
+            let Some(node) = self.nodes.get_mut(&id) else { continue };
+            (node.slow_sync, node.next_is_slow) = (longest, false);
+            self.schedule(duration, Event::EndFault(Fault::SlowSync(id)));
+        }
+        self.trace.line(self.now, format_args!("syncs of up to {} ms", longest / 1_000_000));
+        if longest > self.longest_hiccup() {
+            self.disturb();
+        }
+    }
+
+    fn end_slow_syncs(&mut self, store: StoreId) {
+        let hands_over = self.nodes.get(&store).is_some_and(|node| node.slow_sync > self.longest_hiccup());
+        self.speed_up(store, |node| node.slow_sync = 0);
+        if hands_over {
+            self.disturb();
+        }
+    }
+
+    /// From here on, what the store sends queues in its links.
+    fn slow_link(&mut self, store: StoreId) {
+        let (least, most) = self.options.network.slow_link_kb;
+        let kilobytes = self.fault_rng.random_range(least..=most);
+        let rate = kilobytes * 1024 * 1_000_000_000 / self.options.config.election_timeout().as_nanos() as u64;
+        self.network.slow_down(store, rate);
+    }
+
     /// Slows a part of a store down, by up to three election timeouts.
     fn slow_down(&mut self, store: StoreId, part: impl Fn(&mut Node, u64)) {
         let election = self.options.config.election_timeout().as_nanos() as u64;
@@ -381,6 +478,16 @@ impl World {
 
     /// Ends one fault.
     pub(crate) fn end_fault(&mut self, fault: Fault) -> Checked {
+        let harmless =
+            matches!(fault, Fault::SlowSync(_) | Fault::SlowLink(_) | Fault::ProbeLease(_) | Fault::AwaitSuccessor(_));
+        self.undo_fault(fault)?;
+        if !harmless {
+            self.disturb();
+        }
+        Ok(())
+    }
+
+    fn undo_fault(&mut self, fault: Fault) -> Checked {
         match fault {
             Fault::Poisoned(store) => {
                 if self.nodes.get(&store).is_some_and(|node| node.poisoned) {
@@ -407,11 +514,15 @@ impl World {
                 self.clients_paused_until = self.now + election;
             }
             Fault::DeliverHeldOffers(leader) => self.deliver_held_offers(leader),
+            Fault::AwaitSuccessor(until) => self.await_successor(until),
+            Fault::DeliverHeldAnswers => self.deliver_held_answers()?,
             Fault::ProbeLease(store) => self.probe_lease(store)?,
             Fault::Full(store) => self.clear_disk(store),
             Fault::Slow(store) => self.speed_up(store, |node| node.slowness = 1),
             Fault::SlowApply(store) => self.speed_up(store, |node| node.slow_apply = 0),
             Fault::SlowTurns(store) => self.speed_up(store, |node| node.slow_turns = 0),
+            Fault::SlowSync(store) => self.end_slow_syncs(store),
+            Fault::SlowLink(store) => self.network.speed_up(store),
             Fault::CandidateCrash(store) => {
                 let election = self.options.config.election_timeout().as_nanos() as u64;
                 let downtime = self.fault_rng.random_range(election / 50..election / 8);
@@ -465,11 +576,14 @@ impl World {
         self.trace.line(self.now, format_args!("healing"));
         self.faults_on = false;
         self.candidate_crash = CandidateCrash::Off;
+        self.held_answers = None;
         self.network.heal();
+        self.disturb();
         for store in (1..=self.options.stores).map(StoreId::new) {
             self.clear_disk(store);
             self.speed_up(store, |node| {
                 (node.slowness, node.slow_apply, node.slow_turns, node.hold) = (1, 0, 0, None);
+                node.slow_sync = 0;
             });
             self.resume(store)?;
             let Some(node) = self.nodes.get(&store) else { continue };

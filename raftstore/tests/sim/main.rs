@@ -13,6 +13,7 @@ mod node;
 mod options;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod prober;
 mod regressions;
 mod run;
 mod trace;

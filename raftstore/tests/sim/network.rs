@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use raftstore::StoreId;
 use raftstore::ports::{RaftMessage, SendError, Transport};
 use raftstore::snapshot::SnapshotKey;
-use raftstore::transport::frame_bytes;
+use raftstore::transport::{LaneKind, frame_bytes};
 
 use crate::options::NetworkOptions;
 
@@ -22,13 +22,20 @@ pub(crate) type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
 pub(crate) struct Network {
     options: NetworkOptions,
     cuts: Cuts,
+    /// Bytes per second of what a store sends to each other store, if its links are slow.
+    slow: BTreeMap<StoreId, u64>,
+    /// Until when each lane of a slow link is busy.
+    busy: BTreeMap<(StoreId, StoreId, LaneKind), u64>,
     rng: StdRng,
 }
+
+/// A lane that would be busy for longer than this, in nanoseconds, loses its messages, as a full queue does.
+const LONGEST_QUEUE: u64 = 2_000_000_000;
 
 impl Network {
     /// A network without cuts.
     pub(crate) fn new(options: NetworkOptions, rng: StdRng) -> Network {
-        Network { options, cuts: Cuts::default(), rng }
+        Network { options, cuts: Cuts::default(), slow: BTreeMap::new(), busy: BTreeMap::new(), rng }
     }
 
     /// The shared cuts.
@@ -57,21 +64,54 @@ impl Network {
         }
     }
 
+    /// Limits what a store sends to each other store to this rate, in bytes per second.
+    pub(crate) fn slow_down(&mut self, from: StoreId, rate: u64) {
+        self.slow.insert(from, rate.max(1));
+    }
+
+    /// Ends the limit. What is queued still takes its time.
+    pub(crate) fn speed_up(&mut self, from: StoreId) {
+        self.slow.remove(&from);
+    }
+
+    /// Whether a link is slow or still drains its queue.
+    pub(crate) fn is_slow(&self, now: u64) -> bool {
+        !self.slow.is_empty() || self.busy.values().any(|until| *until > now)
+    }
+
     /// Ends all cuts, losses and delays of stragglers for good.
     pub(crate) fn heal(&mut self) {
         self.cuts.lock().clear();
+        self.slow.clear();
         self.options.drop = 0.0;
         self.options.duplicate = 0.0;
         self.options.straggle = 0.0;
     }
 
     /// The delays in nanoseconds after which copies of a message arrive; empty if it is lost.
-    pub(crate) fn delivery_delays(&mut self, from: StoreId, to: StoreId) -> Vec<u64> {
+    pub(crate) fn delivery_delays(&mut self, message: &RaftMessage, now: u64) -> Vec<u64> {
+        let (from, to) = (message.from.store, message.to.store);
+        let Some(queued) = self.queue(message, now) else { return Vec::new() };
         if self.is_cut(from, to) || self.rng.random_bool(self.options.drop) {
             return Vec::new();
         }
         let copies = if self.rng.random_bool(self.options.duplicate) { 2 } else { 1 };
-        (0..copies).map(|_| self.delay()).collect()
+        (0..copies).map(|_| queued + self.delay()).collect()
+    }
+
+    /// How long the message takes to leave on a slow link, with what is queued before it; `None` if the queue is full.
+    /// The lanes share the link equally.
+    fn queue(&mut self, message: &RaftMessage, now: u64) -> Option<u64> {
+        let (from, to) = (message.from.store, message.to.store);
+        let Some(rate) = self.slow.get(&from) else { return Some(0) };
+        let (lane, lanes) = if self.options.one_lane { (LaneKind::Bulk, 1) } else { (LaneKind::of(message), 2) };
+        let until = self.busy.entry((from, to, lane)).or_default();
+        let queued = until.saturating_sub(now);
+        if queued > LONGEST_QUEUE {
+            return None;
+        }
+        *until = now + queued + frame_bytes(message) as u64 * 1_000_000_000 * lanes / rate;
+        Some(*until - now)
     }
 
     /// The transfer time of a snapshot in nanoseconds: 20 MB/s plus a message delay.

@@ -1,6 +1,6 @@
 //! A simulated store: disks that survive crashes, and the production code that runs on them, one life after another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +14,7 @@ use prometheus::Registry;
 
 use raftstore::assembly::{StoreCore, StoreParts, bootstrap};
 use raftstore::ports::RoleListener;
+use raftstore::records;
 use raftstore::snapshot::SnapshotFiles;
 use raftstore::{Clock, LogIndex, MonoTime, OpenError, Region, RegionId, StoreHandle, StoreId, Term};
 
@@ -74,8 +75,9 @@ pub(crate) struct Live {
     pub(crate) roles: Arc<Roles>,
     /// The last applied entry compared with the other replicas, per region.
     pub(crate) compared: BTreeMap<RegionId, u64>,
-    /// Index of the last snapshot received in this life, per region.
-    pub(crate) delivered: BTreeMap<RegionId, u64>,
+    /// Indexes of the snapshots received in this life, per region. One that arrives during the installation of another
+    /// is not installed.
+    pub(crate) delivered: BTreeMap<RegionId, BTreeSet<u64>>,
 }
 
 /// The turns that are scheduled, so that each is scheduled once.
@@ -115,6 +117,10 @@ pub(crate) struct Node {
     pub(crate) full: bool,
     /// Slowdown factor of the log's disk.
     pub(crate) slowness: u64,
+    /// Longest delay of every second sync of the log in nanoseconds; 0 for none.
+    pub(crate) slow_sync: u64,
+    /// Whether the next sync of a log with slow syncs is slow.
+    pub(crate) next_is_slow: bool,
     /// Longest delay of an apply turn in nanoseconds; 0 for none.
     pub(crate) slow_apply: u64,
     /// Longest delay between two stages of a store turn in nanoseconds; 0 for none.
@@ -145,6 +151,8 @@ impl Node {
             poisoned: false,
             full: false,
             slowness: 1,
+            slow_sync: 0,
+            next_is_slow: false,
             slow_apply: 0,
             slow_turns: 0,
             stages: 0,
@@ -226,14 +234,21 @@ impl Node {
         self.log_disk.changes() > log || self.snapshot_disk.changes() > snapshots
     }
 
+    /// Whether the replica has begun to install a snapshot: its data is undefined, and its log may hold entries that
+    /// were never committed.
+    pub(crate) fn is_installing(&self, region: RegionId) -> bool {
+        let intent = |live: &Live| live.log.get(GroupId(region.get()), records::INTENT_KEY);
+        self.live.as_ref().is_some_and(|live| intent(live).is_ok_and(|intent| intent.is_some()))
+    }
+
     /// Applied entries in the log that were not compared yet, as (index, hash).
     pub(crate) fn new_entries(&mut self, region: RegionId, applied: LogIndex) -> Vec<(LogIndex, u64)> {
         let Some(live) = &mut self.live else { return Vec::new() };
         let group = GroupId(region.get());
         let Some(bounds) = live.log.bounds(group) else { return Vec::new() };
         // Until the log restarts after a snapshot, it may hold entries that were never committed.
-        let snapshot = live.delivered.get(&region).copied().unwrap_or_default();
-        if applied.get() >= snapshot && bounds.first <= snapshot {
+        let installed = live.delivered.get(&region).and_then(|all| all.range(..=applied.get()).next_back());
+        if installed.is_some_and(|snapshot| bounds.first <= *snapshot) {
             return Vec::new();
         }
         let compared = live.compared.entry(region).or_default();

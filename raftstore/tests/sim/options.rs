@@ -63,6 +63,17 @@ pub(crate) struct NetworkOptions {
     pub(crate) reports_unreachable: bool,
     /// Most bytes of a message: an append, and room for one larger entry. Sending more is a violation.
     pub(crate) frame_bytes: usize,
+    /// Range of what a slow link carries, in kilobytes per election timeout.
+    pub(crate) slow_link_kb: (u64, u64),
+    /// Whether all messages to a store share one lane, as heartbeats once shared the stream of appends. Never drawn.
+    pub(crate) one_lane: bool,
+}
+
+impl NetworkOptions {
+    /// Whether the network loses, doubles and delays nothing by itself.
+    pub(crate) fn is_calm(&self) -> bool {
+        (self.drop, self.duplicate, self.straggle) == (0.0, 0.0, 0.0)
+    }
 }
 
 /// Disk behaviour.
@@ -122,11 +133,17 @@ pub(crate) enum FaultKind {
     SlowTurns,
     /// A leader's turn stalls between decide and carry out, while the leader is isolated.
     StallLeaderTurn,
+    /// The answers to a leader arrive late: after it was isolated, and perhaps replaced.
+    LateAnswers,
+    /// Syncs of the log take up to some election timeouts: on one store, or a little less on all.
+    SlowSync,
+    /// What a store sends leaves it so slowly that messages queue.
+    SlowLink,
     /// A leader is cut off, and the first candidate loses power as it campaigns, before any message arrives.
     CrashCandidate,
 }
 
-const KINDS: [FaultKind; 19] = [
+const KINDS: [FaultKind; 22] = [
     FaultKind::Crash,
     FaultKind::TornCrash,
     FaultKind::CrashAll,
@@ -146,6 +163,9 @@ const KINDS: [FaultKind; 19] = [
     FaultKind::SlowTurns,
     FaultKind::StallLeaderTurn,
     FaultKind::CrashCandidate,
+    FaultKind::SlowSync,
+    FaultKind::SlowLink,
+    FaultKind::LateAnswers,
 ];
 
 impl Options {
@@ -194,6 +214,7 @@ fn config(rng: &mut StdRng) -> StoreConfig {
         heartbeat_ticks: rng.random_range(1..=2),
         max_lease: tick * (election_ticks - 2),
         read_timeout: tick * election_ticks * 2,
+        log_stall: tick * election_ticks * 2,
         mailbox_capacity: if rng.random_bool(0.2) { 16 } else { 16_384 },
         turn_messages: if rng.random_bool(0.3) { 4 } else { 4096 },
         inflight_log_batches: rng.random_range(1..=8),
@@ -248,6 +269,8 @@ fn network(rng: &mut StdRng, election: Duration, frame_bytes: usize) -> NetworkO
         duplicate: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
         reports_unreachable: rng.random_bool(0.5),
         frame_bytes,
+        slow_link_kb: (60, 600),
+        one_lane: false,
     }
 }
 

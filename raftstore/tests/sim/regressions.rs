@@ -18,9 +18,45 @@ fn assert_no_violation(seeds: u64, narrow: impl Fn(&mut Options)) {
 }
 
 /// Enables only these kinds of faults, with equal weights.
-fn only(options: &mut Options, kinds: &[FaultKind]) {
+pub(crate) fn only(options: &mut Options, kinds: &[FaultKind]) {
     for (kind, weight) in &mut options.faults.weights {
         *weight = u32::from(kinds.contains(kind));
+    }
+}
+
+/// Nothing but hiccups of the disks, each shorter than the time after which a leader hands over.
+pub(crate) fn hiccups(options: &mut Options) {
+    only(options, &[FaultKind::SlowSync]);
+    calm(options);
+    options.faults.longest = options.config.election_timeout() * 20;
+}
+
+/// Nothing but slow links, which megabytes of entries fill.
+pub(crate) fn slow_links(options: &mut Options) {
+    only(options, &[FaultKind::SlowLink]);
+    calm(options);
+    options.clients = 8;
+    options.padding = 60_000;
+    options.network.slow_link_kb = (60, 120);
+    options.faults.longest = options.config.election_timeout() * 10;
+}
+
+fn calm(options: &mut Options) {
+    (options.network.drop, options.network.duplicate, options.network.straggle) = (0.0, 0.0, 0.0);
+}
+
+/// A sync of a second took every leadership of its store: heartbeats and their answers waited for it. On a slow link
+/// they waited behind the entries before them.
+#[test]
+fn slow_disks_and_links_take_no_leadership() {
+    for narrow in [hiccups, slow_links] {
+        let mut observed = 0;
+        for seed in 1..=8 {
+            let mut options = Options::from_seed(seed);
+            narrow(&mut options);
+            observed += run(options, false).unwrap_or_else(|failure| panic!("{failure}")).stats.stable;
+        }
+        assert!(observed > 500, "only {observed} observations of leaderships that had to last");
     }
 }
 

@@ -67,6 +67,7 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
         Err(panic) => return Err(failed(panic_text(&*panic), Vec::new())),
     };
     let result = catch_unwind(AssertUnwindSafe(|| drive(&mut world)));
+    world.sum_up();
     let at = format!("at {:.6} s", world.now as f64 / 1e9);
     match result {
         Ok(Ok(())) => Ok(Outcome {
@@ -151,6 +152,9 @@ impl Outcome {
             to.poisoned += from.poisoned;
             to.partitions += from.partitions;
             to.pauses += from.pauses;
+            to.probes += from.probes;
+            to.stable += from.stable;
+            to.longest_wait = to.longest_wait.max(from.longest_wait);
             to.stalled_turns += from.stalled_turns;
             to.candidates += from.candidates;
             to.disk_full += from.disk_full;
@@ -182,6 +186,7 @@ impl Outcome {
             ("writes of unknown outcome", clients.unknown, 100),
             ("lease reads", clients.lease_reads, 5_000),
             ("index reads", clients.index_reads, 2_000),
+            ("writes judged for availability", stats.probes, 5_000),
         ];
         for (what, count, least) in counts {
             assert!(count >= least, "only {count} {what}: the seeds do not test what they should");

@@ -22,6 +22,7 @@ use crate::faults::Fault;
 use crate::network::Network;
 use crate::node::{Node, Scheduled};
 use crate::options::Options;
+use crate::prober::Prober;
 use crate::trace::Trace;
 
 /// State of the fault that crashes the first candidate.
@@ -44,6 +45,12 @@ pub(crate) struct Stats {
     pub(crate) poisoned: u64,
     pub(crate) partitions: u64,
     pub(crate) pauses: u64,
+    /// Writes of the prober that began and succeeded under a healthy quorum.
+    pub(crate) probes: u64,
+    /// Observations of leaderships that nothing but slow syncs and links could disturb.
+    pub(crate) stable: u64,
+    /// The longest wait of the prober under a healthy quorum, in thousandths of an election timeout.
+    pub(crate) longest_wait: u64,
     /// Store turns stalled between stages.
     pub(crate) stalled_turns: u64,
     /// Candidates that lost power while campaigning.
@@ -73,12 +80,15 @@ pub(crate) struct World {
     pub(crate) faults_on: bool,
     /// Held `MsgTimeoutNow` messages, while the network holds them.
     pub(crate) held_offers: Option<Vec<RaftMessage>>,
+    /// Held answers to a leader, while the network holds them.
+    pub(crate) held_answers: Option<(StoreId, Vec<RaftMessage>)>,
     /// Whether the next candidate loses power.
     pub(crate) candidate_crash: CandidateCrash,
     /// Clients start no operations before this time.
     pub(crate) clients_paused_until: u64,
     /// Whether idle clients start operations.
     pub(crate) clients_on: bool,
+    pub(crate) prober: Prober,
 }
 
 impl World {
@@ -105,9 +115,11 @@ impl World {
             stats: Stats::default(),
             faults_on: true,
             held_offers: None,
+            held_answers: None,
             candidate_crash: CandidateCrash::Off,
             clients_paused_until: 0,
             clients_on: true,
+            prober: Prober::new(&options),
             options,
         };
         for store in (1..=world.options.stores).map(StoreId::new) {
@@ -116,6 +128,7 @@ impl World {
         for client in 0..world.options.clients {
             world.schedule_client(client);
         }
+        world.schedule(0, Event::Probe);
         let first = world.next_fault_delay();
         world.schedule(first, Event::Fault);
         Ok(world)
@@ -152,6 +165,7 @@ impl World {
                 }
                 Ok(())
             }
+            Event::Probe => self.probe(),
             Event::Fault => self.begin_fault(),
             Event::EndFault(fault) => self.end_fault(fault),
             Event::Restart(store) => self.restart(store),
@@ -186,10 +200,16 @@ impl World {
         }
         let (life, slowness, slow_apply) = (node.life, node.slowness, node.slow_apply);
         let (least, most) = self.options.snapshot_work_us;
+        let mut slow_sync = 0;
+        if part == Part::Log && node.slow_sync > 0 {
+            node.next_is_slow = !node.next_is_slow;
+            slow_sync = if node.next_is_slow { node.slow_sync } else { 0 };
+        }
         let delay = match part {
             Part::Build | Part::Install => self.rng.random_range(least..=most) * 1000,
             Part::Apply => self.rng.random_range(1_000..100_000 + slow_apply),
             Part::Store => self.rng.random_range(1_000..100_000),
+            Part::Log if slow_sync > 0 => self.rng.random_range(slow_sync / 4 * 3..=slow_sync),
             Part::Log => self.rng.random_range(low..=high) * 1000 * slowness,
             Part::Background | Part::LogRead => self.rng.random_range(100_000..5_000_000),
         };
@@ -275,7 +295,7 @@ impl World {
             let (region, index) = (status.region.id, status.applied);
             self.raft.on_status(store, &status)?;
             // A poisoned store may have stopped while replacing data by a snapshot; its next life starts over.
-            if !applied || node.poisoned {
+            if !applied || node.poisoned || node.is_installing(region) {
                 continue;
             }
             for (index, hash) in node.new_entries(region, index) {
@@ -380,6 +400,7 @@ impl World {
         let seed = self.rng.random();
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.live.is_some()) else { return Ok(()) };
         node.crash(seed);
+        self.disturb();
         self.stats.crashes += 1;
         self.trace.line(self.now, format_args!("{store} crashes"));
         self.raft.on_crash(store);
@@ -399,6 +420,7 @@ impl World {
         match node.open(&self.options, cuts, seed) {
             Ok(()) => {
                 let life = node.life;
+                self.disturb();
                 self.trace.line(now, format_args!("{store} starts life {life}"));
                 let interval = self.options.config.tick_interval.as_nanos() as u64;
                 let phase = self.rng.random_range(0..interval);

@@ -71,7 +71,7 @@ pub(super) fn unsupported(text: &str) -> Option<SqlError> {
     let known = match command.split_once(' ') {
         None => SINGLE.contains(&&*command),
         Some(("ALTER", "TABLE")) => true,
-        Some(("CREATE" | "ALTER" | "DROP", object)) => OBJECTS.contains(&object),
+        Some(("CREATE" | "ALTER" | "DROP", object)) => OBJECTS.contains(&object.split(' ').next().unwrap_or(object)),
         Some(_) => false,
     };
     known.then(|| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{command} is not supported yet")))
@@ -91,7 +91,7 @@ mod tests {
             ("create constraint trigger x after insert on t", "CREATE TRIGGER"),
             ("drop owned by ann", "DROP OWNED"),
             ("alter table t add column b int", "ALTER TABLE"),
-            ("alter default privileges grant select on tables to ann", "ALTER DEFAULT"),
+            ("alter default privileges grant select on tables to ann", "ALTER DEFAULT PRIVILEGES"),
             ("do $$ begin end $$", "DO"),
             ("copy t from stdin", "COPY"),
             ("lock table t", "LOCK"),

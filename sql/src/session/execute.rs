@@ -316,8 +316,11 @@ mod tests {
     use tso::TsoClient;
     use txn::Database;
 
+    use bytes::BytesMut;
+
     use super::*;
     use crate::metrics::SqlMetrics;
+    use crate::protocol::frame::Gateway;
     use crate::session::interrupt::Interrupt;
     use crate::session::settings::Settings;
     use crate::session::state::{NodeContext, RETRY_WINDOW};
@@ -331,6 +334,43 @@ mod tests {
         let node = Arc::new(NodeContext::new(db, metrics, clock::system_micros));
         let (user, database) = ("ann".to_owned(), "postgres".to_owned());
         Session::new(node, user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
+    }
+
+    /// Passes the messages in `bytes` to the session.
+    async fn send(session: &mut Session, out: &mut Output, bytes: &[u8]) {
+        let mut input = BytesMut::from(bytes);
+        while let Some(message) = Gateway::new(1 << 20).next(&mut input).unwrap() {
+            session.handle(message, input.first() == Some(&b'S'), out).await.unwrap();
+        }
+    }
+
+    /// The timeout of each message was its own, so that it never fired between Parse and Execute.
+    #[tokio::test(start_paused = true)]
+    async fn the_timeout_runs_from_the_first_message_of_a_statement_to_the_end_of_its_execute() {
+        const PARSE: &[u8] = b"P\0\0\0\x11\0values(1)\0\0\0";
+        const BIND: &[u8] = b"B\0\0\0\x0c\0\0\0\0\0\0\0\0";
+        let execute = |limit: u8| [b"E\0\0\0\x09\0\0\0\0", &[limit][..]].concat();
+        let mut session = session();
+        let mut out = Output::new(Box::new(tokio::io::sink()), 1 << 20);
+        session.settings.set("statement_timeout", Some(&["2s".to_owned()]), false).unwrap();
+        session.settings.commit();
+        send(&mut session, &mut out, PARSE).await;
+        let deadline = session.deadline.expect("it runs");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        for message in [BIND, &execute(1)] {
+            send(&mut session, &mut out, message).await;
+            assert_eq!(session.deadline, Some(deadline), "the portal is suspended, the statement goes on");
+        }
+        send(&mut session, &mut out, &execute(0)).await;
+        assert_eq!(session.deadline, None, "the statement is at its end");
+        tokio::time::advance(Duration::from_secs(5)).await;
+        send(&mut session, &mut out, PARSE).await;
+        assert!(!session.skipping && session.deadline > Some(deadline), "the next one has its own time");
+        tokio::time::advance(Duration::from_secs(3)).await;
+        send(&mut session, &mut out, BIND).await;
+        assert!(session.skipping, "it expires between two messages");
+        send(&mut session, &mut out, b"S\0\0\0\x04").await;
+        assert_eq!((session.skipping, session.deadline), (false, None));
     }
 
     /// Every retry started a new timeout: a statement that had waited for a lock in vain waited ten times.

@@ -96,7 +96,7 @@ CREATE TABLE
 
 select * from v;
 ----
-
+(no columns)
 
 create table w (a int default 1 + 1, b timestamptz default now(),
 c text default 'it''s', d bool default false, e int default null) with (fillfactor=50);
@@ -294,3 +294,74 @@ ERROR 22P02: invalid input syntax for type integer: "x" [at 33]
 create table bad (a int default b, b int);
 ----
 ERROR 0A000: cannot use column reference in DEFAULT expression [at 33]
+
+# UNLOGGED has no effect.
+create unlogged table unlogged (a int primary key);
+insert into unlogged values (1);
+create unlogged table unlogged (a int);
+drop table unlogged;
+----
+CREATE TABLE
+INSERT 0 1
+ERROR 42P07: relation "unlogged" already exists
+DROP TABLE
+
+# Commands of PostgreSQL that do not exist here.
+create function f() returns int language sql as 'select 1';
+create or replace function f() returns int as $$ begin; return 1; end $$ language plpgsql;
+create trigger x after insert on t execute function f();
+create extension if not exists pgcrypto;
+create type mood as enum ('a');
+create domain d as int check (value > 0);
+create materialized view v as select 1;
+create role ann login;
+alter table t add column z int;
+alter system set a = 1;
+drop function f;
+drop extension pgcrypto;
+grant select on t to ann;
+revoke all on t from ann;
+comment on table t is 'x';
+copy t from stdin;
+lock table t;
+do $$ begin end $$;
+call p();
+merge into t using u on true when matched then delete;
+reindex table t;
+cluster t;
+refresh materialized view v;
+checkpoint;
+security label on table t is 'x';
+----
+ERROR 0A000: CREATE FUNCTION is not supported yet
+ERROR 0A000: CREATE FUNCTION is not supported yet
+ERROR 0A000: CREATE TRIGGER is not supported yet
+ERROR 0A000: CREATE EXTENSION is not supported yet
+ERROR 0A000: CREATE TYPE is not supported yet
+ERROR 0A000: CREATE DOMAIN is not supported yet
+ERROR 0A000: CREATE MATERIALIZED VIEW is not supported yet [at 26]
+ERROR 0A000: CREATE ROLE is not supported yet
+ERROR 0A000: ALTER TABLE is not supported yet [at 13]
+ERROR 0A000: ALTER SYSTEM is not supported yet
+ERROR 0A000: DROP FUNCTION is not supported yet
+ERROR 0A000: DROP EXTENSION is not supported yet
+ERROR 0A000: GRANT is not supported yet
+ERROR 0A000: REVOKE is not supported yet
+ERROR 0A000: COMMENT is not supported yet
+ERROR 0A000: COPY is not supported yet [at 6]
+ERROR 0A000: LOCK is not supported yet
+ERROR 0A000: DO is not supported yet
+ERROR 0A000: CALL is not supported yet [at 6]
+ERROR 0A000: MERGE is not supported yet [at 1]
+ERROR 0A000: REINDEX is not supported yet
+ERROR 0A000: CLUSTER is not supported yet
+ERROR 0A000: REFRESH is not supported yet
+ERROR 0A000: CHECKPOINT is not supported yet
+ERROR 0A000: SECURITY is not supported yet
+
+# Mistakes in commands that do exist.
+create tabel t (a int);
+create table t (;
+----
+ERROR 42601: syntax error at or near "tabel" [at 8]
+ERROR 42601: syntax error at or near ";" [at 17]

@@ -1,4 +1,4 @@
-# Decimal literals are floats, but exact next to integers.
+# Decimal literals are floats, but exact next to integers. Arithmetic that PostgreSQL computes in numeric is refused.
 create table t (id bigint primary key, n int);
 insert into t values (9007199254740992, 1), (9007199254740993, 2), (9223372036854775807, 3), (-5, -5);
 ----
@@ -100,3 +100,121 @@ select 0.1::float8 + 0.2 = 0.3, 1.5 = 1.5, nullif(1, 2.5), nullif(3, 3.0);
 ----
 ?column?:bool|?column?:bool|nullif:float8|nullif:float8
 f|t|1|NULL
+
+# 25 * 0.1 was stored as 2.
+create table d (id int primary key, n int, b bigint, f float8, s text);
+insert into d values (1, 25, 25, 25, 'x');
+----
+CREATE TABLE
+INSERT 0 1
+
+update d set n = n * 0.1;
+update d set n = 25 * 0.1;
+insert into d (id, n) values (2, 25 * 0.1);
+insert into d (id, n) select 2, 25 * 0.1;
+select n * 0.5, 1 from d;
+select n % 2.5 from d;
+select 0.1 + 0.2;
+select 2 ^ 0.5;
+select '1' * 0.5;
+select id from d where n * 0.5 > 1;
+create table dd (a int default 25 * 0.1);
+----
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 20]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 21]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 37]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 36]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 10]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 10]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 12]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 10]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 12]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 26]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 35]
+HINT: Cast the decimal numbers to double precision.
+
+# Functions, aggregates and casts of numeric round otherwise than those of floats.
+select round(2.5);
+select abs(n - 0.5) from d;
+select sqrt(2.0);
+select sum(0.1) from d;
+select avg(n) * 2 from d;
+select sum(b) / 2 from d;
+update d set n = coalesce(null, 2.5);
+update d set n = case when id = 1 then 2.5 else 1 end;
+update d set n = greatest(2.5, 1);
+update d set n = nullif(2.5, 1);
+insert into d (id, n) select 2, avg(n) from d;
+insert into d (id, n) values (2, 2.5) order by 1;
+select coalesce(b, 0.5) from d;
+update d set s = 1.50;
+select 'x' || 1e3;
+----
+ERROR 0A000: round of a value of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 14]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: sqrt of a value of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: sum of a value of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 15]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: arithmetic of type numeric is not supported yet [at 15]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 18]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 28]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 18]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 18]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 33]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to integer of a value of type numeric is not supported yet
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: COALESCE over bigint and a value of type numeric is not supported yet [at 17]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to text of a value of type numeric is not supported yet [at 18]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a cast to text of a value of type numeric is not supported yet [at 15]
+HINT: Cast the decimal numbers to double precision.
+
+# A plain literal is exact in integers, floats and text. Next to floats it is one.
+update d set n = -2.5, b = 2.5, f = 0.1, s = 1.5 returning n, b, f, s;
+insert into d (id, n) values (2, 2.5), (3, 3.5) returning n;
+insert into d (id, n) select 4, 4.5 returning n;
+select f * 0.5, 0.5 * f, f + 1, f ^ 0.5 > 0.3, power(f, 0.5) > 0.3, round(f + 0.45) from d where id = 1;
+select sum(b) + 1, sum(n) / 2, avg(n) > 0.5, avg(n)::float8 * 2 from d where id < 3;
+select id from d where f = 0.1 and n < 0.5;
+select 0.1::float8 + 0.2, round(2.5::float8);
+----
+n:int4|b:int8|f:float8|s:text
+-3|3|0.1|1.5
+UPDATE 1
+n:int4
+3
+4
+INSERT 0 2
+n:int4
+5
+INSERT 0 1
+?column?:float8|?column?:float8|?column?:float8|?column?:bool|?column?:bool|round:float8
+0.05|0.05|1.1|t|t|1
+?column?:int8|?column?:int8|?column?:bool|?column?:float8
+4|0|f|0
+id:int4
+1
+?column?:float8|round:float8
+0.30000000000000004|2

@@ -176,3 +176,46 @@ select length(repeat('x', 10000)), concat(true, false, null, 1 = 1), nullif('5',
 ----
 length:int4|concat:text|nullif:text|nullif:text
 10000|tft|NULL|a
+
+# Letters map one to one, as lc_ctype C.UTF-8 says.
+select lower('ÄÉΣ ΟΔΟΣ İI'), upper('straße ŉ ﬁ ᾀ ÿ');
+select 'STRASSE' ilike 'straße', 'ÄÖ' ilike 'äö';
+----
+lower:text|upper:text
+äéσ οδοσ ii|STRAßE ŉ ﬁ ᾈ Ÿ
+?column?:bool|?column?:bool
+f|t
+
+# The time of the transaction, rounded.
+select current_timestamp(3) = now(), current_timestamp(0) > now(), current_timestamp(6) = current_timestamp;
+select current_timestamp(0);
+select current_timestamp(7) is null;
+select current_timestamp(a) from (values (1)) t (a);
+select current_timestamp();
+select now(3);
+----
+?column?:bool|?column?:bool|?column?:bool
+t|t|t
+current_timestamp:timestamptz
+2024-05-05 07:08:10+00
+WARNING 22023: TIMESTAMP(7) WITH TIME ZONE precision reduced to maximum allowed, 6
+?column?:bool
+f
+ERROR 0A000: subqueries are not supported yet [at 42]
+ERROR 42601: syntax error at or near ")" [at 26]
+ERROR 42883: function now(integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+select pg_typeof(1), pg_typeof(1::bigint), pg_typeof('x'), pg_typeof(null), pg_typeof(now()), pg_typeof('x'::varchar(3));
+select pg_typeof(pg_advisory_unlock_all()), pg_backend_pid() > 0, pg_backend_pid() = pg_backend_pid();
+select pg_advisory_unlock_all(1);
+select current_setting(1);
+----
+pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text
+integer|bigint|unknown|unknown|timestamp with time zone|character varying
+pg_typeof:text|?column?:bool|?column?:bool
+void|t|t
+ERROR 42883: function pg_advisory_unlock_all(integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42883: function current_setting(integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.

@@ -390,10 +390,16 @@ select * ;
 ----
 ERROR 42601: SELECT * with no tables specified is not valid [at 8]
 
+# PostgreSQL allows an empty select list.
 select;
+select from t where false;
+select limit 1;
 ----
-
-~
+(no columns)
+()
+(no columns)
+(no columns)
+()
 
 select 1 where false;
 ----

@@ -8,3 +8,4 @@ mod support;
 mod wire_drivers;
 mod wire_golden;
 mod wire_malformed;
+mod wire_pipelines;

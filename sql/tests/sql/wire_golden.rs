@@ -150,6 +150,11 @@ fn simple() {
 }
 
 #[test]
+fn errors() {
+    run("errors");
+}
+
+#[test]
 fn extended() {
     run("extended");
 }

@@ -1,10 +1,12 @@
 //! The checkers. They know nothing of the simulator: they take observations and answer whether these are allowed.
 //!
+//! - `availability`: writes succeed and leaderships last while enough stores are healthy.
 //! - `history`: reads and writes of shared registers are linearizable; read-modify-writes of private lists lose
 //!   nothing.
 //! - `raft`: one leader per term, one vote per peer and term; terms and applied indexes never move back.
 //! - `replicas`: an index stands for the same entry and the same data on every replica.
 
+pub(crate) mod availability;
 pub(crate) mod history;
 pub(crate) mod raft;
 pub(crate) mod replicas;

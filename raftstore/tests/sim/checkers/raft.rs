@@ -30,6 +30,8 @@ impl RaftChecker {
         match inner.msg_type() {
             // Pre-votes carry a term that the sender does not hold.
             MessageType::MsgRequestPreVote | MessageType::MsgRequestPreVoteResponse => return Ok(()),
+            // Answers to heartbeats leave before the sender's term is durable.
+            MessageType::MsgHeartbeatResponse => return Ok(()),
             MessageType::MsgAppend | MessageType::MsgHeartbeat | MessageType::MsgSnapshot => {
                 self.leads(region, Term::new(inner.term), peer)?;
             }

@@ -141,7 +141,9 @@ fn render(replies: &[Reply]) -> String {
             }
             b'T' => {
                 let described = reply.columns();
-                if !is_explain(&described) {
+                if described.is_empty() {
+                    statement.push_str("(no columns)\n");
+                } else if !is_explain(&described) {
                     let heads = described.iter().map(|(name, oid)| format!("{name}:{}", type_name(*oid)));
                     let _ = writeln!(statement, "{}", heads.collect::<Vec<_>>().join("|"));
                 }
@@ -154,7 +156,9 @@ fn render(replies: &[Reply]) -> String {
                     Some(bytes) => String::from_utf8(bytes.to_vec()).expect("text output is UTF-8"),
                     None => "NULL".to_owned(),
                 });
-                let _ = writeln!(statement, "{}", shown.collect::<Vec<_>>().join("|"));
+                let shown = shown.collect::<Vec<_>>();
+                let line = if shown.is_empty() { "()".to_owned() } else { shown.join("|") };
+                let _ = writeln!(statement, "{line}");
             }
             b'C' => {
                 let tag = reply.command_tag();
@@ -181,6 +185,10 @@ fn is_explain(columns: &[(String, u32)]) -> bool {
 }
 
 fn type_name(oid: u32) -> &'static str {
+    // No parameter can have this type.
+    if oid == sql::types::SqlType::Void.oid() {
+        return "void";
+    }
     sql::types::SqlType::from_oid(oid).expect("a known type").catalog_name()
 }
 
