@@ -125,6 +125,8 @@ pub struct Scanner {
     writes: DirectedCursor,
     /// The key being examined, in storage form.
     current: Vec<u8>,
+    /// Whether a page failed. The cursor may be anywhere then.
+    failed: bool,
 }
 
 impl Scanner {
@@ -136,7 +138,7 @@ impl Scanner {
     pub fn open<R: Reader + ?Sized>(reader: &R, request: &ScanRequest) -> Result<Scanner> {
         let (start, end) = storage_range(&request.start, &request.end);
         let writes = DirectedCursor::open(reader, Cf::Write, (&start, &end), request.reverse)?;
-        Ok(Scanner { rest: request.clone(), writes, current: Vec::new() })
+        Ok(Scanner { rest: request.clone(), writes, current: Vec::new(), failed: false })
     }
 
     /// The part of the range that is not read yet.
@@ -149,14 +151,17 @@ impl Scanner {
     /// # Errors
     ///
     /// [`KeyError::Locked`] if a lock blocks the first pair; [`ActionError::Mvcc`] if the store fails or its data is
-    /// corrupt. The scan cannot go on after an error.
+    /// corrupt. The scan cannot go on after an error; another call panics.
     pub fn next_page<R: Reader + ?Sized>(&mut self, reader: &R, limits: PageLimits) -> Result<ScanPage, ActionError> {
+        assert!(!self.failed, "a scan ends with its first error");
         let limits = PageLimits { pairs: limits.pairs.max(1), bytes: limits.bytes.max(1), steps: limits.steps.max(1) };
         if self.rest.is_empty() {
             return Ok(ScanPage::empty());
         }
+        self.failed = true;
         let mut page = self.read_versions(reader, limits)?;
         self.end_before_locks(reader, limits, &mut page)?;
+        self.failed = false;
         if let Some(resume) = &page.resume {
             let bound = if self.rest.reverse { &mut self.rest.end } else { &mut self.rest.start };
             *bound = resume.clone();

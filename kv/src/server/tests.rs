@@ -186,27 +186,30 @@ async fn a_kept_scan_serves_no_request_that_the_store_refuses() {
     assert!(matches!(served, Ok(Response::Pairs { .. })) && store.read_indexes() == 1, "{served:?}");
 }
 
-/// A page that ends before a lock is not continued: the next ones see the lock, and then what became of it.
+/// A page that ends before a lock is not continued: the next ones see the lock, and then what became of it. The lock is
+/// within a slice, at its start or at its end.
 #[tokio::test]
 async fn a_scan_that_met_a_lock_continues_on_a_new_snapshot() {
-    let store = FakeStore::new();
-    let server = server(&store, &KvServerConfig::default());
-    let keys: Vec<Key> = (0..2_000).map(|n| Key::new(format!("k{n:05}"))).collect();
-    put(&server, &store, &keys, 10).await;
-    let locked = std::slice::from_ref(&keys[900]);
-    let request = |body| Request { context: store.context(), body };
-    assert_eq!(server.handle(request(prewrite(locked, b"new", 500))).await, Ok(Response::Done));
-    let end = Key::from_static(b"x");
-    let answer = server.handle(request(scan(&Key::from_static(b"c"), &end, false))).await;
-    let Ok(Response::Pairs { pairs, resume: Some(resume) }) = answer else { panic!("{answer:?}") };
-    assert_eq!((pairs.len(), &resume), (900, &keys[900]));
-    let met = server.handle(request(scan(&resume, &end, false))).await;
-    assert!(matches!(met, Err(ServerError::Key(KeyError::Locked(_)))), "{met:?}");
-    let commit = RequestBody::Commit { keys: locked.to_vec(), start_ts: ts(500), commit_ts: ts(600) };
-    assert_eq!(server.handle(request(commit)).await, Ok(Response::Done));
-    let answer = server.handle(request(scan(&resume, &end, false))).await;
-    let Ok(Response::Pairs { pairs, resume: None }) = answer else { panic!("{answer:?}") };
-    assert_eq!((pairs.len(), &pairs[0]), (1_100, &(keys[900].clone(), Bytes::from_static(b"new"))));
+    for at in [510, 511, 512, 513, 900] {
+        let store = FakeStore::new();
+        let server = server(&store, &KvServerConfig::default());
+        let keys: Vec<Key> = (0..2_000).map(|n| Key::new(format!("k{n:05}"))).collect();
+        put(&server, &store, &keys, 10).await;
+        let locked = std::slice::from_ref(&keys[at]);
+        let request = |body| Request { context: store.context(), body };
+        assert_eq!(server.handle(request(prewrite(locked, b"new", 500))).await, Ok(Response::Done));
+        let end = Key::from_static(b"x");
+        let answer = server.handle(request(scan(&Key::from_static(b"c"), &end, false))).await;
+        let Ok(Response::Pairs { pairs, resume: Some(resume) }) = answer else { panic!("{answer:?}") };
+        assert_eq!((pairs.len(), &resume), (at, &keys[at]));
+        let met = server.handle(request(scan(&resume, &end, false))).await;
+        assert!(matches!(met, Err(ServerError::Key(KeyError::Locked(_)))), "{met:?}");
+        let commit = RequestBody::Commit { keys: locked.to_vec(), start_ts: ts(500), commit_ts: ts(600) };
+        assert_eq!(server.handle(request(commit)).await, Ok(Response::Done));
+        let answer = server.handle(request(scan(&resume, &end, false))).await;
+        let Ok(Response::Pairs { pairs, resume: None }) = answer else { panic!("{answer:?}") };
+        assert_eq!((pairs.len(), &pairs[0]), (2_000 - at, &(keys[at].clone(), Bytes::from_static(b"new"))));
+    }
 }
 
 #[tokio::test]
