@@ -81,8 +81,9 @@ fn liveness_waits_for_disk() {
 #[test]
 fn stalled_leader_stays() {
     must_find(PlantedBug::StalledLeaderStays, UNAVAILABLE, |options| {
-        only(options, &[FaultKind::SlowSync]);
-        options.faults.longest = options.config.election_timeout() * 40;
+        hiccups(options);
+        options.disk.slowest_sync = 60;
+        options.faults.longest = options.config.election_timeout() * 60;
     });
 }
 
@@ -130,16 +131,16 @@ fn among_ordinary_seeds() {
     const MOST: u64 = 2000;
     use PlantedBug::*;
     let bugs = [
+        LeaseNotSuspected,
+        ReadJoinsOlderRound,
+        LivenessWaitsForDisk,
+        StalledLeaderStays,
         AckBeforeFsync,
         ApplyAboveCommit,
         VoteForgottenOnRestart,
         PromiseForgottenOnRestart,
         LeaseReadAfterNewerLeader,
         ReadIndexUnderOldClock,
-        LivenessWaitsForDisk,
-        StalledLeaderStays,
-        LeaseNotSuspected,
-        ReadJoinsOlderRound,
         OwnTermUnchecked,
         TruncationAboveFlushed,
     ];
