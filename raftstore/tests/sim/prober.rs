@@ -18,8 +18,9 @@ use crate::world::World;
 
 type WriteFuture = Pin<Box<dyn Future<Output = Result<LogIndex, ProposeError>>>>;
 
-/// A write succeeds within this many election timeouts while a quorum is healthy and the network loses nothing. The most
-/// takes a leader that hands over (2) to a store whose votes and first entries wait for several syncs of 1.5 each.
+/// A write succeeds within this many election timeouts while a quorum is healthy and the network loses nothing. The
+/// slowest case is a leader that hands over, after 2, to a store whose votes and first entries wait for several syncs
+/// of 1.5 each.
 const BOUND: u64 = 20;
 /// The same on a network that loses, doubles and delays messages.
 const LOSSY_BOUND: u64 = 40;
