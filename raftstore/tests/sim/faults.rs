@@ -399,7 +399,8 @@ impl World {
     fn slow_syncs(&mut self, store: StoreId, duration: u64) {
         let election = self.options.config.election_timeout().as_nanos() as u64;
         let everywhere = self.fault_rng.random_bool(0.5);
-        let most = if everywhere { self.longest_hiccup() } else { election * 6 };
+        let slowest = election * u64::from(self.options.disk.slowest_sync);
+        let most = if everywhere { self.longest_hiccup() } else { slowest };
         let longest = self.fault_rng.random_range(election / 2..=most);
         for id in (1..=self.options.stores).map(StoreId::new).filter(|id| everywhere || *id == store) {
             let Some(node) = self.nodes.get_mut(&id) else { continue };

@@ -119,6 +119,8 @@ pub(crate) struct Node {
     pub(crate) slowness: u64,
     /// Longest delay of every second sync of the log in nanoseconds; 0 for none.
     pub(crate) slow_sync: u64,
+    /// A sync under way that keeps the store from serving ends at this virtual time.
+    pub(crate) stuck_until: u64,
     /// Whether the next sync of a log with slow syncs is slow.
     pub(crate) next_is_slow: bool,
     /// Longest delay of an apply turn in nanoseconds; 0 for none.
@@ -152,6 +154,7 @@ impl Node {
             full: false,
             slowness: 1,
             slow_sync: 0,
+            stuck_until: 0,
             next_is_slow: false,
             slow_apply: 0,
             slow_turns: 0,
@@ -219,6 +222,7 @@ impl Node {
     /// Power loss: memory is lost; disks keep synced data and some of the rest.
     pub(crate) fn crash(&mut self, seed: u64) {
         self.live = None;
+        self.stuck_until = 0;
         self.paused = false;
         self.power = None;
         self.armed = false;

@@ -80,6 +80,8 @@ impl NetworkOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct DiskOptions {
     pub(crate) sync_us: (u64, u64),
+    /// The longest sync of a store whose disk alone is slow, in election timeouts.
+    pub(crate) slowest_sync: u32,
     /// Whether syncs do nothing and report success. Never drawn: no database survives it.
     pub(crate) lies: bool,
 }
@@ -188,7 +190,11 @@ impl Options {
             safety: election * rng.random_range(30..60),
             liveness: election * 60 + Duration::from_secs(5),
             network: network(&mut rng, election, config.max_append_bytes as usize + ENTRY_MOST),
-            disk: DiskOptions { sync_us: if rng.random_bool(0.7) { (50, 1500) } else { (1000, 15_000) }, lies: false },
+            disk: DiskOptions {
+                sync_us: if rng.random_bool(0.7) { (50, 1500) } else { (1000, 15_000) },
+                slowest_sync: 6,
+                lies: false,
+            },
             faults: faults(&mut rng, election),
             log_file_bytes: if rng.random_bool(0.7) { 64 << 10 } else { 1 << 20 },
             snapshot_work_us: snapshot_work(&mut rng, election),
@@ -284,7 +290,12 @@ fn faults(rng: &mut StdRng, election: Duration) -> FaultOptions {
     let mut weights = Vec::new();
     for kind in KINDS {
         let weight = if rng.random_bool(0.5) { rng.random_range(1..=4) } else { 0 };
-        weights.push((kind, if kind == FaultKind::CrashAll { weight.min(1) } else { weight }));
+        weights.push(match kind {
+            FaultKind::CrashAll => (kind, weight.min(1)),
+            // Takes many faults, because each stalls few turns, or refuses few writes.
+            FaultKind::SlowTurns | FaultKind::DiskFull => (kind, weight * 2),
+            _ => (kind, weight),
+        });
     }
     FaultOptions {
         interval: election.mul_f64(rng.random_range(0.7..4.0)),

@@ -213,6 +213,10 @@ impl World {
             Part::Log => self.rng.random_range(low..=high) * 1000 * slowness,
             Part::Background | Part::LogRead => self.rng.random_range(100_000..5_000_000),
         };
+        if slow_sync > 0 && delay > self.longest_hiccup() {
+            let until = self.now + delay;
+            self.nodes.entry(store).and_modify(|node| node.stuck_until = until);
+        }
         self.schedule(delay, Event::Turn { store, life, part });
     }
 
