@@ -15,12 +15,14 @@ mod log_file;
 mod lookup;
 mod scan;
 mod state;
+mod unsealed;
 
 pub(crate) use self::cache::BlockCache;
 pub(crate) use self::group_reader::{CommitGroup, GroupReader, Head, HeadRef, Verified};
 pub(crate) use self::log_file::{
-    CreateError, FileTable, LogFile, Seal, changed_in, read_header, rename, temporary_number,
+    CreateError, FileTable, LogFile, Seal, UNUSED, changed_in, read_header, rename, temporary_number,
 };
 pub(crate) use self::lookup::{Lookup, entries_of};
 pub(crate) use self::scan::{Scan, scan};
 pub(crate) use self::state::{LogState, RecoveredState, WriteError, is_exhausted};
+pub(crate) use self::unsealed::{Succession, valid_seal};
