@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::draft::{Draft, EncodedGroup, GroupPlace};
-use super::file_work::CommitContext;
+use super::file_work::{CommitContext, ZEROS_STEP};
 use crate::disk::is_full;
 use crate::log::error::LogError;
 use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
@@ -43,8 +43,9 @@ pub(crate) struct ActiveFile {
     pub(super) proven_synced: u64,
     /// The older files of the log.
     pub(super) older: BTreeSet<u64>,
-    /// Whether the next file is asked for.
+    /// Whether the next file is asked for, and up to which length with zeros.
     pub(super) wants_next: bool,
+    pub(super) zeros_ahead: u64,
 }
 
 impl ActiveFile {
@@ -64,6 +65,7 @@ impl ActiveFile {
             proven_synced: lsn,
             older: BTreeSet::new(),
             wants_next: false,
+            zeros_ahead: 0,
         }
     }
 
@@ -206,11 +208,21 @@ impl ActiveFile {
         self.proven_synced = if draft.items.is_empty() { self.lsn } else { synced };
     }
 
-    /// Asks for the next file once this one is nearly full.
+    /// Asks for the next file once this one is half full, and for zeros in it three times as fast as this one fills.
+    /// Zeros pay off under the condition of [`ActiveFile::allocate`]; written there, they would delay the writers.
     fn ask_for_next(&mut self, context: &CommitContext) {
-        if !self.wants_next && self.offset / 3 >= context.state.options.file_bytes / 4 {
-            self.wants_next = true;
-            context.files.want(self.next_place());
+        let options = &context.state.options;
+        let beyond = self.offset.saturating_sub(options.file_bytes / 2);
+        if beyond == 0 {
+            return;
+        }
+        let wants_zeros = self.small_syncs && options.prefill_bytes > 0;
+        let zeros = if wants_zeros { options.file_bytes.min(3 * beyond) } else { 0 };
+        let step = ZEROS_STEP.min(options.file_bytes / 16);
+        let is_more = zeros >= self.zeros_ahead + step || zeros == options.file_bytes && self.zeros_ahead < zeros;
+        if !self.wants_next || is_more {
+            (self.wants_next, self.zeros_ahead) = (true, zeros);
+            context.files.want(self.next_place(), zeros);
         }
     }
 

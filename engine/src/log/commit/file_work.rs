@@ -6,8 +6,8 @@
 //! 1. The index of the full file is encoded, while the next file takes groups ([`SealingIndex`]).
 //! 2. The groups of the full file are synced, then the header of the active file.
 //! 3. Index and footer of the full file are written and synced: it is sealed.
-//! 4. Once the active file is nearly full, its successor is prepared: allocated or made from a spare, durable under its
-//!    name, without a header.
+//! 4. Once the active file is half full, its successor is prepared: created or made from a spare, durable under its name,
+//!    without a header. If small groups are synced, a new file is filled with zeros as the active one fills.
 //!
 //! So at most the newest two files in use are unsealed, and a prepared file exists only if all files before the active
 //! one are sealed. A crash between any two steps leaves a log that recovery opens.
@@ -33,6 +33,9 @@ use crate::log::read::{LogFile, LogState, Seal, WriteError};
 /// Number of groups that are encoded at once. A commit group that changes a group of the full file waits meanwhile.
 const GROUPS_AT_ONCE: usize = 64;
 
+/// Size of a step in which a prepared file is filled with zeros, in bytes. A rotation waits for one step at most.
+pub(super) const ZEROS_STEP: u64 = 1 << 20;
+
 /// What a commit group is written with, besides the active file.
 pub(super) struct CommitContext {
     pub(super) state: Arc<LogState>,
@@ -56,6 +59,7 @@ impl CommitContext {
     /// Seals and prepares what is due. Not called with the writer lock held.
     pub(super) fn tend_files(&self) {
         self.try_work(|around| around.seal(self).and_then(|()| around.prepare_wanted(self)));
+        while self.try_work(|around| around.add_zeros(self)) == Some(true) {}
     }
 
     /// Seals the file before the active one, if it is not sealed. Not called with the writer lock held.
@@ -63,16 +67,18 @@ impl CommitContext {
         self.try_work(|around| around.seal(self));
     }
 
-    fn try_work(&self, work: impl FnOnce(&mut FilesAround) -> Result<(), WriteError>) {
+    /// Returns `None` after a failure.
+    fn try_work<T>(&self, work: impl FnOnce(&mut FilesAround) -> Result<T, WriteError>) -> Option<T> {
         if self.state.read_only().is_some() || self.state.poisoned().is_some() {
-            return;
+            return None;
         }
         match work(&mut self.files.lock()) {
-            Ok(()) => {}
+            Ok(done) => return Some(done),
             Err(WriteError::Fatal(why)) => drop(self.state.poison(why)),
             // Retried, at the latest by the next rotation, which reports it.
             Err(WriteError::Rejected(error)) => tracing::debug!(%error, "the log could not prepare or seal a file"),
         }
+        None
     }
 
     /// Does the work that is due until the log closes. The loop of a thread.
@@ -118,8 +124,8 @@ pub(crate) struct FullFile {
 /// What the thread has to do.
 #[derive(Default)]
 struct Due {
-    /// The file to prepare.
-    wanted: Option<Place>,
+    /// The file to prepare, and its length with zeros.
+    wanted: Option<(Place, u64)>,
     pending: bool,
     closing: bool,
 }
@@ -137,9 +143,15 @@ impl FileWork {
         self.around.lock()
     }
 
-    /// Asks for the file at `place`, the one after the active file.
-    pub(super) fn want(&self, place: Place) {
-        self.notify(|due| due.wanted = Some(place));
+    /// Asks for the file at `place`, the one after the active file, and for zeros in it up to the length `zeros`.
+    pub(super) fn want(&self, place: Place, zeros: u64) {
+        self.notify(|due| due.wanted = Some((place, zeros)));
+    }
+
+    /// What is asked for, unless the log closes.
+    fn wanted(&self) -> Option<(Place, u64)> {
+        let due = self.due.lock();
+        due.wanted.filter(|_| !due.closing)
     }
 
     /// Ends the thread.
@@ -228,13 +240,23 @@ impl FilesAround {
 
     /// Prepares the file after the active one, if it is wanted.
     fn prepare_wanted(&mut self, context: &CommitContext) -> Result<(), WriteError> {
-        let due = context.files.due.lock();
-        let wanted = due.wanted.filter(|_| self.prepared.is_none() && !due.closing);
-        drop(due);
-        if let Some(place) = wanted {
+        if let Some((place, _)) = context.files.wanted().filter(|_| self.prepared.is_none()) {
             self.prepared = Some(context.spares.prepare(place, false)?);
         }
         Ok(())
+    }
+
+    /// Adds zeros to the prepared file, one step, and syncs them. Returns whether it did. A reused file has its space.
+    fn add_zeros(&mut self, context: &CommitContext) -> Result<bool, WriteError> {
+        let (Some(file), Some((_, zeros))) = (&self.prepared, context.files.wanted()) else { return Ok(false) };
+        let len = file.len();
+        if file.reused || len >= zeros {
+            return Ok(false);
+        }
+        file.prefill(zeros.min(len + ZEROS_STEP)).map_err(WriteError::rejected("zeros"))?;
+        context.state.sync_file(file)?;
+        // A disk may ignore the request.
+        Ok(file.len() > len)
     }
 }
 
