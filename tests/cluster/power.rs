@@ -1,9 +1,9 @@
 //! Power cuts of a whole node: Raft log and RocksDB on one file system, which is shut down under load.
 //!
-//! Clients transfer between accounts: a transaction changes two balances and adds a row that records them. After the cut
-//! the file system is mounted again and the node restarts. Every acknowledged transfer is there, each balance is the sum
-//! of its recorded transfers, and the total is what it was. Long rows fill log files, so that files are sealed, flushed
-//! and truncated between the cuts.
+//! Clients transfer between accounts: a transaction changes two balances and adds a row that records them. After the
+//! cut the file system is mounted again and the node restarts. Every acknowledged transfer is there, each balance is
+//! the sum of its recorded transfers, and the total is what it was. Long rows fill log files, so that files are sealed,
+//! flushed and truncated between the cuts.
 //!
 //! The same node with a C library whose syncs do nothing must lose acknowledged transfers: that proves the test
 //! effective. `engine/tests/power` cuts the power, and says what that needs.

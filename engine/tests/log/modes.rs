@@ -124,7 +124,8 @@ fn strict_refuses_after_a_crash_what_the_default_cuts() {
     assert!(refused > 10 && opened > 10, "refused {refused}, opened {opened}");
 }
 
-/// Three files and the state. File 3 has one group. With `sealed` false, file 2 is as a crash before its seal leaves it.
+/// Three files and the state. File 3 has one group. With `sealed` false, file 2 is as a crash before its seal leaves
+/// it.
 fn with_a_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
     let mut driver = Driver::new(options());
     let mut index = 0;

@@ -155,9 +155,9 @@ fn seal_sync(case: &Case, prepared: &Driver, nth: u64, syncs: u64) -> Option<Sea
 }
 
 /// Skipping any sync is detected, with four exceptions: syncs of spare files, whose content is never trusted; syncs of
-/// the directory after files were removed, which recovery would remove again; that of the mark of a clean stop; and that
-/// of a seal before a third file exists, because recovery reads the groups of the newest two files. The sync of the
-/// groups before a seal is missed only if a group shares no sector with the index.
+/// the directory after files were removed, which recovery would remove again; that of the mark of a clean stop; and
+/// that of a seal before a third file exists, because recovery reads the groups of the newest two files. The sync of
+/// the groups before a seal is missed only if a group shares no sector with the index.
 #[test]
 fn each_skipped_sync_is_detected() {
     let mut missed_groups = 0;

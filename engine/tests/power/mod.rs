@@ -1,9 +1,9 @@
 //! Power cuts for tests: an ext4 file system in a file, mounted over a loop device, that is shut down on command.
 //!
-//! `EXT4_IOC_SHUTDOWN` without a journal flush stops the file system at once: nothing reaches the loop device after that.
-//! The call has no safe wrapper in Rust, so a few lines of Python make it. This needs root, a loop device, `mkfs.ext4`
-//! and `python3`. Without them [`setup`] prints a message and returns nothing, unless `CORTADO_POWER_CUTS=100` asks for a
-//! number of cuts: then it fails.
+//! `EXT4_IOC_SHUTDOWN` without a journal flush stops the file system at once: nothing reaches the loop device after
+//! that. The call has no safe wrapper in Rust, so a few lines of Python make it. This needs root, a loop device,
+//! `mkfs.ext4` and `python3`. Without them [`setup`] prints a message and returns nothing, unless
+//! `CORTADO_POWER_CUTS=100` asks for a number of cuts: then it fails.
 //!
 //! What counts is what was acknowledged before [`Cutter::cut`] took the time. A sync that runs at the moment of the cut
 //! may succeed with nothing on the disk, for any program.

@@ -1,9 +1,9 @@
 //! Spare files: disk space that is kept for the next log files.
 //!
 //! A file that purge drops is renamed to a spare instead of deleted, until there are enough spares. The next log file
-//! is made from a spare: an empty page overwrites the beginning, and the file is renamed. Overwrites change no metadata,
-//! so a sync of them commits none. Old content never passes a checksum, because every checksum includes the file's
-//! number.
+//! is made from a spare: an empty page overwrites the beginning, and the file is renamed. Overwrites change no
+//! metadata, so a sync of them commits none. Old content never passes a checksum, because every checksum includes the
+//! file's number.
 //!
 //! The last spare is a reserve for a full disk. Only work that frees space may use it (purge, and batches that only
 //! truncate), and only if the disk has no space for a new file. If there is no spare, purge makes one from zeros, one
@@ -97,8 +97,8 @@ impl SpareFiles {
         if spares.len() <= keep { None } else { spares.pop_first() }
     }
 
-    /// Prepares the file at `place`: from a spare besides the reserve, otherwise a new one. If the disk has no space for
-    /// a new file and `may_use_reserve` is set, from the reserve. It has no header yet.
+    /// Prepares the file at `place`: from a spare besides the reserve, otherwise a new one. If the disk has no space
+    /// for a new file and `may_use_reserve` is set, from the reserve. It has no header yet.
     pub(crate) fn prepare(&self, place: Place, may_use_reserve: bool) -> std::result::Result<LogFile, CreateError> {
         if let Some(file) = self.reuse(1, place, &UNUSED)? {
             return Ok(file);

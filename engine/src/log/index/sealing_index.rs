@@ -2,8 +2,8 @@
 //!
 //! [`ActiveChanges`] encodes an index together with the in-memory index, which must not hold later changes of the same
 //! groups. So a group is encoded at the latest when a commit group of the next file is about to change it
-//! ([`SealingIndex::capture`]). The other groups are encoded in the background ([`SealingIndex::advance`]). Writers wait
-//! for neither a full encoding nor its sync.
+//! ([`SealingIndex::capture`]). The other groups are encoded in the background ([`SealingIndex::advance`]). Writers
+//! wait for neither a full encoding nor its sync.
 //!
 //! Invariant: all commit groups of the file are published, and no later change of a group that is not encoded yet is.
 //! Then the result equals [`ActiveChanges::encode`] at the end of the file.

@@ -8,6 +8,7 @@
 //! 1. `cache`, `log_file`: blocks in memory, files on disk
 //! 2. `group_reader`, `state`: commit groups of a file, and the shared state
 //! 3. `lookup`, `scan`: entries and keys, and whole files
+//! 4. `unsealed`: the newest two files
 
 mod cache;
 mod group_reader;

@@ -1,7 +1,8 @@
 //! The state that readers, the writer, purge and scrub share. It imports none of them.
 //!
-//! Two positions grow: a group that is written is `synced` if a batch asked for it, then `published` to the index. After a failed sync, or a failed write whose bytes could not be overwritten, the log is poisoned: nothing
-//! is written, synced or acknowledged until it is reopened.
+//! Two positions grow: a group that is written is `synced` if a batch asked for it, then `published` to the index.
+//! After a failed sync, or a failed write whose bytes could not be overwritten, the log is poisoned: nothing is
+//! written, synced or acknowledged until it is reopened.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -177,8 +178,8 @@ impl LogState {
         self.sync_groups(file)
     }
 
-    /// Syncs `file`, header and groups, unless something beyond `lsn` is durable. Its first group comes after `lsn`, and
-    /// everything up to `lsn` is durable.
+    /// Syncs `file`, header and groups, unless something beyond `lsn` is durable. Its first group comes after `lsn`,
+    /// and everything up to `lsn` is durable.
     pub(crate) fn sync_beyond(&self, file: &LogFile, lsn: u64) -> std::result::Result<(), WriteError> {
         if self.synced.load(Ordering::Acquire) <= lsn {
             let written = file.last_lsn.load(Ordering::Acquire);

@@ -151,8 +151,8 @@ pub(crate) fn before_first(header: &FileHeader) -> ChainPosition {
     ChainPosition { lsn: header.first_lsn.saturating_sub(1), chain: header.chain }
 }
 
-/// The number of the file before the newest one, and how the newest one continues it, if both are unsealed and the older
-/// one is readable.
+/// The number of the file before the newest one, and how the newest one continues it, if both are unsealed and the
+/// older one is readable.
 fn newest_two(existing: &BTreeMap<u64, ExistingFile>) -> Option<(u64, Succession)> {
     let (last, newest) = existing.last_key_value()?;
     let seq = newest.header.as_ref().map_or(last.checked_sub(1), |header| Some(header.prev_seq))?;

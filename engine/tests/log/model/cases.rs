@@ -358,8 +358,8 @@ fn write_late(driver: &mut Driver, changes: Vec<Change>, durability: Durability)
     driver.lag();
 }
 
-/// The next file is prepared ahead. It takes synced groups before the full file is sealed, and one before the last group
-/// of the full file is published.
+/// The next file is prepared ahead. It takes synced groups before the full file is sealed, and one before the last
+/// group of the full file is published.
 const ROTATION_SEALED_LATE: &[fn(&mut Driver)] = &[
     |driver| write_late(driver, vec![append(1, 2, &[150]), put(1, "k", "new")], Buffered),
     |driver| driver.writer.tend_files(),
