@@ -39,7 +39,9 @@ bench: setup
 	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system \
 		--bench scan --bench failover
 
-# The log beside raft-engine and RocksDB: about half an hour, 20 GB of space.
-# ARGS are options of the benchmark: make bench-peers ARGS="--only W2"
+# The log beside raft-engine and RocksDB: about 35 minutes, 20 GB of space. A full run writes docs/peers.json, the chart
+# docs/peers.svg and peers-table.txt, the table for docs/benchmarks.md.
+# ARGS are options of the benchmark in place of that: make bench-peers ARGS="--only W2"
+PEERS = --json=$(CURDIR)/docs/peers.json --svg $(CURDIR)/docs/peers.svg --markdown $(CURDIR)/peers-table.txt
 bench-peers: setup
-	@cargo bench --locked -p peers -- $(ARGS)
+	@cargo bench --locked -p peers -- $(or $(ARGS),$(PEERS))

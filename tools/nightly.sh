@@ -25,6 +25,8 @@ step "the log, 3000 crashes at each change" \
     env CORTADO_LOG_CRASHES=3000 cargo test --locked -p engine --test log matrix::
 step "the log, $CUTS power cuts" \
     env CORTADO_POWER_CUTS="$CUTS" cargo test --locked -p engine --test log_power_loss -- --nocapture
+step "a node, $CUTS power cuts" \
+    env CORTADO_POWER_CUTS="$CUTS" cargo test --locked --test cluster power:: -- --nocapture
 step "Raft, $SEEDS seeds" env CORTADO_SIM_SEEDS="$SEEDS" cargo test --locked -p raftstore --test sim -- --nocapture
 step "fuzzing: batch_decode, $FUZZ_SECONDS s" fuzz batch_decode --
 step "fuzzing: recover, $FUZZ_SECONDS s" fuzz recover -- -max_len=8192

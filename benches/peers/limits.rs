@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::measure::{Figures, push, sync_all};
 
-/// The figure to compare synced appends of one thread with.
-pub const SYNCS: &str = "overwrite-4KiB-fdatasync/s";
+/// The figure to compare small synced appends of one thread with: such a group fills a sector or two.
+pub const SYNCS: &str = "overwrite-512B-fdatasync/s";
 /// The figure to compare large appends with.
 pub const BANDWIDTH: &str = "sequential-MB/s";
 
@@ -21,8 +21,8 @@ pub fn measure(dir: &Path, time: Duration, bytes: u64) -> Figures {
     fill(&file, bytes);
     sync_all(dir);
     let mut figures = Figures::new();
-    push(&mut figures, SYNCS, syncs(&file, 4096, bytes, time));
-    push(&mut figures, "overwrite-512B-fdatasync/s", syncs(&file, 512, bytes, time));
+    push(&mut figures, "overwrite-4KiB-fdatasync/s", syncs(&file, 4096, bytes, time));
+    push(&mut figures, SYNCS, syncs(&file, 512, bytes, time));
     let started = Instant::now();
     fill(&file, bytes);
     push(&mut figures, BANDWIDTH, bytes as f64 / 1e6 / started.elapsed().as_secs_f64());

@@ -1,7 +1,7 @@
 //! The log against its peers: raft-engine and RocksDB, on the same data, the same disk, in the same run.
 //!
 //! ```text
-//! cargo bench -p peers [-- --only W2,W4 --engines ours,raft-engine --seconds 3 --rounds 5 --scale 0.1 --dir DIR
+//! cargo bench -p peers [-- --only W2,W4 --engines ours,raft-engine --seconds 2 --rounds 5 --scale 0.1 --dir DIR
 //!     --json=FILE --markdown FILE --svg FILE]
 //! ```
 //!
@@ -92,7 +92,7 @@ pub struct Options {
 
 impl Options {
     fn seconds(&self) -> f64 {
-        self.seconds.unwrap_or(if self.quick { 0.3 } else { 3.0 })
+        self.seconds.unwrap_or(if self.quick { 0.3 } else { 2.0 })
     }
 
     fn rounds(&self) -> usize {

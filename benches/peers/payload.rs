@@ -1,7 +1,8 @@
 //! The payload of all engines: one pool per run, from which entries are cut.
 //!
 //! The half-compressible pool consists of cells of 64 bytes: 27 random bytes and 37 equal ones. LZ4 compresses it to
-//! about half, as it does encoded commands. An entry is a copy of a random range, so two entries have nothing long in
+//! about half, as it does encoded commands. The incompressible pool is random bytes, as commands of encrypted or
+//! compressed values are. An entry is a copy of a random range, so two entries have nothing long in
 //! common. Its first 8 bytes are its index, which raft-engine's adapter needs; the other engines get the same bytes.
 
 use rand::rngs::StdRng;
@@ -25,6 +26,13 @@ impl Payloads {
         for cell in pool.chunks_mut(CELL) {
             rng.fill_bytes(&mut cell[..RANDOM]);
         }
+        Payloads { pool }
+    }
+
+    /// Data that does not compress: random bytes.
+    pub fn incompressible() -> Payloads {
+        let mut pool = vec![0; POOL];
+        StdRng::seed_from_u64(8).fill_bytes(&mut pool);
         Payloads { pool }
     }
 

@@ -4,7 +4,7 @@
 //! every other when lower, and its line says so. The last ratio, `ratio`, is against the better peer. A target in `x`
 //! is against raft-engine, or the named peer, as in the acceptance table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
@@ -178,10 +178,15 @@ pub fn summary(rows: &[Row]) -> String {
     for (row, verdict) in missed {
         let _ = writeln!(out, "MISSED {} {} target{}", row.cell, row.figure, verdict.asked);
     }
-    for row in rows.iter().filter(|row| row.headline) {
+    // A cell is lost if any of its figures is, not only its headline.
+    let mut lost: BTreeSet<&str> = BTreeSet::new();
+    for row in rows {
         for (peer, ratio) in row.ratios.iter().filter(|(_, ratio)| **ratio < 1.0) {
+            lost.insert(&row.cell);
             let _ = writeln!(out, "LOST {} {} to {peer}: {ratio:.2}", row.cell, row.figure);
         }
     }
+    let cells: BTreeSet<&str> = rows.iter().map(|row| row.cell.as_str()).collect();
+    let _ = writeln!(out, "{} of {} cell(s) lost on some figure", lost.len(), cells.len());
     out
 }

@@ -2,10 +2,7 @@
 //! Data that never left the page cache is lost, as in a power cut. After each cut the file system is mounted again, and
 //! the log is opened and compared: nothing acknowledged as synced is lost, and no batch is incomplete.
 //!
-//! The file system is in a file behind a loop device. `EXT4_IOC_SHUTDOWN` without a journal flush stops it at once;
-//! nothing reaches the loop device after that. The call has no safe wrapper in Rust, so a few lines of Python make it.
-//! The tests need root, a loop device, `mkfs.ext4` and `python3`. Without them they print a message and pass, unless
-//! `CORTADO_POWER_CUTS=100` asks for a number of cuts: then they fail.
+//! `power` has the file system, and what it needs.
 //!
 //! On a disk whose sync does nothing the same work must lose data: that proves the test effective.
 //!
@@ -16,11 +13,11 @@
 
 #[path = "log/model/mod.rs"]
 mod log_model;
+mod power;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,26 +27,18 @@ use engine::disk::{Disk, DiskFile, RealDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogOptions};
 use log_model::cases::{entry, put};
 use log_model::{Change, State, batch_of, observe, small_options};
+use power::{Cutter, Process, Volume, now, path, setup};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+/// Size of the volume, in bytes.
+const VOLUME_BYTES: u64 = 64 << 20;
 /// The default number of cuts.
 const CUTS: u64 = 5;
 /// A disk that does not sync loses something within this many cuts.
-const NO_SYNC_CUTS: u64 = 20;
+const NO_SYNC_CUTS: u64 = 10;
 /// The timeout of every wait.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Shuts down the file system of a directory on command.
-const CUTTER: &str = "
-import fcntl, os, struct, sys, time
-handle = os.open(sys.argv[1], os.O_RDONLY)
-print('ready', flush=True)
-sys.stdin.readline()
-EXT4_IOC_SHUTDOWN, NOLOGFLUSH = 0x8004587d, 2
-print(time.clock_gettime_ns(time.CLOCK_MONOTONIC), flush=True)
-fcntl.ioctl(handle, EXT4_IOC_SHUTDOWN, struct.pack('I', NOLOGFLUSH))
-";
 
 // The work ------------------------------------------------------------------------------------------------------------
 
@@ -175,95 +164,6 @@ fn writing_process() {
     }
 }
 
-// The machine ---------------------------------------------------------------------------------------------------------
-
-fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
-    let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)))
-    }
-}
-
-/// An ext4 file system in a file. Unmounted when dropped, also by a failing test.
-struct Volume {
-    image: PathBuf,
-    mount: PathBuf,
-    mounted: bool,
-    /// Removed after the unmount.
-    _dir: tempfile::TempDir,
-}
-
-impl Volume {
-    /// A new volume, in memory if possible: its flushes are free. The error says what is missing.
-    fn new() -> Result<Volume, String> {
-        if std::fs::metadata("/proc/self").map_err(|error| error.to_string())?.uid() != 0 {
-            return Err("needs root".to_owned());
-        }
-        run("python3", &["--version"])?;
-        let text = |error: std::io::Error| error.to_string();
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(text)?;
-        let (image, mount) = (dir.path().join("image"), dir.path().join("mount"));
-        std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).map_err(text)?;
-        std::fs::create_dir(&mount).map_err(text)?;
-        run("mkfs.ext4", &["-q", "-F", path(&image)])?;
-        let mut volume = Volume { image, mount, mounted: false, _dir: dir };
-        volume.mount()?;
-        Ok(volume)
-    }
-
-    fn mount(&mut self) -> Result<(), String> {
-        run("mount", &["-o", "loop", path(&self.image), path(&self.mount)])?;
-        self.mounted = true;
-        Ok(())
-    }
-
-    fn unmount(&mut self) -> Result<(), String> {
-        run("umount", &[path(&self.mount)])?;
-        self.mounted = false;
-        Ok(())
-    }
-
-    fn log(&self) -> PathBuf {
-        self.mount.join("log")
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        if self.mounted && self.unmount().is_err() {
-            // Still in use: the kernel unmounts it later.
-            let _ = run("umount", &["-l", path(&self.mount)]);
-        }
-    }
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// A process that does not outlive the test.
-struct Process(Child);
-
-impl Process {
-    fn spawn(command: &mut Command) -> Process {
-        Process(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
-    }
-
-    fn pipes(&mut self) -> (ChildStdin, BufReader<ChildStdout>) {
-        (self.0.stdin.take().unwrap(), BufReader::new(self.0.stdout.take().unwrap()))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 // The cuts ------------------------------------------------------------------------------------------------------------
 
 /// A batch acknowledged as synced, and the time, by [`now`].
@@ -272,10 +172,13 @@ struct Acknowledged {
     at: u64,
 }
 
-/// Nanoseconds of the monotonic clock, which all processes share.
-fn now() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+/// What a cut took.
+#[derive(Debug)]
+enum Loss {
+    /// Batches that were acknowledged as synced. The log itself is sound.
+    Synced { acknowledged: u64, found: u64 },
+    /// Anything else: the log does not open, or shows a state that it never had.
+    Other(String),
 }
 
 /// A log on a volume, and its known content.
@@ -294,7 +197,7 @@ impl Trial {
     /// Starts the writing process. The channel carries its acknowledgements until it ends.
     fn start(&self, life: u64) -> (Process, Receiver<Acknowledged>) {
         let env = [
-            path(&self.volume.log()).to_owned(),
+            path(&self.log()).to_owned(),
             life.to_string(),
             (self.count + 1).to_string(),
             u8::from(self.no_sync).to_string(),
@@ -318,50 +221,45 @@ impl Trial {
     }
 
     /// One life: work, cut, check. The error says what was lost.
-    fn cut(&mut self, life: u64, acknowledgements: u64) -> Result<(), String> {
-        let mut cutter = Process::spawn(Command::new("python3").args(["-c", CUTTER, path(&self.volume.mount)]));
-        let (mut tell, mut answers) = cutter.pipes();
-        let mut ready = String::new();
-        answers.read_line(&mut ready).unwrap();
-        assert_eq!(ready, "ready\n");
+    fn cut(&mut self, life: u64, acknowledgements: u64) -> Result<(), Loss> {
+        let cutter = Cutter::new(&self.volume);
         let (process, receiver) = self.start(life);
         let mut synced = self.count;
         for _ in 0..acknowledgements {
             synced = receiver.recv_timeout(TIMEOUT).unwrap().number;
         }
-        tell.write_all(b"\n").unwrap();
-        let mut cut_at = String::new();
-        answers.read_line(&mut cut_at).unwrap();
-        let cut_at: u64 = cut_at.trim().parse().unwrap();
+        let cut_at = cutter.cut();
         // Acknowledgements from before the cut may be read after it. Later ones do not count: the sync in progress when
         // ext4 is shut down may succeed with nothing on the disk, for any program.
         while let Ok(later) = receiver.recv_timeout(TIMEOUT) {
             synced = if later.at < cut_at { later.number } else { synced };
         }
-        answers.read_to_string(&mut ready).unwrap();
-        let mut cutter = cutter;
-        assert!(cutter.0.wait().unwrap().success(), "the file system was not shut down");
-        drop((cutter, process));
+        drop(process);
         self.volume.unmount().unwrap();
         self.volume.mount().unwrap();
         self.check(life, synced)
     }
 
+    fn log(&self) -> PathBuf {
+        self.volume.mount.join("log")
+    }
+
     /// Opens the log and compares it with the written batches.
-    fn check(&mut self, life: u64, synced: u64) -> Result<(), String> {
-        let disk = RealDisk::open(self.volume.log()).unwrap();
-        let (engine, ..) = LogEngine::open_driven(disk, options(life)).map_err(|error| format!("open: {error}"))?;
-        let seen = observe(&engine).map_err(|error| format!("read: {error}"))?;
+    fn check(&mut self, life: u64, synced: u64) -> Result<(), Loss> {
+        let disk = RealDisk::open(self.log()).unwrap();
+        let (engine, ..) =
+            LogEngine::open_driven(disk, options(life)).map_err(|error| Loss::Other(format!("open: {error}")))?;
+        let seen = observe(&engine).map_err(|error| Loss::Other(format!("read: {error}")))?;
         let count = engine.get(GroupId(10), b"count").unwrap();
         let count = count.map_or(0, |count| String::from_utf8_lossy(&count).parse().unwrap());
         if count < synced {
-            return Err(format!("batch {synced} was acknowledged as synced, {count} are there"));
+            return Err(Loss::Synced { acknowledged: synced, found: count });
         }
         for number in self.count + 1..=count {
             self.state = self.state.after(&batch(life, number)).unwrap();
         }
         if self.state.seen() != seen {
-            return Err(format!("not what {count} batches leave"));
+            return Err(Loss::Other(format!("not what {count} batches leave")));
         }
         self.count = count;
         Ok(())
@@ -371,7 +269,7 @@ impl Trial {
     fn files(&self) -> (Vec<u64>, bool) {
         let mut recycled = false;
         let mut numbers = Vec::new();
-        for file in std::fs::read_dir(self.volume.log()).unwrap() {
+        for file in std::fs::read_dir(self.log()).unwrap() {
             let path = file.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "log") {
                 numbers.push(path.file_stem().unwrap().to_str().unwrap().parse().unwrap());
@@ -383,30 +281,15 @@ impl Trial {
     }
 }
 
-/// The number of cuts, and a volume for them. Prints a message and returns `None` if power cannot be cut here.
-fn setup() -> Option<(u64, Volume)> {
-    let asked = std::env::var("CORTADO_POWER_CUTS").ok().map(|cuts| cuts.parse().unwrap());
-    match Volume::new() {
-        Ok(volume) => Some((asked.unwrap_or(CUTS), volume)),
-        Err(missing) => {
-            assert!(asked.is_none(), "power cannot be cut here: {missing}");
-            // Not by a macro: the test harness captures its output when a test passes.
-            let said = writeln!(std::io::stderr(), "SKIPPED, not passed: power cannot be cut here: {missing}");
-            said.unwrap();
-            None
-        }
-    }
-}
-
 #[test]
 fn nothing_synced_is_lost_when_the_power_is_cut() {
-    let Some((cuts, volume)) = setup() else { return };
+    let Some((cuts, volume)) = setup(CUTS, VOLUME_BYTES) else { return };
     let mut trial = Trial::new(volume, false);
     let mut rng = StdRng::seed_from_u64(1);
     let (mut recycled, mut dropped) = (false, 0);
     for life in 1..=cuts {
         let acknowledgements = rng.random_range(1..200);
-        trial.cut(life, acknowledgements).unwrap_or_else(|what| panic!("cut {life}: {what}"));
+        trial.cut(life, acknowledgements).unwrap_or_else(|what| panic!("cut {life}: {what:?}"));
         let (files, reused) = trial.files();
         recycled |= reused;
         dropped = files[0] - 1;
@@ -415,10 +298,26 @@ fn nothing_synced_is_lost_when_the_power_is_cut() {
     println!("{cuts} cuts, {} batches, {dropped} files purged", trial.count);
 }
 
+/// Each log lives once with syncs and once without, up to its first acknowledgements. Some logs do not open afterwards,
+/// because the files in use are not what the names say. At least one opens and lacks batches that it acknowledged as
+/// synced: that is the loss which the other test would find.
 #[test]
 fn a_disk_without_fdatasync_is_detected() {
-    let Some((_, volume)) = setup() else { return };
-    let mut trial = Trial::new(volume, true);
-    let lost = (1..=NO_SYNC_CUTS).find_map(|life| trial.cut(life, 20 + life * 7).err());
-    println!("lost: {}", lost.expect("nothing was lost though nothing was synced"));
+    let (mut lost, mut others) = (None, Vec::new());
+    for life in 1..=NO_SYNC_CUTS {
+        let Some((_, volume)) = setup(CUTS, VOLUME_BYTES) else { return };
+        let mut trial = Trial::new(volume, false);
+        trial.cut(life, 1 + life * 3).unwrap_or_else(|what| panic!("with syncs, cut {life}: {what:?}"));
+        trial.no_sync = true;
+        match trial.cut(life + 1, 2) {
+            Err(Loss::Synced { acknowledged, found }) => {
+                lost = Some((acknowledged, found));
+                break;
+            }
+            Err(Loss::Other(what)) => others.push(what),
+            Ok(()) => {}
+        }
+    }
+    let (acknowledged, found) = lost.unwrap_or_else(|| panic!("no batch was lost without a sync; {others:?}"));
+    println!("lost: batch {acknowledged} was acknowledged as synced, {found} are there; before that {others:?}");
 }

@@ -7,6 +7,7 @@
 //!   disk.
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
 //! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
+//! - [`power`]: a node loses nothing acknowledged when the power is cut, where it can be cut.
 //! - [`serving`]: the answers of a node that cannot serve.
 //!
 //! [`process`] runs the binary, [`harness`] runs clusters of it, [`clients`] are their clients. [`exclusive`] runs one
@@ -31,6 +32,9 @@ mod failures;
 mod harness;
 mod joining;
 mod log_tools;
+mod power;
+#[path = "../../engine/tests/power/mod.rs"]
+mod power_cut;
 mod process;
 mod serving;
 mod single_node;

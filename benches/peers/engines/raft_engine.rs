@@ -9,6 +9,7 @@
 //! Entries are protobuf messages of one bytes field, the smallest possible; the index is the first 8 bytes of the
 //! payload.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use protobuf::well_known_types::BytesValue;
@@ -61,19 +62,23 @@ fn message(value: Vec<u8>) -> BytesValue {
 
 impl RaftLog for RaftEngine {
     fn write(&self, batch: Batch, sync: bool) {
-        let mut native = LogBatch::with_capacity(batch.ops.len());
-        for op in batch.ops {
-            match op {
-                // The first index is in the first entry.
-                Op::Append { group, entries, .. } => {
-                    let entries: Vec<BytesValue> = entries.into_iter().map(message).collect();
-                    native.add_entries::<Payload>(group, &entries).unwrap();
+        // Reused, as its API intends: a write drains it and keeps its buffers.
+        thread_local!(static NATIVE: RefCell<LogBatch> = RefCell::new(LogBatch::default()));
+        NATIVE.with_borrow_mut(|native| {
+            for op in batch.ops {
+                match op {
+                    // The first index is in the first entry.
+                    Op::Append { group, entries, .. } => {
+                        let entries: Vec<BytesValue> = entries.into_iter().map(message).collect();
+                        native.add_entries::<Payload>(group, &entries).unwrap();
+                    }
+                    Op::Put { group, key, value } => native.put(group, key.to_vec(), value).unwrap(),
+                    Op::Compact { group, to, .. } => native.add_command(group, Command::Compact { index: to }),
                 }
-                Op::Put { group, key, value } => native.put(group, key.to_vec(), value).unwrap(),
-                Op::Compact { group, to, .. } => native.add_command(group, Command::Compact { index: to }),
             }
-        }
-        self.log.write(&mut native, sync).unwrap();
+            self.log.write(native, sync).unwrap();
+            assert!(native.is_empty(), "a write drains its batch");
+        });
     }
 
     fn key(&self, group: u64, key: &'static [u8]) -> Option<Vec<u8>> {

@@ -20,20 +20,33 @@ const WRITES_PER_PURGE: u64 = 1024;
 const COMPACT_EVERY: u64 = 32;
 const KEPT_OF_LAGGING: u64 = 8;
 
+/// The content of the entries.
+#[derive(Clone, Copy)]
+enum Data {
+    /// 'x', as in the example.
+    Constant,
+    /// Half-compressible.
+    Half,
+    /// Incompressible.
+    Random,
+}
+
 /// The differences of a variant from the example.
 #[derive(Clone, Copy)]
 struct Variant {
     name: &'static str,
     sync: bool,
     compress: bool,
+    data: Data,
     /// Bytes written, as a multiple of the purge threshold.
     volume: f64,
 }
 
-const VARIANTS: [Variant; 3] = [
-    Variant { name: "as-is", sync: false, compress: false, volume: 4.0 },
-    Variant { name: "sync", sync: true, compress: false, volume: 2.0 },
-    Variant { name: "lz4", sync: false, compress: true, volume: 4.0 },
+const VARIANTS: [Variant; 4] = [
+    Variant { name: "as-is", sync: false, compress: false, data: Data::Constant, volume: 4.0 },
+    Variant { name: "sync", sync: true, compress: false, data: Data::Constant, volume: 2.0 },
+    Variant { name: "lz4", sync: false, compress: true, data: Data::Half, volume: 4.0 },
+    Variant { name: "random", sync: false, compress: true, data: Data::Random, volume: 4.0 },
 ];
 
 /// The cells.
@@ -41,7 +54,11 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
     let threshold = scale.threshold();
     let cell = |variant: Variant| {
         let writes = (threshold as f64 * variant.volume) as u64 / ENTRY as u64;
-        let data = if variant.compress { "half-compressible, LZ4" } else { "'x', no compression" };
+        let data = match variant.data {
+            Data::Constant => "'x', no compression",
+            Data::Half => "half-compressible, LZ4",
+            Data::Random => "incompressible, LZ4",
+        };
         Cell {
             name: format!("W1/{}", variant.name),
             about: format!(
@@ -69,7 +86,11 @@ fn run(context: &Context, variant: Variant, threshold: u64, writes: u64) -> Figu
         prefill: variant.sync,
         ..Settings::default()
     };
-    let payloads = if variant.compress { Payloads::half_compressible() } else { Payloads::constant() };
+    let payloads = match variant.data {
+        Data::Constant => Payloads::constant(),
+        Data::Half => Payloads::half_compressible(),
+        Data::Random => Payloads::incompressible(),
+    };
     let log = context.open(settings);
     let mut example = Example { log: log.as_ref(), compacted: HashMap::new(), rng: generator(1) };
     let water = HighWater::watch(&context.dir);

@@ -29,11 +29,18 @@ const LAGGING: usize = 10;
 
 /// The cells.
 pub fn cells(scale: Scale) -> Vec<Cell> {
+    vec![
+        cell("mixed", "half-compressible", Payloads::half_compressible, scale),
+        cell("random", "incompressible", Payloads::incompressible, scale),
+    ]
+}
+
+fn cell(name: &str, data: &str, payloads: fn() -> Payloads, scale: Scale) -> Cell {
     let threshold = scale.threshold();
-    vec![Cell {
-        name: "W3/mixed".to_owned(),
+    Cell {
+        name: format!("W3/{name}"),
         about: format!(
-            "1000 groups, {WRITERS} threads, synced, 256 B to 4 KB and a key, reads, a follower far behind; \
+            "1000 groups, {WRITERS} threads, synced, 256 B to 4 KB ({data}) and a key, reads, a follower far behind; \
              {} beyond a purge threshold of {}",
             megabytes(threshold / 2),
             megabytes(threshold),
@@ -42,8 +49,8 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
         targets: vec![("ops/s", Target::Times(EngineKind::RaftEngine, 1.3)), ("p99.9-purge/idle", Target::AtMost(2.0))],
         prepared: None,
         cold: false,
-        run: Box::new(move |context| run(context, threshold)),
-    }]
+        run: Box::new(move |context| run(context, threshold, payloads())),
+    }
 }
 
 /// A group, as its writer, the follower and purge see it.
@@ -63,10 +70,10 @@ struct Store<'a> {
     groups: Vec<Group>,
 }
 
-fn run(context: &Context, threshold: u64) -> Figures {
+fn run(context: &Context, threshold: u64, payloads: Payloads) -> Figures {
     let log = context.open(Settings { purge_threshold: threshold, ..Settings::default() });
     let groups = (0..GROUPS).map(|_| Group { first: 1.into(), wanted: 1.into(), ..Group::default() }).collect();
-    let store = Store { log: log.as_ref(), payloads: Payloads::half_compressible(), groups };
+    let store = Store { log: log.as_ref(), payloads, groups };
     store.fill(threshold * 3 / 2);
     let half = context.time / 2;
     let mut follower = Follower { store: &store, at: 0 };

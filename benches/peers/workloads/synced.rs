@@ -18,10 +18,13 @@ const KEPT: u64 = 256;
 
 /// The cells.
 pub fn cells(scale: Scale) -> Vec<Cell> {
-    THREADS.map(|threads| cell(threads, scale)).into()
+    let mut cells: Vec<Cell> = THREADS.map(|threads| cell(threads, false, scale)).into();
+    cells.push(cell(16, true, scale));
+    cells
 }
 
-fn cell(threads: usize, scale: Scale) -> Cell {
+/// With `random`, the data is incompressible.
+fn cell(threads: usize, random: bool, scale: Scale) -> Cell {
     let targets = match threads {
         1 => vec![("ops/s", Target::OfLimit(SYNCS, 0.9))],
         4 => Vec::new(),
@@ -31,23 +34,28 @@ fn cell(threads: usize, scale: Scale) -> Cell {
         ],
     };
     Cell {
-        name: format!("W2/{threads}thr"),
-        about: format!("synced appends of 256 B, one to a batch, {threads} thread(s)"),
+        name: format!("W2/{threads}thr{}", if random { "-random" } else { "" }),
+        about: format!(
+            "synced appends of 256 B, {}, one to a batch, {threads} thread(s)",
+            if random { "incompressible" } else { "half-compressible" }
+        ),
         headline: "ops/s",
         targets,
         prepared: Some(steady::prepared(scale)),
         cold: false,
-        run: Box::new(move |context| run(context, threads, &steady::settings(scale))),
+        run: Box::new(move |context| {
+            let payloads = if random { Payloads::incompressible() } else { Payloads::half_compressible() };
+            run(context, threads, &payloads, &steady::settings(scale))
+        }),
     }
 }
 
-fn run(context: &Context, threads: usize, settings: &Settings) -> Figures {
-    let payloads = Payloads::half_compressible();
+fn run(context: &Context, threads: usize, payloads: &Payloads, settings: &Settings) -> Figures {
     let log = context.open(*settings);
     let log = log.as_ref();
-    steady::warm(log, &payloads, settings);
+    steady::warm(log, payloads, settings);
     let meter = Meter::start(&context.dir);
-    let writers = || closed_loop(threads, context.time, |thread| writer(log, &payloads, thread as u64));
+    let writers = || closed_loop(threads, context.time, |thread| writer(log, payloads, thread as u64));
     let tally = with_background_task(Duration::from_millis(100), || drop(log.purge()), writers);
     meter.stop("ops/s", &tally)
 }

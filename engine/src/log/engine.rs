@@ -21,7 +21,8 @@ use crate::log::scrub::{ScrubReport, Scrubber};
 use crate::log::stats::{Gauges, LogStats};
 use crate::log::types::{Durability, GroupBounds, GroupId, Lsn};
 
-/// Number of threads of a log: one encodes the next commit group while the other syncs.
+/// Number of threads of a log that serve its queue: one encodes the next commit group while the other syncs. One more
+/// seals and prepares files.
 const THREADS: usize = 2;
 
 /// A handle to the log engine; clones share it. When the last one is dropped the log is closed.
@@ -95,6 +96,9 @@ impl LogEngine {
                 }
             }
         }
+        let pipeline = handle.pipeline.clone();
+        let thread = std::thread::Builder::new().name("cortado-log-files".to_owned());
+        handle.threads.lock().push(thread.spawn(move || run_file_thread(&pipeline))?);
         Ok((LogEngine { handle }, report))
     }
 
@@ -301,7 +305,7 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
     let state = RecoveredState { index, files, doubts, last_lsn: recovered.active.last_lsn() };
     let state = Arc::new(LogState::new(disk, options, state, metrics));
     let spares = Arc::new(SpareFiles::new(state.clone(), recovered.spares));
-    let pipeline = Arc::new(Pipeline::new(state, spares, recovered.active, compressor));
+    let pipeline = Arc::new(Pipeline::new(state, spares, recovered.active, recovered.full, compressor));
     if let Some(metrics) = &pipeline.state().metrics {
         report.record(took, &metrics.recovery);
         metrics.register(Gauges::new(Arc::downgrade(&pipeline)).map_err(|error| name_taken(&error))?)?;
@@ -345,6 +349,13 @@ fn run_thread(pipeline: &Pipeline) {
     }
 }
 
+/// The thread of a log that seals and prepares files. A panic poisons the log.
+fn run_file_thread(pipeline: &Pipeline) {
+    if std::panic::catch_unwind(AssertUnwindSafe(|| pipeline.run_file_thread())).is_err() {
+        pipeline.state().poison("a thread of the log panicked".to_owned());
+    }
+}
+
 impl Handle {
     fn new(pipeline: Arc<Pipeline>) -> Handle {
         let purger = Arc::new(Purger::new(pipeline.clone()));
@@ -384,6 +395,13 @@ impl LogWriter {
     /// overlap. Returns how many batches the group has.
     pub fn begin(&mut self, limit: usize) -> usize {
         self.pipeline.begin(limit)
+    }
+
+    /// Does what the thread of the log would do in the background now: seals a full file, and prepares the next file of
+    /// a nearly full one. Without this call, [`LogWriter::turn`] seals full files at its end and [`LogWriter::begin`]
+    /// leaves them unsealed; the next file is made when it is needed.
+    pub fn tend_files(&mut self) {
+        self.pipeline.tend_files();
     }
 
     /// A clean stop: commits and syncs everything queued, and writes a mark. Recovery then distinguishes later damage

@@ -3,8 +3,8 @@
 //! Without scrub, damage in cold data is found only when the data is needed: for a slow follower, or by a restart. By
 //! then other replicas may be damaged as well. A round reads file by file:
 //!
-//! - of the active file, every commit group that is published and synced when the round starts: a restart reads all of
-//!   them;
+//! - of the active file, and of the one before it until that is sealed, every commit group that is published and synced
+//!   when the round starts: a restart reads all of them;
 //! - of each sealed file its header, under the file's name, its footer and the checksum of its index; then, in order,
 //!   each block with a live entry, once. Dead blocks are skipped: no group references them.
 //!
@@ -56,8 +56,8 @@ type BlockPlace = (u64, u64);
 
 /// The progress of a round.
 struct Round {
-    /// The active file, until it is finished.
-    tail: Option<Tail>,
+    /// The unsealed files that are not finished, the next one last.
+    tails: Vec<Tail>,
     /// Sealed files not read yet, the next one last.
     files: Vec<u64>,
     /// The newest sealed file of the round.
@@ -72,7 +72,7 @@ struct Round {
     buffer: Vec<u8>,
 }
 
-/// The file that was active when the round started, up to the position that was published and synced then.
+/// A file that was not sealed when the round started, up to the position that was published and synced then.
 struct Tail {
     seq: u64,
     end_lsn: u64,
@@ -221,24 +221,23 @@ impl Round {
         // Loaded before the files are listed: groups published by now are in the listed files.
         let end_lsn = state.published.load(Ordering::Acquire).min(state.synced.load(Ordering::Acquire));
         let mut files: Vec<u64> = state.files.lengths().into_iter().map(|(seq, _)| seq).collect();
-        let active = files.pop();
+        let unsealed = state.unsealed();
+        let tail = |seq, last_lsn: u64| Tail { seq, end_lsn: end_lsn.min(last_lsn), at: None };
+        let mut tails: Vec<Tail> = files.pop().map(|active| tail(active, u64::MAX)).into_iter().collect();
+        if let Some(full) = unsealed.filter(|full| files.pop_if(|last| *last == full.place.seq).is_some()) {
+            tails.push(tail(full.place.seq, full.last_lsn.load(Ordering::Acquire)));
+        }
         let newest = files.last().copied().unwrap_or(0);
         files.reverse();
-        Round {
-            tail: active.map(|seq| Tail { seq, end_lsn, at: None }),
-            files,
-            newest,
-            current: None,
-            places: BTreeSet::new(),
-            looked_up: (0, 0),
-            buffer: Vec::new(),
-        }
+        Round { tails, files, newest, current: None, places: BTreeSet::new(), looked_up: (0, 0), buffer: Vec::new() }
     }
 
     /// Reads the next piece; `false` at the end of the round.
     fn step(&mut self, reader: Reader<'_>, max_bytes: u64, report: &mut ScrubReport) -> bool {
-        if let Some(mut tail) = self.tail.take() {
-            self.tail = tail.read(reader, max_bytes, report).then_some(tail);
+        if let Some(tail) = self.tails.last_mut() {
+            if !tail.read(reader, max_bytes, report) {
+                self.tails.pop();
+            }
         } else if let Some(seq) = self.current {
             match self.next_block(reader, seq) {
                 Some(offset) => reader.scrub_block(seq, offset, &mut self.buffer, report),

@@ -58,8 +58,16 @@ fn work(driver: &mut Driver, generator: &Generator, rng: &mut StdRng, steps: u64
             // A full or failing disk may refuse; this test checks other invariants.
             let _ = driver.engine.purge(Budget::default());
         }
+        if rng.random_bool(0.2) {
+            driver.writer.tend_files();
+        }
         driver.overlapping = rng.random_bool(0.5);
-        driver.try_turn()?;
+        // A file that fills meanwhile stays unsealed, and the next one takes groups.
+        if rng.random_bool(0.4) {
+            driver.try_lag()?
+        } else {
+            driver.try_turn()?
+        }
         if driver.engine.poisoned().is_some() {
             break;
         }
@@ -67,6 +75,7 @@ fn work(driver: &mut Driver, generator: &Generator, rng: &mut StdRng, steps: u64
             driver.live()?;
         }
     }
+    driver.try_turn()?;
     driver.live()
 }
 

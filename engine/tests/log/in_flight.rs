@@ -9,6 +9,8 @@ use bytes::Bytes;
 use engine::disk::{Operation, RealDisk, SimDisk};
 use engine::log::{Budget, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter, Result, Ticket};
 
+use crate::model::{Change, Driver, small_options};
+
 const GROUP: GroupId = GroupId(1);
 
 fn options() -> LogOptions {
@@ -244,4 +246,45 @@ fn one_sync_serves_both_groups_in_flight() {
     disk.crash(0);
     let (engine, _writer) = opened(&disk);
     assert_eq!(engine.bounds(GROUP).unwrap().last, 4);
+}
+
+/// A change of the active file costs the writer one write: the header of the prepared file. No sync, no rename and no
+/// index of the full file is on its path, and no allocation of the next file.
+#[test]
+fn a_file_change_waits_for_no_sync() {
+    let options = LogOptions { prefill_bytes: 16 << 10, compress_from: usize::MAX, spare_files: 0, ..small_options() };
+    let mut driver = Driver::new(options);
+    let append =
+        |first: u64, len: usize| vec![Change::Append { group: 1, first, entries: vec![vec![first as u8; len].into()] }];
+    let second = "0000000000000002.log";
+    let mut first = 0;
+    while driver.disk.content("0000000000000001.log").unwrap().len() < 56 << 10 {
+        first += 1;
+        driver.submit(append(first, 2000), Durability::Synced);
+        driver.turn();
+    }
+    driver.writer.tend_files();
+    assert!(driver.disk.content(second).is_some_and(|content| content.len() > 16 << 10), "prepared, with zeros");
+    let counts = |driver: &Driver| {
+        let of = |operation| driver.disk.calls(operation);
+        let others = [Operation::Sync, Operation::SyncDir, Operation::Create, Operation::Rename].map(of);
+        (of(Operation::Write), others)
+    };
+    let headerless = |driver: &Driver| driver.disk.content(second).unwrap()[..8] == [0; 8];
+    // A group in flight at a time, unsynced: what is counted is the writer's.
+    loop {
+        first += 1;
+        let (writes, others) = counts(&driver);
+        driver.submit(append(first, 2000), Durability::Buffered);
+        driver.lag();
+        let (writes_now, others_now) = counts(&driver);
+        assert_eq!(others_now, others, "group {first}");
+        if !headerless(&driver) {
+            assert_eq!(writes_now - writes, 2, "the header and the group");
+            break;
+        }
+    }
+    driver.turn();
+    driver.check_live();
+    driver.crash(1).unwrap();
 }

@@ -124,9 +124,9 @@ fn strict_refuses_after_a_crash_what_the_default_cuts() {
     assert!(refused > 10 && opened > 10, "refused {refused}, opened {opened}");
 }
 
-/// Three files and the state: file 2 is sealed, file 3 was created and not written to. With `sealed` false, it is as a
-/// crash between the creation of file 3 and the seal of file 2 leaves it.
-fn before_the_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
+/// Three files and the state. File 3 has one group. With `sealed` false, file 2 is as a crash before its seal leaves
+/// it.
+fn with_a_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
     let mut driver = Driver::new(options());
     let mut index = 0;
     while driver.disk.content(&file(3)).is_none() {
@@ -134,9 +134,6 @@ fn before_the_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
         driver.submit(vec![append(1, index, 3000), append(2, index, 10)], Durability::Synced);
         driver.turn();
     }
-    let mut third = driver.disk.content(&file(3)).unwrap();
-    third.truncate(4096);
-    driver.disk.set_content(&file(3), third);
     let mut second = driver.disk.content(&file(2)).unwrap();
     let footer = second.len() - 64;
     let end = u64::from_le_bytes(second[footer + 16..footer + 24].try_into().unwrap()) as usize;
@@ -144,15 +141,14 @@ fn before_the_third_file(sealed: bool) -> (Arc<SimDisk>, Observed, usize) {
         second.truncate(end);
         driver.disk.set_content(&file(2), second);
     }
-    // The last batch is in file 3.
-    (driver.disk.clone(), driver.history[driver.history.current - 1].seen(), end)
+    (driver.disk.clone(), driver.history.latest().seen(), end)
 }
 
-/// A crash before the seal. The later file was created after this one was fully synced, and records its last group: no
-/// group may be cut as a torn tail.
+/// A crash before the seal. A group of the later file records the groups of this one as synced: none of them may be cut
+/// as a torn tail.
 #[test]
 fn a_group_that_a_later_file_proves_synced_is_not_cut() {
-    let (disk, latest, end) = before_the_third_file(false);
+    let (disk, latest, end) = with_a_third_file(false);
     assert_eq!(open(&disk.fork(), strict()).unwrap().0, latest, "nothing is torn");
     let whole = disk.content(&file(2)).unwrap();
     let mut found = 0;
@@ -181,16 +177,43 @@ fn a_group_that_a_later_file_proves_synced_is_not_cut() {
 
 /// The same with a seal: its index is damaged, so recovery reads the groups, and all of them must exist.
 #[test]
-fn a_damaged_seal_before_an_empty_file_cuts_no_group() {
-    let (disk, latest, end) = before_the_third_file(true);
+fn a_damaged_seal_before_the_active_file_cuts_no_group() {
+    let (disk, latest, end) = with_a_third_file(true);
     let mut content = disk.content(&file(2)).unwrap();
     content[end + 3] ^= 1;
     disk.set_content(&file(2), content.clone());
-    assert_eq!(open(&disk.fork(), options()).unwrap().0, latest, "the groups are whole");
-    assert!(matches!(open(&disk.fork(), strict()), Err(LogError::TornTail { .. })));
+    for options in [options(), strict()] {
+        let (seen, report) = open(&disk.fork(), options).unwrap();
+        assert_eq!((seen, report.truncated_bytes), (latest.clone(), 0), "the groups are whole");
+    }
     content[end - 40] ^= 1;
     disk.set_content(&file(2), content);
     assert!(matches!(open(&disk, options()), Err(LogError::Corrupt { file: name, .. }) if name == file(2)));
+}
+
+/// The header of the active file is damaged, and the file before it is not sealed. A group of the active file that
+/// records an earlier one of it as synced proves that the header was synced.
+#[test]
+fn a_damaged_header_after_an_unsealed_file_cuts_no_synced_group() {
+    let (disk, latest, _) = with_a_third_file(false);
+    let damage = |disk: &SimDisk| {
+        let mut content = disk.content(&file(3)).unwrap();
+        content[50] ^= 1;
+        disk.set_content(&file(3), content);
+    };
+    let one = disk.fork();
+    damage(&one);
+    let (seen, report) = open(&one, options()).unwrap();
+    assert!(seen != latest && report.truncated_bytes > 0 && report.uncertain.is_some(), "{report:?}");
+    let mut driver = Driver::on(disk, options());
+    // The first group of file 3 is recorded as synced by the second.
+    driver.submit(vec![append(7, 1, 10)], Durability::Synced);
+    driver.writer.begin(1);
+    driver.submit(vec![append(7, 2, 10)], Durability::Synced);
+    driver.writer.begin(1);
+    let two = driver.disk.fork();
+    damage(&two);
+    assert!(matches!(open(&two, options()), Err(LogError::Corrupt { file: name, .. }) if name == file(3)));
 }
 
 /// Errors of damage name the affected groups if they are known.

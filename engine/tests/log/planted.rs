@@ -114,10 +114,53 @@ fn calls(case: &Case, prepared: &Driver, operation: Operation) -> u64 {
     driver.disk.calls(operation) - before
 }
 
-/// Skipping any sync is detected, with three exceptions: syncs of spare files, whose content is never trusted; syncs of
-/// the directory after files were removed, which recovery would remove again; and that of the mark of a clean stop.
+/// What a run of the case leaves out if its `nth` sync of a file is skipped.
+fn skipped(case: &Case, prepared: &Driver, nth: u64) -> Vec<String> {
+    let mut driver = prepared.fork();
+    driver.disk.skip_nth(Operation::Sync, nth);
+    case.run(&mut driver);
+    driver.disk.skipped()
+}
+
+/// The syncs of a file that is sealed by the steps.
+#[derive(PartialEq)]
+enum SealSync {
+    /// Of the groups before the seal.
+    Groups,
+    /// Of the seal.
+    Seal,
+}
+
+/// Which of the last two syncs of a sealed file the `nth` one is. No third file exists after the steps.
+fn seal_sync(case: &Case, prepared: &Driver, nth: u64, syncs: u64) -> Option<SealSync> {
+    let of = |nth| skipped(case, prepared, nth);
+    let [name] = &of(nth)[..] else { return None };
+    let mut driver = prepared.fork();
+    case.run(&mut driver);
+    // Or dropped since.
+    let is_sealed = driver.disk.content(name).is_none_or(|content| {
+        let footer = content.len().saturating_sub(64);
+        content[footer..].starts_with(b"CORTSEAL")
+    });
+    let is_newer = |other: &String| other.ends_with(".log") && other > name;
+    let newer = Disk::list(driver.disk.as_ref()).unwrap().iter().filter(|other| is_newer(other)).count();
+    if newer != 1 || !is_sealed || !name.ends_with(".log") {
+        return None;
+    }
+    match (nth + 1..=syncs).filter(|later| of(*later) == [name.clone()]).count() {
+        0 => Some(SealSync::Seal),
+        1 => Some(SealSync::Groups),
+        _ => None,
+    }
+}
+
+/// Skipping any sync is detected, with four exceptions: syncs of spare files, whose content is never trusted; syncs of
+/// the directory after files were removed, which recovery would remove again; that of the mark of a clean stop; and
+/// that of a seal before a third file exists, because recovery reads the groups of the newest two files. The sync of
+/// the groups before a seal is missed only if a group shares no sector with the index.
 #[test]
 fn each_skipped_sync_is_detected() {
+    let mut missed_groups = 0;
     for case in cases() {
         let prepared = case.prepared();
         let syncs = calls(&case, &prepared, Operation::Sync);
@@ -131,16 +174,40 @@ fn each_skipped_sync_is_detected() {
                 break;
             }
             let left_out = driver.disk.skipped();
+            // Zeros over the beginning of a reserve that is made of zeros.
+            let are_zeros = |name: &str| case.name == "purge on a full disk" && name.ends_with(".spare");
             let is_harmless = |name: &String| match operation {
+                Operation::Sync if are_zeros(name) => true,
                 Operation::Sync => name.ends_with(".spare.tmp (length)") || (case.name == "stop" && nth == syncs),
                 _ => name.ends_with(".spare") || driver.disk.content(name).is_none(),
             };
-            let harmless = left_out.iter().all(is_harmless);
+            let seal_sync = (operation == Operation::Sync).then(|| seal_sync(&case, &prepared, nth, syncs)).flatten();
+            let harmless = seal_sync == Some(SealSync::Seal) || left_out.iter().all(is_harmless);
             let found = found_anywhere(&case, &prepared, |driver| driver.disk.skip_nth(operation, nth));
             let context = format!("{}, {operation:?} {nth} of {left_out:?}", case.name);
+            if seal_sync == Some(SealSync::Groups) {
+                missed_groups += u32::from(found.is_some());
+                continue;
+            }
             assert_eq!(found.is_none(), harmless, "{context}: {found:?}");
         }
     }
+    assert!(missed_groups > 0, "no sync of groups before a seal was missed");
+}
+
+/// Groups of the next file are acknowledged before the full file is synced: the skipped sync is the one that comes with
+/// the first synced group of the next file.
+#[test]
+fn an_acknowledgement_in_the_next_file_before_the_full_one_is_synced_is_detected() {
+    let case = case("rotate, sealed late");
+    let prepared = case.prepared();
+    let full = "0000000000000001.log";
+    let first = (1..9).find(|nth| skipped(&case, &prepared, *nth) == [full]).unwrap();
+    let violation = found_anywhere(&case, &prepared, |driver| driver.disk.skip_nth(Operation::Sync, first));
+    let violation = violation.unwrap();
+    // The lost batch overwrote an entry, whose old value is back.
+    assert_eq!(violation.invariant, 4, "sync {first}: {violation}");
+    assert!(violation.what.contains("must be visible"), "sync {first}: {violation}");
 }
 
 /// A disk that always lies, in each way.
@@ -185,12 +252,13 @@ fn a_file_removed_too_early_is_detected() {
     driver.disk.sync_dir().unwrap();
     case.run(&mut driver);
     driver.disk.crash(0);
-    let seen = recovered(&driver.disk, &driver.options, &driver.history, After::Crash).map(drop);
+    // Purge read the open file and rewrote its live records, so nothing is missed afterwards.
+    recovered(&driver.disk, &driver.options, &driver.history, After::Crash).map(drop).unwrap();
     let early = prepared.fork();
     early.disk.lose(&first);
     early.disk.crash(0);
     let violation = recovered(&early.disk, &early.options, &early.history, After::Crash).map(drop).unwrap_err();
-    assert_eq!(violation.invariant, 9, "{violation}, then {seen:?}");
+    assert_eq!(violation.invariant, 9, "{violation}");
 }
 
 /// Old files that reappear unchanged are ignored: dropped ones, and one under the name of a spare.

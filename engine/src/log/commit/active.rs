@@ -10,39 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::draft::{Draft, EncodedGroup, GroupPlace};
-use super::publish::Publisher;
-use super::spares::SpareFiles;
+use super::file_work::{CommitContext, ZEROS_STEP};
 use crate::disk::is_full;
 use crate::log::error::LogError;
 use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
 use crate::log::index::{ActiveChanges, Index};
-use crate::log::read::{LogFile, LogState, Scan, Seal, WriteError};
+use crate::log::read::{LogFile, LogState, Scan, WriteError};
 
 /// Minimum size of a commit group whose space is reserved and not filled with zeros, in bytes. A sync of such a group
 /// costs little more for the metadata, and zeros would double the bytes written.
 const PREFILL_BELOW: usize = 16 << 10;
 /// Size of a background flush of unsynced data, in bytes.
 const WRITE_BACK: u64 = 1 << 20;
-
-/// What a commit group is written with, besides the active file.
-pub(super) struct CommitContext {
-    pub(super) state: Arc<LogState>,
-    pub(super) spares: Arc<SpareFiles>,
-    pub(super) publisher: Publisher,
-}
-
-impl CommitContext {
-    /// Waits until every group up to `lsn` is in the index. The caller holds the writer lock.
-    pub(super) fn wait_until_published(&self, lsn: u64) -> Result<(), WriteError> {
-        self.publisher.wait_idle();
-        if let Some(LogError::Poisoned(why)) = self.state.poisoned() {
-            return Err(WriteError::Fatal(why));
-        }
-        let published = self.state.published.load(Ordering::Acquire);
-        assert!(published >= lsn, "group {lsn} is written and not published, the last published one is {published}");
-        Ok(())
-    }
-}
 
 /// See the module documentation.
 pub(crate) struct ActiveFile {
@@ -64,22 +43,16 @@ pub(crate) struct ActiveFile {
     pub(super) proven_synced: u64,
     /// The older files of the log.
     pub(super) older: BTreeSet<u64>,
-    /// The next file, if it exists already because the seal of this one failed. This file then takes no more groups.
-    pub(super) next: Option<NextFile>,
-}
-
-/// The next file, durable and empty, and the seal of the one before it.
-pub(super) struct NextFile {
-    pub(super) file: LogFile,
-    /// The offset of its first group.
-    pub(super) data_offset: u64,
-    pub(super) seal: Seal,
+    /// Whether the next file is asked for, and up to which length with zeros.
+    pub(super) wants_next: bool,
+    pub(super) zeros_ahead: u64,
 }
 
 impl ActiveFile {
     /// A file without groups. Its first group goes to `offset` and follows the group at `lsn` with checksum `chain`.
     /// There are no older files.
     pub(crate) fn new(file: Arc<LogFile>, offset: u64, lsn: u64, chain: u32) -> ActiveFile {
+        file.last_lsn.store(lsn, Ordering::Release);
         ActiveFile {
             file,
             changes: ActiveChanges::default(),
@@ -91,7 +64,8 @@ impl ActiveFile {
             chain,
             proven_synced: lsn,
             older: BTreeSet::new(),
-            next: None,
+            wants_next: false,
+            zeros_ahead: 0,
         }
     }
 
@@ -160,10 +134,10 @@ impl ActiveFile {
             return Err(WriteError::Fatal("commit group is too large".to_owned()));
         }
         let max_len = GROUP_HEADER as u64 + body + meta + state.options.align_bytes;
-        if self.next.is_some() || self.used && self.offset + max_len > state.options.file_bytes {
+        if self.used && self.offset + max_len > state.options.file_bytes {
             match self.rotate(context, draft.may_use_reserve) {
                 // Without a next file, a group that frees space may exceed the size limit of this one.
-                Err(WriteError::Rejected(_)) if draft.may_use_reserve && self.next.is_none() => {}
+                Err(WriteError::Rejected(_)) if draft.may_use_reserve => {}
                 outcome => outcome?,
             }
         }
@@ -189,6 +163,7 @@ impl ActiveFile {
             metrics.bytes_padding.inc_by(encoded.padding);
         }
         self.advance(draft, &encoded, synced);
+        self.ask_for_next(context);
         Ok((self.lsn, encoded.blocks))
     }
 
@@ -227,9 +202,28 @@ impl ActiveFile {
         self.flush_in_background(draft.synced);
         self.used = true;
         self.lsn += 1;
+        self.file.last_lsn.store(self.lsn, Ordering::Release);
         self.chain = group.checksum;
         // The mark of a clean stop proves that everything before it is synced. It needs no proof itself.
         self.proven_synced = if draft.items.is_empty() { self.lsn } else { synced };
+    }
+
+    /// Asks for the next file once this one is half full, and for zeros in it three times as fast as this one fills.
+    /// Zeros pay off under the condition of [`ActiveFile::allocate`]; written there, they would delay the writers.
+    fn ask_for_next(&mut self, context: &CommitContext) {
+        let options = &context.state.options;
+        let beyond = self.offset.saturating_sub(options.file_bytes / 2);
+        if beyond == 0 {
+            return;
+        }
+        let wants_zeros = self.small_syncs && options.prefill_bytes > 0;
+        let zeros = if wants_zeros { options.file_bytes.min(3 * beyond) } else { 0 };
+        let step = ZEROS_STEP.min(options.file_bytes / 16);
+        let is_more = zeros >= self.zeros_ahead + step || zeros == options.file_bytes && self.zeros_ahead < zeros;
+        if !self.wants_next || is_more {
+            (self.wants_next, self.zeros_ahead) = (true, zeros);
+            context.files.want(self.next_place(), zeros);
+        }
     }
 
     /// Starts a background flush of the unsynced data once it reaches [`WRITE_BACK`]. So neither the seal nor a later

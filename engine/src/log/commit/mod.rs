@@ -1,8 +1,9 @@
 //! A batch from the queue to its acknowledgement.
 //!
 //! [`Pipeline`] takes jobs from a bounded queue. The [`writer`] validates them, builds a commit group and appends it to
-//! the [`active`] file, rotating to the next file when it is full ([`rotation`], [`spares`]). The [`publish`]er then
-//! syncs the group, applies it to the index and completes its batches ([`completion`], [`ticket`]).
+//! the [`active`] file, rotating to the next file when it is full ([`rotation`]). The [`publish`]er then syncs the
+//! group, applies it to the index and completes its batches ([`completion`], [`ticket`]). Files are sealed and prepared
+//! in the background ([`file_work`], [`spares`]).
 //!
 //! # Layers
 //!
@@ -12,15 +13,17 @@
 //! 2. `completion`, `validate`: outcomes, and rejected batches
 //! 3. `draft`, `queue`: commit groups and jobs
 //! 4. `publish`: the second stage
-//! 5. `active`: the active file
-//! 6. `rotation`: the change of the active file to the next one
-//! 7. `writer`: the first stage
-//! 8. `pipeline`: both stages
+//! 5. `file_work`: the files before and after the active one
+//! 6. `active`: the active file
+//! 7. `rotation`: the change of the active file to the next one
+//! 8. `writer`: the first stage
+//! 9. `pipeline`: both stages
 
 mod active;
 mod batch;
 mod completion;
 mod draft;
+mod file_work;
 mod pipeline;
 mod publish;
 mod purge_work;
@@ -39,6 +42,7 @@ pub(crate) use self::active::ActiveFile;
 pub use self::batch::LogBatch;
 pub use self::completion::OnDone;
 pub(crate) use self::completion::is_in_callback;
+pub(crate) use self::file_work::FullFile;
 pub(crate) use self::pipeline::Pipeline;
 pub(crate) use self::purge_work::{PurgeWork, Rewrite};
 pub(crate) use self::queue::Work;

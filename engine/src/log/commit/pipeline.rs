@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::active::{ActiveFile, CommitContext};
+use super::active::ActiveFile;
 use super::batch::LogBatch;
 use super::completion::{Completion, OnDone, PoisonOnPanic, WakeSet};
 use super::draft::WrittenGroup;
+use super::file_work::{CommitContext, FileWork, FullFile};
 use super::publish::Publisher;
 use super::queue::{Job, Queue, Work};
 use super::sequence::{Link, Owner};
@@ -51,11 +52,14 @@ impl Pipeline {
         state: Arc<LogState>,
         spares: Arc<SpareFiles>,
         active: ActiveFile,
+        full: Option<FullFile>,
         compressor: Compressor,
     ) -> Pipeline {
         let options = &state.options;
         let queue = Queue::new(options.queue_batches, options.queue_bytes);
-        let context = CommitContext { publisher: Publisher::new(state.clone()), state, spares };
+        state.set_unsealed(full.as_ref().map(|full| full.file.clone()));
+        let files = FileWork::new(full);
+        let context = CommitContext { publisher: Publisher::new(state.clone()), state, spares, files };
         Pipeline {
             context,
             workers: Workers::default(),
@@ -107,6 +111,7 @@ impl Pipeline {
     pub(crate) fn write(&self, work: Work, durability: Durability) -> Result<Lsn> {
         let ticket = self.push_ticket(work, durability, None)?;
         self.work_until_done(&ticket);
+        self.seal_without_threads();
         ticket.wait()
     }
 
@@ -168,6 +173,23 @@ impl Pipeline {
                 ThreadTask::Exit => return false,
                 ThreadTask::ExitLast => return true,
             }
+        }
+    }
+
+    /// The loop of the thread that seals and prepares files.
+    pub(crate) fn run_file_thread(&self) {
+        self.context.tend_files_until_closed();
+    }
+
+    /// Does what the thread would do now: seals the file before the active one, and prepares the file after it.
+    pub(crate) fn tend_files(&self) {
+        self.context.tend_files();
+    }
+
+    /// Seals the file before the active one, in a log without threads.
+    fn seal_without_threads(&self) {
+        if !self.workers.has_threads() {
+            self.context.seal_full_file();
         }
     }
 
@@ -234,6 +256,7 @@ impl Pipeline {
                 count => handled += count,
             }
         }
+        self.seal_without_threads();
         handled
     }
 
@@ -255,11 +278,13 @@ impl Pipeline {
     pub(crate) fn close(&self) {
         self.queue.close();
         self.workers.close();
+        self.context.files.close();
     }
 
     /// Commits what is queued, and writes the mark of a clean stop.
     pub(crate) fn finish_all(&self) {
         while self.commit_group(usize::MAX) > 0 {}
+        self.context.seal_full_file();
         let mut writer = self.writer.lock();
         self.context.publisher.wait_idle();
         writer.finish(&self.context);

@@ -1,7 +1,7 @@
 //! The second stage of a commit group: sync it if a batch asked for that, apply it to the index, complete its batches.
 //!
 //! One group at a time, in order. A group that is written and not published is *in flight*. The next one may be written
-//! meanwhile, so at most two are in flight. Rotation and purge need a complete index and wait for publication first.
+//! meanwhile, so at most two are in flight. Purge needs a complete index and waits for publication first.
 //!
 //! In a log with threads the worker that wrote a group publishes it. A log that is driven from outside may keep a group
 //! in flight and write the next one first. So a simulator can produce every interleaving of two threads.
@@ -15,7 +15,7 @@ use super::completion::{PoisonOnPanic, WakeSet};
 use super::draft::{InFlightGroup, WrittenGroup};
 use super::ticket::WaitShards;
 use crate::log::error::{LogError, Result};
-use crate::log::format::replay;
+use crate::log::format::{Item, replay};
 use crate::log::read::LogState;
 use crate::log::types::Lsn;
 
@@ -40,13 +40,13 @@ impl Publisher {
         &self.waiters
     }
 
-    /// Waits until no group is in flight: publishes a group kept in flight, and waits for a worker that publishes one.
-    /// The caller holds the writer lock, so no new group follows.
+    /// Publishes a group kept in flight, and waits for a worker that publishes one. So all groups written before the
+    /// call are published. If the caller holds the writer lock, no group is in flight afterwards.
     pub(crate) fn wait_idle(&self) {
         drop(self.enter());
     }
 
-    /// Enters the stage, and publishes a group kept in flight. The caller holds the writer lock.
+    /// Enters the stage, and publishes a group kept in flight.
     pub(crate) fn enter(&self) -> MutexGuard<'_, ()> {
         let guard = self.stage.lock();
         let in_flight = self.in_flight.lock().take();
@@ -97,6 +97,11 @@ impl Publisher {
                 state.cache.insert((seq, place.offset), Arc::new(block.clone()));
             }
         }
+        let mut sealing = state.sealing.lock();
+        if let Some(index) = sealing.as_mut().filter(|index| index.file() < seq) {
+            draft.items.iter().filter_map(Item::group).for_each(|group| index.capture(group, &state.index));
+        }
+        drop(sealing);
         let mut editor = state.index.editor();
         let replayed = replay(&draft.items, &blocks, seq, &mut editor);
         drop(editor);

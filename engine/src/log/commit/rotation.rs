@@ -1,52 +1,46 @@
-//! Rotation: the change from the active file to the next one.
+//! Rotation: the change from the active file to the next one. It waits for no sync.
 //!
-//! Each step leaves a valid log:
+//! The next file is prepared ahead, and the full file is sealed behind (`file_work.rs`). The change itself only writes
+//! the header of the next file. The next file may take groups while groups of the full one are in flight. The publisher
+//! syncs the full file before the next one, so the durable groups are always a prefix of the log.
 //!
-//! 1. The groups of the old file are synced and published.
-//! 2. The next file becomes durable under its name.
-//! 3. The index and the footer of the old file are written and synced.
-//! 4. The next file takes groups.
-//!
-//! So a sealed file always has a successor, and an unsealed file before an empty one is still the active one.
-//!
-//! A step that fails leaves the same as a crash there: a header under a temporary name or in a spare, or, if the seal
-//! fails, an empty next file. That file is kept, and the next write retries the seal first. The old file takes no group
-//! meanwhile, because the header of the next file records its last group.
+//! A change that fails is retried by the next write. Until then the old file may take groups that free space. A header
+//! that such a failure left behind names an older group than the last one. Recovery ignores a file without groups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::active::{ActiveFile, CommitContext, NextFile};
+use super::active::ActiveFile;
+use super::file_work::{CommitContext, FullFile};
 use crate::log::error::LogError;
 use crate::log::format::{FileHeader, Place};
-use crate::log::read::{LogFile, Seal, WriteError};
+use crate::log::read::WriteError;
 
 impl ActiveFile {
-    /// Seals this file and continues in the next one. A rejected rotation can be retried.
+    /// Continues in the next file. A rejected rotation can be retried.
     pub(super) fn rotate(&mut self, context: &CommitContext, may_use_reserve: bool) -> Result<(), WriteError> {
-        let state = &context.state;
-        let next = match self.next.take() {
-            Some(next) => next,
-            None => self.prepare_next(context, may_use_reserve)?,
-        };
-        if let Err(error) = next.seal.write(&self.file) {
-            self.next = Some(next);
-            return Err(WriteError::rejected("seal")(error));
+        let mut header = self.next_header();
+        if !header.fits() {
+            let what = format!("the log has {} files, more than a file header can list", self.older.len() + 1);
+            return Err(WriteError::Rejected(LogError::Invalid(what)));
         }
-        state.sync_file(&self.file)?;
-        let file = Arc::new(next.file);
-        state.files.insert(file.clone());
-        if let Some(metrics) = &state.metrics {
-            metrics.rotations.inc();
-        }
+        let mut around = context.files.lock();
+        let next = Arc::new(around.take_next(context, &mut header, may_use_reserve)?);
         let mut older = std::mem::take(&mut self.older);
         older.insert(self.seq());
-        *self = ActiveFile {
+        let active = ActiveFile {
             small_syncs: self.small_syncs,
             proven_synced: self.proven_synced,
             older,
-            ..ActiveFile::new(file, next.data_offset, self.lsn, self.chain)
+            ..ActiveFile::new(next.clone(), u64::from(header.data_offset), self.lsn, self.chain)
         };
+        let full = std::mem::replace(self, active);
+        let ActiveFile { file, changes, offset: end, lsn: last_lsn, chain, .. } = full;
+        let full = FullFile { file, next: next.clone(), end, last_lsn, chain, seal: None };
+        around.seal_later(context, full, changes);
+        // After the full file is known as unsealed: purge and scrub take all but the newest file for sealed.
+        context.state.files.insert(next);
         Ok(())
     }
 
@@ -63,35 +57,19 @@ impl ActiveFile {
         if self.used {
             return Ok(false);
         }
+        // The sealing of the file before may be about to sync this one.
+        let _around = context.files.lock();
         let Some(file) = context.spares.replace_empty_file(&self.file)?.map(Arc::new) else { return Ok(false) };
+        file.last_lsn.store(self.lsn, Ordering::Release);
         context.state.files.insert(file.clone());
         self.file = file;
         Ok(true)
     }
 
-    /// Creates the next file, and encodes the seal of this one.
-    fn prepare_next(&self, context: &CommitContext, may_use_reserve: bool) -> Result<NextFile, WriteError> {
-        self.sync(&context.state)?;
-        context.wait_until_published(self.lsn)?;
-        // The footer must be the last bytes of the file, and a failed call may have left the file longer than recorded.
-        self.file.refresh_len().map_err(WriteError::rejected("length"))?;
-        let index = self.changes.encode(self.seq(), &context.state.index);
-        let seal = Seal::new(&self.file, self.offset, index, self.lsn, self.chain);
-        // Space first: a full disk then fails before any other step.
-        self.file.prefill(seal.file_len()).map_err(WriteError::rejected("space for the seal"))?;
-        let (file, data_offset) = self.create_next(context, may_use_reserve)?;
-        Ok(NextFile { file, data_offset, seal })
-    }
-
-    /// Creates the next file, from a spare if there is one. Returns it and the offset of its first group.
-    fn create_next(&self, context: &CommitContext, may_use_reserve: bool) -> Result<(LogFile, u64), WriteError> {
-        let mut header = self.next_header();
-        if !header.fits() {
-            let what = format!("the log has {} files, more than a file header can list", self.older.len() + 1);
-            return Err(WriteError::Rejected(LogError::Invalid(what)));
-        }
-        let file = context.spares.next_file(&mut header, may_use_reserve)?;
-        Ok((file, u64::from(header.data_offset)))
+    /// The place of the next file.
+    pub(super) fn next_place(&self) -> Place {
+        let place = self.file.place;
+        Place { seq: place.seq + 1, ..place }
     }
 
     fn next_header(&self) -> FileHeader {
@@ -99,7 +77,7 @@ impl ActiveFile {
         let mut older = self.older.clone();
         older.insert(place.seq);
         FileHeader {
-            place: Place { seq: place.seq + 1, ..place },
+            place: self.next_place(),
             prev_seq: place.seq,
             first_lsn: self.lsn + 1,
             chain: self.chain,

@@ -1,9 +1,9 @@
 //! Spare files: disk space that is kept for the next log files.
 //!
 //! A file that purge drops is renamed to a spare instead of deleted, until there are enough spares. The next log file
-//! is made from a spare: its header overwrites the beginning, and the file is renamed. Overwrites change no metadata,
-//! so a sync of them commits none. Old content never passes a checksum, because every checksum includes the file's
-//! number.
+//! is made from a spare: an empty page overwrites the beginning, and the file is renamed. Overwrites change no
+//! metadata, so a sync of them commits none. Old content never passes a checksum, because every checksum includes the
+//! file's number.
 //!
 //! The last spare is a reserve for a full disk. Only work that frees space may use it (purge, and batches that only
 //! truncate), and only if the disk has no space for a new file. If there is no spare, purge makes one from zeros, one
@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 
 use crate::disk::{DiskFile, is_full};
 use crate::log::error::Result;
-use crate::log::format::FileHeader;
-use crate::log::read::{CreateError, LogFile, LogState, read_header, rename};
+use crate::log::format::{Place, REUSED};
+use crate::log::read::{CreateError, LogFile, LogState, UNUSED, read_header, rename};
 
 /// Spares have lower numbers, so that there is always a next one. Files with higher numbers are not part of the log.
 const SPARE_END: u64 = 1 << 63;
@@ -97,19 +97,15 @@ impl SpareFiles {
         if spares.len() <= keep { None } else { spares.pop_first() }
     }
 
-    /// Makes the next log file: from a spare besides the reserve, otherwise a new one. If the disk has no space for a
-    /// new file and `may_use_reserve` is set, from the reserve.
-    pub(crate) fn next_file(
-        &self,
-        header: &mut FileHeader,
-        may_use_reserve: bool,
-    ) -> std::result::Result<LogFile, CreateError> {
-        if let Some(file) = self.reuse(1, header)? {
+    /// Prepares the file at `place`: from a spare besides the reserve, otherwise a new one. If the disk has no space
+    /// for a new file and `may_use_reserve` is set, from the reserve. It has no header yet.
+    pub(crate) fn prepare(&self, place: Place, may_use_reserve: bool) -> std::result::Result<LogFile, CreateError> {
+        if let Some(file) = self.reuse(1, place, &UNUSED)? {
             return Ok(file);
         }
-        match LogFile::create(self.state.disk.as_ref(), header) {
+        match LogFile::create(self.state.disk.as_ref(), place, &UNUSED) {
             Err(CreateError::NotCreated(error)) if may_use_reserve && is_full(&error) => {
-                self.reuse(0, header)?.ok_or(CreateError::NotCreated(error))
+                self.reuse(0, place, &UNUSED)?.ok_or(CreateError::NotCreated(error))
             }
             created => created,
         }
@@ -121,16 +117,17 @@ impl SpareFiles {
     pub(crate) fn replace_empty_file(&self, unused: &LogFile) -> std::result::Result<Option<LogFile>, CreateError> {
         let header = read_header(unused.file.as_ref(), unused.len(), &unused.name);
         let mut header = header.map_err(|error| CreateError::NotCreated(io::Error::other(error.to_string())))?;
-        match self.reuse(0, &mut header) {
+        header.flags |= REUSED;
+        match self.reuse(0, header.place, &header.encode()) {
             Err(CreateError::NotCreated(error)) if is_full(&error) => Ok(None),
             outcome => outcome,
         }
     }
 
-    /// Makes the file of `header` from a spare. `Ok(None)` if there are no more than `keep`.
-    fn reuse(&self, keep: usize, header: &mut FileHeader) -> std::result::Result<Option<LogFile>, CreateError> {
+    /// Makes the file at `place`, which begins with `start`, from a spare. `Ok(None)` if there are no more than `keep`.
+    fn reuse(&self, keep: usize, place: Place, start: &[u8]) -> std::result::Result<Option<LogFile>, CreateError> {
         while let Some(spare) = self.take(keep) {
-            match LogFile::reuse(self.state.disk.as_ref(), &spare_name(spare), header) {
+            match LogFile::reuse(self.state.disk.as_ref(), &spare_name(spare), place, start) {
                 Ok(file) => return Ok(Some(file)),
                 // It was deleted from outside.
                 Err(CreateError::NotCreated(error)) if error.kind() == io::ErrorKind::NotFound => {

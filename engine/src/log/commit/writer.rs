@@ -11,10 +11,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use super::active::{ActiveFile, CommitContext};
+use super::active::ActiveFile;
 use super::batch::Op;
 use super::completion::PendingJob;
 use super::draft::{Draft, InFlightGroup, WrittenGroup};
+use super::file_work::CommitContext;
 use super::purge_work::PurgeWork;
 use super::queue::{Job, Queue, Work};
 use super::sequence::Link;
@@ -95,7 +96,6 @@ impl Writer {
             if !group.draft.may_use_reserve && !group.draft.items.is_empty() {
                 state.full.store(false, Ordering::Release);
             }
-            state.written.fetch_max(group.lsn, Ordering::AcqRel);
             self.unpublished.extend(views.into_iter().map(|(id, view)| (id, view.written(group.lsn))));
             self.unpublished_lsn = group.lsn;
             group.draft.dropped().for_each(|file| self.active.forget(file));

@@ -156,13 +156,24 @@ impl ActiveChanges {
         let mut out = Vec::with_capacity(self.measured);
         put_varint(&mut out, self.groups.len() as u64);
         for (group, change) in &self.groups {
-            let deleted: Vec<IndexKey<'_>> = self.deleted_of(*group).map(|key| (key.as_ref(), None)).collect();
-            let known = index.with(*group, |known| change.encode(*group, Some(known), &deleted, file, &mut out));
-            if known.is_none() {
-                change.encode(*group, None, &deleted, file, &mut out);
-            }
+            self.encode_group(*group, change, file, index, &mut out);
         }
         out
+    }
+
+    fn encode_group(&self, group: GroupId, change: &GroupChanges, file: u64, index: &Index, out: &mut Vec<u8>) {
+        let deleted: Vec<IndexKey<'_>> = self.deleted_of(group).map(|key| (key.as_ref(), None)).collect();
+        let known = index.with(group, |known| change.encode(group, Some(known), &deleted, file, out));
+        if known.is_none() {
+            change.encode(group, None, &deleted, file, out);
+        }
+    }
+
+    /// Encodes the part of one group, and forgets the group. False if the file does not change it.
+    pub(super) fn encode_and_forget(&mut self, group: GroupId, file: u64, index: &Index, out: &mut Vec<u8>) -> bool {
+        let Some(change) = self.groups.remove(&group) else { return false };
+        self.encode_group(group, &change, file, index, out);
+        true
     }
 }
 

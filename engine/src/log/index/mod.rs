@@ -13,6 +13,7 @@
 //! 3. `group`, `file_summary`: one group, and the net change of one file
 //! 4. `table`: all groups
 //! 5. `active_changes`, `doubts`: the active file, and losses
+//! 6. `sealing_index`: the index of a full file
 
 mod active_changes;
 mod doubts;
@@ -20,6 +21,7 @@ mod file_summary;
 mod group;
 mod ranges;
 mod runs;
+mod sealing_index;
 mod table;
 mod usage;
 
@@ -30,4 +32,5 @@ pub(crate) use self::file_summary::FileSummary;
 pub(crate) use self::group::{Group, RECORD_BYTES};
 pub use self::ranges::EntryRange;
 pub(crate) use self::ranges::{normalize, subtract};
+pub(crate) use self::sealing_index::SealingIndex;
 pub(crate) use self::table::{Index, SHARDS, ShardSurvey, shard_of};

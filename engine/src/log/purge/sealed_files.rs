@@ -35,7 +35,8 @@ impl SealedFiles {
         let mut files = state.files.lengths();
         let total: u64 = files.iter().map(|(_, len)| len).sum();
         files.pop();
-        files.retain(|(seq, _)| !dropped.contains(seq));
+        let unsealed = state.unsealed().map(|file| file.place.seq);
+        files.retain(|(seq, _)| !dropped.contains(seq) && Some(*seq) != unsealed);
         let threshold = state.options.purge_threshold;
         let full = state.full.load(Ordering::Acquire);
         SealedFiles {

@@ -6,13 +6,13 @@ use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::disk::{Disk, DiskFile};
 use crate::log::error::{Damage, LogError, Result};
 use crate::log::format::{
-    BLOCK_HEADER, Block, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, REUSED,
-    UNIT, VERSION, align, compress_lz4, decompress, file_name,
+    BLOCK_HEADER, Block, BlockHeader, Codec, FOOTER, FileHeader, Footer, HeaderError, Identity, PAGE, Place, UNIT,
+    VERSION, align, compress_lz4, decompress, file_name,
 };
 use crate::log::index::FileSummary;
 use crate::log::types::GroupId;
@@ -24,6 +24,13 @@ pub(crate) struct LogFile {
     pub(crate) file: Arc<dyn DiskFile>,
     /// The length, cached to save a system call per read.
     len: AtomicU64,
+    /// Position of the last commit group that was written to it, or to the file before if it has none. Maintained for
+    /// the active file and for the one before it.
+    pub(crate) last_lsn: AtomicU64,
+    /// Whether an earlier file used its space. Known for a file that this process prepared.
+    pub(crate) reused: bool,
+    /// Held while the file is synced: the kernel reports a failed write to one caller only.
+    pub(crate) sync_lock: Mutex<()>,
     /// After a rename with unknown outcome: the number of the spare that the file may have become.
     pub(crate) spare: OnceLock<u64>,
 }
@@ -57,24 +64,35 @@ impl LogFile {
 
     /// The file at `place`, named `name`, of `len` bytes. The header is not read.
     pub(crate) fn new(place: Place, name: String, file: Arc<dyn DiskFile>, len: u64) -> LogFile {
-        LogFile { place, name, file, len: AtomicU64::new(len), spare: OnceLock::new() }
+        LogFile {
+            place,
+            name,
+            file,
+            len: AtomicU64::new(len),
+            last_lsn: AtomicU64::new(0),
+            reused: false,
+            sync_lock: Mutex::default(),
+            spare: OnceLock::new(),
+        }
     }
 
-    /// Makes the file of `header` from a spare. The header is durable before the file gets the name of a log file.
+    /// Makes the file at `place` from a spare. `start` is durable before the file gets the name of a log file.
     pub(crate) fn reuse(
         disk: &dyn Disk,
         spare: &str,
-        header: &mut FileHeader,
+        place: Place,
+        start: &[u8],
     ) -> std::result::Result<LogFile, CreateError> {
-        header.flags |= REUSED;
-        LogFile::publish(disk, disk.open(spare).map_err(CreateError::NotCreated)?, spare, header)
+        let file = disk.open(spare).map_err(CreateError::NotCreated)?;
+        file.write_at(start, 0).map_err(CreateError::NotCreated)?;
+        file.sync().map_err(sync_failed)?;
+        Ok(LogFile { reused: true, ..LogFile::publish(disk, file, spare, place)? })
     }
 
-    /// Creates the file of `header`. It is complete and durable under a temporary name before it gets the name of a log
-    /// file, so no crash leaves half a header.
-    pub(crate) fn create(disk: &dyn Disk, header: &mut FileHeader) -> std::result::Result<LogFile, CreateError> {
-        header.flags &= !REUSED;
-        let temporary = temporary_name(header.place.seq);
+    /// Creates the file at `place`, which begins with `start`: a header, or [`UNUSED`]. A header is durable under a
+    /// temporary name before the file gets the name of a log file. A file that loses its zeros has no header either.
+    pub(crate) fn create(disk: &dyn Disk, place: Place, start: &[u8]) -> std::result::Result<LogFile, CreateError> {
+        let temporary = temporary_name(place.seq);
         let created = match disk.create(&temporary) {
             // Left by an earlier attempt that failed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -82,8 +100,13 @@ impl LogFile {
             }
             outcome => outcome,
         };
-        let made =
-            created.map_err(CreateError::NotCreated).and_then(|file| LogFile::publish(disk, file, &temporary, header));
+        let made = created.and_then(|file| file.write_at(start, 0).map(|()| file)).map_err(CreateError::NotCreated);
+        let made = made.and_then(|file| {
+            if *start != UNUSED {
+                file.sync().map_err(sync_failed)?;
+            }
+            LogFile::publish(disk, file, &temporary, place)
+        });
         if let Err(CreateError::NotCreated(_)) = &made
             && let Err(error) = disk.remove_if_there(&temporary)
         {
@@ -93,20 +116,18 @@ impl LogFile {
         made
     }
 
-    /// Writes the header into `file`, which is named `from`, and renames it once the header is durable.
+    /// Gives `file`, which is named `from`, the name of a log file.
     fn publish(
         disk: &dyn Disk,
         file: Arc<dyn DiskFile>,
         from: &str,
-        header: &mut FileHeader,
+        place: Place,
     ) -> std::result::Result<LogFile, CreateError> {
-        let name = file_name(header.place.seq);
-        file.write_at(&header.encode(), 0).map_err(CreateError::NotCreated)?;
+        let name = file_name(place.seq);
         let len = file.len().map_err(CreateError::NotCreated)?;
-        file.sync().map_err(sync_failed)?;
         rename(disk, from, &name)?;
         disk.sync_dir().map_err(sync_failed)?;
-        Ok(LogFile::new(header.place, name, file, len))
+        Ok(LogFile::new(place, name, file, len))
     }
 
     /// The length in bytes.
@@ -297,6 +318,9 @@ impl LogFile {
         }
     }
 }
+
+/// The beginning of a file that is prepared and not in use: no header.
+pub(crate) const UNUSED: [u8; PAGE as usize] = [0; PAGE as usize];
 
 /// The groups that file `seq` changes, as the next file's header lists them.
 pub(crate) fn changed_in(disk: &dyn Disk, seq: u64) -> Option<Vec<GroupId>> {

@@ -8,6 +8,7 @@
 //! 1. `cache`, `log_file`: blocks in memory, files on disk
 //! 2. `group_reader`, `state`: commit groups of a file, and the shared state
 //! 3. `lookup`, `scan`: entries and keys, and whole files
+//! 4. `unsealed`: the newest two files
 
 mod cache;
 mod group_reader;
@@ -15,12 +16,14 @@ mod log_file;
 mod lookup;
 mod scan;
 mod state;
+mod unsealed;
 
 pub(crate) use self::cache::BlockCache;
 pub(crate) use self::group_reader::{CommitGroup, GroupReader, Head, HeadRef, Verified};
 pub(crate) use self::log_file::{
-    CreateError, FileTable, LogFile, Seal, changed_in, read_header, rename, temporary_number,
+    CreateError, FileTable, LogFile, Seal, UNUSED, changed_in, read_header, rename, temporary_number,
 };
 pub(crate) use self::lookup::{Lookup, entries_of};
 pub(crate) use self::scan::{Scan, scan};
 pub(crate) use self::state::{LogState, RecoveredState, WriteError, is_exhausted};
+pub(crate) use self::unsealed::{Succession, valid_seal};

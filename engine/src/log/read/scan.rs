@@ -27,6 +27,8 @@ pub(crate) struct Scan {
     pub(crate) chain: u32,
     /// The position up to which groups of this file prove that everything was synced.
     pub(crate) proven_synced: u64,
+    /// The highest position that a readable group of this file records as synced; 0 if there is none.
+    pub(crate) recorded_synced: u64,
     /// The offset of the first group that is not proven to be synced.
     pub(crate) unproven_from: u64,
     /// Number of groups.
@@ -69,6 +71,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
         last_lsn,
         chain: header.chain,
         proven_synced: last_lsn,
+        recorded_synced: 0,
         unproven_from: start,
         groups: 0,
         stopped_cleanly: false,
@@ -89,6 +92,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
             return Err(damage.at(&file.name, scan.end));
         }
         unproven.push_back((group.header.lsn, scan.end));
+        scan.recorded_synced = scan.recorded_synced.max(group.header.synced);
         scan.proven_synced = scan.proven_synced.max(group.header.synced);
         while unproven.front().is_some_and(|(lsn, _)| *lsn <= scan.proven_synced) {
             unproven.pop_front();
@@ -106,6 +110,7 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     if rest.heads.iter().any(|head| head.lsn >= expected && head.synced >= expected) {
         return Err(stopped_by.damage.at(&file.name, scan.end).concerning(|| stopped_by.concerned));
     }
+    scan.recorded_synced = rest.heads.iter().map(|head| head.synced).fold(scan.recorded_synced, u64::max);
     scan.garbage_end = rest.garbage_end;
     scan.torn_groups = stopped_by.changed;
     scan.in_use = scan.groups > 0

@@ -1,8 +1,8 @@
 //! The state that readers, the writer, purge and scrub share. It imports none of them.
 //!
-//! Three positions grow in this order: a group is `written`, then `synced` if a batch asked for it, then `published` to
-//! the index. After a failed sync, or a failed write whose bytes could not be overwritten, the log is poisoned: nothing
-//! is written, synced or acknowledged until it is reopened.
+//! Two positions grow: a group that is written is `synced` if a batch asked for it, then `published` to the index.
+//! After a failed sync, or a failed write whose bytes could not be overwritten, the log is poisoned: nothing is
+//! written, synced or acknowledged until it is reopened.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,7 +16,7 @@ use super::log_file::{CreateError, FileTable, LogFile, changed_in};
 use crate::disk::{self, Disk};
 use crate::log::error::{Finding, LogError, Result};
 use crate::log::format::file_name;
-use crate::log::index::{Doubts, Index};
+use crate::log::index::{Doubts, Index, SealingIndex};
 use crate::log::metrics::LogMetrics;
 use crate::log::options::LogOptions;
 use crate::log::types::GroupId;
@@ -31,8 +31,6 @@ pub(crate) struct LogState {
     pub(crate) metrics: Option<LogMetrics>,
     /// The uncertain groups of a log opened for salvage, which takes no writes. `None` for any other log.
     pub(crate) doubts: Option<Doubts>,
-    /// The position up to which everything is written.
-    pub(crate) written: AtomicU64,
     /// The position up to which everything is durable.
     pub(crate) synced: AtomicU64,
     /// The position up to which everything is in the index.
@@ -42,8 +40,10 @@ pub(crate) struct LogState {
     pub(crate) full: AtomicBool,
     /// The reason, if the log is poisoned.
     poison: Mutex<Option<String>>,
-    /// Held while an active file is synced.
-    sync_lock: Mutex<()>,
+    /// The file before the active one, until it is sealed. Its groups may not be synced yet.
+    unsealed: Mutex<Option<Arc<LogFile>>>,
+    /// The index of that file, until it is encoded. A leaf lock.
+    pub(crate) sealing: Mutex<Option<SealingIndex>>,
     /// Damaged locations that were reported, by file and offset.
     reported: Mutex<BTreeSet<(u64, u64)>>,
 }
@@ -109,12 +109,12 @@ impl LogState {
             options,
             metrics,
             doubts,
-            written: AtomicU64::new(last_lsn),
             synced: AtomicU64::new(last_lsn),
             published: AtomicU64::new(last_lsn),
             full: AtomicBool::new(false),
             poison: Mutex::default(),
-            sync_lock: Mutex::default(),
+            unsealed: Mutex::default(),
+            sealing: Mutex::default(),
             reported: Mutex::default(),
         }
     }
@@ -155,21 +155,55 @@ impl LogState {
         })
     }
 
-    /// Syncs `file`, whose last group is `lsn` or later. Older files are durable already. The sync covers everything
-    /// written before it starts, because the next file takes no group before all groups of this one are published.
+    /// The file before the active one, if it is not sealed yet.
+    pub(crate) fn unsealed(&self) -> Option<Arc<LogFile>> {
+        self.unsealed.lock().clone()
+    }
+
+    /// Records the file before the active one as not sealed, or that there is none. An unsealed file is recorded before
+    /// its successor takes groups, and until its seal is durable.
+    pub(crate) fn set_unsealed(&self, file: Option<Arc<LogFile>>) {
+        *self.unsealed.lock() = file;
+    }
+
+    /// Makes everything up to `lsn` durable. `file` is the file of that group; the file before it is synced first if
+    /// its groups are not durable yet. So the durable groups are always a prefix of the log.
     pub(crate) fn sync(&self, file: &LogFile, lsn: u64) -> std::result::Result<(), WriteError> {
-        if self.synced.load(Ordering::Acquire) < lsn {
-            let written = self.written.load(Ordering::Acquire).max(lsn);
+        if self.synced.load(Ordering::Acquire) >= lsn {
+            return Ok(());
+        }
+        if let Some(before) = self.unsealed().filter(|before| before.place.seq < file.place.seq) {
+            self.sync_groups(&before)?;
+        }
+        self.sync_groups(file)
+    }
+
+    /// Syncs `file`, header and groups, unless something beyond `lsn` is durable. Its first group comes after `lsn`,
+    /// and everything up to `lsn` is durable.
+    pub(crate) fn sync_beyond(&self, file: &LogFile, lsn: u64) -> std::result::Result<(), WriteError> {
+        if self.synced.load(Ordering::Acquire) <= lsn {
+            let written = file.last_lsn.load(Ordering::Acquire);
             self.sync_file(file)?;
             self.synced.fetch_max(written, Ordering::AcqRel);
         }
         Ok(())
     }
 
-    /// Syncs `file`. One sync at a time: the kernel reports a failed write to one caller only, so a later sync may
-    /// succeed although data was lost.
+    /// Syncs the groups of `file`, unless they are durable. All older files are durable.
+    fn sync_groups(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
+        // Loaded before the sync, which may not cover later groups. Groups of the next file do not count.
+        let written = file.last_lsn.load(Ordering::Acquire);
+        if self.synced.load(Ordering::Acquire) < written {
+            self.sync_file(file)?;
+            self.synced.fetch_max(written, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Syncs `file`. One sync of a file at a time: the kernel reports a failed write to one caller only, so a later
+    /// sync may succeed although data was lost.
     pub(crate) fn sync_file(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
-        let _guard = self.sync_lock.lock();
+        let _guard = file.sync_lock.lock();
         if let Some(LogError::Poisoned(why)) = self.poisoned() {
             return Err(WriteError::Fatal(why));
         }

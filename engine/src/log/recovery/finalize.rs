@@ -10,7 +10,7 @@ use super::newest::Newest;
 use super::report::{RecoveryReport, Uncertain};
 use crate::log::commit::{is_reusable, is_unfinished, parse_spare_name};
 use crate::log::error::Result;
-use crate::log::format::parse_file_name;
+use crate::log::format::{FileHeader, parse_file_name};
 use crate::log::options::LogOptions;
 use crate::log::read::{LogFile, Scan, temporary_number};
 use crate::log::types::Lsn;
@@ -24,8 +24,8 @@ pub(super) fn finalize(
     report: &mut RecoveryReport,
 ) -> Result<()> {
     let (file, scan) = (&newest.file, &newest.scan);
-    if scan.garbage_end > scan.end {
-        report.truncated_bytes = scan.garbage_end - scan.end;
+    if newest.cut_bytes() > 0 {
+        report.truncated_bytes = newest.cut_bytes();
         report.truncated_at = Some((file.name.clone(), scan.end));
         report.uncertain = Some(uncertain(scan));
         overwrite(file, scan.end, scan.garbage_end, |bytes, _| {
@@ -33,17 +33,17 @@ pub(super) fn finalize(
             Ok(())
         })?;
     }
-    // Rewritten before the sync: after a failed sync of an earlier process the kernel may hold pages that are marked
-    // clean and are not on disk. (The padding of the last group may be missing: the group then ends with the file.)
-    overwrite(file, scan.unproven_from, scan.end.min(file.len()), |bytes, offset| file.read(bytes, offset))?;
-    file.file.sync()?;
+    if let Some(full) = &newest.full {
+        rewrite_unproven(&full.file, &full.header, &full.scan)?;
+    }
+    rewrite_unproven(file, &newest.header, scan)?;
     if let Some((sealed, footer)) = &newest.fresh_seal {
         overwrite(sealed, footer.index_offset, sealed.len(), |bytes, offset| sealed.read(bytes, offset))?;
         sealed.file.sync()?;
     }
     let is_ours = |seq: u64| seq == newest.file.place.seq || older.contains(&seq);
     let surplus = |name: &&String| {
-        newest.unused.as_ref() == Some(*name)
+        newest.surplus.as_ref().is_some_and(|surplus| surplus.name == **name)
             || temporary_number(name).is_some()
             || is_unfinished(name)
             || parse_file_name(name).is_some_and(|seq| seq < newest.file.place.seq && !is_ours(seq))
@@ -53,6 +53,16 @@ pub(super) fn finalize(
     }
     // An earlier process may have left names that are not durable.
     Ok(disk.sync_dir()?)
+}
+
+/// Writes the groups that are not proven to be synced again, and syncs them. After a failed sync of an earlier process
+/// the kernel may hold pages that are marked clean and are not on disk. (The padding of the last group may be missing:
+/// the group then ends with the file.)
+fn rewrite_unproven(file: &LogFile, header: &FileHeader, scan: &Scan) -> Result<()> {
+    // Without a proven group the header may not be durable either.
+    let from = if scan.unproven_from == u64::from(header.data_offset) { 0 } else { scan.unproven_from };
+    overwrite(file, from, scan.end.min(file.len()), |bytes, offset| file.read(bytes, offset))?;
+    Ok(file.file.sync()?)
 }
 
 /// The spare files. Deletes surplus ones, and those of the wrong size or with a second name.

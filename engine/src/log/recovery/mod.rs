@@ -33,19 +33,20 @@ pub use self::report::{RecoveryReport, Uncertain};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::disk::Disk;
 
 use self::finalize::{finalize, find_spares};
-use self::newest::{find_newest, older_files};
+use self::newest::{ScannedFile, find_newest, older_files};
 use self::report::{Recovered, survey_index};
 use self::salvaged::salvage;
-use crate::log::commit::{ActiveFile, is_unfinished, parse_spare_name};
+use crate::log::commit::{ActiveFile, FullFile, is_unfinished, parse_spare_name};
 use crate::log::error::{LogError, Result};
 use crate::log::format::{FileHeader, Identity, Place, file_name, parse_file_name};
 use crate::log::index::Index;
 use crate::log::options::{LogOptions, RecoveryMode};
-use crate::log::read::{FileTable, LogFile, changed_in, temporary_number};
+use crate::log::read::{FileTable, LogFile, Seal, changed_in, temporary_number};
 
 /// Opens the log on `disk`. Errors name the groups that the damage concerns, if known.
 pub(super) fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
@@ -62,12 +63,11 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     }
     let names = disk.list()?;
     let existing: BTreeSet<u64> = names.iter().filter_map(|name| parse_file_name(name)).collect();
-    let Some(last) = existing.last() else {
+    let Some(newest) = find_newest(disk, &existing)? else {
         return create(disk, &names, options);
     };
-    let newest = find_newest(disk, *last)?;
     let identity = newest.header.place.identity;
-    let older = older_files(&newest, &existing);
+    let mut older = older_files(&newest, &existing);
     let index = Index::new();
     let opened = sealed::open(disk, &older.files, identity, options.recovery_threads);
     let bytes_read = sealed::apply(&index, &opened.files, options, sealed::WINDOW)? + newest.bytes_read;
@@ -75,37 +75,51 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     if let Some(error) = opened.failed.or_else(missing) {
         return Err(error);
     }
-    sealed::check_chain(&newest.file, &newest.header, opened.files.last())?;
-    let end = newest.scan.end;
-    let mut editor = index.editor();
-    let applied = newest.scan.summary.apply(newest.file.place.seq, &mut editor);
-    drop(editor);
-    applied.map_err(|damage| damage.at(&newest.file.name, end))?;
+    let oldest = newest.full.as_ref().map_or((&newest.file, &newest.header), |full| (&full.file, &full.header));
+    sealed::check_chain(oldest.0, oldest.1, opened.files.last())?;
+    for (file, scan) in newest.full.iter().map(|full| (&full.file, &full.scan)).chain([(&newest.file, &newest.scan)]) {
+        let mut editor = index.editor();
+        scan.summary.apply(file.place.seq, &mut editor).map_err(|damage| damage.at(&file.name, scan.end))?;
+    }
     let totals = survey_index(&index, options.recovery_threads);
+    let end = newest.scan.end;
     if let Some((group, missing)) = totals.gap {
         let what = format!("group {} lacks entry {missing}", group.0);
         return Err(LogError::Corrupt { file: newest.file.name.clone(), offset: end, what, groups: vec![group] });
     }
-    if options.recovery == RecoveryMode::Strict && newest.scan.garbage_end > end {
-        let (file, bytes) = (newest.file.name.clone(), newest.scan.garbage_end - end);
+    if options.recovery == RecoveryMode::Strict && newest.cut_bytes() > 0 {
+        let (file, bytes) = (newest.file.name.clone(), newest.cut_bytes());
         return Err(LogError::TornTail { file, offset: end, bytes, groups: newest.scan.torn_groups });
     }
+    let unsealed = 1 + usize::from(newest.full.is_some());
     let mut report = RecoveryReport {
-        files: older.files.len() + 1,
+        files: older.files.len() + unsealed,
         files_by_index: older.files.len(),
-        files_scanned: 1 + if options.verify { older.files.len() } else { 0 },
+        files_scanned: unsealed + if options.verify { older.files.len() } else { 0 },
         bytes_read,
         groups: totals.groups,
         entries: totals.entries,
         ..RecoveryReport::default()
     };
+    older.files.extend(newest.full.iter().map(|full| full.file.place.seq));
     finalize(disk, &names, &newest, &older.files, &mut report)?;
-    let active = ActiveFile::recovered(Arc::new(newest.file), &newest.scan, older.files);
     let files = FileTable::default();
     opened.files.into_iter().for_each(|sealed| files.insert(sealed.file));
+    let active = ActiveFile::recovered(Arc::new(newest.file), &newest.scan, older.files);
+    let full = newest.full.map(|full| full_file(full, active.file()));
+    full.iter().for_each(|full| files.insert(full.file.clone()));
     files.insert(active.file());
     let spares = find_spares(disk, &names, options)?;
-    Ok(Recovered { index, files, active, report, spares, doubts: None })
+    Ok(Recovered { index, files, active, full, report, spares, doubts: None })
+}
+
+/// The file before the active one, ready to be sealed.
+fn full_file(full: ScannedFile, next: Arc<LogFile>) -> FullFile {
+    let ScannedFile { file, scan, .. } = full;
+    let (end, last_lsn, chain) = (scan.end, scan.last_lsn, scan.chain);
+    file.last_lsn.store(last_lsn, Ordering::Release);
+    let seal = Some(Seal::new(&file, end, scan.summary.encode(), last_lsn, chain));
+    FullFile { file: Arc::new(file), next, end, last_lsn, chain, seal }
 }
 
 /// The number of the first file of a log.
@@ -133,13 +147,15 @@ fn create(disk: &dyn Disk, names: &[String], options: &LogOptions) -> Result<Rec
         live: Vec::new(),
         changed: None,
     };
-    let file = Arc::new(LogFile::create(disk, &mut header)?);
+    let start = header.encode();
+    let file = Arc::new(LogFile::create(disk, place, &start)?);
     let files = FileTable::default();
     files.insert(file.clone());
     let offset = file.len();
     let active = ActiveFile::new(file, offset, 0, 0);
     let report = RecoveryReport { files: 1, ..RecoveryReport::default() };
-    Ok(Recovered { index: Index::new(), files, active, report, spares: BTreeSet::new(), doubts: None })
+    let spares = BTreeSet::new();
+    Ok(Recovered { index: Index::new(), files, active, full: None, report, spares, doubts: None })
 }
 
 /// Whether a file of this name proves that there was a log: a spare, also an unfinished one, or a temporary file after

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::parallel::parallel_map;
-use crate::log::commit::ActiveFile;
+use crate::log::commit::{ActiveFile, FullFile};
 use crate::log::index::{Doubts, GroupLoss, Index, SHARDS, ShardSurvey};
 use crate::log::metrics::{RecoveryMetrics, to_gauge};
 use crate::log::read::FileTable;
@@ -68,6 +68,8 @@ pub(crate) struct Recovered {
     pub(crate) index: Index,
     pub(crate) files: FileTable,
     pub(crate) active: ActiveFile,
+    /// The file before it, if that is not sealed.
+    pub(crate) full: Option<FullFile>,
     pub(crate) report: RecoveryReport,
     /// Spare files, by number.
     pub(crate) spares: BTreeSet<u64>,

@@ -49,7 +49,8 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     // Nothing is appended, so everything counts as synced.
     let end = newest.len();
     let active = ActiveFile::new(newest, end, certain.at.map_or(0, |at| at.lsn), 0);
-    Ok(Recovered { index, files, active, report, spares: BTreeSet::new(), doubts: Some(certain.doubts) })
+    let doubts = Some(certain.doubts);
+    Ok(Recovered { index, files, active, full: None, report, spares: BTreeSet::new(), doubts })
 }
 
 /// Entries in damaged blocks, by group. Reads every block in use.

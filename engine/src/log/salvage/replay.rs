@@ -113,7 +113,7 @@ impl Replay {
             self.apply(survey, at, &footer, &summary);
             return Ok(());
         }
-        if at + 1 < survey.files.len() {
+        if !survey.may_be_unsealed(at) {
             self.salvaged.push(found.file.name.clone());
         }
         self.walk(survey, at, found)

@@ -14,7 +14,7 @@ use crate::disk::{Disk, DiskFile};
 use super::walk::{ChainPosition, FileFacts, GroupWalk, Step};
 use crate::log::error::{LogError, Result};
 use crate::log::format::{FileHeader, Footer, Identity, Item, MAX_FILES, Place, REUSED, file_name, parse_file_name};
-use crate::log::read::{GroupReader, LogFile, read_header};
+use crate::log::read::{GroupReader, LogFile, Succession, read_header, scan, valid_seal};
 use crate::log::types::GroupId;
 
 /// The files of a log.
@@ -25,6 +25,8 @@ pub(crate) struct Survey {
     pub(crate) problems: Vec<LogError>,
     /// Log files that are not part of the log: dropped and not deleted yet, never used, or copies.
     pub(crate) surplus: Vec<String>,
+    /// The file before the newest one, if it has all of its groups and no seal: the log did not come to seal it.
+    unsealed: Option<u64>,
 }
 
 /// A file that the log consists of.
@@ -73,6 +75,15 @@ impl Survey {
         };
         let mut surplus = Vec::new();
         let mut existing = assign(inspected, identity, &mut problems, &mut surplus)?;
+        let (unsealed, unused) = match newest_two(&existing) {
+            Some((before, Succession::InUse)) => (Some(before), None),
+            Some((_, Succession::Surplus(_))) => (None, existing.pop_last()),
+            _ => (None, None),
+        };
+        if let Some((_, unused)) = unused {
+            problems.retain(|problem| problem.file() != Some(&unused.file.name));
+            surplus.push(unused.file.name.clone());
+        }
         let seqs = listed_files(&existing);
         let files: Vec<SurveyedFile> =
             seqs.into_iter().map(|seq| SurveyedFile { seq, found: existing.remove(&seq) }).collect();
@@ -83,7 +94,7 @@ impl Survey {
         problems.extend(missing.filter(|error| error.file().is_none_or(|file| !reported.contains(file))));
         surplus.extend(existing.into_values().map(|found| found.file.name.clone()));
         surplus.sort();
-        Ok(Survey { files, problems, surplus })
+        Ok(Survey { files, problems, surplus, unsealed })
     }
 
     /// The facts about file `at` in the list.
@@ -103,6 +114,11 @@ impl Survey {
         let seq = self.files.get(at)?.seq;
         let after = self.files.get(at + 1)?.found.as_ref()?.header.as_ref()?;
         (after.prev_seq == seq).then_some(after)
+    }
+
+    /// Whether file `at` in the list may lack a seal: the newest file, and the one before it if it has all its groups.
+    pub(crate) fn may_be_unsealed(&self, at: usize) -> bool {
+        at + 1 == self.files.len() || self.files.get(at).is_some_and(|file| self.unsealed == Some(file.seq))
     }
 
     /// Bytes of all existing files.
@@ -133,6 +149,23 @@ fn facts(
 /// The position before a file's first group.
 pub(crate) fn before_first(header: &FileHeader) -> ChainPosition {
     ChainPosition { lsn: header.first_lsn.saturating_sub(1), chain: header.chain }
+}
+
+/// The number of the file before the newest one, and how the newest one continues it, if both are unsealed and the
+/// older one is readable.
+fn newest_two(existing: &BTreeMap<u64, ExistingFile>) -> Option<(u64, Succession)> {
+    let (last, newest) = existing.last_key_value()?;
+    let seq = newest.header.as_ref().map_or(last.checked_sub(1), |header| Some(header.prev_seq))?;
+    let before = existing.get(&seq).filter(|_| newest.footer.is_none())?;
+    if valid_seal(&before.file).ok()?.is_some() {
+        return None;
+    }
+    let found = scan(&before.file, before.header.as_ref()?).ok()?;
+    let succession = match &newest.header {
+        Some(header) => Succession::of(&found, header, &scan(&newest.file, header).ok()?),
+        None => Succession::of_headless(&found, &newest.file).ok()?,
+    };
+    Some((seq, succession))
 }
 
 fn inspect(disk: &dyn Disk, name: String, seq: u64) -> Result<InspectedFile> {

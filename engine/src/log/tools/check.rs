@@ -7,7 +7,7 @@
 
 use crate::disk::Disk;
 
-use super::findings::{damaged_blocks, file_finding, gap_finding, may_be_unsealed, seal_finding};
+use super::findings::{damaged_blocks, file_finding, gap_finding, seal_finding};
 use super::progress::{Meter, Progress};
 use crate::log::error::{Finding, Result};
 use crate::log::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, Span, replay};
@@ -143,7 +143,7 @@ impl Checker<'_> {
         let index = found.footer.and_then(|_| found.file.sealed().ok()).map(|(_, summary)| summary);
         let sum = self.groups(context, &mut walk, index.as_ref())?;
         self.report.findings.extend(seal_finding(survey, at, found));
-        match (&found.footer, may_be_unsealed(survey, at)) {
+        match (&found.footer, survey.may_be_unsealed(at)) {
             (Some(_), true) if index.is_none() => self.torn(found, walk.offset, found.file.len()),
             (Some(_), _) => self.seal(context, &mut walk, &sum, index.as_ref())?,
             (None, true) => self.torn(found, walk.offset, walk.garbage_end),

@@ -2,8 +2,8 @@
 
 use crate::log::error::{Finding, LogError, Result};
 use crate::log::format::parse_file_name;
-use crate::log::read::{CommitGroup, GroupReader, scan};
-use crate::log::salvage::{ExistingFile, Gap, GroupWalk, Survey};
+use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::salvage::{ExistingFile, Gap, Survey};
 
 /// Findings in the blocks of a commit group, which are all read, verified and decoded.
 pub(super) fn damaged_blocks(reader: &mut GroupReader<'_>, group: &CommitGroup) -> Result<Vec<Finding>> {
@@ -21,30 +21,13 @@ pub(super) fn gap_finding(survey: &Survey, at: usize, found: &ExistingFile, gap:
     Finding::new(&found.file.name, gap.from, gap.damage.0, survey.changed_in(at).unwrap_or_default())
 }
 
-/// The finding of a damaged seal of file `at` in the list. The newest file in use has none.
+/// The finding of a damaged seal of file `at` in the list. The newest file has none, nor may
+/// the one before it.
 pub(super) fn seal_finding(survey: &Survey, at: usize, found: &ExistingFile) -> Option<Finding> {
-    if may_be_unsealed(survey, at) {
+    if survey.may_be_unsealed(at) {
         return None;
     }
     found.file.sealed().err().map(|error| file_finding(survey, &error))
-}
-
-/// Whether file `at` in the list is the newest, or the one before a newest that was never written to.
-pub(super) fn may_be_unsealed(survey: &Survey, at: usize) -> bool {
-    at + 1 == survey.files.len() || is_unused(survey, at + 1)
-}
-
-/// Whether file `at` in the list is the newest and was never written to. The rule is that of recovery.
-pub(super) fn is_unused(survey: &Survey, at: usize) -> bool {
-    if at + 1 != survey.files.len() {
-        return false;
-    }
-    let found = survey.files.get(at).and_then(|file| file.found.as_ref());
-    let (Some(found), Some(facts)) = (found, survey.facts(at, None)) else { return false };
-    // Only the first group is read.
-    let has_groups = !matches!(GroupWalk::new(&found.file, facts).step(), Ok(None));
-    let header = found.header.as_ref().filter(|_| !has_groups);
-    header.is_some_and(|header| scan(&found.file, header).is_ok_and(|scan| !scan.in_use))
 }
 
 /// The finding of a problem with a whole file, with the groups that it changes if the next file's header lists them.

@@ -78,6 +78,11 @@ pub fn cases() -> Vec<Case> {
         case("recycle, packed", &recycling(8), spares_of_old_files, ROTATION, |driver| has(driver, 7)),
         case("recycle", &recycling(512), spares_of_old_files, ROTATION, |driver| has(driver, 7)),
         case("recycle, by pages", &recycling(4096), spares_of_old_files, ROTATION, |driver| has(driver, 7)),
+        case("rotate, sealed late", &zeros, nearly_full_for_two, ROTATION_SEALED_LATE, |driver| has(driver, 2)),
+        case("recycle, sealed late", &recycling(512), spares_of_old_files, ROTATION_SEALED_LATE, |driver| {
+            has(driver, 7)
+        }),
+        case("seal before a third file", &zeros, two_unsealed, ROTATION, |driver| has(driver, 3)),
         case("purge", &spares(0), old_files, PURGES, |driver| !has(driver, 1) && !has(driver, 2)),
         case("purge, keeping spares", &spares(2), old_files, PURGES, |driver| {
             !has(driver, 1) && spare_count(driver) == 2
@@ -181,6 +186,25 @@ fn fill(driver: &mut Driver, count: u64) {
 fn nearly_full(driver: &mut Driver) {
     write(driver, vec![append(1, 1, &[50]), put(1, "k", "old")], Synced);
     fill(driver, 1);
+}
+
+/// A file with room for one more commit group, but not for the one after it.
+fn nearly_full_for_two(driver: &mut Driver) {
+    write(driver, vec![append(1, 1, &[50]), put(1, "k", "old"), append(9, 1, &[59_300])], Synced);
+}
+
+/// A full file that is not sealed, and a nearly full one after it.
+fn two_unsealed(driver: &mut Driver) {
+    nearly_full(driver);
+    for changes in [vec![append(1, 2, &[4000])], vec![append(9, 2, &[54_700])], vec![put(1, "k", "old")]] {
+        driver.submit(changes, Synced);
+        driver.lag();
+    }
+    // Publishes the last group, and does not seal.
+    driver.submit(Vec::new(), Synced);
+    driver.lag();
+    assert!(has(driver, 2) && !has(driver, 3), "{:?}", names(driver));
+    driver.reopen().unwrap();
 }
 
 /// Purges until nothing is left to do.
@@ -326,6 +350,24 @@ const ROTATION: &[fn(&mut Driver)] = &[
     |driver| write(driver, vec![append(1, 2, &[160]), delete(1, "k")], Buffered),
     |driver| write(driver, vec![append(1, 3, &[170, 20]), put(2, "k", "new")], Synced),
     |driver| write(driver, vec![append(1, 4, &[180]), compact(1, 2)], Buffered),
+    |driver| write(driver, vec![put(2, "k", "newest")], Synced),
+];
+
+fn write_late(driver: &mut Driver, changes: Vec<Change>, durability: Durability) {
+    driver.submit(changes, durability);
+    driver.lag();
+}
+
+/// The next file is prepared ahead. It takes synced groups before the full file is sealed, and one before the last
+/// group of the full file is published.
+const ROTATION_SEALED_LATE: &[fn(&mut Driver)] = &[
+    |driver| write_late(driver, vec![append(1, 2, &[150]), put(1, "k", "new")], Buffered),
+    |driver| driver.writer.tend_files(),
+    |driver| write_late(driver, vec![append(1, 2, &[160]), delete(1, "k")], Buffered),
+    |driver| write_late(driver, vec![append(1, 3, &[170, 20]), put(2, "k", "new")], Synced),
+    |driver| write_late(driver, vec![append(1, 4, &[180]), compact(1, 2)], Buffered),
+    |driver| driver.writer.tend_files(),
+    |driver| write_late(driver, vec![append(1, 5, &[30])], Synced),
     |driver| write(driver, vec![put(2, "k", "newest")], Synced),
 ];
 

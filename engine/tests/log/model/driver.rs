@@ -113,6 +113,23 @@ impl Driver {
     pub fn try_turn(&mut self) -> Checked<()> {
         while self.overlapping && self.writer.begin(1) > 0 {}
         self.writer.turn();
+        self.settle()
+    }
+
+    /// Writes the queued batches, each as a commit group of its own. The last one stays in flight, and a full file
+    /// stays unsealed.
+    pub fn try_lag(&mut self) -> Checked<()> {
+        while self.writer.begin(1) > 0 {}
+        self.settle()
+    }
+
+    /// Like `try_lag`, and panics on a violation.
+    pub fn lag(&mut self) {
+        self.try_lag().unwrap();
+    }
+
+    /// Updates the model by the outcomes so far.
+    fn settle(&mut self) -> Checked<()> {
         let outcomes = std::mem::take(&mut *self.outcomes.lock());
         outcomes.into_iter().try_for_each(|outcome| self.apply_outcome(outcome))
     }

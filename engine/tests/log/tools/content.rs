@@ -162,6 +162,7 @@ fn stats_of_a_damaged_log_report_the_damage() {
     assert_eq!(block, [format!("{} at 4160: block fails its checksum (group 1)", file(1))]);
     let group = damaged(&|_| 4096 + 9);
     assert!(group.len() == 1 && group[0].starts_with(&format!("{} at 4096: commit group fails", file(1))), "{group:?}");
+    // The file before the active one may be half sealed: its groups are read.
     let index = damaged(&|content| content.len() - 64 - 40);
-    assert!(index.len() == 1 && index[0].contains("index fails its checksum (groups 1, 2)"), "{index:?}");
+    assert!(index.is_empty(), "{index:?}");
 }
