@@ -125,9 +125,10 @@ impl Trial {
         for client in clients {
             client.await.unwrap();
         }
-        let answered = acknowledged.lock().unwrap();
-        self.kept.extend(answered.iter().filter(|(_, at)| *at < cut_at).map(|(id, _)| *id));
-        drop(answered);
+        let in_time = |answered: &[(i64, u64)]| -> Vec<i64> {
+            answered.iter().filter(|(_, at)| *at < cut_at).map(|(id, _)| *id).collect()
+        };
+        self.kept.extend(in_time(&acknowledged.lock().unwrap()));
         self.volume.unmount().unwrap();
         self.volume.mount().unwrap();
         let (mut node, pg) = self.start(&lock, true);

@@ -7,7 +7,7 @@
 //! 2. The groups of the full file are synced, then the header of the active file.
 //! 3. Index and footer of the full file are written and synced: it is sealed.
 //! 4. Once the active file is half full, its successor is prepared: created or made from a spare, durable under its
-//!   name, without a header. If small groups are synced, a new file is filled with zeros as the active one fills.
+//!    name, without a header. If small groups are synced, a new file is filled with zeros as the active one fills.
 //!
 //! So at most the newest two files in use are unsealed, and a prepared file exists only if all files before the active
 //! one are sealed. A crash between any two steps leaves a log that recovery opens.
