@@ -63,8 +63,11 @@ pub trait System {
     }
 }
 
+/// A statement that changes the rows of these ids.
+type Change = fn(Range<i64>) -> String;
+
 /// What was done to every row.
-const STATES: [(&str, fn(Range<i64>) -> String); 3] = [
+const STATES: [(&str, Change); 3] = [
     ("loaded", |ids| {
         let values: Vec<String> = ids.map(|id| format!("({id},{id})")).collect();
         format!("INSERT INTO scanned (id, v) VALUES {}", values.join(","))
