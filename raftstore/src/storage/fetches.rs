@@ -108,9 +108,14 @@ impl Fetches {
         }
     }
 
+    /// Whether the log was not overwritten since the read was requested.
+    pub(super) fn is_current(&self, fetch: Fetch) -> bool {
+        fetch.generation == self.generation
+    }
+
     /// A read has ended. Returns the callers to be called again; none if the log was overwritten meanwhile.
     pub(super) fn finish(&mut self, fetch: Fetch, entries: Vec<Entry>) -> Vec<GetEntriesContext> {
-        if fetch.generation != self.generation {
+        if !self.is_current(fetch) {
             return Vec::new();
         }
         let Some(wanted) = self.wanted.remove(&fetch.low) else { return Vec::new() };

@@ -210,6 +210,10 @@ impl PeerStorage {
 
     /// Entries were read. Returns the contexts with which raft-rs must be called.
     pub(crate) fn on_fetched(&self, fetch: Fetch, read: Result<Vec<Entry>, LogError>) -> Vec<raft::GetEntriesContext> {
+        if !self.fetches.borrow().is_current(fetch) {
+            // The log was overwritten: the entries may be gone, and an error says nothing about the log of now.
+            return Vec::new();
+        }
         let entries = match read {
             Ok(entries) => entries,
             // Truncated while they were read: raft-rs finds out when it is called.

@@ -183,3 +183,18 @@ fn malformed_entries_are_refused() {
     assert!(decode_entry(1, &[0x10, 0, 0]).is_err());
     assert!(decode_entry(1, &[0x90, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0]).is_err());
 }
+
+/// Regression: a read of entries that were overwritten meanwhile failed the replica, and with it the whole store.
+#[test]
+fn late_read_of_an_overwritten_log_is_dropped() {
+    let mut fixture = fixture();
+    fixture.append(entries(6..=20, 2), true);
+    assert!(fixture.storage.entries(6, 21, None, GetEntriesContext::empty(true)).is_err());
+    let fetch = fixture.storage.take_fetches()[0];
+    fixture.append(entries(12..=12, 3), true);
+    let read = fixture.log.entries(group(ID), 6, 21, 1 << 20);
+    assert!(read.is_err(), "the log is shorter now");
+    let failed = read.map(|_| Vec::new());
+    assert!(fixture.storage.on_fetched(fetch, failed).is_empty());
+    assert_eq!(fixture.storage.failure(), None);
+}
