@@ -95,11 +95,12 @@ impl Execution {
         }
     }
 
-    /// Keeps a query from seeing writes after `view`. It starts with this view if it has not started.
-    pub fn freeze(&mut self, view: View) {
+    /// Keeps a query from seeing writes after `view`, unless it has a view already. It starts with this view if it has
+    /// not started. `view` is called only if it is needed, because each view makes later writes cost memory.
+    pub fn freeze(&mut self, view: impl FnOnce() -> View) {
         match &mut self.state {
             State::Query(run) => run.freeze(view),
-            State::New => self.view = Some(view),
+            State::New => drop(self.view.get_or_insert_with(view)),
             State::Rows(_) => {}
         }
     }
@@ -115,7 +116,7 @@ impl Execution {
             Body::Select(select) => {
                 let mut run = QueryRun::new(select, &ctx.env(&self.params))?;
                 if let Some(view) = self.view.take() {
-                    run.freeze(view);
+                    run.freeze(|| view);
                 }
                 return Ok(State::Query(Box::new(run)));
             }

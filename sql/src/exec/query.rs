@@ -28,9 +28,11 @@ impl QueryRun {
         Ok(QueryRun { cursor, pipeline, exhausted: false, view: None })
     }
 
-    /// From now on reads the transaction as it was at `view`, unless it has a view already.
-    pub(super) fn freeze(&mut self, view: View) {
-        self.view.get_or_insert(view);
+    /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
+    pub(super) fn freeze(&mut self, view: impl FnOnce() -> View) {
+        if !self.exhausted {
+            self.view.get_or_insert_with(view);
+        }
     }
 
     /// The next batch, empty only at the end.

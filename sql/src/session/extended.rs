@@ -263,7 +263,7 @@ impl Session {
         }
         let mut run = self.start(call, false).await?;
         if let Some(view) = portal.view.take() {
-            run.execution.freeze(view);
+            run.execution.freeze(|| view);
         }
         self.continue_run(Box::new(run), portal, limit, out).await
     }

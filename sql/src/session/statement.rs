@@ -252,7 +252,7 @@ impl Portal {
             Action::Call(call) if !call.bound.plan.changes_rows() => {
                 self.view.get_or_insert_with(|| txn.view());
             }
-            Action::Run(run) => run.execution.freeze(txn.view()),
+            Action::Run(run) => run.execution.freeze(|| txn.view()),
             _ => {}
         }
     }

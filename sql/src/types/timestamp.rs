@@ -222,7 +222,7 @@ fn abbreviation_at(micros: i64, zone: &TimeZone) -> String {
         Some(fixed) => fixed.to_string(),
         None => zone.zone.to_offset_info(instant(micros)).abbreviation().to_owned(),
     };
-    name.truncate(10);
+    name.truncate(name.floor_char_boundary(10));
     name
 }
 

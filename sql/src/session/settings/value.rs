@@ -112,9 +112,17 @@ pub(crate) fn zone(value: &str) -> Option<TimeZone> {
 }
 
 /// `[<name>][+-]hh[:mm]`, as POSIX has it: positive west of Greenwich. Without a name, times are shown without one.
+/// A name has ASCII letters, digits, signs and colons.
 fn posix_offset(value: &str) -> Option<TimeZone> {
     let (name, offset) = match value.strip_prefix('<') {
-        Some(rest) => rest.split_once('>')?,
+        Some(rest) => {
+            let (name, offset) = rest.split_once('>')?;
+            let in_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b':');
+            if name.is_empty() || !name.bytes().all(in_name) {
+                return None;
+            }
+            (name, offset)
+        }
         None => ("", value),
     };
     let (sign, digits) = match offset.as_bytes().first()? {
@@ -313,7 +321,7 @@ mod tests {
 
     #[test]
     fn values_are_normalized() {
-        let cases: [(&str, &[&str], Result<&str, &str>); 57] = [
+        let cases: [(&str, &[&str], Result<&str, &str>); 60] = [
             ("STATEMENT_TIMEOUT", &["1500"], Ok("1500ms")),
             ("statement_timeout", &["90s"], Ok("90s")),
             ("statement_timeout", &["120 s"], Ok("2min")),
@@ -356,6 +364,10 @@ mod tests {
             ("timezone", &["-7"], Ok("<-07>+07")),
             ("timezone", &["5.5"], Ok("<+05:30>-05:30")),
             ("timezone", &["+02:00"], Ok("+02:00")),
+            // Its first 10 bytes end within a character.
+            ("timezone", &["<aéééééé>+2"], Err("22023")),
+            ("timezone", &["<>+2"], Err("22023")),
+            ("timezone", &["<abcdefghijklmno>+2"], Ok("<ABCDEFGHIJKLMNO>+2")),
             ("timezone", &["-02:30"], Ok("-02:30")),
             ("timezone", &["+2"], Ok("<+02>-02")),
             ("timezone", &["<+02>-02"], Ok("<+02>-02")),
