@@ -26,12 +26,15 @@ mod cpu;
 mod demo;
 #[path = "../system/postgres.rs"]
 mod postgres;
+#[path = "../system/system.rs"]
+mod system;
 
 use std::ops::Range;
 use std::time::Instant;
 
 use clap::Parser;
-use tokio_postgres::{Client, NoTls};
+
+use crate::system::{System, connect};
 
 /// Rows of one statement that changes rows.
 const BATCH: usize = 1_000;
@@ -47,20 +50,6 @@ struct Options {
     /// Passed by cargo
     #[arg(long, hide = true)]
     bench: bool,
-}
-
-/// A running system.
-pub trait System {
-    /// The name in the report.
-    fn name(&self) -> &'static str;
-    /// The port that the clients connect to.
-    fn port(&self) -> u16;
-    /// The process ids of its servers. CPU time includes their descendants.
-    fn servers(&self) -> Vec<u32>;
-    /// Whether it measures the same servers as the system before it, with their data.
-    fn shares_data(&self) -> bool {
-        false
-    }
 }
 
 /// A statement that changes the rows of these ids.
@@ -111,13 +100,6 @@ async fn main() {
             }
         }
     }
-}
-
-async fn connect(port: u16) -> Client {
-    let config = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
-    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
 }
 
 /// Counts the rows in a range of ids. Returns ids per second, and the CPU time per id in microseconds.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::System;
 use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION};
+use crate::system::System;
 
 /// The most demos that are started. One in three has the required layout.
 const STARTS_MAX: usize = 40;

@@ -9,7 +9,9 @@ use futures::future::join_all;
 use hdrhistogram::Histogram;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tokio_postgres::{Client, NoTls, Statement};
+use tokio_postgres::{Client, Statement};
+
+use crate::system::connect;
 
 /// What the clients run: a script of sysbench, or the statement that it is named for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -94,13 +96,6 @@ pub struct Outcome {
 
 /// The next id to insert. It continues from run to run, so that no insert meets an existing row.
 static NEXT_ID: AtomicI64 = AtomicI64::new(1 << 32);
-
-async fn connect(port: u16) -> Client {
-    let config = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
-    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
 
 /// Creates the table with `rows` rows, with sysbench's column widths.
 pub async fn prepare(port: u16, rows: i64) {

@@ -28,6 +28,7 @@ mod load;
 mod postgres;
 mod report;
 mod sysbench;
+mod system;
 
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::load::Workload;
 use crate::report::{Cell, Report};
+use crate::system::System;
 
 #[derive(Parser)]
 struct Options {
@@ -71,20 +73,6 @@ pub enum Driver {
     Sysbench,
     /// Prepared statements in binary, from this program
     Own,
-}
-
-/// A running system under load.
-pub trait System {
-    /// The name in the report.
-    fn name(&self) -> &'static str;
-    /// The port that the clients connect to.
-    fn port(&self) -> u16;
-    /// The process ids of its servers, the one at `port` first. CPU time includes their descendants.
-    fn servers(&self) -> Vec<u32>;
-    /// Whether it measures the same servers as the system before it, with their data.
-    fn shares_data(&self) -> bool {
-        false
-    }
 }
 
 #[tokio::main]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::System;
+use crate::system::System;
 
 struct Server {
     data: PathBuf,

@@ -217,7 +217,7 @@ impl Delegate {
         let region = self.region.load_full();
         let term = self.term();
         if !self.is_leader() {
-            return Err(RegionError::NotLeader { region: region.id, leader: self.leader() });
+            return Err(self.not_leader());
         }
         check_epoch(&region, epoch)?;
         if !self.serving.load(SeqCst) || generation % 2 == 1 {
@@ -236,6 +236,11 @@ impl Delegate {
             return true;
         }
         self.applied_term.load(SeqCst) == self.term.load(SeqCst)
+    }
+
+    /// The refusal that names the leader that this replica knows. A closed leader knows none.
+    pub(crate) fn not_leader(&self) -> RegionError {
+        RegionError::NotLeader { region: self.region.load().id, leader: self.leader() }
     }
 
     fn not_ready(&self, why: &str) -> RegionError {

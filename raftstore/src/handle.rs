@@ -318,7 +318,7 @@ impl<S: Store> StoreHandle<S> {
     pub fn transfer_leader(&self, region: RegionId, to: StoreId) -> Result<(), RegionError> {
         let delegate = self.delegate(region)?;
         if !delegate.is_leader() {
-            return Err(RegionError::NotLeader { region, leader: delegate.leader() });
+            return Err(delegate.not_leader());
         }
         self.push(region, StoreMsg::Transfer(region, to))
     }

@@ -87,6 +87,7 @@ impl StoreLoop {
 
     /// The refusal of a store that does not serve any more. Its delegates are closed, so a leader names no leader.
     fn redirect(&self, region: RegionId) -> RegionError {
-        RegionError::NotLeader { region, leader: self.peers.get(&region).and_then(|slot| slot.delegate.leader()) }
+        let unknown = RegionError::NotLeader { region, leader: None };
+        self.peers.get(&region).map_or(unknown, |slot| slot.delegate.not_leader())
     }
 }
