@@ -1,5 +1,5 @@
-//! Seeded simulation of a cluster: the production store loop, apply, log engine and snapshot code of several stores, one
-//! thread at a time, over simulated disks, network and time. See `README.md`.
+//! Seeded simulation of a cluster: the production store loop, apply, log engine and snapshot code of several stores,
+//! one thread at a time, over simulated disks, network and time. See `README.md`.
 //!
 //! `CORTADO_SIM_SEEDS=N` runs N seeds (200 by default). `CORTADO_SIM_SEED=S` replays one and prints every step.
 

@@ -1,7 +1,7 @@
 //! Everything a seed decides before the run: the cluster, its settings and its faults.
 //!
-//! Swarm testing: each kind of fault is switched on or off independently and its weight is drawn, so some runs see much
-//! of one kind alone. Some see slow disks and links only. [`Options`] holds everything derived from the seed, and a failure prints it.
+//! Swarm testing: each kind of fault is switched on or off independently and its weight is drawn, so some runs see
+//! much of one kind alone. Some see slow disks and links only. [`Options`] holds everything derived from the seed, and a failure prints it.
 
 use std::time::Duration;
 
@@ -215,8 +215,8 @@ impl Options {
         options
     }
 
-    /// Nothing but slow syncs and slow links, which other faults would hide: leaderships must last. `stalls`: some syncs
-    /// take so long that leaders hand over.
+    /// Nothing but slow syncs and slow links, which other faults would hide: leaderships must last. `stalls`: some
+    /// syncs take so long that leaders hand over.
     fn keep_slow_parts_only(&mut self, stalls: bool) {
         for (kind, weight) in &mut self.faults.weights {
             *weight = u32::from(matches!(kind, FaultKind::SlowSync | FaultKind::SlowLink));
