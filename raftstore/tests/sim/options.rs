@@ -1,7 +1,8 @@
 //! Everything a seed decides before the run: the cluster, its settings and its faults.
 //!
 //! Swarm testing: each kind of fault is switched on or off independently and its weight is drawn, so some runs see
-//! much of one kind alone. Some see slow disks and links only. [`Options`] holds everything derived from the seed, and a failure prints it.
+//! much of one kind alone. Some see slow disks and links only. [`Options`] holds everything derived from the seed, and
+//! a failure prints it.
 
 use std::time::Duration;
 
