@@ -277,23 +277,53 @@ fn log_is_held_from_the_start_of_a_build_until_the_follower_has_caught_up() {
     assert_eq!((snapshot_files(&cluster, 1), snapshot_files(&cluster, 3)), (0, 0));
 }
 
-/// Only space ends a hold. The follower then gets another snapshot.
+/// Only space ends a hold. The follower then gets another snapshot, but not at full speed: while each is useless when it
+/// is built, or when it is installed, the next build waits longer.
 #[test]
 fn hold_ends_when_the_disk_is_short_of_space() {
-    let mut cluster = Cluster::with_config(3, StoreConfig { log_hold_free_bytes: 1 << 40, ..config() });
-    fall_behind(&mut cluster);
-    let disk = std::sync::Arc::clone(&cluster.nodes[&1].disk);
-    cluster.installs_paused.insert(3);
-    cluster.isolated.clear();
-    cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
-    write_on(&mut cluster, 30);
-    // Less free space than `log_hold_free_bytes`, enough to go on.
-    disk.set_capacity(Some(disk.used() + (1 << 30)));
-    write_on(&mut cluster, 30);
-    cluster.installs_paused.clear();
-    caught_up(&mut cluster);
-    assert!(cluster.snapshots_sent > 1, "the entries after the first one were truncated");
-    assert_eq!(cluster.handle(1).poisoned(), None);
+    for slow_builds in [false, true] {
+        let mut cluster = Cluster::with_config(3, StoreConfig { log_hold_free_bytes: 1 << 40, ..config() });
+        fall_behind(&mut cluster);
+        let disk = std::sync::Arc::clone(&cluster.nodes[&1].disk);
+        cluster.installs_paused.insert(3);
+        cluster.isolated.clear();
+        cluster.run_until("the snapshot's file", |c| snapshot_files(c, 3) > 0);
+        if slow_builds {
+            cluster.builds_paused.insert(1);
+        }
+        write_on(&mut cluster, 30);
+        // Less free space than `log_hold_free_bytes`, enough to go on.
+        disk.set_capacity(Some(disk.used() + (1 << 30)));
+        write_on(&mut cluster, 30);
+        let before = built(&cluster, 1);
+        if slow_builds {
+            cluster.installs_paused.clear();
+        }
+        // For a minute there are 30 writes while a file is written, or from its arrival to its installation.
+        let end = cluster.now().plus(Duration::from_secs(60));
+        while cluster.now() < end {
+            let arrived = snapshot_files(&cluster, 3) > 0;
+            for value in 0..30u8 {
+                cluster.write(1, KEY, &[value]);
+            }
+            cluster.run_for(Duration::from_millis(300));
+            let worker = cluster.nodes.get_mut(if slow_builds { &1 } else { &3 });
+            let core = worker.unwrap().core.as_mut().unwrap();
+            if slow_builds {
+                // A build has two turns: it takes the data, and writes the file in the next round.
+                core.build_turn();
+            } else if arrived {
+                core.install_turn();
+            }
+        }
+        let builds = built(&cluster, 1) - before;
+        assert!((3.0..=8.0).contains(&builds), "slow builds: {slow_builds}, {builds} in 60 election timeouts");
+        cluster.builds_paused.clear();
+        cluster.installs_paused.clear();
+        caught_up(&mut cluster);
+        assert!(cluster.snapshots_sent > 1, "the entries after the first one were truncated");
+        assert_eq!(cluster.handle(1).poisoned(), None);
+    }
 }
 
 /// A new leader learns from the follower's answers that it installs a snapshot, and holds the log for it.
