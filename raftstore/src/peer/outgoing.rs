@@ -13,7 +13,8 @@
 //! The follower then needs another snapshot. Builds that failed or became useless (a built snapshot from before the start
 //! of the log, or one whose hold was given up) are repeated after a back-off that doubles up to a bound. It starts over
 //! once a follower has **caught up** from a snapshot: only that shows that a snapshot helps. Deliveries are repeated
-//! after such a back-off as well. After [`TRIES`] failed deliveries the file is given up: it may be damaged.
+//! after such a back-off as well, from the same file: a receiver that is busy, slow or away says nothing against it. Only
+//! after [`TRIES`] deliveries that found the file missing or damaged it is given up and built anew.
 //!
 //! A replica that installs a snapshot says so in its answers to heartbeats (`ready`). Its leader, even a new one, then
 //! holds the log for it, sends it no entries, and does not choose it as successor.
@@ -23,13 +24,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::ports::Delivery;
 use crate::time::MonoTime;
 
 /// Election timeouts after which a silent follower no longer holds the log.
 pub(super) const SILENCE: u32 = 60;
 /// Longest back-off in election timeouts.
 const LONGEST: u32 = 16;
-/// Failed deliveries in a row after which a file is given up.
+/// Deliveries that found a file damaged, to whichever follower, after which it is given up. More than one, because the
+/// damage may have happened on the way or at the receiver.
 const TRIES: u32 = 3;
 
 /// A follower that is sent a snapshot, installs it, or catches up from it.
@@ -80,6 +83,8 @@ pub(super) struct Outgoing {
     builds: Backoff,
     holds: BTreeMap<u64, Hold>,
     deliveries: BTreeMap<u64, Backoff>,
+    /// The index of the snapshot last found damaged, and how often it was.
+    damaged: (u64, u32),
 }
 
 impl Outgoing {
@@ -112,15 +117,28 @@ impl Outgoing {
         self.holds.insert(follower, Hold { index, installing: false });
     }
 
-    /// A delivery to `follower` has ended. Returns whether the file is to be given up.
-    pub(super) fn delivery_ended(&mut self, follower: u64, delivered: bool, now: MonoTime, unit: Duration) -> bool {
-        if delivered {
+    /// A delivery of the snapshot of this index to `follower` has ended. Returns whether its file is to be given up,
+    /// because it was found damaged too often.
+    #[must_use]
+    pub(super) fn delivery_ended(
+        &mut self,
+        (follower, index): (u64, u64),
+        delivery: Delivery,
+        now: MonoTime,
+        unit: Duration,
+    ) -> bool {
+        if delivery == Delivery::Delivered {
             self.deliveries.remove(&follower);
             return false;
         }
-        let deliveries = self.deliveries.entry(follower).or_default();
-        deliveries.failed(now, unit);
-        deliveries.failures.is_multiple_of(TRIES)
+        self.deliveries.entry(follower).or_default().failed(now, unit);
+        if delivery == Delivery::Busy {
+            return false;
+        }
+        let before = if self.damaged.0 == index { self.damaged.1 } else { 0 };
+        let gives_up = before + 1 == TRIES;
+        self.damaged = if gives_up { (0, 0) } else { (index, before + 1) };
+        gives_up
     }
 
     /// Followers to which no snapshot is sent for now.
@@ -293,15 +311,25 @@ mod tests {
         assert!(!outgoing.may_build(at(5999)), "one kept for followers");
     }
 
+    /// Regression: a receiver that was busy three times counted as three failures of the file.
     #[test]
-    fn failed_deliveries_back_off_and_end() {
+    fn failed_deliveries_back_off_and_only_damage_gives_the_file_up() {
         let mut outgoing = Outgoing::default();
-        assert!(!outgoing.delivery_ended(2, false, at(0), UNIT));
-        assert_eq!(outgoing.deferred(at(999)).collect::<Vec<_>>(), [2]);
-        assert_eq!(outgoing.deferred(at(1000)).count(), 0);
-        assert!(!outgoing.delivery_ended(2, false, at(1000), UNIT));
-        assert!(outgoing.delivery_ended(2, false, at(3000), UNIT), "the file may be damaged");
-        assert!(!outgoing.delivery_ended(2, true, at(9000), UNIT));
-        assert_eq!(outgoing.deferred(at(9000)).count(), 0);
+        let mut ended = |follower, delivery, millis| {
+            let gives_up = outgoing.delivery_ended((follower, 10), delivery, at(millis), UNIT);
+            (outgoing.deferred(at(millis + 999)).count(), gives_up)
+        };
+        assert_eq!(ended(2, Delivery::Busy, 0), (1, false));
+        for minute in 1..10 {
+            assert_eq!(ended(2, Delivery::Busy, minute * 60_000), (1, false), "it is sent again, later and later");
+        }
+        assert_eq!(ended(2, Delivery::Damaged, 600_000), (1, false));
+        assert_eq!(ended(2, Delivery::Delivered, 700_000), (0, false));
+        assert_eq!(ended(3, Delivery::Damaged, 800_000), (1, false), "for another receiver");
+        assert_eq!(ended(2, Delivery::Damaged, 801_000), (1, true));
+        assert_eq!(outgoing.deferred(at(802_000)).count(), 0);
+        for index in [10, 10, 11, 10, 10] {
+            assert!(!outgoing.delivery_ended((2, index), Delivery::Damaged, at(803_000), UNIT), "each file for itself");
+        }
     }
 }

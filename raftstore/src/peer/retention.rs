@@ -6,6 +6,7 @@ use super::effects::position;
 use super::outgoing::{HoldEnd, SILENCE};
 use super::replica::{Peer, PeerFault};
 use super::truncate::{Retention, TruncationInput, truncation_bound};
+use crate::ports::Delivery;
 use crate::records::LogPosition;
 use crate::region::{LogIndex, Region};
 use crate::snapshot::SnapshotKey;
@@ -131,19 +132,22 @@ impl Peer {
         self.node.store().on_snapshot_built(usable);
     }
 
-    /// The snapshot of this index was delivered to `peer`, or its delivery failed.
-    pub(crate) fn on_snapshot_sent(&mut self, peer: u64, index: LogIndex, delivered: bool, now: MonoTime) {
+    /// The delivery of the snapshot of this index to `peer` has ended. The file stays until no follower needs it, unless
+    /// it is the file that is at fault.
+    pub(crate) fn on_snapshot_sent(&mut self, peer: u64, index: LogIndex, delivery: Delivery, now: MonoTime) {
         if !self.is_leader() {
             return;
         }
-        if self.outgoing.delivery_ended(peer, delivered, now, self.config.election_timeout()) {
+        let unit = self.config.election_timeout();
+        let gives_up = self.outgoing.delivery_ended((peer, index.get()), delivery, now, unit);
+        if gives_up && self.node.store().kept_snapshot().is_some_and(|key| key.index == index) {
             self.node.store().drop_snapshot();
         }
         self.defer_snapshots(now);
         // A late report of an earlier snapshot says nothing about the one on its way.
         let awaited = |pr: &raft::Progress| pr.state == ProgressState::Snapshot && pr.pending_snapshot == index.get();
         if self.node.raft.prs().get(peer).is_some_and(awaited) {
-            let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
+            let status = if delivery == Delivery::Delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
             self.node.report_snapshot(peer, status);
             self.after_raft(now);
         }

@@ -12,7 +12,7 @@ use engine::store::memory::MemoryStore;
 use engine::store::{Reader, Store};
 use engine::{Cf, WriteBatch};
 use parking_lot::{Condvar, Mutex};
-use raftstore::ports::{RaftMessage, RoleListener, SendError, Transport};
+use raftstore::ports::{Delivery, DeliveryDone, RaftMessage, RoleListener, SendError, Transport};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::{
     ProposeError, RealClock, RegionContext, RegionError, RegionId, RegionSnapshot, StoreConfig, StoreHandle, StoreId,
@@ -37,8 +37,8 @@ impl Transport for Port {
         handle.deliver(message).map_err(|_| SendError::Unreachable)
     }
 
-    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
-        done(false);
+    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: DeliveryDone) {
+        done(Delivery::Busy);
     }
 }
 
@@ -69,8 +69,8 @@ impl Transport for Broken {
         panic!("planted: the transport panics");
     }
 
-    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
-        done(false);
+    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: DeliveryDone) {
+        done(Delivery::Busy);
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct NetworkOptions {
     /// Probabilities of loss and of duplication.
     pub(crate) drop: f64,
     pub(crate) duplicate: f64,
+    /// Probability that the receiver of a snapshot file refuses it, or takes longer than its sender waits.
+    pub(crate) busy_receiver: f64,
     /// Whether sends on a cut link fail, as on a broken connection.
     pub(crate) reports_unreachable: bool,
     /// Most bytes of a message: an append, and room for one larger entry. Sending more is a violation.
@@ -173,6 +175,14 @@ const KINDS: [FaultKind; 22] = [
 impl Options {
     /// Draws all options from a seed.
     pub(crate) fn from_seed(seed: u64) -> Options {
+        let mut options = Options::draw(seed);
+        // Drawn by a generator of its own, so that the other options of a seed stay what they were.
+        let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed_0f5a_4d5e_ed5a);
+        options.network.busy_receiver = if rng.random_bool(0.3) { rng.random_range(0.1..0.8) } else { 0.0 };
+        options
+    }
+
+    fn draw(seed: u64) -> Options {
         let mut rng = StdRng::seed_from_u64(seed);
         let stores = if rng.random_bool(0.75) { 3 } else { 5 };
         let config = config(&mut rng);
@@ -273,6 +283,7 @@ fn network(rng: &mut StdRng, election: Duration, frame_bytes: usize) -> NetworkO
         straggle_us: rng.random_range(election_us / 4..election_us * latest),
         drop: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
         duplicate: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
+        busy_receiver: 0.0,
         reports_unreachable: rng.random_bool(0.5),
         frame_bytes,
         slow_link_kb: (60, 600),

@@ -102,6 +102,28 @@ fn snapshots_end_while_clients_write() {
     });
 }
 
+/// A receiver that was busy three times got its snapshot built anew, and one whose disk was slow got the file twice.
+#[test]
+fn busy_receivers_cost_neither_a_build_nor_a_file() {
+    let mut busy = 0;
+    for seed in 1..=12 {
+        let mut options = Options::from_seed(seed);
+        only(&mut options, &[FaultKind::Partition]);
+        calm(&mut options);
+        options.network.busy_receiver = 0.8;
+        options.config.log_gc_ticks = 1;
+        options.config.log_tail_entries = 0;
+        options.config.log_lag_entries = 1;
+        options.config.flush_log_bytes = 1;
+        options.config.log_hold_free_bytes = 0;
+        options.faults.interval = options.config.election_timeout() * 6;
+        let stats = run(options, false).unwrap_or_else(|failure| panic!("{failure}")).stats;
+        assert_eq!((stats.files_resent, stats.rebuilt_for_busy), (0, 0), "seed {seed}");
+        busy += stats.busy_receivers;
+    }
+    assert!(busy >= 50, "only {busy} busy receivers");
+}
+
 /// A replaced leader that still trusted its lease would answer clients right after a pause or while isolated. Never
 /// found in the core; kept because only these faults lead there.
 #[test]
