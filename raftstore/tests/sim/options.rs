@@ -17,7 +17,7 @@ pub(crate) struct Options {
     pub(crate) seed: u64,
     /// Number of stores; ids start at 1.
     pub(crate) stores: u64,
-    /// The regions, with a peer on each store.
+    /// The regions, with a peer on each store, unless one has a sole replica.
     pub(crate) regions: Vec<Region>,
     /// Number of clients, each with one operation at a time.
     pub(crate) clients: usize,
@@ -179,6 +179,10 @@ impl Options {
         // Drawn by a generator of its own, so that the other options of a seed stay what they were.
         let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed_0f5a_4d5e_ed5a);
         options.network.busy_receiver = if rng.random_bool(0.3) { rng.random_range(0.1..0.8) } else { 0.0 };
+        if rng.random_bool(0.15) {
+            let (region, store) = (rng.random_range(0..options.regions.len()), rng.random_range(1..=options.stores));
+            options.make_sole_voter(region, StoreId::new(store), rng.random_bool(0.7));
+        }
         options
     }
 
@@ -210,6 +214,15 @@ impl Options {
             snapshot_work_us: snapshot_work(&mut rng, election),
             clock_drift_ppm: if rng.random_bool(0.5) { 0 } else { 10_000 },
             config,
+        }
+    }
+
+    /// Leaves a region one voter, with learners on the other stores or with no other replica.
+    pub(crate) fn make_sole_voter(&mut self, region: usize, voter: StoreId, learners: bool) {
+        let Some(region) = self.regions.get_mut(region) else { return };
+        region.peers.retain(|peer| learners || peer.store == voter);
+        for peer in &mut region.peers {
+            peer.role = if peer.store == voter { PeerRole::Voter } else { PeerRole::Learner };
         }
     }
 
@@ -251,7 +264,8 @@ fn config(rng: &mut StdRng) -> StoreConfig {
     }
 }
 
-/// One or two regions, each with a peer on every store; with five stores, one peer may be a learner.
+/// One or two regions, each with a peer on every store; with five stores, one peer may be a learner. (`from_seed` may
+/// leave one of them a sole voter.)
 fn regions(rng: &mut StdRng, stores: u64) -> Vec<Region> {
     let bounds: &[(&[u8], &[u8])] = if rng.random_bool(0.5) { &[(b"", b"")] } else { &[(b"", b"m"), (b"m", b"")] };
     let mut regions = Vec::new();

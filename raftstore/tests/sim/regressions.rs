@@ -124,6 +124,27 @@ fn busy_receivers_cost_neither_a_build_nor_a_file() {
     assert!(busy >= 50, "only {busy} busy receivers");
 }
 
+/// The only voter of a region led, and sent entries to its learners, before its term was durable. After a crash it led
+/// the same term with other entries.
+#[test]
+fn sole_voters_keep_what_they_sent() {
+    for learners in [true, false] {
+        assert_no_violation(6, |options| {
+            only(options, &[FaultKind::Crash, FaultKind::TornCrash, FaultKind::Partition]);
+            let election = options.config.election_timeout();
+            let sync = election.as_micros() as u64;
+            options.disk.sync_us = (sync / 8, sync / 2);
+            for region in 0..options.regions.len() {
+                options.make_sole_voter(region, raftstore::StoreId::new(1), learners);
+            }
+            // Little room for batches.
+            options.config.log_backlog_bytes = 64 << 10;
+            options.padding = 4000;
+            (options.faults.interval, options.faults.longest) = (election / 2, election);
+        });
+    }
+}
+
 /// A replaced leader that still trusted its lease would answer clients right after a pause or while isolated. Never
 /// found in the core; kept because only these faults lead there.
 #[test]
