@@ -52,8 +52,8 @@ pub enum SendError {
 pub enum Delivery {
     /// The file is complete and durable at the receiver, and the receiver's store has taken the message.
     Delivered,
-    /// The receiver, or the way to it, is busy, slow, full or down. That says nothing against the file: it is sent again
-    /// later. The receiver may even have it.
+    /// The receiver, or the way to it, is busy, slow, full or down. That says nothing against the file: it is sent
+    /// again later. The receiver may even have it.
     Busy,
     /// The file is missing, unreadable or damaged here, or arrived damaged. A file for which this is repeated is built
     /// anew.

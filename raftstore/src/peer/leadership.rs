@@ -105,10 +105,10 @@ impl Peer {
         self.offer_to(self.best_successor(now), now);
     }
 
-    /// Offers leadership as a store does that stops, which has time for two election timeouts only (`stop_timeout`): once
-    /// in an election timeout, to another replica before the same. An offer that was not accepted in half of that is
-    /// given up, so writes succeed in the other half. It may still be accepted later; only its replica's log position
-    /// decides about that (`gate`).
+    /// Offers leadership as a store does that stops, which has time for two election timeouts only (`stop_timeout`):
+    /// once in an election timeout, to another replica before the same. An offer that was not accepted in half of that
+    /// is given up, so writes succeed in the other half. It may still be accepted later; only its replica's log
+    /// position decides about that (`gate`).
     pub(crate) fn hand_over(&mut self, now: MonoTime) {
         let timeout = self.config.election_timeout();
         let since = self.offers.values().max().map(|last| now.since(*last));

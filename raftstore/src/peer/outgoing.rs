@@ -10,11 +10,11 @@
 //! - if the follower has been silent for [`SILENCE`] election timeouts, or
 //! - with the leadership.
 //!
-//! The follower then needs another snapshot. Builds that failed or became useless (a built snapshot from before the start
-//! of the log, or one whose hold was given up) are repeated after a back-off that doubles up to a bound. It starts over
-//! once a follower has **caught up** from a snapshot: only that shows that a snapshot helps. Deliveries are repeated
-//! after such a back-off as well, from the same file: a receiver that is busy, slow or away says nothing against it. Only
-//! after [`TRIES`] deliveries that found the file missing or damaged it is given up and built anew.
+//! The follower then needs another snapshot. Builds that failed or became useless (a built snapshot from before the
+//! start of the log, or one whose hold was given up) are repeated after a back-off that doubles up to a bound. It
+//! starts over once a follower has **caught up** from a snapshot: only that shows that a snapshot helps. Deliveries are
+//! repeated after such a back-off as well, from the same file: a receiver that is busy, slow or away says nothing
+//! against it. Only after [`TRIES`] deliveries that found the file missing or damaged it is given up and built anew.
 //!
 //! A replica that installs a snapshot says so in its answers to heartbeats (`ready`). Its leader, even a new one, then
 //! holds the log for it, sends it no entries, and does not choose it as successor.

@@ -104,8 +104,8 @@ impl Peer {
         });
     }
 
-    /// The space for the entries behind the snapshots ran out: the log is about to start at `start`. A build in progress
-    /// goes on; its snapshot may be newer.
+    /// The space for the entries behind the snapshots ran out: the log is about to start at `start`. A build in
+    /// progress goes on; its snapshot may be newer.
     fn give_up_snapshots(&mut self, start: LogIndex, now: MonoTime) {
         tracing::warn!(region = %self.region.id, "too little disk space to hold the log for snapshots");
         let kept = self.node.store().kept_snapshot().map(|key| key.index);
@@ -132,8 +132,8 @@ impl Peer {
         self.node.store().on_snapshot_built(usable);
     }
 
-    /// The delivery of the snapshot of this index to `peer` has ended. The file stays until no follower needs it, unless
-    /// it is the file that is at fault.
+    /// The delivery of the snapshot of this index to `peer` has ended. The file stays until no follower needs it,
+    /// unless it is the file that is at fault.
     pub(crate) fn on_snapshot_sent(&mut self, peer: u64, index: LogIndex, delivery: Delivery, now: MonoTime) {
         if !self.is_leader() {
             return;

@@ -21,14 +21,14 @@
 //!   learn; nobody relies on this replica to remember it.
 //! - **Confirmed read indexes** and the announcements of leadership. They concern this store's memory only.
 //!
-//! Everything else of a replica that does not lead waits for the write of the ready that carries it, and that write holds
-//! its term and vote:
+//! Everything else of a replica that does not lead waits for the write of the ready that carries it, and that write
+//! holds its term and vote:
 //!
-//! - **Votes and requests for votes**: a replica that forgets its vote votes twice in a term. A request tells the others
-//!   of the candidate's vote for itself.
+//! - **Votes and requests for votes**: a replica that forgets its vote votes twice in a term. A request tells the
+//!   others of the candidate's vote for itself.
 //! - **Acknowledgements and refusals of appends**: an acknowledgement tells the leader of the term that the entries are
-//!   durable. A refusal promises nothing, but it may deliver a later term to an old leader, and raft-rs puts both in one
-//!   message.
+//!   durable. A refusal promises nothing, but it may deliver a later term to an old leader, and raft-rs puts both in
+//!   one message.
 //!
 //! Requests for pre-votes wait like requests for votes. A replica that cannot write its vote would win the pre-vote and
 //! then hold up the election.
@@ -97,8 +97,8 @@ impl Peer {
         self.reads.on_applied(self.applied.index, Term::new(self.node.raft.term));
     }
 
-    /// Whether this replica's term, and its vote in it, are durable. A call into raft-rs may have changed them since the
-    /// last ready; then nothing of them is written yet.
+    /// Whether this replica's term, and its vote in it, are durable. A call into raft-rs may have changed them since
+    /// the last ready; then nothing of them is written yet.
     pub(super) fn is_vote_durable(&self) -> bool {
         let (raft, written) = (&self.node.raft, &self.written_hard_state);
         (raft.term, raft.vote) == (written.term, written.vote) && self.vote_write <= self.durable

@@ -49,8 +49,8 @@ impl StoreLoop {
         }
     }
 
-    /// Starts a graceful stop: transfers leaderships away. Ticks offer those that are left again, because an offer may be
-    /// lost, or its receiver may let it pass. The store serves until they are handed over.
+    /// Starts a graceful stop: transfers leaderships away. Ticks offer those that are left again, because an offer may
+    /// be lost, or its receiver may let it pass. The store serves until they are handed over.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
         self.handing_over = true;
         self.hand_over(now);

@@ -5,8 +5,8 @@
 //!
 //! A snapshot file is received once. A sender may have given up on a receiver whose disk is slow, and announce the file
 //! again: while it is still being verified, the announcement is refused, and once it is here, it is not received again.
-//! Its size is limited by the disk only. `DATA_LOSS` says that the file itself is damaged and is to be built anew; every
-//! other status says that it may be sent again later.
+//! Its size is limited by the disk only. `DATA_LOSS` says that the file itself is damaged and is to be built anew;
+//! every other status says that it may be sent again later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

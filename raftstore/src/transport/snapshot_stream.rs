@@ -2,8 +2,8 @@
 //!
 //! A receiver that has the file already answers to its announcement, and the rest of it is not sent.
 //!
-//! What goes wrong is either the file's fault or that of the receiver and the way to it ([`Delivery`]). Only the first is
-//! a reason to build the file anew.
+//! What goes wrong is either the file's fault or that of the receiver and the way to it ([`Delivery`]). Only the first
+//! is a reason to build the file anew.
 
 use std::sync::Arc;
 

@@ -26,8 +26,8 @@ fn three_stores_elect_and_replicate() {
     cluster.wait_stored(b"z", b"w");
 }
 
-/// Regression: a leader reads old entries for a follower, is replaced, and its log is overwritten by a shorter one before
-/// the read is done. The entries are gone, and the store took that for a damaged log.
+/// Regression: a leader reads old entries for a follower, is replaced, and its log is overwritten by a shorter one
+/// before the read is done. The entries are gone, and the store took that for a damaged log.
 #[test]
 fn late_read_of_an_overwritten_log_poisons_nothing() {
     let config = StoreConfig { entry_cache_bytes: 0, log_scrub_bytes: 0, ..StoreConfig::default() };

@@ -25,16 +25,19 @@ use crate::harness::{put, regions};
 type Handle = StoreHandle<MemoryStore>;
 
 /// Delivers messages directly into the receiver's mailbox.
+#[derive(Default)]
 struct Switch {
     handles: Mutex<BTreeMap<StoreId, Handle>>,
-    /// The receivers of all offers to lead region 1, and whether the last of them is lost.
-    offers: Mutex<(Vec<StoreId>, fn(&[StoreId]) -> bool)>,
+    offers: Mutex<Offers>,
 }
 
-impl Default for Switch {
-    fn default() -> Switch {
-        Switch { handles: Mutex::default(), offers: Mutex::new((Vec::new(), |_| false)) }
-    }
+/// The offers to lead region 1.
+#[derive(Default)]
+struct Offers {
+    /// Their receivers.
+    to: Vec<StoreId>,
+    /// How many of the first are lost.
+    lost: usize,
 }
 
 struct Port(Arc<Switch>);
@@ -43,8 +46,8 @@ impl Transport for Port {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
         if message.region == RegionId::new(1) && message.message.get_msg_type() == MessageType::MsgTimeoutNow {
             let mut offers = self.0.offers.lock();
-            offers.0.push(message.to.store);
-            if offers.1(&offers.0) {
+            offers.to.push(message.to.store);
+            if offers.to.len() <= offers.lost {
                 return Ok(());
             }
         }
@@ -267,16 +270,16 @@ fn stopping_leader_offers_again_within_the_stop_timeout() {
     block_on(cluster.write(put(b"before", b"x")));
     let leader = cluster.leader();
     let others: Vec<StoreId> = (1..=3).map(StoreId::new).filter(|store| *store != leader.store_id()).collect();
-    cluster.switch.offers.lock().1 = |offers| offers.len() <= 2;
+    cluster.switch.offers.lock().lost = 2;
     leader.transfer_leader(RegionId::new(1), others[0]).unwrap();
-    until("the first offer", || !cluster.switch.offers.lock().0.is_empty());
+    until("the first offer", || !cluster.switch.offers.lock().to.is_empty());
     let writes = || {
         let Ok(basis) = leader.evaluate(ctx()) else { return false };
         block_on(leader.propose(&basis, put(b"given up", b"x"))).is_ok()
     };
     until("the end of the first offer", writes);
     runtimes.remove(&leader.store_id().get()).unwrap().stop().unwrap();
-    assert_eq!(cluster.switch.offers.lock().0, [others[0], others[1], others[0]]);
+    assert_eq!(cluster.switch.offers.lock().to, [others[0], others[1], others[0]]);
     cluster.switch.handles.lock().remove(&leader.store_id());
     assert_eq!(cluster.leader().store_id(), others[0]);
     for (_, runtime) in runtimes {

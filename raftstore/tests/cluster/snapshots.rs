@@ -277,8 +277,8 @@ fn log_is_held_from_the_start_of_a_build_until_the_follower_has_caught_up() {
     assert_eq!((snapshot_files(&cluster, 1), snapshot_files(&cluster, 3)), (0, 0));
 }
 
-/// Only space ends a hold. The follower then gets another snapshot, but not at full speed: while each is useless when it
-/// is built, or when it is installed, the next build waits longer.
+/// Only space ends a hold. The follower then gets another snapshot, but not at full speed: while each is useless when
+/// it is built, or when it is installed, the next build waits longer.
 #[test]
 fn hold_ends_when_the_disk_is_short_of_space() {
     for slow_builds in [false, true] {
@@ -450,8 +450,8 @@ fn failed_build_backs_off() {
     caught_up(&mut cluster);
 }
 
-/// A file that is lost or damaged is built anew, also if the region stands still: a build does not take the damaged file
-/// for its own.
+/// A file that is lost or damaged is built anew, also if the region stands still: a build does not take the damaged
+/// file for its own.
 #[test]
 fn lost_or_damaged_snapshot_is_built_again() {
     for lost in [true, false] {
@@ -478,8 +478,8 @@ fn lost_or_damaged_snapshot_is_built_again() {
     }
 }
 
-/// Regression: every undelivered snapshot counted as a fault of its file, and every third one was built anew. A receiver
-/// that is busy, or away, is sent the same file later, at growing intervals.
+/// Regression: every undelivered snapshot counted as a fault of its file, and every third one was built anew. A
+/// receiver that is busy, or away, is sent the same file later, at growing intervals.
 #[test]
 fn busy_receiver_is_sent_the_same_file_later() {
     let mut cluster = lagging();
