@@ -17,7 +17,7 @@ use crate::mailbox::Mailbox;
 use crate::peer::effects::Committed;
 use crate::peer::proposal::Proposal;
 use crate::peer::read::ReadReply;
-use crate::ports::RaftMessage;
+use crate::ports::{Delivery, RaftMessage};
 use crate::records::{LogPosition, SnapshotIntent};
 use crate::region::{Epoch, LogIndex, PeerId, Region, RegionId, StoreId};
 use crate::snapshot::SnapshotKey;
@@ -155,8 +155,8 @@ pub(crate) struct Completions {
     /// Ends of reads of the log reader.
     pub(crate) fetched: Vec<Fetched>,
     pub(crate) jobs: Vec<JobOutcome>,
-    /// Snapshots delivered or not, by receiver and index.
-    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId, LogIndex), bool>,
+    /// What became of the snapshots sent, by receiver and index.
+    pub(crate) snapshots_sent: BTreeMap<(RegionId, PeerId, LogIndex), Delivery>,
 }
 
 /// Collects completions for the store loop.

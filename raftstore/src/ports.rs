@@ -47,13 +47,30 @@ pub enum SendError {
     UnknownStore,
 }
 
+/// What became of a snapshot that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The file is complete and durable at the receiver, and the receiver's store has taken the message.
+    Delivered,
+    /// The receiver, or the way to it, is busy, slow, full or down. That says nothing against the file: it is sent
+    /// again later. The receiver may even have it.
+    Busy,
+    /// The file is missing, unreadable or damaged here, or arrived damaged. A file for which this is repeated is built
+    /// anew.
+    Damaged,
+}
+
+/// Reports a [`Delivery`]; called exactly once, on any thread.
+pub type DeliveryDone = Box<dyn FnOnce(Delivery) + Send>;
+
 /// Sends messages to other stores. Never blocks. May drop, duplicate, delay and reorder messages.
 pub trait Transport: Send + Sync + 'static {
     /// Queues a message to `message.to.store`.
     fn send(&self, message: RaftMessage) -> Result<(), SendError>;
     /// Queues a `MsgSnapshot` and the snapshot file it refers to. The file is complete and durable at the receiver
-    /// before the message is delivered there. Calls `done` exactly once with whether the message was delivered.
-    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>);
+    /// before the message is delivered there. A file that the receiver already has need not be sent again. Calls `done`
+    /// exactly once.
+    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: DeliveryDone);
 }
 
 /// Notified of leadership changes of this store. Called on the store's thread; must not block.

@@ -15,7 +15,7 @@ use crate::region::LogIndex;
 use crate::region::{Epoch, PeerMeta, PeerRole, StoreId, Term};
 use crate::time::MonoTime;
 
-/// Election timeouts between two offers of leadership to the same replica.
+/// Election timeouts between two offers of leadership to the same replica, while the store runs on.
 const OFFER_PAUSE: u32 = 6;
 
 impl Peer {
@@ -103,6 +103,24 @@ impl Peer {
     /// `OFFER_PAUSE` election timeouts. May be called with every tick.
     pub(crate) fn offer_leadership(&mut self, now: MonoTime) {
         self.offer_to(self.best_successor(now), now);
+    }
+
+    /// Offers leadership as a store does that stops, which has time for two election timeouts only (`stop_timeout`):
+    /// once in an election timeout, to another replica before the same. An offer that was not accepted in half of that
+    /// is given up, so writes succeed in the other half. It may still be accepted later; only its replica's log
+    /// position decides about that (`gate`).
+    pub(crate) fn hand_over(&mut self, now: MonoTime) {
+        let timeout = self.config.election_timeout();
+        let since = self.offers.values().max().map(|last| now.since(*last));
+        if since.is_some_and(|since| since < timeout / 2) || !self.is_leader() {
+            return;
+        }
+        self.node.raft.abort_leader_transfer();
+        if since.is_none_or(|since| since >= timeout)
+            && let Some(successor) = self.best_successor(now)
+        {
+            self.transfer_leader(successor, now);
+        }
     }
 
     /// The same, but only to a replica that has written what this one has not: this one's log is stalled, and those of

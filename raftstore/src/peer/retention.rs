@@ -3,9 +3,10 @@
 use raft::{ProgressState, SnapshotStatus, Storage};
 
 use super::effects::position;
-use super::outgoing::SILENCE;
+use super::outgoing::{HoldEnd, SILENCE};
 use super::replica::{Peer, PeerFault};
 use super::truncate::{Retention, TruncationInput, truncation_bound};
+use crate::ports::Delivery;
 use crate::records::LogPosition;
 use crate::region::{LogIndex, Region};
 use crate::snapshot::SnapshotKey;
@@ -56,7 +57,7 @@ impl Peer {
         let keep = Retention { tail: self.config.log_tail_entries, lag };
         let bound = truncation_bound(&log, keep)?;
         if self.held().is_some_and(|held| held < bound) {
-            self.give_up_snapshots(now);
+            self.give_up_snapshots(bound, now);
         }
         match self.node.store().term(bound.get()) {
             Ok(term) => {
@@ -77,8 +78,8 @@ impl Peer {
     /// install or continue from.
     fn held(&self) -> Option<LogIndex> {
         let storage = self.node.store();
-        let kept = storage.kept_snapshot().map(|key| key.index);
-        self.outgoing.held(storage.start().index.get()).map(LogIndex::new).into_iter().chain(kept).min()
+        let kept = storage.kept_snapshot().map(|key| key.index.get());
+        self.outgoing.held(kept, storage.start().index.get()).map(LogIndex::new)
     }
 
     /// Whether a snapshot holds an entry.
@@ -90,18 +91,28 @@ impl Peer {
     fn release_holds(&mut self, last: LogIndex, lag: u64, now: MonoTime) {
         let silence = self.config.election_timeout() * SILENCE;
         let (prs, heard) = (self.node.raft.prs(), &self.last_heard);
+        let start = self.node.store().start().index.get();
         self.outgoing.release(|follower, index| {
-            let silent = heard.get(&follower).is_none_or(|at| now.since(*at) > silence);
             let matched = prs.get(follower).map_or(0, |pr| pr.matched);
-            silent || (matched >= index && last.get() - matched <= lag)
+            if matched >= index.max(start) && last.get() - matched <= lag {
+                HoldEnd::CaughtUp
+            } else if heard.get(&follower).is_none_or(|at| now.since(*at) > silence) {
+                HoldEnd::Silent
+            } else {
+                HoldEnd::None
+            }
         });
     }
 
-    /// The space for the entries behind the snapshots ran out.
-    fn give_up_snapshots(&mut self, now: MonoTime) {
+    /// The space for the entries behind the snapshots ran out: the log is about to start at `start`. A build in
+    /// progress goes on; its snapshot may be newer.
+    fn give_up_snapshots(&mut self, start: LogIndex, now: MonoTime) {
         tracing::warn!(region = %self.region.id, "too little disk space to hold the log for snapshots");
-        self.node.store().drop_snapshot();
-        self.outgoing.give_up(now, self.config.election_timeout());
+        let kept = self.node.store().kept_snapshot().map(|key| key.index);
+        if kept.is_some_and(|index| index < start) {
+            self.node.store().drop_snapshot();
+        }
+        self.outgoing.give_up(kept.map(LogIndex::get), start.get(), now, self.config.election_timeout());
     }
 
     /// Requests the snapshot that raft-rs asks for, unless an earlier build failed a short while ago.
@@ -112,25 +123,31 @@ impl Peer {
         }
     }
 
-    /// The snapshot requested by `Effects::build_snapshot` was built, or building failed (`None`).
+    /// The snapshot requested by `Effects::build_snapshot` was built, or building failed (`None`). One from before the
+    /// start of the log is of no use: its receiver would need another one.
     pub(crate) fn on_snapshot_built(&mut self, built: Option<(SnapshotKey, Region)>, now: MonoTime) {
-        self.outgoing.build_ended(built.is_some(), now, self.config.election_timeout());
-        self.node.store().on_snapshot_built(built);
+        let start = self.node.store().start().index;
+        let usable = built.filter(|(key, _)| key.index >= start);
+        self.outgoing.build_ended(usable.is_some(), now, self.config.election_timeout());
+        self.node.store().on_snapshot_built(usable);
     }
 
-    /// The snapshot of this index was delivered to `peer`, or its delivery failed.
-    pub(crate) fn on_snapshot_sent(&mut self, peer: u64, index: LogIndex, delivered: bool, now: MonoTime) {
+    /// The delivery of the snapshot of this index to `peer` has ended. The file stays until no follower needs it,
+    /// unless it is the file that is at fault.
+    pub(crate) fn on_snapshot_sent(&mut self, peer: u64, index: LogIndex, delivery: Delivery, now: MonoTime) {
         if !self.is_leader() {
             return;
         }
-        if self.outgoing.delivery_ended(peer, delivered, now, self.config.election_timeout()) {
+        let unit = self.config.election_timeout();
+        let gives_up = self.outgoing.delivery_ended((peer, index.get()), delivery, now, unit);
+        if gives_up && self.node.store().kept_snapshot().is_some_and(|key| key.index == index) {
             self.node.store().drop_snapshot();
         }
         self.defer_snapshots(now);
         // A late report of an earlier snapshot says nothing about the one on its way.
         let awaited = |pr: &raft::Progress| pr.state == ProgressState::Snapshot && pr.pending_snapshot == index.get();
         if self.node.raft.prs().get(peer).is_some_and(awaited) {
-            let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
+            let status = if delivery == Delivery::Delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
             self.node.report_snapshot(peer, status);
             self.after_raft(now);
         }

@@ -7,15 +7,28 @@
 //! - **Every message of a leader**, once its own term and vote are durable. Appends may precede its own fsync, because
 //!   an entry that it loses in a crash carries a term in which it never leads again. A heartbeat's commit index is at
 //!   most what its follower has acknowledged. A sole voter leads before its term is durable; until then all its
-//!   messages wait, or a restart would lead the same term again, with other entries.
+//!   messages wait, or a restart would lead the same term again, with other entries. A term counts as durable only if
+//!   it is the one that was written: without room for a batch, a new term has not been written at all.
 //! - **Answers to heartbeats.** An answer makes two claims. *Until now I have voted in no later term*: true, because
 //!   the vote of a replica that forgets its term in a crash is either durable, or was not given. *For one election
 //!   timeout I vote in no later term*: a restarted replica keeps the promise, because it refuses votes for that long
 //!   after its start (`gate`). That it may have forgotten the leader's term is harmless: a candidate of an earlier
 //!   term needs a quorum, and the quorum that elected the leader durably holds the leader's term. The commit index of
 //!   an answer is cut to what is durable here.
-//! - **Answers to pre-votes.** They change no state and promise nothing.
+//!   All of that holds also in a term that this replica has just learned and not written. It makes no claim about its
+//!   own term, only about later ones.
+//! - **Answers to pre-votes.** They change no state and promise nothing. The term of a refusal is a number that others
+//!   learn; nobody relies on this replica to remember it.
 //! - **Confirmed read indexes** and the announcements of leadership. They concern this store's memory only.
+//!
+//! Everything else of a replica that does not lead waits for the write of the ready that carries it, and that write
+//! holds its term and vote:
+//!
+//! - **Votes and requests for votes**: a replica that forgets its vote votes twice in a term. A request tells the
+//!   others of the candidate's vote for itself.
+//! - **Acknowledgements and refusals of appends**: an acknowledgement tells the leader of the term that the entries are
+//!   durable. A refusal promises nothing, but it may deliver a later term to an old leader, and raft-rs puts both in
+//!   one message.
 //!
 //! Requests for pre-votes wait like requests for votes. A replica that cannot write its vote would win the pre-vote and
 //! then hold up the election.
@@ -84,9 +97,11 @@ impl Peer {
         self.reads.on_applied(self.applied.index, Term::new(self.node.raft.term));
     }
 
-    /// Whether this replica's term, and its vote in it, are durable.
+    /// Whether this replica's term, and its vote in it, are durable. A call into raft-rs may have changed them since
+    /// the last ready; then nothing of them is written yet.
     pub(super) fn is_vote_durable(&self) -> bool {
-        self.vote_write <= self.durable
+        let (raft, written) = (&self.node.raft, &self.written_hard_state);
+        (raft.term, raft.vote) == (written.term, written.vote) && self.vote_write <= self.durable
     }
 
     /// The `LivenessWaitsForDisk` bug.

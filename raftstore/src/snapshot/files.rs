@@ -49,7 +49,8 @@ impl SnapshotFiles {
     }
 
     /// Writes the data of `region` as seen by `reader`. Complete and durable on return. Does nothing if the file
-    /// exists. Fails when `goes_on` says no, with an `Io` error of kind `Interrupted`.
+    /// exists and is sound; replaces a damaged one. Fails when `goes_on` says no, with an `Io` error of kind
+    /// `Interrupted`.
     pub fn build(
         &self,
         key: SnapshotKey,
@@ -57,7 +58,7 @@ impl SnapshotFiles {
         reader: &dyn Reader,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(), StoreError> {
-        if self.contains(key) {
+        if self.verify(key).is_ok() {
             return Ok(());
         }
         let header = Header { key, start: region.start.clone(), end: region.end.clone() };

@@ -149,9 +149,9 @@ impl StoreLoop {
         if message.message.get_msg_type() == MessageType::MsgSnapshot {
             let Some(key) = message.snapshot_key() else { return };
             let (inbox, mailbox) = (Arc::clone(&self.parts.inbox), Arc::clone(&self.parts.mailbox));
-            let done = Box::new(move |delivered| {
+            let done = Box::new(move |delivery| {
                 inbox.update(|c| {
-                    c.snapshots_sent.insert((region, to, key.index), delivered);
+                    c.snapshots_sent.insert((region, to, key.index), delivery);
                 });
                 mailbox.wake();
             });

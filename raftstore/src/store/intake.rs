@@ -70,8 +70,8 @@ impl StoreLoop {
         for Fetched { region, fetch, read } in fetched {
             self.with_peer(region, |peer| peer.on_fetched(fetch, read, now));
         }
-        for ((region, to, index), delivered) in snapshots_sent {
-            self.with_peer(region, |peer| peer.on_snapshot_sent(to.get(), index, delivered, now));
+        for ((region, to, index), delivery) in snapshots_sent {
+            self.with_peer(region, |peer| peer.on_snapshot_sent(to.get(), index, delivery, now));
         }
         for job in jobs {
             self.on_job_done(job, now);

@@ -49,11 +49,19 @@ impl StoreLoop {
         }
     }
 
-    /// Starts a graceful stop: transfers leaderships away. Ticks offer those that are left again, because a successor
-    /// may let an offer pass. The store serves until they are handed over.
+    /// Starts a graceful stop: transfers leaderships away. Ticks offer those that are left again, because an offer may
+    /// be lost, or its receiver may let it pass. The store serves until they are handed over.
     pub(crate) fn begin_stop(&mut self, now: MonoTime) {
         self.handing_over = true;
-        self.transfer_leaderships(now);
+        self.hand_over(now);
+    }
+
+    /// Offers every leadership to its best follower, as often as a stop has time for.
+    pub(super) fn hand_over(&mut self, now: MonoTime) {
+        let regions: Vec<RegionId> = self.peers.keys().copied().collect();
+        for region in regions {
+            self.with_peer(region, |peer| peer.hand_over(now));
+        }
     }
 
     /// Continues a graceful stop after a turn: refuses requests once every leadership with a live successor is handed

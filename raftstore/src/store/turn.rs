@@ -71,7 +71,7 @@ impl StoreLoop {
         self.parts.metrics.apply_backlog.set(i64::try_from(backlog).unwrap_or(i64::MAX));
         self.parts.metrics.log_backlog.set(i64::try_from(self.log_backlog()).unwrap_or(i64::MAX));
         if self.handing_over {
-            self.transfer_leaderships(now);
+            self.hand_over(now);
         }
         self.retry_full_log(now);
         if self.log_space.is_due() {

@@ -13,11 +13,12 @@ use super::metrics::{DropReason, TransportMetrics};
 use super::options::TransportOptions;
 use super::queue::{PushError, Queue, frame_bytes};
 use super::{lane, snapshot_stream};
-use crate::ports::{RaftMessage, SendError, Transport};
+use crate::ports::{DeliveryDone, RaftMessage, SendError, Transport};
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
-/// The sending side. Dropping it ends its tasks: queued messages are dropped, and snapshots report failure.
+/// The sending side. Dropping it ends its tasks: queued messages are dropped, and snapshots count
+/// as not delivered.
 pub struct GrpcTransport {
     context: Arc<SendContext>,
     lanes: RwLock<BTreeMap<(StoreId, LaneKind), Arc<Queue>>>,
@@ -84,7 +85,7 @@ impl Transport for GrpcTransport {
         })
     }
 
-    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
+    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: DeliveryDone) {
         let context = Arc::clone(&self.context);
         self.runtime.spawn(snapshot_stream::run(
             context,

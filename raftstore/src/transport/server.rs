@@ -5,7 +5,8 @@
 //!
 //! A snapshot file is received once. A sender may have given up on a receiver whose disk is slow, and announce the file
 //! again: while it is still being verified, the announcement is refused, and once it is here, it is not received again.
-//! Its size is limited by the disk only.
+//! Its size is limited by the disk only. `DATA_LOSS` says that the file itself is damaged and is to be built anew;
+//! every other status says that it may be sent again later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -210,8 +211,11 @@ impl TransportServer {
         let mut received = 0;
         while let Some(chunk) = with_timeout(self.options.snapshot_stall, stream.message()).await? {
             received += chunk.data.len() as u64;
-            if chunk.start.is_some() || received > start.size {
-                return Err(Status::invalid_argument("the snapshot is not what was announced"));
+            if chunk.start.is_some() {
+                return Err(Status::invalid_argument("a second announcement"));
+            }
+            if received > start.size {
+                return Err(Status::data_loss(format!("more than the {} bytes of the snapshot", start.size)));
             }
             writer = blocking(move || append(writer, &chunk.data)).await?;
         }

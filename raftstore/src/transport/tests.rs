@@ -18,7 +18,7 @@ use super::{
     AddressBook, ClusterId, DropReason, GrpcTransport, Inbox, NotTaken, TransportMetrics, TransportOptions,
     TransportServer,
 };
-use crate::ports::{RaftMessage, SendError, Transport as _};
+use crate::ports::{Delivery, RaftMessage, SendError, Transport as _};
 use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, RegionId, StoreId};
 use crate::snapshot::tests::{key, noise, region, store};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
@@ -80,10 +80,6 @@ fn options(store: u64) -> TransportOptions {
     options
 }
 
-fn files() -> SnapshotFiles {
-    SnapshotFiles::open(SimDisk::new()).unwrap()
-}
-
 fn metrics() -> TransportMetrics {
     TransportMetrics::new(&prometheus::Registry::new()).unwrap()
 }
@@ -122,6 +118,8 @@ struct Sender {
     runtime: Runtime,
     transport: GrpcTransport,
     addresses: Arc<Addresses>,
+    /// The disk of `files`.
+    disk: Arc<SimDisk>,
     files: SnapshotFiles,
     metrics: TransportMetrics,
 }
@@ -130,10 +128,11 @@ impl Sender {
     fn new(options: TransportOptions) -> Sender {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let addresses = Arc::new(Addresses::default());
-        let (files, metrics) = (files(), metrics());
+        let disk = SimDisk::new();
+        let (files, metrics) = (SnapshotFiles::open(disk.clone()).unwrap(), metrics());
         let transport =
             GrpcTransport::new(options, addresses.clone(), files.clone(), metrics.clone(), runtime.handle().clone());
-        Sender { runtime, transport, addresses, files, metrics }
+        Sender { runtime, transport, addresses, disk, files, metrics }
     }
 
     /// Polls until `check` holds.
@@ -148,10 +147,29 @@ impl Sender {
     }
 
     /// Sends a snapshot from store 1 to store 2 and waits for the report.
-    fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey) -> bool {
+    fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey) -> Delivery {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.transport.send_snapshot(message, key, Box::new(move |delivered| sender.send(delivered).unwrap()));
+        self.transport.send_snapshot(message, key, Box::new(move |delivery| sender.send(delivery).unwrap()));
         self.runtime.block_on(async { tokio::time::timeout(LIMIT, receiver).await }).unwrap().unwrap()
+    }
+
+    /// Announces a file to store 2 and sends nothing of it, until the returned sender is dropped. Returns once the
+    /// announcement has arrived.
+    fn announce(
+        &self,
+        endpoint: &Endpoint,
+        start: SnapshotStart,
+    ) -> (mpsc::Sender<wire::SnapshotChunk>, tokio::task::JoinHandle<Result<(), tonic::Status>>) {
+        let start = start.encode(options(1).hello(StoreId::new(2)));
+        let (chunks, outgoing) = mpsc::channel(1);
+        let mut raw = self.raw(2);
+        let call = async move { raw.snapshot(ReceiverStream::new(outgoing)).await.map(drop) };
+        let stalled = self.runtime.spawn(call);
+        chunks.blocking_send(wire::SnapshotChunk { start: Some(start), data: Vec::new().into() }).unwrap();
+        self.until("the announcement to arrive", || {
+            endpoint.disk.list().unwrap().iter().any(|name| name.ends_with(".tmp"))
+        });
+        (chunks, stalled)
     }
 
     /// A raw gRPC client, for protocol violations.
@@ -425,7 +443,7 @@ fn snapshot_is_durable_before_its_message() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot(), &|| true).unwrap();
-    assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
     assert_eq!(endpoint.receive(), announcement());
     let sent: Vec<_> = sender.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
     let received: Vec<_> = endpoint.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
@@ -445,7 +463,7 @@ fn file_that_the_receiver_has_is_not_sent_again() {
     let size = sender.files.size(key(7, 2, 9)).unwrap();
     assert!(size > 15 << 20);
     for _ in 0..2 {
-        assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+        assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
         assert_eq!(endpoint.receive(), announcement());
     }
     assert!(sender.metrics.snapshot_bytes.get() < size * 3 / 2, "{} bytes", sender.metrics.snapshot_bytes.get());
@@ -459,20 +477,11 @@ fn file_that_is_arriving_is_not_received_twice() {
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1000 };
-    let first =
-        wire::SnapshotChunk { start: Some(start.encode(options(1).hello(StoreId::new(2)))), data: Vec::new().into() };
-    // It has announced the file and sends nothing.
-    let (chunks, outgoing) = mpsc::channel(1);
-    let mut raw = sender.raw(2);
-    let stalled = sender.runtime.spawn(async move { raw.snapshot(ReceiverStream::new(outgoing)).await });
-    chunks.blocking_send(first).unwrap();
-    sender.until("the announcement to arrive", || {
-        endpoint.disk.list().unwrap().iter().any(|name| name.ends_with(".tmp"))
-    });
-    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)));
+    let (chunks, stalled) = sender.announce(&endpoint, start);
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Busy);
     drop(chunks);
     assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
-    assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
     assert_eq!(endpoint.receive(), announcement());
 }
 
@@ -496,34 +505,73 @@ fn answer_to_a_large_snapshot_may_take_longer() {
     assert_eq!(options.snapshot_answer_timeout(64 << 30), options.snapshot_stall + Duration::from_secs(4096));
 }
 
+/// Only what is wrong with the file is a reason to build it anew.
 #[test]
-fn undeliverable_snapshot_is_reported() {
+fn undelivered_snapshot_is_reported_with_who_is_at_fault() {
     let sender = Sender::new(options(1));
-    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no file");
+    let send = || sender.send_snapshot(announcement(), key(7, 2, 9));
+    assert_eq!(send(), Delivery::Damaged, "no file");
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
-    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "no address");
+    assert_eq!(send(), Delivery::Busy, "no address");
     let mut endpoint = Endpoint::start(options(2), 1, &sender.addresses);
     let mut wrong = announcement();
     wrong.message.mut_snapshot().mut_metadata().index = 10;
-    assert!(!sender.send_snapshot(wrong, key(7, 2, 9)), "not what the message announces");
-    assert!(sender.send_snapshot(announcement(), key(7, 2, 9)));
-    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "the inbox is full");
+    assert_eq!(sender.send_snapshot(wrong, key(7, 2, 9)), Delivery::Busy, "not what the message announces");
+    assert_eq!(send(), Delivery::Delivered);
+    assert_eq!(send(), Delivery::Busy, "the inbox is full");
     assert_eq!(endpoint.receive(), announcement());
     drop(endpoint);
-    assert!(!sender.send_snapshot(announcement(), key(7, 2, 9)), "the store is down");
+    assert_eq!(send(), Delivery::Busy, "the store is down");
     assert_eq!((sender.metrics.snapshots_sent.get(), sender.metrics.snapshots_failed.get()), (1, 5));
 }
 
+/// The receiver finds out what the sender does not see: bits that flipped in the middle of the file.
 #[test]
-fn dropping_the_transport_reports_snapshots_as_failed() {
+fn file_that_arrives_damaged_is_reported_as_damaged() {
+    let sender = Sender::new(options(1));
+    let endpoint = Endpoint::start(options(2), 1, &sender.addresses);
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    let name = sender.disk.list().unwrap().pop().unwrap();
+    let mut content = sender.disk.content(&name).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    sender.disk.set_content(&name, content);
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Damaged);
+    assert_eq!(endpoint.files.list().unwrap(), []);
+    // The next build does not take it for sound.
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
+}
+
+/// A receiver at its limit of files refuses another, and takes it later.
+#[test]
+fn receiver_at_its_limit_is_busy() {
+    let sender = Sender::new(options(1));
+    let mut limited = options(2);
+    limited.snapshots_receiving = 1;
+    let mut endpoint = Endpoint::start(limited, 16, &sender.addresses);
+    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    let mut other = announcement();
+    other.message.mut_snapshot().mut_metadata().index = 8;
+    let (chunks, stalled) = sender.announce(&endpoint, SnapshotStart { message: other, key: key(7, 2, 8), size: 1000 });
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Busy);
+    drop(chunks);
+    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
+    assert_eq!(endpoint.receive(), announcement());
+}
+
+#[test]
+fn dropping_the_transport_reports_snapshots_as_undelivered() {
     let sender = Sender::new(options(1));
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
     let (report, reported) = tokio::sync::oneshot::channel();
-    let done = Box::new(move |delivered| report.send(delivered).unwrap());
+    let done = Box::new(move |delivery| report.send(delivery).unwrap());
     sender.transport.send_snapshot(announcement(), key(7, 2, 9), done);
     let Sender { runtime, transport, .. } = sender;
     drop(transport);
-    assert!(!runtime.block_on(async { tokio::time::timeout(LIMIT, reported).await }).unwrap().unwrap());
+    let reported = runtime.block_on(async { tokio::time::timeout(LIMIT, reported).await });
+    assert_eq!(reported.unwrap().unwrap(), Delivery::Busy);
 }

@@ -15,7 +15,7 @@ use engine::store::{Reader, Store};
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raft::eraftpb::MessageType;
-use raftstore::ports::{NoListener, RaftMessage, SendError, Transport};
+use raftstore::ports::{Delivery, DeliveryDone, NoListener, RaftMessage, SendError, Transport};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::transport::frame_bytes;
 use raftstore::{
@@ -34,13 +34,11 @@ impl Clock for VirtualClock {
     }
 }
 
-type Done = Box<dyn FnOnce(bool) + Send>;
-
 /// Messages and snapshots in flight.
 #[derive(Default)]
 pub(crate) struct Wire {
     pub(crate) messages: Mutex<VecDeque<RaftMessage>>,
-    snapshots: Mutex<VecDeque<(RaftMessage, SnapshotKey, Done)>>,
+    snapshots: Mutex<VecDeque<(RaftMessage, SnapshotKey, DeliveryDone)>>,
     /// Messages refused because they exceed the frame limit.
     pub(crate) too_large: AtomicU64,
 }
@@ -61,9 +59,20 @@ impl Transport for WireTransport {
         Ok(())
     }
 
-    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Done) {
+    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: DeliveryDone) {
         self.0.snapshots.lock().push_back((message, snapshot, done));
     }
+}
+
+/// What the receivers of snapshot files do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receivers {
+    /// They take them.
+    Ready,
+    /// They refuse them.
+    Busy,
+    /// They take the file so slowly that the sender gives up waiting.
+    Slow,
 }
 
 /// A node: the state that survives a crash, and the store while it runs.
@@ -98,8 +107,11 @@ pub(crate) struct Cluster {
     pub(crate) log_reads_paused: BTreeSet<u64>,
     /// Stores whose log is paused.
     pub(crate) log_paused: BTreeSet<u64>,
-    /// Number of snapshots sent.
+    /// What receivers of snapshot files do.
+    pub(crate) receivers: Receivers,
+    /// Number of snapshots sent, and of files that were copied for them.
     pub(crate) snapshots_sent: usize,
+    pub(crate) files_copied: usize,
     lives: u64,
 }
 
@@ -154,7 +166,9 @@ impl Cluster {
             installs_paused: BTreeSet::new(),
             log_reads_paused: BTreeSet::new(),
             log_paused: BTreeSet::new(),
+            receivers: Receivers::Ready,
             snapshots_sent: 0,
+            files_copied: 0,
             lives: 0,
         };
         for id in 1..=stores {
@@ -265,13 +279,17 @@ impl Cluster {
         for (message, key, done) in snapshots {
             let (from, to) = (message.from.store.get(), message.to.store.get());
             let cut = self.isolated.contains(&from) || self.isolated.contains(&to);
-            let copied = !cut && self.copy_snapshot(from, to, key);
-            if copied && (self.hold)(&message) {
+            let away = cut || self.receivers == Receivers::Busy || self.nodes[&to].core.is_none();
+            let delivery = match away {
+                true => Delivery::Busy,
+                false => self.copy_snapshot(from, to, key),
+            };
+            if delivery == Delivery::Delivered && (self.hold)(&message) {
                 self.held.push(message);
-            } else if copied {
+            } else if delivery == Delivery::Delivered {
                 self.deliver_one(message);
             }
-            done(copied);
+            done(delivery);
         }
         busy
     }
@@ -286,24 +304,29 @@ impl Cluster {
         }
     }
 
-    fn copy_snapshot(&self, from: u64, to: u64, key: SnapshotKey) -> bool {
+    /// Copies a file as the transport does.
+    fn copy_snapshot(&mut self, from: u64, to: u64, key: SnapshotKey) -> Delivery {
         let files = |id: u64| SnapshotFiles::open(self.nodes[&id].files.session()).unwrap();
         let (source, target) = (files(from), files(to));
-        if self.nodes[&to].core.is_none() || target.contains(key) {
-            return self.nodes[&to].core.is_some();
+        if target.contains(key) {
+            return Delivery::Delivered;
         }
+        self.files_copied += 1;
         let mut writer = target.receive(key).unwrap();
         let mut offset = 0;
         loop {
-            let Ok(bytes) = source.read(key, offset, 1000) else { return false };
+            let Ok(bytes) = source.read(key, offset, 1000) else { return Delivery::Damaged };
             if bytes.is_empty() {
                 break;
             }
             offset += bytes.len() as u64;
             writer.write(&bytes).unwrap();
         }
-        writer.finish().unwrap();
-        true
+        match writer.finish() {
+            Ok(()) if self.receivers == Receivers::Slow => Delivery::Busy,
+            Ok(()) => Delivery::Delivered,
+            Err(_) => Delivery::Damaged,
+        }
     }
 
     /// Advances the clock in steps of a fifth of a tick and runs everything.

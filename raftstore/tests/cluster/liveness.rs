@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use engine::log::LogOptions;
-use raft::eraftpb::MessageType;
+use raft::eraftpb::{Message, MessageType};
+use raftstore::ports::RaftMessage;
 use raftstore::{
     Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionError, RegionId, StoreConfig, StoreId,
     Term,
@@ -142,6 +143,74 @@ fn sole_voter_sends_nothing_before_its_vote_is_durable() {
     cluster.log_paused.clear();
     cluster.write(1, KEY, b"kept");
     cluster.wait_stored(KEY, b"kept");
+}
+
+/// Stops the log of a store and fills the room for its batches with a write to `region`, which it leads.
+fn take_the_room(cluster: &mut Cluster, store: u64, region: u64) -> Write {
+    cluster.log_paused.insert(store);
+    let key = if region == 1 { b"a" } else { b"z" };
+    let write = cluster.start_write(store, region, put(key, &[0; 40_000]));
+    cluster.settle();
+    write
+}
+
+/// Regression: between the change of its term and the next batch, a sole voter counted its new term as durable, because
+/// the old one was. Without room for a batch it sent entries of that term.
+#[test]
+fn sole_voter_without_room_for_a_batch_sends_nothing_of_a_new_term() {
+    let mut learning = regions(2);
+    for region in &mut learning {
+        region.peers[1].role = PeerRole::Learner;
+    }
+    let config = StoreConfig { log_backlog_bytes: 64 << 10, ..StoreConfig::default() };
+    let mut cluster = Cluster::with_regions(2, config, LogOptions::default(), learning);
+    for (region, key) in [(1, b"a"), (2, b"z")] {
+        cluster.write(region, key, b"before");
+        cluster.wait_stored(key, b"before");
+    }
+    let before = term(&cluster, 2);
+    let write = take_the_room(&mut cluster, 1, 2);
+    // The leader of region 1 learns of a later term, and leads the one after that.
+    let peers = &cluster.regions[0].peers;
+    let mut message = Message { from: 12, to: 11, term: before.get() + 5, ..Message::default() };
+    message.set_msg_type(MessageType::MsgHeartbeatResponse);
+    let region = RegionId::new(1);
+    let message = RaftMessage { region, epoch: cluster.regions[0].epoch, from: peers[1], to: peers[0], message };
+    cluster.handle(1).deliver(message).unwrap();
+    cluster.run_for(Duration::from_secs(4));
+    let status = cluster.handle(1).region(region).unwrap();
+    assert_eq!((status.is_leader, status.term), (true, Term::new(before.get() + 6)));
+    assert_eq!(term(&cluster, 2), before, "the learner has heard of it");
+    drop(write);
+    cluster.crash(1, 1);
+    cluster.log_paused.clear();
+    cluster.start(1);
+    cluster.write(1, KEY, b"kept");
+    cluster.wait_stored(KEY, b"kept");
+}
+
+/// A vote needs room for a batch; the answer to a pre-vote does not.
+#[test]
+fn voter_without_room_for_a_batch_gives_no_vote() {
+    let config = StoreConfig { log_backlog_bytes: 64 << 10, ..StoreConfig::default() };
+    let mut cluster = Cluster::with_config(3, config);
+    cluster.lead(1, 1);
+    cluster.lead(2, 2);
+    cluster.write(1, KEY, b"v");
+    cluster.wait_stored(KEY, b"v");
+    let mut write = take_the_room(&mut cluster, 2, 2);
+    cluster.isolated.insert(1);
+    cluster.hold = |m| is(m, MessageType::MsgRequestVoteResponse) && m.region.get() == 1;
+    let before = term(&cluster, 2);
+    cluster.run_until("a candidate", |c| term(c, 3) > before && term(c, 2) > before);
+    cluster.run_for(Duration::from_secs(3));
+    assert!(cluster.held.is_empty(), "{:?}", cluster.held);
+    cluster.hold = |_| false;
+    cluster.log_paused.clear();
+    let ctx = cluster.ctx(1);
+    cluster.run_until("a leader", |c| [2, 3].iter().any(|s| c.handle(*s).evaluate(ctx).is_ok()));
+    cluster.isolated.clear();
+    cluster.finish(&mut write).ok();
 }
 
 /// Regression: the store served the regions in the order of their ids until apply's mailbox was full. With more busy

@@ -26,6 +26,41 @@ fn three_stores_elect_and_replicate() {
     cluster.wait_stored(b"z", b"w");
 }
 
+/// Regression: a leader reads old entries for a follower, is replaced, and its log is overwritten by a shorter one
+/// before the read is done. The entries are gone, and the store took that for a damaged log.
+#[test]
+fn late_read_of_an_overwritten_log_poisons_nothing() {
+    let config = StoreConfig { entry_cache_bytes: 0, log_scrub_bytes: 0, ..StoreConfig::default() };
+    let mut cluster = Cluster::with_config(3, config);
+    cluster.lead(1, 1);
+    cluster.isolated.insert(3);
+    for value in 0..20u8 {
+        cluster.write(1, KEY, &[value]);
+    }
+    // Store 1 alone has the next entries. It begins to read them for store 3.
+    cluster.isolated = [2, 3].into();
+    cluster.log_reads_paused.insert(1);
+    let mut lost: Vec<_> = (0..20u8).map(|value| cluster.start_write(1, 1, put(KEY, &[value, 0]))).collect();
+    cluster.settle();
+    cluster.isolated = [2].into();
+    cluster.run_for(Duration::from_millis(500));
+    assert_ne!(cluster.stored(3, KEY), Some(vec![19]), "nobody has read what it needs");
+    cluster.isolated = [1].into();
+    cluster.write(1, KEY, b"of another leader");
+    cluster.isolated.clear();
+    cluster.wait_stored(KEY, b"of another leader");
+    let core = cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap();
+    assert!(core.log_read_turn(), "the read was under way");
+    cluster.log_reads_paused.clear();
+    cluster.lead(1, 1);
+    cluster.write(1, KEY, b"last");
+    cluster.wait_stored(KEY, b"last");
+    assert_eq!(cluster.handle(1).poisoned(), None);
+    for write in &mut lost {
+        assert!(cluster.finish(write).is_err(), "it was overwritten");
+    }
+}
+
 #[test]
 fn writes_outside_the_region_are_refused() {
     let mut cluster = Cluster::new(1);

@@ -12,7 +12,8 @@ use engine::store::memory::MemoryStore;
 use engine::store::{Reader, Store};
 use engine::{Cf, WriteBatch};
 use parking_lot::{Condvar, Mutex};
-use raftstore::ports::{RaftMessage, RoleListener, SendError, Transport};
+use raft::eraftpb::MessageType;
+use raftstore::ports::{Delivery, DeliveryDone, RaftMessage, RoleListener, SendError, Transport};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::{
     ProposeError, RealClock, RegionContext, RegionError, RegionId, RegionSnapshot, StoreConfig, StoreHandle, StoreId,
@@ -27,18 +28,35 @@ type Handle = StoreHandle<MemoryStore>;
 #[derive(Default)]
 struct Switch {
     handles: Mutex<BTreeMap<StoreId, Handle>>,
+    offers: Mutex<Offers>,
+}
+
+/// The offers to lead region 1.
+#[derive(Default)]
+struct Offers {
+    /// Their receivers.
+    to: Vec<StoreId>,
+    /// How many of the first are lost.
+    lost: usize,
 }
 
 struct Port(Arc<Switch>);
 
 impl Transport for Port {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
+        if message.region == RegionId::new(1) && message.message.get_msg_type() == MessageType::MsgTimeoutNow {
+            let mut offers = self.0.offers.lock();
+            offers.to.push(message.to.store);
+            if offers.to.len() <= offers.lost {
+                return Ok(());
+            }
+        }
         let handle = self.0.handles.lock().get(&message.to.store).cloned().ok_or(SendError::UnknownStore)?;
         handle.deliver(message).map_err(|_| SendError::Unreachable)
     }
 
-    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
-        done(false);
+    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: DeliveryDone) {
+        done(Delivery::Busy);
     }
 }
 
@@ -69,8 +87,8 @@ impl Transport for Broken {
         panic!("planted: the transport panics");
     }
 
-    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
-        done(false);
+    fn send_snapshot(&self, _message: RaftMessage, _snapshot: SnapshotKey, done: DeliveryDone) {
+        done(Delivery::Busy);
     }
 }
 
@@ -92,17 +110,31 @@ impl Cluster {
         store: &MemoryStore,
         transport: Arc<dyn Transport>,
     ) -> StoreRuntime<MemoryStore> {
+        let tick_interval = Duration::from_millis(20);
+        let max_lease = Duration::from_millis(160);
+        self.start_configured(
+            id,
+            dir,
+            store,
+            transport,
+            StoreConfig { tick_interval, max_lease, ..StoreConfig::default() },
+        )
+    }
+
+    fn start_configured(
+        &self,
+        id: u64,
+        dir: &Path,
+        store: &MemoryStore,
+        transport: Arc<dyn Transport>,
+        config: StoreConfig,
+    ) -> StoreRuntime<MemoryStore> {
         let log_dir = dir.join(format!("log-{id}"));
         let snap_dir = dir.join(format!("snap-{id}"));
         std::fs::create_dir_all(&log_dir).unwrap();
         std::fs::create_dir_all(&snap_dir).unwrap();
         let (log, _) = LogEngine::open(RealDisk::open(&log_dir).unwrap(), LogOptions::default()).unwrap();
         raftstore::bootstrap(store, &log, &regions(self.stores)).unwrap();
-        let config = StoreConfig {
-            tick_interval: Duration::from_millis(20),
-            max_lease: Duration::from_millis(160),
-            ..StoreConfig::default()
-        };
         let parts = StoreParts {
             store_id: StoreId::new(id),
             config,
@@ -149,6 +181,17 @@ impl Cluster {
         }
         panic!("no write within the bound");
     }
+}
+
+/// Polls for at most half a minute.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if holds() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    panic!("did not happen: {what}");
 }
 
 fn ctx() -> RegionContext {
@@ -200,6 +243,45 @@ fn stopping_leader_transfers_leadership() {
         let read = cluster.leader().read(ctx()).await.unwrap();
         assert_eq!(read.get(Cf::Default, &[19]).unwrap(), Some(vec![19]));
     });
+    for (_, runtime) in runtimes {
+        runtime.stop().unwrap();
+    }
+}
+
+/// Regression: a stop ended before a second offer was due. Here every store has let an offer pass before the first one
+/// accepts: the one that was asked last before the stop, then the other.
+#[test]
+fn stopping_leader_offers_again_within_the_stop_timeout() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = Cluster::new(3);
+    let stores: Vec<MemoryStore> = (0..3).map(|_| MemoryStore::new()).collect();
+    // An election timeout of 400 ms; the stop waits for four of them.
+    let config = StoreConfig {
+        tick_interval: Duration::from_millis(40),
+        max_lease: Duration::from_millis(320),
+        stop_timeout: Duration::from_millis(1600),
+        ..StoreConfig::default()
+    };
+    let start = |(id, store)| {
+        let port = Arc::new(Port(Arc::clone(&cluster.switch)));
+        (id, cluster.start_configured(id, dir.path(), store, port, config.clone()))
+    };
+    let mut runtimes: BTreeMap<u64, _> = (1..=3u64).zip(&stores).map(start).collect();
+    block_on(cluster.write(put(b"before", b"x")));
+    let leader = cluster.leader();
+    let others: Vec<StoreId> = (1..=3).map(StoreId::new).filter(|store| *store != leader.store_id()).collect();
+    cluster.switch.offers.lock().lost = 2;
+    leader.transfer_leader(RegionId::new(1), others[0]).unwrap();
+    until("the first offer", || !cluster.switch.offers.lock().to.is_empty());
+    let writes = || {
+        let Ok(basis) = leader.evaluate(ctx()) else { return false };
+        block_on(leader.propose(&basis, put(b"given up", b"x"))).is_ok()
+    };
+    until("the end of the first offer", writes);
+    runtimes.remove(&leader.store_id().get()).unwrap().stop().unwrap();
+    assert_eq!(cluster.switch.offers.lock().to, [others[0], others[1], others[0]]);
+    cluster.switch.handles.lock().remove(&leader.store_id());
+    assert_eq!(cluster.leader().store_id(), others[0]);
     for (_, runtime) in runtimes {
         runtime.stop().unwrap();
     }

@@ -14,7 +14,7 @@ use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::{Reader, Result, Store};
 use engine::{Cf, WriteBatch};
 use parking_lot::{Condvar, Mutex};
-use raftstore::ports::{NoListener, RaftMessage, SendError, Transport};
+use raftstore::ports::{Delivery, DeliveryDone, NoListener, RaftMessage, SendError, Transport};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::{RealClock, RegionContext, RegionId, StoreConfig, StoreHandle, StoreId, StoreParts, StoreRuntime};
 
@@ -138,12 +138,13 @@ impl Transport for Port {
         self.0.deliver(message)
     }
 
-    fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
+    fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey, done: DeliveryDone) {
         let (switch, from) = (Arc::clone(&self.0), self.1.clone());
         std::thread::spawn(move || {
             let to = switch.ends.lock().get(&message.to.store).map(|(_, files)| files.clone());
             let copied = to.is_some_and(|to| copy(&from, &to, key).is_ok());
-            done(copied && switch.deliver(message).is_ok());
+            let delivered = copied && switch.deliver(message).is_ok();
+            done(if delivered { Delivery::Delivered } else { Delivery::Busy });
         });
     }
 }

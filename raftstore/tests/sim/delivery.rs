@@ -1,14 +1,18 @@
 //! Delivery: what happens to the messages and snapshot files that a store sends.
 
-use raft::eraftpb::MessageType;
-use raftstore::StoreId;
-use raftstore::ports::RaftMessage;
-use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
+use std::io::ErrorKind;
 
+use engine::store::StoreError;
+use raft::eraftpb::MessageType;
+use raftstore::ports::{Delivery, DeliveryDone, RaftMessage};
+use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
+use raftstore::{StoreId, Term};
+
+use crate::checkers::snapshots::SnapshotChecker;
 use crate::checkers::{Checked, violated};
 use crate::events::{Event, Part};
 use crate::faults::Fault;
-use crate::network::Outgoing;
+use crate::network::{Outgoing, Receiver};
 use crate::world::{CandidateCrash, World};
 
 impl World {
@@ -42,6 +46,7 @@ impl World {
             }
             Outgoing::Snapshot(message, key, done) => {
                 self.raft.on_send(&message)?;
+                self.snapshots.on_sent(message.to.id, key, Term::new(message.message.term));
                 let size = self.nodes.get(&store).and_then(|node| node.live.as_ref());
                 let size = size.and_then(|live| live.snapshots.size(key).ok()).unwrap_or_default();
                 let (least, most) = self.options.snapshot_work_us;
@@ -103,32 +108,47 @@ impl World {
         message: RaftMessage,
         key: SnapshotKey,
         life: u64,
-        done: Box<dyn FnOnce(bool) + Send>,
+        done: DeliveryDone,
     ) -> Checked {
-        let (from, to) = (message.from.store, message.to.store);
+        let (from, to, peer) = (message.from.store, message.to.store, message.to.id);
         let files = |store: StoreId, life: Option<u64>| {
             let node = self.nodes.get(&store).filter(|node| life.is_none_or(|life| life == node.life))?;
             node.live.as_ref().filter(|_| !node.paused).map(|live| live.snapshots.clone())
         };
         let ends = files(from, Some(life)).zip(files(to, None)).filter(|_| !self.network.is_cut(from, to));
-        let copied = match ends {
-            Some((source, target)) => copy_file(&source, &target, key).map_err(|error| error.to_string()),
-            None => Err("a store is down".to_owned()),
+        let receiver = self.network.receiver();
+        let delivery = match ends {
+            None => Delivery::Busy,
+            Some(_) if receiver == Receiver::Busy => Delivery::Busy,
+            Some((_, target)) if target.contains(key) => Delivery::Delivered,
+            Some((source, target)) => match copy_file(&source, &target, key) {
+                Ok(()) => {
+                    self.snapshots.on_arrived(peer, key);
+                    if receiver == Receiver::Slow { Delivery::Busy } else { Delivery::Delivered }
+                }
+                Err(StoreError::Corrupt(_)) => Delivery::Damaged,
+                Err(StoreError::Io(error)) if error.kind() == ErrorKind::NotFound => Delivery::Damaged,
+                Err(_) => Delivery::Busy,
+            },
         };
-        match &copied {
-            Ok(()) => self.trace.line(self.now, format_args!("file {key} is on store {to}")),
-            Err(error) => self.trace.line(self.now, format_args!("file {key} does not arrive on store {to}: {error}")),
-        }
-        if copied.is_ok() {
+        self.trace.line(self.now, format_args!("file {key} to {to}: {delivery:?}, the receiver is {receiver:?}"));
+        self.snapshots.on_ended(peer, delivery);
+        if delivery == Delivery::Delivered {
             self.stats.snapshots += 1;
             if let Some(live) = self.nodes.get_mut(&to).and_then(|node| node.live.as_mut()) {
                 live.delivered.entry(key.region).or_default().insert(key.index.get());
             }
             self.deliver(message, false)?;
         }
-        done(copied.is_ok());
+        done(delivery);
         self.wake(from, Part::Store);
         self.after_call(to, false)
+    }
+
+    /// Copies the counters of the snapshot checker to the statistics.
+    pub(crate) fn sum_up_snapshots(&mut self) {
+        let SnapshotChecker { busy, resent, rebuilt, .. } = &self.snapshots;
+        (self.stats.busy_receivers, self.stats.files_resent, self.stats.rebuilt_for_busy) = (*busy, *resent, *rebuilt);
     }
 }
 

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use raftstore::StoreId;
-use raftstore::ports::RaftMessage;
+use raftstore::ports::{DeliveryDone, RaftMessage};
 use raftstore::snapshot::SnapshotKey;
 
 use crate::faults::Fault;
@@ -16,7 +16,7 @@ pub(crate) enum Event {
     /// A message arrives in spite of a cut, because it had passed the link before.
     DeliverPast(Box<RaftMessage>),
     /// A snapshot file and its message arrive. `life` identifies the sender's life, to find the file.
-    Snapshot { message: Box<RaftMessage>, key: SnapshotKey, life: u64, done: Box<dyn FnOnce(bool) + Send> },
+    Snapshot { message: Box<RaftMessage>, key: SnapshotKey, life: u64, done: DeliveryDone },
     /// A tick of a store.
     Tick { store: StoreId, life: u64 },
     /// A turn of a store's loop.

@@ -8,7 +8,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 
 use raftstore::StoreId;
-use raftstore::ports::{RaftMessage, SendError, Transport};
+use raftstore::ports::{DeliveryDone, RaftMessage, SendError, Transport};
 use raftstore::snapshot::SnapshotKey;
 use raftstore::transport::{LaneKind, frame_bytes};
 
@@ -87,6 +87,7 @@ impl Network {
         self.options.drop = 0.0;
         self.options.duplicate = 0.0;
         self.options.straggle = 0.0;
+        self.options.busy_receiver = 0.0;
     }
 
     /// The delays in nanoseconds after which copies of a message arrive; empty if it is lost.
@@ -120,6 +121,14 @@ impl Network {
         self.delay() + bytes * 50
     }
 
+    /// What the receiver of a snapshot file does.
+    pub(crate) fn receiver(&mut self) -> Receiver {
+        if self.options.busy_receiver == 0.0 || !self.rng.random_bool(self.options.busy_receiver) {
+            return Receiver::Ready;
+        }
+        if self.rng.random_bool(0.5) { Receiver::Busy } else { Receiver::Slow }
+    }
+
     /// A number of this range.
     pub(crate) fn pick(&mut self, least: u64, most: u64) -> u64 {
         self.rng.random_range(least..=most)
@@ -135,6 +144,17 @@ impl Network {
     }
 }
 
+/// What the receiver of a snapshot file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receiver {
+    /// It takes the file and the message.
+    Ready,
+    /// It refuses the file.
+    Busy,
+    /// It takes the file so slowly that the sender gives up before it takes the message.
+    Slow,
+}
+
 /// Output of a store's turn.
 pub(crate) enum Outgoing {
     /// A message.
@@ -142,7 +162,7 @@ pub(crate) enum Outgoing {
     /// A refused message above the frame limit, and its size.
     TooLarge(RaftMessage, usize),
     /// A message with a snapshot file.
-    Snapshot(RaftMessage, SnapshotKey, Box<dyn FnOnce(bool) + Send>),
+    Snapshot(RaftMessage, SnapshotKey, DeliveryDone),
 }
 
 /// A store's transport: collects what a turn sends.
@@ -181,7 +201,7 @@ impl Transport for Outbox {
         Ok(())
     }
 
-    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
+    fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: DeliveryDone) {
         self.sent.lock().push(Outgoing::Snapshot(message, snapshot, done));
     }
 }

@@ -187,7 +187,8 @@ impl Node {
         };
         let (log, writer, _) = LogEngine::open_driven(self.log_disk.session(), log_options)?;
         let snapshots = SnapshotFiles::open(self.snapshot_disk.session())?;
-        bootstrap(&self.store, &log, &options.regions)?;
+        let here = options.regions.iter().filter(|region| region.peer_on(self.id).is_some());
+        bootstrap(&self.store, &log, &here.cloned().collect::<Vec<_>>())?;
         let outbox = Outbox::new(self.id, cuts, &options.network);
         let roles = Arc::new(Roles::default());
         let parts = StoreParts {

@@ -18,7 +18,7 @@ pub(crate) struct Options {
     pub(crate) seed: u64,
     /// Number of stores; ids start at 1.
     pub(crate) stores: u64,
-    /// The regions, with a peer on each store.
+    /// The regions, with a peer on each store, unless one has a sole replica.
     pub(crate) regions: Vec<Region>,
     /// Number of clients, each with one operation at a time.
     pub(crate) clients: usize,
@@ -62,6 +62,8 @@ pub(crate) struct NetworkOptions {
     /// Probabilities of loss and of duplication.
     pub(crate) drop: f64,
     pub(crate) duplicate: f64,
+    /// Probability that the receiver of a snapshot file refuses it, or takes longer than its sender waits.
+    pub(crate) busy_receiver: f64,
     /// Whether sends on a cut link fail, as on a broken connection.
     pub(crate) reports_unreachable: bool,
     /// Most bytes of a message: an append, and room for one larger entry. Sending more is a violation.
@@ -181,6 +183,18 @@ const KINDS: [FaultKind; 22] = [
 impl Options {
     /// Draws all options from a seed.
     pub(crate) fn from_seed(seed: u64) -> Options {
+        let mut options = Options::draw(seed);
+        // Drawn by a generator of its own, so that the other options of a seed stay what they were.
+        let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed_0f5a_4d5e_ed5a);
+        options.network.busy_receiver = if rng.random_bool(0.3) { rng.random_range(0.1..0.8) } else { 0.0 };
+        if rng.random_bool(0.15) {
+            let (region, store) = (rng.random_range(0..options.regions.len()), rng.random_range(1..=options.stores));
+            options.make_sole_voter(region, StoreId::new(store), rng.random_bool(0.7));
+        }
+        options
+    }
+
+    fn draw(seed: u64) -> Options {
         let mut rng = StdRng::seed_from_u64(seed);
         let stores = if rng.random_bool(0.75) { 3 } else { 5 };
         let config = config(&mut rng);
@@ -227,6 +241,15 @@ impl Options {
         self.faults.longest = self.config.election_timeout() * if stalls { 60 } else { 20 };
     }
 
+    /// Leaves a region one voter, with learners on the other stores or with no other replica.
+    pub(crate) fn make_sole_voter(&mut self, region: usize, voter: StoreId, learners: bool) {
+        let Some(region) = self.regions.get_mut(region) else { return };
+        region.peers.retain(|peer| learners || peer.store == voter);
+        for peer in &mut region.peers {
+            peer.role = if peer.store == voter { PeerRole::Voter } else { PeerRole::Learner };
+        }
+    }
+
     /// The region with this id.
     pub(crate) fn region(&self, id: RegionId) -> Option<&Region> {
         self.regions.iter().find(|region| region.id == id)
@@ -265,7 +288,8 @@ fn config(rng: &mut StdRng) -> StoreConfig {
     }
 }
 
-/// One or two regions, each with a peer on every store; with five stores, one peer may be a learner.
+/// One or two regions, each with a peer on every store; with five stores, one peer may be a learner. (`from_seed` may
+/// leave one of them a sole voter.)
 fn regions(rng: &mut StdRng, stores: u64) -> Vec<Region> {
     let bounds: &[(&[u8], &[u8])] = if rng.random_bool(0.5) { &[(b"", b"")] } else { &[(b"", b"m"), (b"m", b"")] };
     let mut regions = Vec::new();
@@ -297,6 +321,7 @@ fn network(rng: &mut StdRng, election: Duration, frame_bytes: usize) -> NetworkO
         straggle_us: rng.random_range(election_us / 4..election_us * latest),
         drop: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
         duplicate: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
+        busy_receiver: 0.0,
         reports_unreachable: rng.random_bool(0.5),
         frame_bytes,
         slow_link_kb: (60, 600),

@@ -99,6 +99,49 @@ fn snapshots_end_while_clients_write() {
     });
 }
 
+/// A receiver that was busy three times got its snapshot built anew, and one whose disk was slow got the file twice.
+#[test]
+fn busy_receivers_cost_neither_a_build_nor_a_file() {
+    let mut busy = 0;
+    for seed in 1..=12 {
+        let mut options = Options::from_seed(seed);
+        only(&mut options, &[FaultKind::Partition]);
+        options.network.be_calm();
+        options.network.busy_receiver = 0.8;
+        options.config.log_gc_ticks = 1;
+        options.config.log_tail_entries = 0;
+        options.config.log_lag_entries = 1;
+        options.config.flush_log_bytes = 1;
+        options.config.log_hold_free_bytes = 0;
+        options.faults.interval = options.config.election_timeout() * 6;
+        let stats = run(options, false).unwrap_or_else(|failure| panic!("{failure}")).stats;
+        assert_eq!((stats.files_resent, stats.rebuilt_for_busy), (0, 0), "seed {seed}");
+        busy += stats.busy_receivers;
+    }
+    assert!(busy >= 50, "only {busy} busy receivers");
+}
+
+/// The only voter of a region led, and sent entries to its learners, before its term was durable. After a crash it led
+/// the same term with other entries.
+#[test]
+fn sole_voters_keep_what_they_sent() {
+    for learners in [true, false] {
+        assert_no_violation(6, |options| {
+            only(options, &[FaultKind::Crash, FaultKind::TornCrash, FaultKind::Partition]);
+            let election = options.config.election_timeout();
+            let sync = election.as_micros() as u64;
+            options.disk.sync_us = (sync / 8, sync / 2);
+            for region in 0..options.regions.len() {
+                options.make_sole_voter(region, raftstore::StoreId::new(1), learners);
+            }
+            // Little room for batches.
+            options.config.log_backlog_bytes = 64 << 10;
+            options.padding = 4000;
+            (options.faults.interval, options.faults.longest) = (election / 2, election);
+        });
+    }
+}
+
 /// A replaced leader that still trusted its lease would answer clients right after a pause or while isolated. Never
 /// found in the core; kept because only these faults lead there.
 #[test]

@@ -68,6 +68,7 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
     };
     let result = catch_unwind(AssertUnwindSafe(|| drive(&mut world)));
     world.sum_up();
+    world.sum_up_snapshots();
     let at = format!("at {:.6} s", world.now as f64 / 1e9);
     match result {
         Ok(Ok(())) => Ok(Outcome {
@@ -148,6 +149,9 @@ impl Outcome {
             to.messages += from.messages;
             to.lost += from.lost;
             to.snapshots += from.snapshots;
+            to.busy_receivers += from.busy_receivers;
+            to.files_resent += from.files_resent;
+            to.rebuilt_for_busy += from.rebuilt_for_busy;
             to.crashes += from.crashes;
             to.poisoned += from.poisoned;
             to.partitions += from.partitions;
@@ -176,6 +180,7 @@ impl Outcome {
         let counts = [
             ("elections", self.elections, 1000),
             ("snapshots", stats.snapshots, 100),
+            ("busy receivers of snapshots", stats.busy_receivers, 100),
             ("crashes", stats.crashes, 500),
             ("poisoned stores", stats.poisoned, 100),
             ("partitions", stats.partitions, 200),

@@ -15,6 +15,7 @@ use raftstore::{LogIndex, RegionId, StoreId};
 
 use crate::checkers::raft::RaftChecker;
 use crate::checkers::replicas::ReplicaChecker;
+use crate::checkers::snapshots::SnapshotChecker;
 use crate::checkers::{Checked, Violation, violated};
 use crate::client::{Clients, Operation, Step};
 use crate::events::{Event, EventQueue, PARTS, Part};
@@ -41,6 +42,10 @@ pub(crate) struct Stats {
     pub(crate) messages: u64,
     pub(crate) lost: u64,
     pub(crate) snapshots: u64,
+    /// Snapshots that met a busy receiver, files sent again, and snapshots built anew for such a receiver.
+    pub(crate) busy_receivers: u64,
+    pub(crate) files_resent: u64,
+    pub(crate) rebuilt_for_busy: u64,
     pub(crate) crashes: u64,
     pub(crate) poisoned: u64,
     pub(crate) partitions: u64,
@@ -69,6 +74,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) clients: Clients,
     pub(crate) raft: RaftChecker,
+    pub(crate) snapshots: SnapshotChecker,
     replicas: ReplicaChecker,
     pub(crate) trace: Trace,
     /// Generator for the timing of turns and the seeds of crashes.
@@ -108,6 +114,7 @@ impl World {
             network: Network::new(options.network.clone(), stream(2)),
             clients: Clients::new(&options, stream(3)),
             raft: RaftChecker::default(),
+            snapshots: SnapshotChecker::default(),
             replicas: ReplicaChecker::default(),
             trace: Trace::new(print),
             rng,

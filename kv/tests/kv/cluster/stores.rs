@@ -14,7 +14,7 @@ use kv::Key;
 use kv::server::{KvServer, KvServerConfig};
 use parking_lot::Mutex;
 use prometheus::Registry;
-use raftstore::ports::{NoListener, RaftMessage, SendError, Transport};
+use raftstore::ports::{Delivery, DeliveryDone, NoListener, RaftMessage, SendError, Transport};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::{
     Clock, Epoch, PeerId, PeerMeta, PeerRole, RealClock, Region, RegionId, StoreConfig, StoreHandle, StoreId,
@@ -65,9 +65,9 @@ impl Transport for DirectTransport {
         handle.deliver(message).map_err(|_| SendError::Unreachable)
     }
 
-    fn send_snapshot(&self, _: RaftMessage, _: SnapshotKey, done: Box<dyn FnOnce(bool) + Send>) {
+    fn send_snapshot(&self, _: RaftMessage, _: SnapshotKey, done: DeliveryDone) {
         // No store falls behind far enough to need a snapshot.
-        done(false);
+        done(Delivery::Busy);
     }
 }
 

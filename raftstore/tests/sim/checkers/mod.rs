@@ -5,11 +5,13 @@
 //!   nothing.
 //! - `raft`: one leader per term, one vote per peer and term; terms and applied indexes never move back.
 //! - `replicas`: an index stands for the same entry and the same data on every replica.
+//! - `snapshots`: no file is sent twice, and none is built anew because its receiver was busy.
 
 pub(crate) mod availability;
 pub(crate) mod history;
 pub(crate) mod raft;
 pub(crate) mod replicas;
+pub(crate) mod snapshots;
 
 /// The description of a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]

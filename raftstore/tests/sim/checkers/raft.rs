@@ -9,7 +9,8 @@ use raftstore::{LogIndex, PeerId, RegionId, RegionStatus, StoreId, Term};
 use super::{Checked, violated};
 
 /// Invariants over the whole run, all replicas and all lives:
-/// 1. At most one peer leads a region in a term.
+/// 1. At most one peer leads a region in a term. It sends as the leader of that term in one life only: one that forgets
+///    its term in a crash could send other entries of the same term.
 /// 2. A peer votes for at most one peer in a term, itself included.
 /// 3. After a crash a peer sends no message of an earlier term than it sent before. (Within a life, messages of earlier
 ///    terms may leave late, as a network may delay them.)
@@ -17,6 +18,10 @@ use super::{Checked, violated};
 #[derive(Default)]
 pub(crate) struct RaftChecker {
     leaders: BTreeMap<(RegionId, Term), PeerId>,
+    /// The crashes of the leader's store when it first sent as the leader of this term.
+    led_after: BTreeMap<(RegionId, Term), u32>,
+    /// The crashes of each store.
+    crashes: BTreeMap<StoreId, u32>,
     votes: BTreeMap<(RegionId, PeerId, Term), u64>,
     /// Highest term sent, and its value before the last crash.
     terms: BTreeMap<(StoreId, RegionId), (u64, u64)>,
@@ -34,6 +39,7 @@ impl RaftChecker {
             MessageType::MsgHeartbeatResponse => return Ok(()),
             MessageType::MsgAppend | MessageType::MsgHeartbeat | MessageType::MsgSnapshot => {
                 self.leads(region, Term::new(inner.term), peer)?;
+                self.sends_as_leader(region, Term::new(inner.term), message.from.store)?;
             }
             MessageType::MsgRequestVoteResponse if !inner.reject => {
                 self.votes_for(region, peer, inner.term, inner.to)?
@@ -79,6 +85,7 @@ impl RaftChecker {
 
     /// A store lost its memory.
     pub(crate) fn on_crash(&mut self, store: StoreId) {
+        *self.crashes.entry(store).or_default() += 1;
         self.seen.retain(|(other, _), _| *other != store);
         for (_, (highest, floor)) in self.terms.iter_mut().filter(|((other, _), _)| *other == store) {
             *floor = *highest;
@@ -105,6 +112,14 @@ impl RaftChecker {
         }
         violated(format!("peers {leader} and {peer} both lead region {region} in term {term}"))
     }
+
+    fn sends_as_leader(&mut self, region: RegionId, term: Term, store: StoreId) -> Checked {
+        let crashes = self.crashes.get(&store).copied().unwrap_or_default();
+        if *self.led_after.entry((region, term)).or_insert(crashes) == crashes {
+            return Ok(());
+        }
+        violated(format!("store {store} leads region {region} in term {term} again after a crash"))
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +143,17 @@ mod tests {
         assert!(checker.on_send(&message(MessageType::MsgAppend, 1, 3, 5)).is_ok());
         assert!(checker.on_send(&message(MessageType::MsgAppend, 2, 3, 6)).is_ok());
         assert!(checker.on_send(&message(MessageType::MsgAppend, 3, 2, 5)).is_err());
+    }
+
+    #[test]
+    fn term_led_again_after_a_crash_is_found() {
+        let mut checker = RaftChecker::default();
+        assert!(checker.on_send(&message(MessageType::MsgHeartbeat, 1, 2, 5)).is_ok());
+        checker.on_crash(StoreId::new(2));
+        assert!(checker.on_send(&message(MessageType::MsgAppend, 1, 2, 5)).is_ok(), "another store");
+        checker.on_crash(StoreId::new(1));
+        assert!(checker.on_send(&message(MessageType::MsgAppend, 1, 2, 6)).is_ok());
+        assert!(checker.on_send(&message(MessageType::MsgAppend, 1, 2, 5)).is_err());
     }
 
     #[test]
