@@ -280,12 +280,6 @@ impl<S: Store> StoreHandle<S> {
         receiver.await.unwrap_or(Err(ProposeError::Undetermined { region }))
     }
 
-    /// Whether the replica on this store has known another replica as the leader of `region` since the store was
-    /// opened. False if this store holds none.
-    pub fn has_followed(&self, region: RegionId) -> bool {
-        self.context.router.get(region).is_some_and(|delegate| delegate.has_followed())
-    }
-
     /// Whether this store leads `region` in `term` and its lease holds at this moment, so that no other store can lead.
     /// It guards state kept outside the region's data that belongs to its leader, such as the oracle's window. Reads
     /// the clock at most once. Returns false whenever this is not certain: also until the leader has applied an entry
