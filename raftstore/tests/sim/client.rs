@@ -24,6 +24,7 @@ use raftstore::{
 use crate::checkers::history::{List, Moment, Register, Value, WriteOutcome};
 use crate::checkers::{Checked, Violation, violated};
 use crate::options::Options;
+use crate::preempted::{Answer, Begun, PreemptedRead};
 
 type Snapshot = RegionSnapshot<MemoryStore>;
 type WriteFuture = Pin<Box<dyn Future<Output = Result<LogIndex, ProposeError>>>>;
@@ -63,6 +64,8 @@ enum State {
     Stalled(Operation),
     /// Evaluated, not yet proposed.
     Holding(Operation, Box<Snapshot>, WriteBatch),
+    /// Preempted before it looked at the clock.
+    Preempted(Operation, PreemptedRead),
     Writing(Operation, WriteFuture),
     Reading(Operation, ReadFuture),
 }
@@ -74,6 +77,8 @@ pub(crate) enum Step {
     Waiting,
     /// Holds an evaluated write and will propose it later.
     Holds,
+    /// The thread of its read is preempted and will go on later.
+    Preempted,
     /// The operation has ended.
     Done(String),
     /// The operation has ended without effect; the client may retry elsewhere.
@@ -96,6 +101,8 @@ pub(crate) struct ClientStats {
     pub(crate) refused: u64,
     pub(crate) unknown: u64,
     pub(crate) lease_reads: u64,
+    /// Lease reads whose thread was preempted.
+    pub(crate) preempted: u64,
     pub(crate) index_reads: u64,
     pub(crate) failed_reads: u64,
 }
@@ -167,6 +174,12 @@ impl Clients {
     pub(crate) fn think(&mut self) -> u64 {
         let mean = self.options.think.as_nanos() as u64;
         self.rng.random_range(mean / 4..=mean * 2)
+    }
+
+    /// How long the thread of a read is preempted, in nanoseconds: long enough for others to lead meanwhile.
+    pub(crate) fn preemption(&mut self) -> u64 {
+        let election = self.options.config.election_timeout().as_nanos() as u64;
+        self.rng.random_range(election / 20..=election * 5)
     }
 
     /// A random backoff after a refusal. A client that retries fast meets new leaders in their first moments.
@@ -264,15 +277,39 @@ impl Clients {
                 }
                 Err(error) => self.region_error(client, operation, &error),
             },
-            Kind::LeaseRead(register) => match handle.try_read(ctx) {
-                Ok(Some(snapshot)) => {
-                    self.stats.lease_reads += 1;
-                    self.finish_read(client, operation, register, &snapshot)
+            Kind::LeaseRead(_) if self.options.preempts > 0.0 && self.rng.random_bool(self.options.preempts) => {
+                match PreemptedRead::begin(handle, ctx) {
+                    Begun::Answered(answer) => self.lease_answer(client, operation, answer, handle),
+                    Begun::Preempted(read) => {
+                        self.stats.preempted += 1;
+                        self.clients[client].state = State::Preempted(operation, read);
+                        Ok(Step::Preempted)
+                    }
                 }
-                Ok(None) => self.read_by_index(client, operation, ctx, handle),
-                Err(error) => self.region_error(client, operation, &error),
-            },
+            }
+            Kind::LeaseRead(_) => self.lease_answer(client, operation, handle.try_read(ctx), handle),
             Kind::IndexRead(_) => self.read_by_index(client, operation, ctx, handle),
+        }
+    }
+
+    /// Ends a lease read, or goes on by read index if the lease does not cover it.
+    fn lease_answer(
+        &mut self,
+        client: usize,
+        operation: Operation,
+        answer: Answer,
+        handle: &StoreHandle<MemoryStore>,
+    ) -> Result<Step, Violation> {
+        let Some(region) = self.options.region(operation.region) else { return violated("a region is gone") };
+        let ctx = RegionContext { region: region.id, epoch: region.epoch };
+        match (answer, operation.kind) {
+            (Ok(Some(snapshot)), Kind::LeaseRead(register)) => {
+                self.stats.lease_reads += 1;
+                self.finish_read(client, operation, register, &snapshot)
+            }
+            (Ok(Some(_)), _) => violated("a write was answered with a read"),
+            (Ok(None), _) => self.read_by_index(client, operation, ctx, handle),
+            (Err(error), _) => self.region_error(client, operation, &error),
         }
     }
 
@@ -301,16 +338,27 @@ impl Clients {
         if self.rng.random_bool(0.2) { Ok(Step::Holds) } else { self.propose(client, handle) }
     }
 
-    /// The store for which a client holds an evaluated write.
+    /// The store for which a client holds an evaluated write or a preempted read.
     pub(crate) fn holds_for(&self, client: usize) -> Option<StoreId> {
         match &self.clients[client].state {
-            State::Holding(operation, ..) => Some(operation.store),
+            State::Holding(operation, ..) | State::Preempted(operation, _) => Some(operation.store),
             _ => None,
         }
     }
 
+    /// Goes on with the preempted read, or the write, that the client holds.
+    pub(crate) fn go_on(&mut self, client: usize, handle: &StoreHandle<MemoryStore>) -> Result<Step, Violation> {
+        match std::mem::replace(&mut self.clients[client].state, State::Idle) {
+            State::Preempted(operation, read) => self.lease_answer(client, operation, read.resume(), handle),
+            other => {
+                self.clients[client].state = other;
+                self.propose(client, handle)
+            }
+        }
+    }
+
     /// Proposes the write that the client holds.
-    pub(crate) fn propose(&mut self, client: usize, handle: &StoreHandle<MemoryStore>) -> Result<Step, Violation> {
+    fn propose(&mut self, client: usize, handle: &StoreHandle<MemoryStore>) -> Result<Step, Violation> {
         match std::mem::replace(&mut self.clients[client].state, State::Idle) {
             State::Holding(operation, snapshot, batch) => {
                 let handle = handle.clone();
@@ -382,7 +430,9 @@ impl Clients {
         for client in 0..self.clients.len() {
             let (operation, proposed) = match &self.clients[client].state {
                 State::Writing(operation, _) | State::Reading(operation, _) => (*operation, true),
-                State::Holding(operation, ..) | State::Stalled(operation) => (*operation, false),
+                State::Holding(operation, ..) | State::Preempted(operation, _) | State::Stalled(operation) => {
+                    (*operation, false)
+                }
                 State::Idle => continue,
             };
             if operation.store != store {

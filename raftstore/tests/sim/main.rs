@@ -1,5 +1,5 @@
-//! Seeded simulation of a cluster: the production store loop, apply, log engine and snapshot code of several stores on
-//! one thread, over simulated disks, network and time. See `README.md`.
+//! Seeded simulation of a cluster: the production store loop, apply, log engine and snapshot code of several stores,
+//! one thread at a time, over simulated disks, network and time. See `README.md`.
 //!
 //! `CORTADO_SIM_SEEDS=N` runs N seeds (200 by default). `CORTADO_SIM_SEED=S` replays one and prints every step.
 
@@ -13,6 +13,7 @@ mod node;
 mod options;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod preempted;
 mod prober;
 mod regressions;
 mod run;

@@ -74,9 +74,10 @@ impl Network {
         self.slow.remove(&from);
     }
 
-    /// Whether a link is slow or still drains its queue.
-    pub(crate) fn is_slow(&self, now: u64) -> bool {
-        !self.slow.is_empty() || self.busy.values().any(|until| *until > now)
+    /// Whether what the store sends is slow, or still queued.
+    pub(crate) fn is_slow(&self, from: StoreId, now: u64) -> bool {
+        let queued = || self.busy.iter().any(|((sender, ..), until)| *sender == from && *until > now);
+        self.slow.contains_key(&from) || queued()
     }
 
     /// Ends all cuts, losses and delays of stragglers for good.

@@ -20,6 +20,7 @@ use raftstore::{Clock, LogIndex, MonoTime, OpenError, Region, RegionId, StoreHan
 
 use crate::network::{Cuts, Outbox};
 use crate::options::Options;
+use crate::preempted::preemption_point;
 
 /// A store's clock: virtual time with a drift and an origin of its own.
 pub(crate) struct SimClock {
@@ -38,6 +39,7 @@ impl SimClock {
 
 impl Clock for SimClock {
     fn now(&self) -> MonoTime {
+        preemption_point();
         MonoTime::from_nanos(self.now.load(Ordering::Relaxed))
     }
 }

@@ -1,7 +1,7 @@
 //! Everything a seed decides before the run: the cluster, its settings and its faults.
 //!
-//! Swarm testing: each kind of fault is switched on or off independently and its weight is drawn, so some runs see much
-//! of one kind alone. [`Options`] holds everything derived from the seed, and a failure prints it.
+//! Swarm testing: each kind of fault is switched on or off independently and its weight is drawn, so some runs see
+//! much of one kind alone. Some see slow disks and links only. [`Options`] holds everything derived from the seed, and a failure prints it.
 
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) think: Duration,
     /// Whether a refused client retries at once.
     pub(crate) retries_fast: bool,
+    /// Part of the lease reads whose thread is preempted before it looks at the clock.
+    pub(crate) preempts: f64,
     /// Longest padding of a value in bytes.
     pub(crate) padding: usize,
     /// Virtual time with faults.
@@ -73,6 +75,11 @@ impl NetworkOptions {
     /// Whether the network loses, doubles and delays nothing by itself.
     pub(crate) fn is_calm(&self) -> bool {
         (self.drop, self.duplicate, self.straggle) == (0.0, 0.0, 0.0)
+    }
+
+    /// Makes the network lose, double and delay nothing by itself.
+    pub(crate) fn be_calm(&mut self) {
+        (self.drop, self.duplicate, self.straggle) = (0.0, 0.0, 0.0);
     }
 }
 
@@ -177,7 +184,7 @@ impl Options {
         let stores = if rng.random_bool(0.75) { 3 } else { 5 };
         let config = config(&mut rng);
         let election = config.election_timeout();
-        Options {
+        let mut options = Options {
             seed,
             stores,
             regions: regions(&mut rng, stores),
@@ -200,7 +207,23 @@ impl Options {
             snapshot_work_us: snapshot_work(&mut rng, election),
             clock_drift_ppm: if rng.random_bool(0.5) { 0 } else { 10_000 },
             config,
+            preempts: if rng.random_bool(0.3) { 0.1 } else { 0.0 },
+        };
+        if rng.random_bool(0.15) {
+            options.keep_slow_parts_only(rng.random_bool(0.5));
         }
+        options
+    }
+
+    /// Nothing but slow syncs and slow links, which other faults would hide: leaderships must last. `stalls`: some
+    /// syncs take so long that leaders hand over.
+    fn keep_slow_parts_only(&mut self, stalls: bool) {
+        for (kind, weight) in &mut self.faults.weights {
+            *weight = u32::from(matches!(kind, FaultKind::SlowSync | FaultKind::SlowLink));
+        }
+        self.network.be_calm();
+        self.disk.slowest_sync = if stalls { 60 } else { 6 };
+        self.faults.longest = self.config.election_timeout() * if stalls { 60 } else { 20 };
     }
 
     /// The region with this id.

@@ -110,6 +110,15 @@ fn own_term_unchecked() {
     );
 }
 
+/// A read is preempted under a lease that has run out, until its replica leads again.
+#[test]
+fn stale_generation() {
+    must_find(PlantedBug::StaleGeneration, STALE, |options| {
+        only(options, &[FaultKind::StallLeaderTurn, FaultKind::IsolateLeader]);
+        options.preempts = 0.5;
+    });
+}
+
 #[test]
 fn truncation_above_flushed() {
     must_find(PlantedBug::TruncationAboveFlushed, &["does not start"], ordinary);

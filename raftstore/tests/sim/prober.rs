@@ -21,9 +21,9 @@ type WriteFuture = Pin<Box<dyn Future<Output = Result<LogIndex, ProposeError>>>>
 /// A write succeeds within this many election timeouts while a quorum is healthy and the network loses nothing. The
 /// slowest case is a leader that hands over, after 2, to a store whose votes and first entries wait for several syncs
 /// of 1.5 each.
-const BOUND: u64 = 20;
+const BOUND: u64 = 12;
 /// The same on a network that loses, doubles and delays messages.
-const LOSSY_BOUND: u64 = 40;
+const LOSSY_BOUND: u64 = 24;
 /// Election timeouts without a disturbance after which leaderships must be stable.
 const SETTLES_IN: u64 = 8;
 /// Election timeouts after which the prober gives an answer up and asks another store.
@@ -73,14 +73,29 @@ enum Probed {
 impl World {
     /// Tells the checkers which stores are healthy. Called after every event that may change it.
     pub(crate) fn observe_health(&mut self) {
+        let slow: Vec<&Node> = self.nodes.values().filter(|node| self.is_slow(node)).collect();
+        let is_healthy = |node: &&Node| !self.is_slow(node) && self.is_healthy(node);
+        let healthy: BTreeSet<StoreId> = self.nodes.values().filter(is_healthy).map(|node| node.id).collect();
         // A leader that is slow but alive keeps its leadership, whichever quorum is healthy.
-        let slowed = self.nodes.values().any(|node| node.slow_turns > 0 || node.slow_apply > 0 || node.hold.is_some());
-        let slowed = slowed || self.network.is_slow(self.now);
-        let healthy = self.nodes.values().filter(|node| !slowed && self.is_healthy(node)).map(|node| node.id);
-        let healthy: BTreeSet<StoreId> = healthy.collect();
+        let leads = |node: &&Node, region| node.live.as_ref().and_then(|live| live.handle.region(region));
+        let led_slowly =
+            |region: &Region| slow.iter().any(|node| leads(node, region.id).is_some_and(|at| at.is_leader));
+        let led_slowly = self.options.regions.iter().filter(|region| led_slowly(region)).map(|region| region.id);
+        let led_slowly: BTreeSet<RegionId> = led_slowly.collect();
         let network = &self.network;
-        let works = |from, to| healthy.contains(&from) && healthy.contains(&to) && !network.is_cut(from, to);
+        let works = |region, from, to| {
+            !led_slowly.contains(&region)
+                && healthy.contains(&from)
+                && healthy.contains(&to)
+                && !network.is_cut(from, to)
+        };
         self.prober.availability.observe(self.now, &works);
+    }
+
+    /// Whether the store takes part, but slowly.
+    fn is_slow(&self, node: &Node) -> bool {
+        let itself = node.slow_turns > 0 || node.slow_apply > 0 || node.hold.is_some();
+        itself || self.network.is_slow(node.id, self.now)
     }
 
     /// Whether nothing but the speed of its parts keeps the store from serving, and its syncs take less than the time

@@ -27,22 +27,19 @@ pub(crate) fn only(options: &mut Options, kinds: &[FaultKind]) {
 /// Nothing but hiccups of the disks, each shorter than the time after which a leader hands over.
 pub(crate) fn hiccups(options: &mut Options) {
     only(options, &[FaultKind::SlowSync]);
-    calm(options);
+    options.network.be_calm();
+    options.disk.slowest_sync = 6;
     options.faults.longest = options.config.election_timeout() * 20;
 }
 
 /// Nothing but slow links, which megabytes of entries fill.
 pub(crate) fn slow_links(options: &mut Options) {
     only(options, &[FaultKind::SlowLink]);
-    calm(options);
+    options.network.be_calm();
     options.clients = 8;
     options.padding = 60_000;
     options.network.slow_link_kb = (60, 120);
     options.faults.longest = options.config.election_timeout() * 10;
-}
-
-fn calm(options: &mut Options) {
-    (options.network.drop, options.network.duplicate, options.network.straggle) = (0.0, 0.0, 0.0);
 }
 
 /// A sync of a second took every leadership of its store: heartbeats and their answers waited for it. On a slow link

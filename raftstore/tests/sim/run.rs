@@ -163,6 +163,7 @@ impl Outcome {
             to.refused += from.refused;
             to.unknown += from.unknown;
             to.lease_reads += from.lease_reads;
+            to.preempted += from.preempted;
             to.index_reads += from.index_reads;
             to.failed_reads += from.failed_reads;
             sum
@@ -185,6 +186,7 @@ impl Outcome {
             ("confirmed writes", clients.writes, 10_000),
             ("writes of unknown outcome", clients.unknown, 100),
             ("lease reads", clients.lease_reads, 5_000),
+            ("preempted lease reads", clients.preempted, 200),
             ("index reads", clients.index_reads, 2_000),
             ("writes judged for availability", stats.probes, 5_000),
         ];

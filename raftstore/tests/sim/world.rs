@@ -322,7 +322,7 @@ impl World {
             };
             let Some(live) = &node.live else { return Ok(()) };
             let handle = live.handle.clone();
-            let step = self.clients.propose(client, &handle)?;
+            let step = self.clients.go_on(client, &handle)?;
             self.client_stepped(client, step);
             self.wake(store, Part::Store);
             return self.after_call(store, false);
@@ -372,6 +372,12 @@ impl World {
         match step {
             Step::Waiting => {}
             Step::Holds => self.schedule_client(client),
+            Step::Preempted => {
+                self.trace.line(self.now, format_args!("client {client}: preempted"));
+                let later = self.clients.preemption();
+                let ticket = self.clients.new_ticket(client);
+                self.schedule(later, Event::Client { client, ticket });
+            }
             Step::Done(how) => {
                 self.trace.line(self.now, format_args!("client {client}: {how}"));
                 self.schedule_client(client);

@@ -27,7 +27,7 @@ impl Quorums {
         Quorums { quorums: of_size.map(|subset| (stores(subset), None)).collect() }
     }
 
-    fn observe(&mut self, now: u64, works: &dyn Fn(StoreId, StoreId) -> bool) {
+    fn observe(&mut self, now: u64, works: impl Fn(StoreId, StoreId) -> bool) {
         for (stores, since) in &mut self.quorums {
             let healthy = stores.iter().all(|from| stores.iter().all(|to| works(*from, *to)));
             *since = healthy.then(|| since.unwrap_or(now));
@@ -57,10 +57,12 @@ impl AvailabilityChecker {
         AvailabilityChecker { bound, regions, longest: 0, judged: 0 }
     }
 
-    /// The health of the stores at this time. `works` tells whether a message from one healthy store reaches another;
-    /// of a store and itself, whether it is healthy. Called whenever that changes.
-    pub(crate) fn observe(&mut self, now: u64, works: &dyn Fn(StoreId, StoreId) -> bool) {
-        self.regions.values_mut().for_each(|quorums| quorums.observe(now, works));
+    /// The health of the stores at this time. `works` tells, for a region, whether a message from one healthy store
+    /// reaches another; of a store and itself, whether it is healthy. Called whenever that changes.
+    pub(crate) fn observe(&mut self, now: u64, works: &dyn Fn(RegionId, StoreId, StoreId) -> bool) {
+        for (region, quorums) in &mut self.regions {
+            quorums.observe(now, |from, to| works(*region, from, to));
+        }
     }
 
     /// A write to `region` that began at `begun` is not confirmed yet, or is confirmed now.
@@ -124,9 +126,9 @@ mod tests {
     }
 
     /// Which stores are down, and which pair is cut.
-    fn works(down: &[u64], cut: Option<(u64, u64)>) -> impl Fn(StoreId, StoreId) -> bool {
+    fn works(down: &[u64], cut: Option<(u64, u64)>) -> impl Fn(RegionId, StoreId, StoreId) -> bool {
         let down = down.to_vec();
-        move |from, to| {
+        move |_, from, to| {
             let (from, to) = (from.get(), to.get());
             !down.contains(&from) && !down.contains(&to) && cut != Some((from, to))
         }
