@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Each round starts three fresh nodes (`cortado demo`) and one closed-loop client that inserts rows through a node
-//! that does not lead. Then the node that leads the data region goes. The figure of a round is the longest time between
-//! two acknowledged inserts afterwards. The report shows the median and the maximum of the rounds.
+//! that does not lead. Then the node that leads the data region goes. The figure of a round is the longest time without
+//! an acknowledged insert afterwards. A round ends with an acknowledged insert, so that an outage is counted to its
+//! end; one that does not end fails the run. The report shows the median and the maximum of the rounds.
 
 #![allow(
     missing_docs,
@@ -32,6 +33,8 @@ use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION};
 const BEFORE: Duration = Duration::from_secs(2);
 /// How long the client writes after the event.
 const AFTER: Duration = Duration::from_secs(8);
+/// How long after that an outage may last.
+const OUTAGE_MAX: Duration = Duration::from_secs(60);
 /// The pause of a process that is paused: longer than any lease.
 const PAUSE: Duration = Duration::from_secs(4);
 
@@ -98,28 +101,39 @@ async fn measure(event: Event) -> (Duration, usize) {
             signal("CONT", victim);
         }
     }
-    let (times, failed) = writer.await.unwrap();
+    let (times, failed) = writer.await.expect("the cluster goes on writing");
     let mut last = at;
     let later = times.into_iter().filter(|time| *time > at);
-    (later.map(|time| time - std::mem::replace(&mut last, time)).max().expect("it writes again"), failed)
+    (later.map(|time| time - std::mem::replace(&mut last, time)).max().expect("the last insert"), failed)
 }
 
-/// Inserts rows, one after the other. Returns the times of the acknowledgements and the number of failed inserts.
+/// Inserts rows, one after the other, for `time` and then until one is acknowledged. Returns the times of the
+/// acknowledgements and the number of failed inserts.
+///
+/// # Panics
+/// If no insert is acknowledged within [`OUTAGE_MAX`] after `time`, or the gateway closes the connection.
 async fn write(client: Client, time: Duration) -> (Vec<Instant>, usize) {
     let insert = client.prepare("INSERT INTO log VALUES ($1, 'row')").await.unwrap();
     let end = Instant::now() + time;
     let (mut times, mut failed, mut id) = (Vec::new(), 0, 0i64);
-    while Instant::now() < end {
+    loop {
         id += 1;
-        match client.execute(&insert, &[&id]).await {
-            Ok(_) => times.push(Instant::now()),
+        let left = (end + OUTAGE_MAX).saturating_duration_since(Instant::now());
+        let answer = tokio::time::timeout(left, client.execute(&insert, &[&id])).await;
+        match answer.unwrap_or_else(|_| panic!("no insert is acknowledged {OUTAGE_MAX:?} after the end of the round")) {
+            Ok(_) => {
+                times.push(Instant::now());
+                if Instant::now() >= end {
+                    return (times, failed);
+                }
+            }
             Err(error) => {
+                assert!(!client.is_closed(), "row {id}: the gateway has closed the connection: {error}");
                 eprintln!("row {id}: {error}");
                 failed += 1;
             }
         }
     }
-    (times, failed)
 }
 
 async fn connect(port: u16) -> Client {

@@ -32,8 +32,6 @@ pub(crate) struct Delegate {
     term: AtomicU64,
     leader: AtomicU64,
     is_leader: AtomicBool,
-    /// Whether this replica has known another leader since it was opened.
-    has_followed: AtomicBool,
     serving: AtomicBool,
     /// End of the lease in nanoseconds, exclusive; 0 for none.
     lease: AtomicU64,
@@ -59,7 +57,6 @@ impl Delegate {
             term: AtomicU64::new(0),
             leader: AtomicU64::new(0),
             is_leader: AtomicBool::new(false),
-            has_followed: AtomicBool::new(false),
             serving: AtomicBool::new(false),
             lease: AtomicU64::new(0),
             applied_index: AtomicU64::new(applied.index.get()),
@@ -90,9 +87,6 @@ impl Delegate {
             self.term.store(view.term.get(), SeqCst);
             self.leader.store(leader, SeqCst);
             self.is_leader.store(view.is_leader, SeqCst);
-            if leader != 0 && !view.is_leader {
-                self.has_followed.store(true, SeqCst);
-            }
             self.serving.store(view.serving, SeqCst);
             if region_changed {
                 self.region.store(Arc::clone(region));
@@ -134,11 +128,6 @@ impl Delegate {
 
     pub(crate) fn is_leader(&self) -> bool {
         self.is_leader.load(SeqCst)
-    }
-
-    /// See [`crate::StoreHandle::has_followed`].
-    pub(crate) fn has_followed(&self) -> bool {
-        self.has_followed.load(SeqCst)
     }
 
     pub(crate) fn leader(&self) -> Option<PeerMeta> {
@@ -404,10 +393,8 @@ mod tests {
         let refused = delegate.lease_read(EPOCH, &clock, || ()).err();
         assert_eq!(refused, Some(RegionError::NotLeader { region: region.id, leader: None }));
         let (delegate, region, _) = leader();
-        assert!(!delegate.has_followed());
         delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });
         delegate.close();
         assert_eq!(delegate.leader(), Some(region.peers[0]));
-        assert!(delegate.has_followed());
     }
 }

@@ -280,12 +280,6 @@ impl<S: Store> StoreHandle<S> {
         receiver.await.unwrap_or(Err(ProposeError::Undetermined { region }))
     }
 
-    /// Whether the replica on this store has known another replica as the leader of `region` since the store was
-    /// opened. False if this store holds none.
-    pub fn has_followed(&self, region: RegionId) -> bool {
-        self.context.router.get(region).is_some_and(|delegate| delegate.has_followed())
-    }
-
     /// Whether this store leads `region` in `term` and its lease holds at this moment, so that no other store can lead.
     /// It guards state kept outside the region's data that belongs to its leader, such as the oracle's window. Reads
     /// the clock at most once. Returns false whenever this is not certain: also until the leader has applied an entry
@@ -351,12 +345,12 @@ impl<S: Store> StoreHandle<S> {
     fn delegate(&self, region: RegionId) -> Result<Arc<Delegate>, RegionError> {
         let missing = || RegionError::RegionNotFound { region, store: self.context.id };
         let delegate = self.context.router.get(region).ok_or_else(missing)?;
-        if self.context.health.refuses_requests() { Err(self.redirect(region)) } else { Ok(delegate) }
+        let refuses = self.context.health.refuses_requests();
+        if refuses { Err(self.redirect(region, delegate.leader())) } else { Ok(delegate) }
     }
 
     /// The refusal of a store that does not serve: names the leader that it knew last, but never itself.
-    fn redirect(&self, region: RegionId) -> RegionError {
-        let known = self.context.router.get(region).and_then(|delegate| delegate.leader());
+    fn redirect(&self, region: RegionId, known: Option<PeerMeta>) -> RegionError {
         RegionError::NotLeader { region, leader: known.filter(|leader| leader.store != self.context.id) }
     }
 
@@ -365,8 +359,14 @@ impl<S: Store> StoreHandle<S> {
     fn push(&self, region: RegionId, message: StoreMsg) -> Result<(), RegionError> {
         let reserved = self.context.config.mailbox_capacity / RAFT_RESERVE_DIVISOR;
         let pushed = self.context.mailbox.push_reserving(message, reserved);
-        // A mailbox that is closed never has room again.
-        pushed.map_err(|_| if self.context.mailbox.is_closed() { self.redirect(region) } else { self.busy() })
+        pushed.map_err(|_| {
+            // A mailbox that is closed never has room again.
+            if self.context.mailbox.is_closed() {
+                self.redirect(region, self.context.router.get(region).and_then(|delegate| delegate.leader()))
+            } else {
+                self.busy()
+            }
+        })
     }
 
     fn busy(&self) -> RegionError {

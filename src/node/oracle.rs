@@ -1,34 +1,41 @@
 //! The timestamp oracle over the system region: its mark is a record of that region, its lease the region's leader
 //! lease.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use engine::WriteBatch;
 use engine::store::Store;
 use futures::future::BoxFuture;
 use kv::placement::registry;
 use raftstore::ports::RoleListener;
-use raftstore::{ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, Term};
+use raftstore::{
+    PeerRole, ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId, Term,
+};
 use tso::window::{LeaderTerm, Window, WindowError};
-use tso::{Timestamp, TsoService};
+use tso::{ClusterTag, Survey, Timestamp, TsoClient, TsoService};
 
 use super::members::Members;
 
-/// The oracle's window over the system region. It gets its store handle late, because the store needs the oracle's role
-/// listener before it is opened.
+/// The oracle's window over the system region. It gets its store handle and the node's timestamp client late, because
+/// the store needs the oracle's role listener before it is opened.
 pub(crate) struct RegionWindow<S: Store> {
     store: OnceLock<StoreHandle<S>>,
+    client: OnceLock<TsoClient>,
     members: Members,
+    cluster: ClusterTag,
 }
 
 impl<S: Store> RegionWindow<S> {
     /// A window without a store, and so without leadership.
-    pub(crate) fn new(members: Members) -> RegionWindow<S> {
-        RegionWindow { store: OnceLock::new(), members }
+    pub(crate) fn new(members: Members, cluster: ClusterTag) -> RegionWindow<S> {
+        RegionWindow { store: OnceLock::new(), client: OnceLock::new(), members, cluster }
     }
 
-    /// Sets the node's store; called once.
-    pub(crate) fn connect(&self, store: StoreHandle<S>) {
+    /// Sets the node's store, and the client through which all its transactions get their timestamps; called once.
+    pub(crate) fn connect(&self, store: StoreHandle<S>, client: TsoClient) {
+        assert!(self.client.set(client).is_ok(), "the node has one timestamp client");
         assert!(self.store.set(store).is_ok(), "the oracle has one store");
     }
 
@@ -81,8 +88,25 @@ impl<S: Store> Window for RegionWindow<S> {
         self.store.get().is_some_and(|store| store.lease_holds(RegionId::SYSTEM, Term::new(term.0)))
     }
 
-    fn has_followed(&self) -> bool {
-        self.store.get().is_some_and(|store| store.has_followed(RegionId::SYSTEM))
+    fn quiet(&self) -> Duration {
+        self.client.get().map_or(Duration::MAX, |client| client.newest().age)
+    }
+
+    fn survey(&self) -> BoxFuture<'_, Survey> {
+        Box::pin(async move {
+            let Some(store) = self.store.get() else { return Survey::default() };
+            let Some(status) = store.region(RegionId::SYSTEM) else { return Survey::default() };
+            let voters = status.region.peers.iter().filter(|peer| peer.role == PeerRole::Voter);
+            let voters: BTreeSet<StoreId> = voters.map(|peer| peer.store).collect();
+            let mut others = self.members.all();
+            others.retain(|(other, _)| *other != store.store_id());
+            let (of_voters, of_others): (Vec<_>, Vec<_>) =
+                others.into_iter().partition(|(other, _)| voters.contains(other));
+            let addresses = |nodes: Vec<(StoreId, String)>| -> Vec<String> {
+                nodes.into_iter().map(|(_, address)| address).collect()
+            };
+            tso::grpc::survey(voters.len(), &addresses(of_voters), &addresses(of_others), &self.cluster).await
+        })
     }
 
     fn leader_address(&self) -> Option<String> {
@@ -139,9 +163,10 @@ impl<S: Store> tso::NodeDirectory for OracleDirectory<S> {
 /// Builds the window and the oracle over it.
 pub(crate) fn oracle<S: Store>(
     members: Members,
+    cluster: ClusterTag,
     registry: &prometheus::Registry,
 ) -> prometheus::Result<(Arc<RegionWindow<S>>, TsoService)> {
-    let window = Arc::new(RegionWindow::new(members));
+    let window = Arc::new(RegionWindow::new(members, cluster));
     let metrics = tso::metrics::ServiceMetrics::new(registry)?;
     let service = TsoService::new(window.clone(), tso::service::system_clock(), Some(metrics));
     Ok((window, service))

@@ -77,8 +77,8 @@ impl Serving {
     ) -> Result<Serving, ServingError> {
         let cluster = ClusterTag::new(&ident.cluster_id.to_string()).map_err(in_layer("cluster id"))?;
         let storage = storage::open(state.clone(), ident.clone(), registry.clone()).await?;
-        let (window, tso_service) =
-            oracle::<RocksStore>(state.members.clone(), registry).map_err(in_layer("timestamp oracle"))?;
+        let (window, tso_service) = oracle::<RocksStore>(state.members.clone(), cluster.clone(), registry)
+            .map_err(in_layer("timestamp oracle"))?;
         let options = TransportOptions::new(ident.cluster_id, ident.store_id, state::random_id());
         let metrics = TransportMetrics::new(registry).map_err(in_layer("transport"))?;
         let snapshots = storage.snapshots.clone();
@@ -87,7 +87,8 @@ impl Serving {
         let discovery = tokio::spawn(join::discover(state.clone(), ident.clone()));
         let runtime = start_store(&state, &ident, storage, &options, &metrics, &tso_service, registry).await?;
         let handle = runtime.handle();
-        window.connect(handle.clone());
+        let tso_client = tso_client(&state, &handle, tso_service.clone(), &cluster, registry)?;
+        window.connect(handle.clone(), tso_client.clone());
         if state.placement.set(Placement::new(handle.clone())).is_err() {
             return Err(in_layer("placement")("started twice"));
         }
@@ -99,10 +100,9 @@ impl Serving {
             .add_service(NodeServer::new(NodeService::new(state.clone())))
             .add_service(transport_server.service())
             .add_service(InterceptedService::new(kv::service::kv_service(server.clone()), cluster.check()))
-            .add_service(InterceptedService::new(tso::grpc::server(tso_service.clone()), cluster.check()))
+            .add_service(InterceptedService::new(tso::grpc::server(tso_service), cluster.check()))
             .serve_with_incoming_shutdown(ports.listen()?, grpc_stop.clone().cancelled_owned());
         let grpc_task = tokio::spawn(grpc);
-        let tso_client = tso_client(&state, &handle, tso_service, &cluster, registry)?;
         let (client, remote) = kv_client(&ident, server, cluster, registry)?;
         background.spawn(background::update_client_addresses(state.clone(), remote));
         background.spawn(background::send_heartbeats(state.clone(), ident.clone(), handle.clone()));

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
 use crate::cluster::{AttachCluster, ClusterTag};
+use crate::leap::{Survey, TimeReport};
 use crate::service::TsoService;
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
@@ -15,12 +16,13 @@ use proto::allocate_response::Result as Outcome;
 use proto::tso_client::TsoClient as Stub;
 use proto::tso_server::{Tso, TsoServer};
 
-#[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated; documented in tso.proto")]
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::too_many_lines, reason = "generated from tso.proto")]
 mod proto {
     tonic::include_proto!("cortado.tso.v1");
 }
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// HTTP/2 keep-alive detects a peer whose machine vanished without closing the connection.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
@@ -51,6 +53,38 @@ impl Tso for Adapter {
         };
         Ok(Response::new(proto::AllocateResponse { result: Some(outcome) }))
     }
+
+    async fn report_time(
+        &self,
+        _request: Request<proto::ReportTimeRequest>,
+    ) -> Result<Response<proto::ReportTimeResponse>, Status> {
+        let TimeReport { wall_ms, quiet } = self.service.time_report();
+        let quiet_ms = (quiet != Duration::MAX).then(|| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX));
+        Ok(Response::new(proto::ReportTimeResponse { wall_ms, quiet_ms }))
+    }
+}
+
+/// Asks the nodes at these addresses for their time: voters of the system region, and others. Waits a second for the
+/// slowest. `voters` is the number of voters, the caller included.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub async fn survey(voters: usize, of_voters: &[String], of_others: &[String], cluster: &ClusterTag) -> Survey {
+    let ask = async |addresses: &[String]| {
+        let answers = addresses.iter().map(|address| report_of(address, cluster));
+        join_all(answers).await.into_iter().flatten().collect()
+    };
+    let (from_voters, from_others) = tokio::join!(ask(of_voters), ask(of_others));
+    Survey { voters, from_voters, from_others }
+}
+
+async fn report_of(address: &str, cluster: &ClusterTag) -> Option<TimeReport> {
+    let remote = RemoteSource::new(address).ok()?.with_cluster(cluster.clone());
+    let mut stub = Stub::with_interceptor(remote.channel, remote.cluster);
+    let answer = tokio::time::timeout(REPORT_TIMEOUT, stub.report_time(proto::ReportTimeRequest {})).await;
+    let report = answer.ok()?.inspect_err(|status| tracing::debug!(address, %status, "no report of the time")).ok()?;
+    let proto::ReportTimeResponse { wall_ms, quiet_ms } = report.into_inner();
+    Some(TimeReport { wall_ms, quiet: quiet_ms.map_or(Duration::MAX, Duration::from_millis) })
 }
 
 /// The oracle of another node. Connects on first use and reconnects after a failure.
@@ -140,6 +174,9 @@ mod tests {
         assert_eq!(answer(Outcome::Range(range)), b"\x0a\x0b\x09\x08\x07\x06\x05\x04\x03\x02\x01\x10\x02");
         assert_eq!(answer(Outcome::NotLeader(proto::NotLeader { leader: "a:1".into() })), b"\x12\x05\x0a\x03a:1");
         assert_eq!(answer(Outcome::Unavailable(proto::Unavailable { reason: "x".into() })), b"\x1a\x03\x0a\x01x");
+        let report = |quiet_ms| proto::ReportTimeResponse { wall_ms: 0x0102_0304, quiet_ms }.encode_to_vec();
+        assert_eq!(report(None), b"\x09\x04\x03\x02\x01\x00\x00\x00\x00");
+        assert_eq!(report(Some(0)), b"\x09\x04\x03\x02\x01\x00\x00\x00\x00\x10\x00");
     }
 
     /// An oracle that always answers.
@@ -153,6 +190,13 @@ mod tests {
         ) -> Result<Response<proto::AllocateResponse>, Status> {
             let range = proto::Range { last: 1 << 40, count: request.into_inner().count };
             Ok(Response::new(proto::AllocateResponse { result: Some(Outcome::Range(range)) }))
+        }
+
+        async fn report_time(
+            &self,
+            _request: Request<proto::ReportTimeRequest>,
+        ) -> Result<Response<proto::ReportTimeResponse>, Status> {
+            Ok(Response::new(proto::ReportTimeResponse { wall_ms: 7, quiet_ms: Some(8) }))
         }
     }
 
@@ -170,6 +214,9 @@ mod tests {
             let error = foreign.request(1).await.unwrap_err().to_string();
             assert!(error.contains("cluster"), "{error}");
         }
+        let report = TimeReport { wall_ms: 7, quiet: Duration::from_millis(8) };
+        assert_eq!(report_of(&address, &tag("0a")).await, Some(report));
+        assert_eq!(report_of(&address, &tag("0b")).await, None);
     }
 
     #[test]

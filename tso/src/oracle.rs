@@ -7,10 +7,9 @@
 //! to one and a half. If it leads the wall clock, it runs at half speed until the lead is gone. If it lags, it runs at
 //! one and a half times the speed. A jump of the wall clock by an hour, either way, is followed over two hours.
 //!
-//! A leadership that takes over from another starts at the mark that it finds, not at its wall clock: a leap would end
-//! all locks and every grace period at once, and could not be undone, because timestamps never go back. Only a *cold
-//! start* leaps to the wall clock: the first leadership of a process that has known no other leader. Then the whole
-//! cluster may have been down for any time, and the transactions of before have ended with their nodes.
+//! A leadership starts at the mark that it finds, not at its wall clock: a leap would end all locks and every grace
+//! period at once, and could not be undone, because timestamps never go back. It leaps only after a time in which
+//! nobody received a timestamp, and only to a time that a majority of clocks has reached: see [`crate::leap`].
 //!
 //! The counter carries over into the milliseconds, so the pace of time limits no request. At half speed a millisecond
 //! of real time has 131,072 timestamps. Only a caller that takes more moves timestamps ahead of the time, and the
@@ -19,12 +18,14 @@
 //! # Marks
 //!
 //! The *mark*, a record of the system region, makes timestamps unique across leaders. A timestamp is issued only below
-//! a durable mark, and a new leader issues only at or above the mark that it finds. The mark is raised three seconds
+//! a durable mark, and a new leader issues only at or above the mark that it finds. The mark is raised one second
 //! ahead, and again when half of that is used, so that issuing does not wait for the disk.
 //!
-//! A new leader thus leads the wall clock by what was left of the window. While physical time leads, the window is
-//! shorter by the lead, down to one second. So handovers in a row add at most one second each, and half of the time
-//! between them is given back.
+//! So each handover moves the time forward by what was left of the window, a second at most, and shortens the life of
+//! every lock by as much. A longer window would take more of a lock's life; a shorter one costs more writes, and gives
+//! each of them less time: a second means two writes of region 1 in a second, with half a second each. While physical
+//! time leads the wall clock, the window is shorter by the lead, down to half a second. So handovers in a row add at
+//! most half a second each to the lead, and half of the time between them is given back.
 //!
 //! ```text
 //!      floor           last                          mark
@@ -33,16 +34,19 @@
 //! leaders│               │  ◀─ at least half of it ─▶  │ issued yet
 //! ```
 
+use std::time::Duration;
+
 use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
 use crate::window::LeaderTerm;
 
 /// How far the mark is raised ahead of the newest timestamp or the time, in milliseconds, unless the time leads the
-/// wall clock. The mark is raised again when less than half of it is left.
-pub const WINDOW_MS: u64 = 3000;
-/// The same, at least, if the time leads the wall clock. At half speed it lasts two seconds.
-pub const WINDOW_MIN_MS: u64 = 1000;
+/// wall clock. The mark is raised again when less than half of it is left. It is also the furthest that one handover
+/// moves the time forward: `txn` asserts that this is a small part of a lock's life.
+pub const WINDOW_MS: u64 = 1000;
+/// The same, at least, if the time leads the wall clock. At half speed it lasts a second.
+pub const WINDOW_MIN_MS: u64 = 500;
 /// The least and the most microseconds by which the time advances in a millisecond of the monotonic clock.
-const PACE_US: (u64, u64) = (500, 1500);
+const PACE_US: (u32, u32) = (500, 1500);
 /// The largest physical part, one window below overflow.
 const MAX_PHYSICAL_MS: u64 = (1 << (u64::BITS - Timestamp::COUNTER_BITS)) - 1 - WINDOW_MS;
 
@@ -86,13 +90,10 @@ pub struct Oracle {
     leadership: Option<Leadership>,
 }
 
-/// What a new leader knows about the oracle before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// This node has known another leader since it started.
-    Handover,
-    /// It has known none. A cold start, unless this node has led before.
-    ColdStart,
+/// The furthest that the time of one leadership advances while `real` passes.
+pub fn advance_max(real: Duration) -> Duration {
+    let (_, most_us) = PACE_US;
+    (real / 1000).saturating_mul(most_us)
 }
 
 /// The physical time of a leadership at one reading of the clocks.
@@ -107,7 +108,7 @@ impl PhysicalTime {
     /// The time at a later reading: the wall clock, within the bounds of invariant 6.
     fn at(self, now: ClockReading) -> PhysicalTime {
         let passed_ms = now.mono_ms.saturating_sub(self.mono_ms);
-        let after = |pace_us: u64| self.time_us.saturating_add(passed_ms.saturating_mul(pace_us));
+        let after = |pace_us: u32| self.time_us.saturating_add(passed_ms.saturating_mul(u64::from(pace_us)));
         let (least, most) = PACE_US;
         let time_us = now.wall_ms.saturating_mul(1000).clamp(after(least), after(most));
         PhysicalTime { time_us: time_us.min(MAX_PHYSICAL_MS * 1000), mono_ms: now.mono_ms.max(self.mono_ms) }
@@ -138,15 +139,15 @@ impl Oracle {
     }
 
     /// Starts the leadership of `term`, given the durable `mark`. Issues nothing until the first window is durable: the
-    /// caller continues with [`Oracle::extend`]. The time starts at the mark, or at the wall clock if that is later and
-    /// this is a cold start or there is no mark ([`Timestamp::ZERO`]).
-    pub fn start(&mut self, term: LeaderTerm, mark: Timestamp, now: ClockReading, origin: Origin) {
-        let is_cold = origin == Origin::ColdStart && self.last == Timestamp::ZERO;
+    /// caller continues with [`Oracle::extend`]. The time starts at the mark, or at `leap_ms` if that is later: a time
+    /// in milliseconds since the Unix epoch, which [`crate::leap`] decides. Without a mark ([`Timestamp::ZERO`]) the
+    /// cluster is new, and the time starts at the wall clock.
+    pub fn start(&mut self, term: LeaderTerm, mark: Timestamp, now: ClockReading, leap_ms: Option<u64>) {
         // Another leader may have issued any timestamp below the mark; this node has issued those up to `last`.
         let floor = mark.max(self.last.next());
-        let leaps = is_cold || mark == Timestamp::ZERO;
-        let wall_ms = if leaps { now.wall_ms.min(MAX_PHYSICAL_MS) } else { 0 };
-        let time = PhysicalTime { time_us: floor.physical_ms().max(wall_ms) * 1000, mono_ms: now.mono_ms };
+        let wall_ms = (mark == Timestamp::ZERO).then_some(now.wall_ms);
+        let leap_ms = wall_ms.or(leap_ms).unwrap_or(0).min(MAX_PHYSICAL_MS);
+        let time = PhysicalTime { time_us: floor.physical_ms().max(leap_ms) * 1000, mono_ms: now.mono_ms };
         self.last = floor.prev();
         self.leadership = Some(Leadership { term, floor, mark: floor, raising: None, time });
         self.check();

@@ -16,8 +16,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
+use crate::leap::{self, Leap, TimeReport};
 use crate::metrics::ServiceMetrics;
-use crate::oracle::{ClockReading, Oracle, OracleError, Origin, WINDOW_MS};
+use crate::oracle::{ClockReading, Oracle, OracleError, WINDOW_MS};
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{Timestamp, TsRange};
 use crate::window::{LeaderTerm, Window, WindowError};
@@ -29,6 +30,8 @@ const WINDOW_WAIT: Duration = Duration::from_secs(1);
 /// Pause after a failed attempt to read or raise the mark. It doubles from `RETRY_MIN` to `RETRY_MAX`.
 const RETRY_MIN: Duration = Duration::from_millis(5);
 const RETRY_MAX: Duration = Duration::from_millis(500);
+/// How long a new leader whose mark lags asks the other nodes for their time. Nobody is served meanwhile.
+const SURVEY_LIMIT: Duration = Duration::from_secs(5);
 /// The oracle's distance from the wall clock that is logged, in milliseconds. A handover alone stays below it.
 const LOGGED_OFFSET_MS: u64 = 10_000;
 
@@ -122,6 +125,11 @@ impl TsoService {
         self.host.notify_waiters();
     }
 
+    /// What this node knows about the time: its answer to another node that begins to lead.
+    pub fn time_report(&self) -> TimeReport {
+        self.host.time_report()
+    }
+
     /// Whether this node leads and has a window. Does not check the lease.
     pub fn is_serving(&self) -> bool {
         self.host.state.lock().oracle.is_serving()
@@ -188,6 +196,10 @@ impl OracleHost {
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { wall_ms: (self.clock)().wall_ms, quiet: self.window.quiet() }
     }
 
     /// What a planted bug takes for the state of the lease, decided before the timestamps are computed.
@@ -289,13 +301,13 @@ impl State {
 /// The window task of one leadership: reads the mark, then keeps the window ahead until the leadership ends.
 async fn maintain_window(host: Arc<OracleHost>, term: LeaderTerm) {
     let mark = load_mark(&host, term).await;
+    let leap_ms = find_leap(&host, mark).await;
     {
         let mut state = host.state.lock();
         if state.leader_term != Some(term) {
             return;
         }
-        let origin = if host.window.has_followed() { Origin::Handover } else { Origin::ColdStart };
-        state.oracle.start(term, mark, (host.clock)(), origin);
+        state.oracle.start(term, mark, (host.clock)(), leap_ms);
     }
     let mut pause = RETRY_MIN;
     let mut offset_is_large = false;
@@ -340,6 +352,47 @@ async fn load_mark(host: &OracleHost, term: LeaderTerm) -> Timestamp {
                 tracing::warn!(%term, %error, "timestamp mark could not be read");
                 tokio::time::sleep(next_backoff(&mut pause)).await;
             }
+        }
+    }
+}
+
+/// The time to which the leadership leaps from `mark`, if it does.
+async fn find_leap(host: &OracleHost, mark: Timestamp) -> Option<u64> {
+    let wall_ms = (host.clock)().wall_ms;
+    if !leap::is_due(mark, wall_ms) {
+        return None;
+    }
+    let lag_ms = wall_ms.saturating_sub(mark.physical_ms());
+    let decided = tokio::time::timeout(SURVEY_LIMIT, survey_until_decided(host)).await.unwrap_or(Leap::Unknown);
+    match decided {
+        Leap::To(leap_ms) => {
+            tracing::info!(
+                lag_ms,
+                leap_ms,
+                "no node has had a timestamp for long: the oracle leaps to the wall clocks"
+            );
+            Some(leap_ms)
+        }
+        Leap::Refused => {
+            tracing::warn!(lag_ms, "transactions are running: the oracle approaches the wall clock slowly");
+            None
+        }
+        Leap::Unknown => {
+            tracing::warn!(lag_ms, "too few nodes report their time: the oracle approaches the wall clock slowly");
+            None
+        }
+    }
+}
+
+/// Asks the other nodes until enough have answered. The caller bounds the time.
+async fn survey_until_decided(host: &OracleHost) -> Leap {
+    let mut pause = RETRY_MIN;
+    loop {
+        let mut survey = host.window.survey().await;
+        survey.from_voters.push(host.time_report());
+        match survey.decide() {
+            Leap::Unknown => tokio::time::sleep(next_backoff(&mut pause)).await,
+            decided => return decided,
         }
     }
 }

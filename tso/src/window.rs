@@ -1,13 +1,16 @@
-//! What the oracle's service needs from the node: the durable mark, the lease, and the address of the leader.
+//! What the oracle's service needs from the node: the durable mark, the lease, the time of other nodes, the address of
+//! the leader.
 //!
 //! The node implements [`Window`] with the system region. The mark is a record of that region. Raising it is a
 //! proposal, which is dropped unless it is applied in the term in which it was made. The lease is the region's leader
 //! lease.
 
 use std::fmt;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::leap::Survey;
 use crate::timestamp::Timestamp;
 
 /// A leadership of the system region, by its Raft term. No two leaderships share a term.
@@ -44,9 +47,13 @@ pub trait Window: Send + Sync + 'static {
     /// Whether the lease of `term` holds at this moment, so that no other node can have taken over. Must not block.
     fn lease_holds(&self, term: LeaderTerm) -> bool;
 
-    /// Whether this node has known another leader of the system region since it started: then the oracle has run within
-    /// the life of this process. Must not block.
-    fn has_followed(&self) -> bool;
+    /// How long ago this node received its newest timestamp, from whichever oracle; [`Duration::MAX`] if it received
+    /// none since it started. Must not block.
+    fn quiet(&self) -> Duration;
+
+    /// Asks the other nodes of the cluster for their time, all at once. Nodes that do not answer are left out. One
+    /// attempt, bounded in time.
+    fn survey(&self) -> BoxFuture<'_, Survey>;
 
     /// The address of the leader of the system region, as far as this node knows: the hint for callers of a node that
     /// does not lead. Must not block.

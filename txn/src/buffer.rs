@@ -47,8 +47,12 @@ struct UndoRecord {
 /// It costs nothing while nothing is written. Each key written since then is remembered once.
 #[derive(Debug)]
 pub struct View {
-    /// The undo records before this position are in `old`.
+    /// The savepoint.
+    savepoint: usize,
+    /// The undo records from the savepoint to this position are in `old`, unless the buffer was rolled back since.
     seen: usize,
+    /// How often the buffer had been rolled back then. After a rollback other records follow the savepoint.
+    rollbacks: u64,
     /// Keys changed since the savepoint, with their mutation at the savepoint.
     old: BTreeMap<Key, Option<MutationOp>>,
 }
@@ -65,6 +69,8 @@ pub(crate) struct WriteBuffer {
     undo: Vec<UndoRecord>,
     /// The newest savepoint. Changes to a key between two savepoints share one undo record.
     savepoint: AtomicUsize,
+    /// The number of rollbacks to a savepoint.
+    rollbacks: u64,
     bytes: usize,
     limits: BufferLimits,
     /// The view that reads use, if one is set.
@@ -78,6 +84,7 @@ impl WriteBuffer {
             entries: BTreeMap::new(),
             undo: Vec::new(),
             savepoint: AtomicUsize::new(0),
+            rollbacks: 0,
             bytes: 0,
             limits,
             view: None,
@@ -132,17 +139,19 @@ impl WriteBuffer {
 
     /// A view of the buffer as it is now.
     pub(crate) fn view(&self) -> View {
-        View { seen: self.savepoint(), old: BTreeMap::new() }
+        let savepoint = self.savepoint();
+        View { savepoint, seen: savepoint, rollbacks: self.rollbacks, old: BTreeMap::new() }
     }
 
     /// Lets reads use a view from now on, or no view. Returns the previous one. Writes are not affected.
     pub(crate) fn set_view(&mut self, view: Option<View>) -> Option<View> {
         let view = view.map(|mut view| {
+            let seen = if view.rollbacks == self.rollbacks { view.seen } else { view.savepoint };
             // A key's first record after the savepoint holds its mutation at the savepoint.
-            for record in self.undo.get(view.seen..).unwrap_or_default() {
+            for record in self.undo.get(seen..).unwrap_or_default() {
                 view.old.entry(record.key.clone()).or_insert_with(|| record.old.as_ref().map(|entry| entry.op.clone()));
             }
-            View { seen: self.undo.len(), ..view }
+            View { seen: self.undo.len(), rollbacks: self.rollbacks, ..view }
         });
         std::mem::replace(&mut self.view, view)
     }
@@ -165,6 +174,7 @@ impl WriteBuffer {
             self.bytes = self.bytes.saturating_sub(freed);
         }
         self.savepoint.store(self.undo.len(), Ordering::Relaxed);
+        self.rollbacks += 1;
     }
 
     /// The mutations in key order.

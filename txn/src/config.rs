@@ -2,6 +2,14 @@
 
 use std::time::Duration;
 
+use tso::oracle::WINDOW_MS;
+
+/// The default of [`TxnConfig::lock_ttl`].
+const LOCK_TTL: Duration = Duration::from_secs(3);
+/// A handover of the oracle moves its time forward by a window at most. So one leaves a live lock two thirds of its
+/// ttl, and two leave a third: the interval of its heartbeats, each of which gives it the whole ttl again.
+const _: () = assert!(LOCK_TTL.as_millis() >= 3 * WINDOW_MS as u128);
+
 /// Limits of one transaction's write buffer. Exceeding one fails the write with [`crate::TxnError::TooLarge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
@@ -58,7 +66,7 @@ pub struct TxnConfig {
     /// Limits of the commit protocol.
     pub commit: CommitLimits,
     /// How long a lock lives after its last heartbeat: how long others wait for a dead coordinator. A heartbeat is sent
-    /// every third of it. Default 3 s, at least 30 ms.
+    /// every third of it. A handover of the oracle takes up to a second of it. Default 3 s, at least 30 ms.
     pub lock_ttl: Duration,
     /// How long a read waits for the locks of other transactions, counted from the first one it meets. Default 20 s.
     pub read_lock_wait: Duration,
@@ -78,7 +86,7 @@ impl Default for TxnConfig {
         TxnConfig {
             buffer: BufferLimits::default(),
             commit: CommitLimits::default(),
-            lock_ttl: Duration::from_secs(3),
+            lock_ttl: LOCK_TTL,
             read_lock_wait: Duration::from_secs(20),
             status_cache_entries: 4_096,
             background: 256,

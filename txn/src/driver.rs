@@ -29,7 +29,11 @@ use crate::coordinator::Coordinator;
 use crate::error::TxnError;
 use crate::timing::{Stopwatch, lock_pause, lock_ttl_ms};
 
-/// A commit fetches a timestamp first if this node has received none for this long: a handover may have gone unnoticed.
+/// A commit fetches a timestamp first if this node has received none for this long: it may have missed handovers.
+///
+/// A handover within it is unseen. It takes from the lock what a handover right after the prewrite would: a third of
+/// its life at most (`config.rs`), and the first heartbeat comes before the rest is over. To fetch a timestamp for
+/// every commit would not close the gap, because a handover can also come between the fetch and the prewrite.
 const UNSEEN_MAX: Duration = Duration::from_millis(100);
 /// How long a heartbeat waits for its timestamp, as a fraction of the heartbeat interval. Without one it goes by the
 /// last. The two fractions add up to less than 1.

@@ -2,8 +2,9 @@
 //! which are pure.
 //!
 //! Locks expire by the physical part of timestamps, and that is not the time of a stopwatch: a handover of the oracle
-//! moves it forward by up to three seconds, and it then runs at half speed. So the ttl of a lock is computed from the
-//! newest timestamp and the time since it was received.
+//! moves it forward by up to a second, and between handovers it runs at half to one and a half times the speed. So the
+//! ttl of a lock is computed from the newest timestamp and the most by which the oracle's time can have advanced since,
+//! without a handover.
 //!
 //! A wait for a lock is short at first, because most commits take a few milliseconds. It never exceeds the time that
 //! the lock can live without a heartbeat, so that the locks of a dead coordinator are found as soon as they expire.
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use kv::client::Jitter;
 use tokio::time::Instant;
+use tso::oracle::advance_max;
 use tso::{NewestTimestamp, Timestamp};
 
 /// The pause before the second attempt; it doubles with each further attempt.
@@ -49,7 +51,7 @@ impl Stopwatch {
 pub(crate) fn lock_ttl_ms(start_ts: Timestamp, newest: NewestTimestamp, lock_ttl: Duration) -> u64 {
     let seen_ms = newest.timestamp.physical_ms().saturating_sub(start_ts.physical_ms());
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    seen_ms.saturating_add(ms(newest.age)).saturating_add(ms(lock_ttl))
+    seen_ms.saturating_add(ms(advance_max(newest.age))).saturating_add(ms(lock_ttl))
 }
 
 /// The pause before attempt `attempt` (from 1; none at 0) on a locked key. `remaining` is how long the last of the
@@ -81,8 +83,9 @@ mod tests {
             lock_ttl_ms(start_ts, NewestTimestamp { timestamp, age }, lock_ttl)
         };
         assert_eq!(ttl_ms(1_000, 0), 3_000);
-        // A handover moved the oracle by two seconds; the node saw that 300 ms ago.
-        assert_eq!(ttl_ms(3_000, 300), 5_300);
+        // Handovers moved the oracle by two seconds; the node saw that 300 ms ago. Since then its time may have run at
+        // one and a half times the speed.
+        assert_eq!(ttl_ms(3_000, 300), 5_450);
         let unknown = NewestTimestamp { timestamp: Timestamp::ZERO, age: Duration::MAX };
         assert_eq!(lock_ttl_ms(start_ts, unknown, lock_ttl), u64::MAX);
     }

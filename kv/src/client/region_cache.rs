@@ -28,6 +28,8 @@ pub struct Route {
     /// Whether a replica failed or refused since the region last served. After a success the caller then calls
     /// [`RegionCache::confirm`].
     pub unproven: bool,
+    /// The attempt at this replica: how often in a row it had answered that it cannot serve yet.
+    pub attempt: usize,
 }
 
 impl Route {
@@ -43,7 +45,7 @@ struct Entry {
     target: StoreId,
     /// Replicas that failed in a row. Once all voters have failed, the entry is dropped and the region located again.
     failures: usize,
-    /// How often in a row the target answered that it cannot serve yet.
+    /// How often in a row the target answered that it cannot serve yet. All requests of one attempt count as one.
     refusals: usize,
     /// Whether the entry was looked up since the eviction hand last passed it.
     used: AtomicBool,
@@ -59,7 +61,7 @@ impl Entry {
     /// The route, not counted as a use.
     fn peek(&self) -> Route {
         let unproven = self.failures > 0 || self.refusals > 0;
-        Route { region: Arc::clone(&self.region), store: self.target, unproven }
+        Route { region: Arc::clone(&self.region), store: self.target, unproven, attempt: self.refusals }
     }
 }
 
@@ -211,9 +213,11 @@ impl RegionCache {
     }
 
     /// Counts an answer of a target that cannot serve yet. A leader is usually ready at the next attempt. A store that
-    /// cannot serve for long, or for good, refuses again; then the other replicas are asked.
+    /// cannot serve for long, or for good, refuses again; then the other replicas are asked. The requests that were in
+    /// flight together are one attempt: only the first refusal of it counts.
     fn on_refusal(&mut self, route: &Route) {
-        let Some(entry) = self.entry_mut(route.region.id).filter(|entry| entry.target == route.store) else { return };
+        let current = |entry: &&mut Entry| entry.target == route.store && entry.refusals == route.attempt;
+        let Some(entry) = self.entry_mut(route.region.id).filter(current) else { return };
         entry.refusals = entry.refusals.saturating_add(1);
         if entry.refusals >= REFUSALS_MAX {
             self.rotate(route);

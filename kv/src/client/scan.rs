@@ -159,7 +159,7 @@ mod tests {
         let bound = |text: &str| if text.is_empty() { Vec::new() } else { key(text).to_storage() };
         let epoch = Epoch { conf_ver: 1, version: 1 };
         let region = Region { id: RegionId::new(2), start: bound(start), end: bound(end), epoch, peers: Vec::new() };
-        Route { region: Arc::new(region), store: StoreId::new(1), unproven: false }
+        Route { region: Arc::new(region), store: StoreId::new(1), unproven: false, attempt: 0 }
     }
 
     #[test]

@@ -194,6 +194,26 @@ async fn a_portal_reads_its_snapshot_across_pages() {
     assert_eq!(count, 2002, "statements see all changes");
 }
 
+/// Updates of one row under an open portal keep one old version of it. One for each update would exceed the 64 MiB that
+/// a transaction may buffer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn updates_under_an_open_portal_keep_one_old_row() {
+    let server = TestServer::start().await;
+    let mut client = server.connect().await;
+    let setup = "create table t (id int primary key, v text); insert into t values (1, 'old'), (2, 'old')";
+    client.batch_execute(setup).await.expect("runs");
+    let txn = client.transaction().await.expect("begins");
+    let portal = txn.bind("select v from t order by id", &[]).await.expect("binds");
+    assert_eq!(txn.query_portal(&portal, 1).await.expect("fetches").len(), 1);
+    let update = txn.prepare("update t set v = $1 where id = 2").await.expect("prepares");
+    let large = "x".repeat(3 << 20);
+    for _ in 0..25 {
+        assert_eq!(txn.execute(&update, &[&large]).await.expect("updates"), 1);
+    }
+    let rows = txn.query_portal(&portal, 0).await.expect("fetches");
+    assert_eq!(rows.iter().map(|row| row.get::<_, &str>(0)).collect::<Vec<_>>(), ["old"]);
+}
+
 /// A cancel that reaches a statement which waits for the store is not dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_in_a_pipeline_stops_its_running_statement() {

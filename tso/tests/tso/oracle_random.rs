@@ -2,7 +2,7 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tso::oracle::{ClockReading, Oracle, Origin};
+use tso::oracle::{ClockReading, Oracle};
 use tso::timestamp::MAX_COUNT;
 use tso::{LeaderTerm, Timestamp};
 
@@ -62,7 +62,7 @@ impl Cluster {
                 self.leader = node;
                 self.leader_changes += 1;
                 self.began[node] = None;
-                self.oracles[node].start(self.term, self.mark, self.clocks[node], Origin::Handover);
+                self.oracles[node].start(self.term, self.mark, self.clocks[node], None);
             }
         }
     }
@@ -141,12 +141,12 @@ fn timestamps_strictly_increase() {
 fn a_lost_mark_is_detected() {
     let mut old = Oracle::new();
     let at = |wall_ms| ClockReading { wall_ms, mono_ms: 0 };
-    old.start(LeaderTerm(1), Timestamp::ZERO, at(10_000), Origin::Handover);
+    old.start(LeaderTerm(1), Timestamp::ZERO, at(10_000), None);
     let mark = old.extend(at(10_000)).unwrap();
     old.raised(LeaderTerm(1), mark);
     let newest = old.allocate(at(10_000), 10).unwrap().last;
     let mut new = Oracle::new();
-    new.start(LeaderTerm(2), Timestamp::ZERO, at(9_000), Origin::Handover);
+    new.start(LeaderTerm(2), Timestamp::ZERO, at(9_000), None);
     let mark = new.extend(at(9_000)).unwrap();
     new.raised(LeaderTerm(2), mark);
     let first = new.allocate(at(9_000), 1).unwrap().first();

@@ -1,10 +1,10 @@
 //! Golden scripts of the oracle. Each command prints its result. `now` is the wall clock, `mono` the monotonic clock;
-//! `at` sets both. `cold=1` makes a `start` the first of a process that has known no other leader.
+//! `at` sets both. `leap` is the time to which a `start` leaps.
 
 use std::error::Error;
 
 use goldenscript::{Command, Context};
-use tso::oracle::{ClockReading, Oracle, Origin};
+use tso::oracle::{ClockReading, Oracle};
 use tso::{LeaderTerm, Timestamp};
 
 #[derive(Default)]
@@ -27,13 +27,13 @@ impl goldenscript::Runner for Runner {
         self.mono_ms = at_ms.or(number("mono")?).unwrap_or(self.mono_ms);
         let now = at_ms.or(wall_ms).map(|wall_ms| ClockReading { wall_ms, mono_ms: self.mono_ms });
         let count = number("count")?.unwrap_or(1);
-        let origin = if args.take_key("cold").is_some() { Origin::ColdStart } else { Origin::Handover };
+        let leap_ms = number("leap")?;
         args.reject_next()?;
         let term = LeaderTerm(term.unwrap_or(1));
         let mark = mark_ms.map(|ms| Timestamp::new(ms, 0));
         let output = match command.name.as_str() {
             "start" => {
-                self.oracle.start(term, mark.unwrap_or_default(), now.ok_or("now?")?, origin);
+                self.oracle.start(term, mark.unwrap_or_default(), now.ok_or("now?")?, leap_ms);
                 "started".to_owned()
             }
             "stop" => {
@@ -79,9 +79,8 @@ fn clock() {
 }
 
 #[test]
-fn cold_start() {
-    run("cold_start");
-    run("cold_start_behind");
+fn leap() {
+    run("leap");
 }
 
 #[test]

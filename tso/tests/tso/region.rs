@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use tso::{LeaderTerm, Timestamp, Window, WindowError};
+use tso::{LeaderTerm, Survey, Timestamp, Window, WindowError};
 
 /// The system region: one mark, one leadership at a time.
 pub(crate) struct Region {
@@ -19,6 +20,10 @@ pub(crate) struct Region {
     pub(crate) lose_raises: AtomicU32,
     /// The leader's address that the nodes return as a hint.
     pub(crate) hint: Mutex<Option<String>>,
+    /// How long ago every node received its newest timestamp.
+    pub(crate) quiet: Mutex<Duration>,
+    /// What the other nodes answer to a new leader.
+    pub(crate) survey: Mutex<Survey>,
 }
 
 impl Default for Region {
@@ -29,6 +34,8 @@ impl Default for Region {
             fail_raises: AtomicU32::new(0),
             lose_raises: AtomicU32::new(0),
             hint: Mutex::default(),
+            quiet: Mutex::default(),
+            survey: Mutex::default(),
         }
     }
 }
@@ -88,8 +95,12 @@ impl Window for NodeWindow {
         self.region.check(self.node, term).is_ok()
     }
 
-    fn has_followed(&self) -> bool {
-        true
+    fn quiet(&self) -> Duration {
+        *self.region.quiet.lock()
+    }
+
+    fn survey(&self) -> BoxFuture<'_, Survey> {
+        std::future::ready(self.region.survey.lock().clone()).boxed()
     }
 
     fn leader_address(&self) -> Option<String> {

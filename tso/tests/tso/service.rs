@@ -11,8 +11,8 @@ use tso::oracle::{ClockReading, WINDOW_MS};
 use tso::service::Clocks;
 use tso::timestamp::MAX_COUNT;
 use tso::{
-    AllocateError, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Timestamp, TsoClient, TsoClientOptions,
-    TsoError, TsoRouter, TsoService,
+    AllocateError, ClusterTag, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Survey, TimeReport, Timestamp,
+    TsoClient, TsoClientOptions, TsoError, TsoRouter, TsoService,
 };
 
 use super::region::{NodeWindow, Region};
@@ -153,7 +153,7 @@ async fn the_window_is_kept_ahead_of_the_clock() {
     let mut last = service.allocate(1).await.unwrap().last;
     // The window advances without requests.
     clock.advance(2_000);
-    eventually("a raised window", || *region.mark.lock() == Timestamp::new(55_000, 0)).await;
+    eventually("a raised window", || *region.mark.lock() == Timestamp::new(52_000 + WINDOW_MS, 0)).await;
     // Requests are served after clock jumps in either direction.
     for now_ms in [52_000 + 3_600_000, 52_000, 52_000 + 7_200_000, 1] {
         clock.set(now_ms);
@@ -205,6 +205,52 @@ async fn a_new_leader_starts_above_the_old_one() {
     old.on_leader(region.elect(1));
     old.on_leader(stale);
     assert!(old.allocate(1).await.unwrap().first() > last);
+}
+
+/// What two other voters report, which have received no timestamp for `quiet`.
+fn reported(walls_ms: [u64; 2], quiet: Duration) -> Survey {
+    let report = |wall_ms| TimeReport { wall_ms, quiet };
+    Survey { voters: 3, from_voters: walls_ms.map(report).into(), from_others: Vec::new() }
+}
+
+/// The mark lags by an hour, by the new leader's clock. Among running nodes that clock is wrong. If no node has a
+/// timestamp the cluster was down, and a majority's clocks count.
+#[tokio::test]
+async fn a_lagging_mark_is_leapt_over_only_if_no_node_has_a_timestamp() {
+    let start = async |quiet: Duration, own_quiet: Duration| {
+        let region = Arc::new(Region::default());
+        *region.mark.lock() = Timestamp::new(50_000, 0);
+        *region.survey.lock() = reported([3_649_000, 3_640_000], quiet);
+        *region.quiet.lock() = own_quiet;
+        let service = service(&region, 1, Clock::at(3_650_000).clocks());
+        service.on_leader(region.elect(1));
+        service.allocate(1).await.unwrap().first()
+    };
+    let (never, recent) = (Duration::MAX, Duration::from_secs(1));
+    assert_eq!(start(recent, never).await, Timestamp::new(50_000, 0));
+    assert_eq!(start(never, recent).await, Timestamp::new(50_000, 0));
+    assert_eq!(start(never, never).await, Timestamp::new(3_649_000, 0));
+}
+
+/// A leader waits for the answers of a majority, but not for ever.
+#[tokio::test(start_paused = true)]
+async fn a_survey_is_repeated_until_a_majority_answers() {
+    for answers_in_time in [true, false] {
+        let region = Arc::new(Region::default());
+        *region.mark.lock() = Timestamp::new(50_000, 0);
+        *region.quiet.lock() = Duration::MAX;
+        *region.survey.lock() = Survey { voters: 3, ..Survey::default() };
+        let service = service(&region, 1, Clock::at(3_650_000).clocks());
+        service.on_leader(region.elect(1));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(!service.is_serving());
+        if answers_in_time {
+            *region.survey.lock() = reported([3_649_000, 3_640_000], Duration::MAX);
+        }
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let expected_ms = if answers_in_time { 3_649_000 } else { 50_000 };
+        assert_eq!(service.allocate(1).await.unwrap().first(), Timestamp::new(expected_ms, 0));
+    }
 }
 
 /// A node with its server on a loopback port, on a runtime of its own that can be killed like a process.
@@ -275,6 +321,23 @@ async fn a_remote_oracle_over_a_socket() {
     let client = TsoClient::new(Arc::new(remote));
     assert_eq!(client.timestamp().await, Ok(range.last.next()));
     assert!(RemoteSource::new("no address").is_err());
+}
+
+/// A survey over sockets: a node that is down is left out.
+#[tokio::test]
+async fn a_survey_asks_every_node() {
+    let region = Arc::new(Region::default());
+    let (voter, other) = (Server::start(&region, 1, &Clock::at(50_000)), Server::start(&region, 2, &Clock::at(60_000)));
+    let mut down = Server::start(&region, 3, &Clock::at(70_000));
+    down.kill();
+    let cluster = ClusterTag::new("0a").unwrap();
+    for quiet in [Duration::MAX, Duration::from_millis(1_234)] {
+        *region.quiet.lock() = quiet;
+        let of_voters = [voter.address.clone(), down.address.clone()];
+        let survey = tso::grpc::survey(3, &of_voters, std::slice::from_ref(&other.address), &cluster).await;
+        let report = |wall_ms| vec![TimeReport { wall_ms, quiet }];
+        assert_eq!(survey, Survey { voters: 3, from_voters: report(50_000), from_others: report(60_000) });
+    }
 }
 
 #[tokio::test]

@@ -215,15 +215,21 @@ proptest! {
     }
 }
 
-fn write(buffer: &mut WriteBuffer, op: Op) {
+/// Applies an operation. `marks` are the savepoints that a rollback may go back to.
+fn write(buffer: &mut WriteBuffer, marks: &mut Vec<usize>, op: Op) {
     // An insert of a key that exists is refused, and changes nothing.
     let _ = match op {
         Op::Put(k, v) => buffer.put(key(k), value(v)),
         Op::Insert(k, v) => buffer.insert(key(k), value(v)),
         Op::Delete(k) => buffer.delete(key(k)),
         Op::Lock(k) => buffer.lock(key(k)),
-        Op::Savepoint | Op::RollbackTo(_) => {
-            buffer.savepoint();
+        Op::Savepoint => {
+            marks.push(buffer.savepoint());
+            Ok(())
+        }
+        Op::RollbackTo(n) => {
+            marks.truncate(marks.len().saturating_sub(n).max(1));
+            marks.last().into_iter().for_each(|mark| buffer.rollback_to(*mark));
             Ok(())
         }
     };
@@ -237,7 +243,7 @@ fn seen_by_reads(buffer: &WriteBuffer, base: &BTreeMap<Key, Bytes>, reverse: boo
 }
 
 proptest! {
-    /// A portal saw the later writes of its own transaction.
+    /// A portal saw the later writes of its own transaction, also those that follow a rollback to a savepoint after it.
     #[test]
     fn a_view_does_not_see_later_writes(
         before in prop::collection::vec(any_op(), 0..20),
@@ -245,15 +251,19 @@ proptest! {
         after in prop::collection::vec(any_op(), 0..20),
         stored in prop::collection::btree_map(0u8..8, any::<u8>(), 0..8),
         reverse in any::<bool>(),
+        end_before in any::<bool>(),
     ) {
         let base: BTreeMap<Key, Bytes> = stored.into_iter().map(|(k, v)| (key(k), value(v))).collect();
         let mut buffer = WriteBuffer::new(BufferLimits::default());
-        before.into_iter().for_each(|op| write(&mut buffer, op));
+        let mut earlier = vec![buffer.savepoint()];
+        before.into_iter().for_each(|op| write(&mut buffer, &mut earlier, op));
         let expected = seen_by_reads(&buffer, &base, reverse);
         let mut view = Some(buffer.view());
+        // The savepoints to which a rollback leaves the view valid.
+        let mut marks = vec![buffer.savepoint()];
         // The view is used, put aside, and used again after more writes.
         for ops in [between, after] {
-            ops.into_iter().for_each(|op| write(&mut buffer, op));
+            ops.into_iter().for_each(|op| write(&mut buffer, &mut marks, op));
             let newest = seen_by_reads(&buffer, &base, reverse);
             prop_assert!(buffer.set_view(view.take()).is_none());
             prop_assert_eq!(&seen_by_reads(&buffer, &base, reverse), &expected);
@@ -261,6 +271,17 @@ proptest! {
             prop_assert_eq!(seen_by_reads(&buffer, &base, reverse), newest, "without the view all writes are seen");
         }
         buffer.check();
+        // A rollback to a savepoint before the view ends it: reads with it may return anything, but do not fail, and
+        // the buffer is not affected.
+        if end_before {
+            earlier.last().into_iter().for_each(|mark| buffer.rollback_to(*mark));
+            let newest = seen_by_reads(&buffer, &base, reverse);
+            buffer.set_view(view.take());
+            seen_by_reads(&buffer, &base, reverse);
+            buffer.set_view(None);
+            prop_assert_eq!(seen_by_reads(&buffer, &base, reverse), newest);
+            buffer.check();
+        }
     }
 }
 
@@ -278,6 +299,40 @@ fn a_write_beyond_a_limit_leaves_the_buffer_unchanged() {
     buffer.put(key(3), Bytes::from(vec![0; 100])).expect("a known key does not count again");
     too_large(buffer.put(key(1), Bytes::from(vec![0; 100])));
     assert_eq!(buffer.get(&key(1)), Some(Some(value(1))));
+    buffer.check();
+}
+
+/// A rollback makes the buffer shorter than what the view has seen of it; the records that follow were not seen.
+#[test]
+fn a_view_does_not_see_writes_after_a_rollback() {
+    let mut buffer = WriteBuffer::new(BufferLimits::default());
+    buffer.put(key(1), value(1)).expect("fits");
+    let mut view = Some(buffer.view());
+    let mark = buffer.savepoint();
+    buffer.put(key(2), value(2)).expect("fits");
+    buffer.set_view(view.take());
+    view = buffer.set_view(None);
+    buffer.rollback_to(mark);
+    buffer.put(key(3), value(3)).expect("fits");
+    buffer.set_view(view);
+    let seen: Vec<_> = (1..=3).map(|k| buffer.get(&key(k))).collect();
+    assert_eq!(seen, [Some(Some(value(1))), None, None]);
+}
+
+/// Updates of one key under an open portal, which is read in between: one undo record restores what the portal sees.
+#[test]
+fn repeated_writes_under_a_view_need_one_undo_record() {
+    let mut buffer = WriteBuffer::new(BufferLimits::default());
+    buffer.put(key(1), value(1)).expect("fits");
+    let (mut view, records, bytes) = (Some(buffer.view()), buffer.undo.len(), buffer.bytes);
+    for n in 0..=255 {
+        buffer.put(key(1), value(n)).expect("fits");
+        buffer.set_view(view.take());
+        assert_eq!(buffer.get(&key(1)), Some(Some(value(1))));
+        view = buffer.set_view(None);
+    }
+    assert_eq!((buffer.undo.len(), buffer.bytes), (records + 1, 2 * bytes));
+    assert_eq!(view.map(|view| view.old.len()), Some(1));
     buffer.check();
 }
 

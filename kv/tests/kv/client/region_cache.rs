@@ -38,7 +38,7 @@ enum Command {
     /// Looks up the last keys before a bound: lookup_before BOUND
     LookupBefore(String),
     /// Reports a failed call along the route of a key. `sent` names the store of the call if the route has changed
-    /// since.
+    /// since, `attempt` its attempt.
     Fail {
         key: String,
         kind: String,
@@ -46,6 +46,8 @@ enum Command {
         leader: Option<u64>,
         #[arg(key)]
         sent: Option<u64>,
+        #[arg(key)]
+        attempt: Option<usize>,
         #[arg(key)]
         id: Option<u64>,
         #[arg(key)]
@@ -101,13 +103,14 @@ fn show_option(route: Option<Route>) -> String {
 
 impl Runner {
     fn fail(&mut self, command: &Command) -> Outcome {
-        let Command::Fail { key, kind, leader, sent, id, start, end, version, conf, stores } = command else {
+        let Command::Fail { key, kind, leader, sent, attempt, id, start, end, version, conf, stores } = command else {
             return Err("not a failure".into());
         };
         let mut route = self.cache.lookup(key.as_bytes()).ok_or("the key's region is not known")?;
         if let Some(sent) = sent {
             route.store = StoreId::new(*sent);
         }
+        route.attempt = attempt.unwrap_or(route.attempt);
         let (region, store) = (route.region.id, route.store);
         let error = match kind.as_str() {
             "unreachable" => CallError::Unreachable { store, why: "refused".to_owned() },
