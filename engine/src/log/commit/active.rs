@@ -192,7 +192,7 @@ impl ActiveFile {
         self.allocate(context, group, synced)?;
         let bytes = &group.bytes;
         let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
-        self.wipe(&context.state, bytes.len() as u64)?;
+        context.state.wipe(&self.file, self.offset, bytes.len() as u64)?;
         Err(WriteError::rejected("write")(error))
     }
 
@@ -263,18 +263,6 @@ impl ActiveFile {
             grown.map_err(WriteError::rejected("space"))?;
         }
         self.small_syncs = small;
-        Ok(())
-    }
-
-    /// Overwrites the remains of a failed write of `len` bytes with zeros, and syncs them: no later process may find a
-    /// group in them.
-    fn wipe(&self, state: &LogState, len: u64) -> Result<(), WriteError> {
-        self.file.refresh_len().map_err(WriteError::fatal("length after a failed write"))?;
-        let left = self.file.len().saturating_sub(self.offset).min(len);
-        if left > 0 {
-            self.file.write_at(&vec![0; left as usize], self.offset).map_err(WriteError::fatal("wipe"))?;
-            state.sync_file(&self.file)?;
-        }
         Ok(())
     }
 }

@@ -180,7 +180,7 @@ impl FileWork {
 
 impl FilesAround {
     /// Takes the file of `header`, with the header written and not synced: the prepared file, or a new one. The file
-    /// before the active one is sealed first. A failed call can be retried.
+    /// before the active one is sealed first. A failed call leaves no header and can be retried.
     pub(super) fn take_next(
         &mut self,
         context: &CommitContext,
@@ -195,13 +195,14 @@ impl FilesAround {
         };
         assert_eq!(file.place, header.place, "another file is prepared");
         header.flags = if file.reused { REUSED } else { 0 };
-        match file.write_at(&header.encode(), 0) {
-            Ok(()) => Ok(file),
-            Err(error) => {
-                self.prepared = Some(file);
-                Err(WriteError::rejected("header of the next file")(error))
-            }
-        }
+        let header = header.encode();
+        let Err(error) = file.write_at(&header, 0) else { return Ok(file) };
+        // The active file may take groups before the next attempt, which then writes another header. If a crash left
+        // this one, the groups behind would not continue it.
+        let wiped = context.state.wipe(&file, 0, header.len() as u64);
+        self.prepared = Some(file);
+        wiped?;
+        Err(WriteError::rejected("header of the next file")(error))
     }
 
     /// Hands over a full file, to be sealed. The file after it is active.
